@@ -1,12 +1,10 @@
 """`failures/1`: how often parts of a large job fail, and what a restart takes.
 
-hwsim: failures/1
-name: our cluster, this year
-parts:                                         # of ONE of them; the rates of all parts of a job add up
-  gpu: {failures: 31, among: 1024, during: 90 day}
-  host: {of: node, mtbf: 50000 h}
-restart: {detect: 1 min, replace: 4 min, start: 4 min, load: auto}
-spares: {nodes: auto, percentile: 99 %, repair: 48 h}
+    parts: {gpu: {failures: 31, among: 1024, during: 90 day}, host: {of: node, mtbf: 50000 h}}
+    restart: {detect: 1 min, replace: 4 min, start: 4 min, load: auto}
+    spares: {nodes: auto, percentile: 99 %, repair: 48 h}
+
+An `mtbf` is of ONE part of its kind. The rates of all parts of a job add up.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ USUAL: Final = "llama-3-405b"  # the library's rates, unless others are named
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """How often one part fails: its mean time between failures, or what was counted."""
+    """The rate of failures of one part: its mean time between failures, or a count of them."""
 
     of: str = field("what it is counted by: gpu, node, or another kind of part (default: its name)", default="", example="node")
     mtbf: Seconds | None = field(
@@ -63,7 +61,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """What passes from a failure until training goes on, in four parts."""
+    """The time from a failure until training goes on, in four parts."""
 
     detect: Seconds = field("until it is noticed", default=60.0)
     replace: Seconds = field("until another node is there", default=240.0)
@@ -107,7 +105,7 @@ class Spares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """What nine of ten other sites have, over what the file says: [low, high]."""
+    """The range of nine of ten other sites, over the numbers of the file: [low, high]."""
 
     mtbf: tuple[Ratio, Ratio] = field(
         "times between failures", default=(1.0, 1.0), exclusive_minimum=0.0, maximum=1000.0, example="[18 %, 165 %]"
@@ -170,7 +168,7 @@ def load_failures(source: str | Path | Tree | None = None, relative_to: Path | N
 
 
 def read_failures(tree: Tree, mistakes: Mistakes) -> Failures | None:
-    """The rates that a tree writes; None once its mistakes are noted.  A mapping inside another file needs no header."""
+    """The rates that a tree writes; None once its mistakes are noted. A mapping inside another file needs no header."""
     if (tree.get("hwsim") is not None or not tree.is_mapping) and not check_header(tree, FORMAT, mistakes):
         return None
     before = len(mistakes)

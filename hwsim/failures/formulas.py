@@ -4,16 +4,16 @@ M: mean time between failures; t: work between checkpoints; w: how long one stop
 job goes on.
 
     Young   t = sqrt(2 w M)
-    Daly    t = sqrt(2 w M) (1 + sqrt(w / 2M) / 3 + w / 18M) - w;  M if w >= 2M
+    Daly    t = sqrt(2 w M) (1 + sqrt(w / 2M) / 3 + w / 18M) - w, or M if w >= 2M
     best    (1 - t/M) exp((t + w)/M) = 1: where the goodput below is largest, whatever d is
     goodput t exp(-lag/M) / (M exp(d/M) (exp((t + w)/M) - 1))
 
 The last is exact for failures that come by chance alone (exponential), also while the job is down. An asynchronous checkpoint
 counts `lag` after it: a stretch of s seconds between failures keeps as many as there are k with k (t + w) + lag <= s.
 
-**Source**: Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974; Daly, "A higher order
-estimate of the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006; two levels as Moody et al., "Design, modeling,
-and evaluation of a scalable multi-level checkpointing system", SC 2010; spares by Erlang's loss formula, 1917.
+**Source**: Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974. Daly, "A higher order
+estimate of the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006. Two levels as Moody et al., "Design, modeling,
+and evaluation of a scalable multi-level checkpointing system", SC 2010. Spares by Erlang's loss formula, 1917.
 **Error**: against simulation 0.1 % (`tests/test_failures.py`).
 """
 
@@ -93,14 +93,14 @@ def two_levels(
 
     def through(seconds: float) -> tuple[float, float, float]:
         """(a, b, c): time from here = a + b x time from the next state + c x time from storage."""
-        whole = math.exp(-seconds / mtbf)
+        undisturbed = math.exp(-seconds / mtbf)
         again = math.exp(-near_down / mtbf)
         stays = 1.0 - survives * (1.0 - again)
-        up = survives * (1.0 - whole) / stays  # times that it is restarted from memory, per try
+        up = survives * (1.0 - undisturbed) / stays  # times that it is restarted from memory, per try
         scale = 1.0 - up * again
-        spent = mtbf * (1.0 - whole) + up * mtbf * (1.0 - again)
-        lost = (1.0 - survives) * (1.0 - whole) + up * (1.0 - survives) * (1.0 - again)
-        return spent / scale, whole / scale, lost / scale
+        spent = mtbf * (1.0 - undisturbed) + up * mtbf * (1.0 - again)
+        lost = (1.0 - survives) * (1.0 - undisturbed) + up * (1.0 - survives) * (1.0 - again)
+        return spent / scale, undisturbed / scale, lost / scale
 
     short, last = through(every + near), through(every + far)
     reaches = short[1] ** (times - 1)
@@ -110,7 +110,7 @@ def two_levels(
 
 
 def peak(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function with one maximum is largest, on a scale of logarithms.
+    """The argument at which a function with one maximum is largest, on a scale of logarithms.
 
     >>> round(peak(lambda x: -(x - 3.0) ** 2, 0.1, 100.0), 6)
     3.0
@@ -137,7 +137,7 @@ def spares_for(broken: float, percentile: float) -> int:
     >>> spares_for(15.5, 0.99), spares_for(0.005, 0.99)
     (25, 0)
     """
-    if broken > LARGEST:  # a normal distribution, as far as anybody can tell
+    if broken > LARGEST:  # a normal distribution, to all digits that matter
         from statistics import NormalDist
 
         return math.ceil(broken + NormalDist().inv_cdf(percentile) * math.sqrt(broken))

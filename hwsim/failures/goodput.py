@@ -54,7 +54,7 @@ class Goodput:
     """The part of the time that is work.
 
     Args:
-        share: of the whole time; low, high: of nine of ten sites, by what their rates and restarts are known to be.
+        share: the part itself; low, high: at nine of ten sites, by what their rates and restarts are known to be.
         every_s: work between checkpoints; near_every_s: between copies in memory, 0 without.
         write_s, lag_s: how long one stops the training, and how long after that it counts.
         down_s: from a failure until training goes on, in the mean.
@@ -259,18 +259,18 @@ def _near_every(job: Job, write_s: float, restart: Restart, near: Near) -> tuple
         return formulas.peak(lambda every: of(every, times), 1e-4 * mtbf, 3.0 * mtbf)
 
     best, times, step = (0.0, 1), 1, 1
-    found = -1.0
+    highest = -1.0
     while times <= MOST_COPIES:  # the best number has one maximum: walk in steps of a tenth, then look around it
         every = every_for(times)
-        if (here := of(every, times)) < found + 1e-7:
+        if (share := of(every, times)) < highest + 1e-7:
             break
-        found, best = here, (every, times)
+        highest, best = share, (every, times)
         step = max(1, times // 10)
         times += step
     for times in range(max(1, best[1] - step), best[1] + step + 1):
         every = every_for(times)
-        if (here := of(every, times)) > found:
-            found, best = here, (every, times)
+        if (share := of(every, times)) > highest:
+            highest, best = share, (every, times)
     return best
 
 

@@ -33,9 +33,9 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What fails of a job, and what a restart of it takes.
+    """The rates of failures of a job, and its restart.
 
-    name: whose rates they are.  gpus, nodes: its size.
+    name: whose rates they are. gpus, nodes: its size.
     """
 
     name: str
@@ -98,7 +98,7 @@ def job_of(machine: Machine, failures: Failures, gpus: int | Iterable[str] | Non
 
 
 def job_sized(failures: Failures, counts: dict[str, int]) -> Job:
-    """The job of so many parts: {"gpu": 16384, "node": 2048}.
+    """The job with these numbers of parts: {"gpu": 16384, "node": 2048}.
 
     Raises:
         ValueError: it has none of the parts that fail.

@@ -13,7 +13,7 @@ class Saves:
     Args:
         mode: sync: the next step waits for the write; async: for the copy alone.
         every: steps, every_s: seconds from one to the next; both 0: where the goodput is largest.
-        first: steps before the first one; beside: a step that follows the last one, to see what the write costs it, is added.
+        first: steps before the first one; extra: a step follows the last one, to see what the write costs it.
         size: bytes; target: where to, in words; load_s: seconds to read it back.
         near: copies in memory as well.
     """
@@ -22,7 +22,7 @@ class Saves:
     every: int
     every_s: float
     first: int
-    beside: bool
+    extra: bool
     size: float
     target: str
     load_s: float

@@ -88,8 +88,8 @@ class Simulated:
 
     Args:
         work_s: the work of each; seconds: the whole time of each, ascending.
-        failures: of each, in the order of the seeds; lost_s, waiting_s: mean seconds of work that was lost, and of waiting for
-            a node in repair.
+        failures: number of them in each, in the order of the seeds.
+        lost_s, waiting_s: mean seconds of work that was lost, and of waiting for a node in repair.
     """
 
     work_s: float
@@ -152,12 +152,12 @@ def simulate_failures(
     causes = [cause for cause in job.causes if cause.rate > 0]
     bounds = np.cumsum([cause.rate / job.rate for cause in causes])[:-1]
     replaced = np.array([cause.replaced for cause in causes], np.bool_)
-    far_down = np.array([math.fsum(each for _, each in parts.phases(replaced=cause.replaced)) for cause in causes])
+    far_down = np.array([math.fsum(seconds for _, seconds in parts.phases(replaced=cause.replaced)) for cause in causes])
     loads = dict(parts.phases(replaced=True))["load"]
     near_down = far_down - loads + near.load_s if near is not None else far_down
     scale = job.mtbf_s / math.gamma(1.0 + 1.0 / job.shape)
 
-    now, safe = np.zeros(many), np.zeros(many)  # the time, and the work that counts in units of copies
+    clock, safe = np.zeros(many), np.zeros(many)  # the time, and the work that counts in units of copies
     stored = np.zeros(many)  # of it, what is on storage
     failures, lost, waiting = np.zeros(many, np.int64), np.zeros(many), np.zeros(many)
     down, ends = np.zeros(many), np.full(many, -1.0)
@@ -172,27 +172,27 @@ def simulate_failures(
         up = stretch - down
         needed = schedule.needed(safe)
         done = running & (up >= needed)
-        ends[done] = (now + down + needed)[done]
+        ends[done] = (clock + down + needed)[done]
         going = running & ~done
         kept, written, work = schedule.reached(safe, np.maximum(up, 0.0))
-        whole = draw.random(many) < near.survives if near is not None else np.zeros(many, np.bool_)
-        # work of copies that are whole, or on storage
-        after = np.where(whole, kept, np.maximum(stored, written)) if near is not None else kept
+        survive = draw.random(many) < near.survives if near is not None else np.zeros(many, np.bool_)
+        # work of copies that survive, or on storage
+        after = np.where(survive, kept, np.maximum(stored, written)) if near is not None else kept
         lost += np.where(going, work - after * schedule.unit, 0.0)
         safe = np.where(going, after, safe)
         stored = np.where(going, np.maximum(stored, written), stored)
-        now = np.where(going, now + stretch, now)
+        clock = np.where(going, clock + stretch, clock)
         failures += going
         cause = np.searchsorted(bounds, draw.random(many), side="right")
-        down = np.where(whole, near_down[cause], far_down[cause])
+        down = np.where(survive, near_down[cause], far_down[cause])
         away = going & replaced[cause]
         if away.any():
-            repaired[turn[away], columns[away]] = now[away] + job.spares.repair
+            repaired[turn[away], columns[away]] = clock[away] + job.spares.repair
             turn[away] = (turn[away] + 1) % (stand_by + 1)
             oldest = repaired[turn, columns]  # of those that went last, one more than there are spares
-            wait = np.where(away, np.maximum(0.0, oldest - now), 0.0)
+            wait = np.where(away, np.maximum(0.0, oldest - clock), 0.0)
             waiting += wait
-            now = now + wait
+            clock = clock + wait
     return Simulated(
         work_s,
         tuple(np.sort(ends).tolist()),

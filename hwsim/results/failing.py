@@ -1,7 +1,7 @@
 """Checkpoints of a training as they were simulated, and what failures leave of its time.
 
     stop      a checkpoint stops the training: the copy and the write (sync), or the copy alone (async)
-    slower    what the steps beside an asynchronous write take more
+    slower    what steps take more during an asynchronous write
     lag       until an asynchronous checkpoint counts, after its copy
 
 Goodput and days are by `hwsim.failures`: the mean in closed form, percentiles of what chance makes of it by simulation, and the
@@ -26,7 +26,7 @@ from hwsim.ticks import FEMTO
 
 COPY: Final = "checkpoint copy"
 WRITE: Final = "checkpoint"
-MOST: Final = 2_000  # failures of a run; of a longer training, so many are simulated and spread as their root
+MOST: Final = 2_000  # failures of a run; a longer training spreads as the root of its length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +58,12 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """What failures leave of a training.
+    """The goodput and the time of a training whose parts fail.
 
     Args:
-        seconds: of the whole training in the mean, 0 if its length is not given; p50, p90: what half, nine of ten such trainings
-            stay below by chance; low_s, high_s: the mean at nine of ten sites, by what is known of their rates; None: no end.
+        seconds: mean time of the whole training, 0 if its length is not given.
+        p50_s, p90_s: half, and nine of ten, such trainings stay below it by chance.
+        low_s, high_s: the mean at nine of ten sites, by what is known of their rates; None: no end.
         failures: in the mean.
     """
 
@@ -79,7 +80,7 @@ class Failing:
 def checkpoints(timeline: Timeline, trained: Trained, ends: Sequence[int], step_s: float, first_s: float) -> Checkpoints | None:
     """The checkpoints of a training.
 
-    ends: of its steps, in fs; step_s, first_s: a step that nothing is written beside, and the first after a pause.
+    ends: ends of its steps in fs; step_s, first_s: a step during which nothing is written, and the first after a pause.
     """
     saves = trained.saves
     if saves is None:
@@ -132,25 +133,25 @@ def failing(job: Job, saves: Saves, saved: Checkpoints, step_s: float, work_s: f
     Raises:
         NoProgress: it never ends.
     """
-    steps, found = _best(job, saves, saved, step_s)
+    steps, best = _best(job, saves, saved, step_s)
     saved = replace(saved, steps=steps, every_s=steps * step_s)
     if work_s <= 0:
-        return saved, Failing(job=job, goodput=found)
-    near = saves.near and replace(saves.near, every_s=found.near_every_s)
+        return saved, Failing(job=job, goodput=best)
+    near = saves.near and replace(saves.near, every_s=best.near_every_s)
     restart = job.restart.loading(saved.load_s)
-    mean = work_s / found.share
+    mean = work_s / best.share
     part = min(1.0, MOST * job.mtbf_s / mean)
-    run = _simulated(job, work_s * part, found.write_s, found.every_s, restart, found.lag_s, near)
+    run = _simulated(job, work_s * part, best.write_s, best.every_s, restart, best.lag_s, near)
     spread = [run.percentile(level) - run.mean_s for level in (50, 90)]
     p50, p90 = (mean + each / math.sqrt(part) for each in spread)
     return saved, Failing(
         job=job,
-        goodput=found,
+        goodput=best,
         seconds=mean,
         p50_s=p50,
         p90_s=p90,
-        low_s=work_s / found.high,
-        high_s=work_s / found.low if found.low > 0 else None,
+        low_s=work_s / best.high,
+        high_s=work_s / best.low if best.low > 0 else None,
         failures=_mean(run.failures) / part,
     )
 

@@ -121,12 +121,12 @@ class Training:
 
     def expected(self) -> Mapping[str, float]:
         """Quantities for `expect:`."""
-        found = {"step": self.step_s, "mfu": self.mfu, "days": self.days * DAY}
+        values = {"step": self.step_s, "mfu": self.mfu, "days": self.days * DAY}
         if self.failing is not None:
-            found["goodput"] = self.failing.goodput.share
+            values["goodput"] = self.failing.goodput.share
             if self.failing.seconds > 0:
-                found |= {"days_with_failures": self.failing.seconds, "days_p90": self.failing.p90_s}
-        return found
+                values |= {"days_with_failures": self.failing.seconds, "days_p90": self.failing.p90_s}
+        return values
 
 
 def expected_of(found: Iterable[Training]) -> dict[str, float]:
@@ -199,7 +199,7 @@ def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
     )
     ops = np.flatnonzero(is_own[flat.label] & (flat.cost >= 0))
     sizes = np.bincount(flat.cost[ops], weights=flat.size[ops], minlength=len(flat.graph.costs)) / (
-        trained.steps + (trained.saves is not None and trained.saves.beside)
+        trained.steps + (trained.saves is not None and trained.saves.extra)
     )
     drawn: dict[str, float] = {}
     for number in np.flatnonzero(sizes).tolist():

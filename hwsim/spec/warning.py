@@ -28,7 +28,7 @@ CODES: Final = {
     "requests-cut": "prompts or answers were cut to the tokens that the model reads",
     "runtime-replaced": "`--set workload.runtime.use` chose another runtime; numbers that the file sets for its own are left out",
     "set-in-both": "`--set let.NAME` changed a parameter of the machine and of the workload",
-    "stall-loses-nothing": "a part is down in a run with checkpoints: it stalls and goes on, and no work since the last one is lost",
+    "stall-loses-nothing": "a part is down in a run with checkpoints: it stalls and goes on, and no work is lost",
     "unlike-provenance": "parts are compared of which some were measured, and others are filled in from their class",
     "working-set-too-large": "a working set is larger than the memory that holds it; nothing is swapped here",
 }  # code -> what it says; docs/warnings.md has the same table

@@ -10,7 +10,7 @@ links and cards of a node for its part, whatever is longer. Storage that is outs
 reaches it at the rate of its network cards.
 
 Source: the two-phase checkpoints of Nicolae et al., "DeepFreeze" (CCGrid 2020) and Mohan et al., "CheckFreq" (FAST 2021).
-**Range**: a checkpoint is read back by all nodes at once, each its part; copies of it go over the network, as in a step.
+**Range**: a checkpoint is read back by all nodes at once, each its part; the network brings copies of it to the others, as in a step.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from hwsim.units import Bytes
 
 COPY: Final = "checkpoint copy"
 WRITE: Final = "checkpoint"
-MANY: Final = 2_000  # capacities of one op, above which those of the first node, and the slowest, are enough
+MANY: Final = 2_000  # capacities of one op, above which the first node's, and the slowest, are enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """How the state of a model is written: keys of every `checkpoint:`."""
+    """Keys of every `checkpoint:`, the way the state of a model is written."""
 
     mode: Literal["sync", "async"] = field(
         "sync: training waits until it is written; async: only until it is copied to the host's memory", default="sync"
@@ -136,16 +136,16 @@ def together(
         nodes.setdefault(machine.node_of(gpu), []).append(gpu)
     part = size / len(gpus)
     copies, writes, reads = [], [], []
-    for node, own in nodes.items():
+    for node, inside in nodes.items():
         host = _host(machine, node)
         if snapshot is None and host:
-            copies.append([machine.transfer(gpu, host, part) for gpu in own])
+            copies.append([machine.transfer(gpu, host, part) for gpu in inside])
         if held:
-            _refuse_full(machine, host, node, part * len(own), snapshot)
+            _refuse_full(machine, host, node, part * len(inside), snapshot)
         if storage.target:
-            share = part * len(own)
-            writes.append(list(_served(machine, node, host or own[0], storage.target, share, "write", request, depth)))
-            reads.append(list(_served(machine, node, host or own[0], storage.target, share, "read", request, depth)))
+            share = part * len(inside)
+            writes.append(list(_served(machine, node, host or inside[0], storage.target, share, "write", request, depth)))
+            reads.append(list(_served(machine, node, host or inside[0], storage.target, share, "read", request, depth)))
     rates = machine.rates()
     of_links = joined(copies, rates) if copies else None
     copy = of_links if snapshot is None else stated(snapshot, "snapshot")
@@ -191,7 +191,7 @@ def _served(
     request: float,
     depth: int,
 ) -> Iterator[Cost]:
-    """What a node draws to write its part, evenly over the disks that it calls by that name."""
+    """Costs of a node that writes its part, evenly over the disks that it calls by that name."""
     disks = machine.select(target, node)
     for disk in disks:
         count = max(1, round(size / len(disks) / request))

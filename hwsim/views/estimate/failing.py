@@ -1,4 +1,4 @@
-"""What failures leave of a training whose step is estimated: checkpoints in closed form, goodput and days.
+"""Goodput and days of a training whose step is estimated: checkpoints in closed form.
 
 write = bytes of the state / min(storage, network cards of all nodes); the training stops for it, and reads it back at a restart
 """
@@ -21,7 +21,7 @@ def left(step: Step, cluster: Cluster, failures: Failures, storage: float, token
 
     Args:
         storage: B/s at which all nodes together write and read.
-        tokens: of the whole training.
+        tokens: tokens of the whole training.
 
     Raises:
         NoProgress: it never ends.
@@ -31,7 +31,7 @@ def left(step: Step, cluster: Cluster, failures: Failures, storage: float, token
     write = size / min(storage, nodes * cluster.across if math.isfinite(cluster.across) else math.inf)
     job = job_sized(failures, {"gpu": cluster.gpus, "node": nodes})
     target = f"storage of {format_quantity(storage, 'B/s')}"
-    saves = Saves(mode="sync", every=0, every_s=0.0, first=1, beside=False, size=size, target=target, load_s=write)
+    saves = Saves(mode="sync", every=0, every_s=0.0, first=1, extra=False, size=size, target=target, load_s=write)
     saved = Checkpoints(
         mode="sync",
         every_s=0.0,

@@ -112,7 +112,7 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
 
 
 def _failures(result: Result) -> dict[str, Any]:
-    """What failures leave of each training, where any has them."""
+    """Goodput and days of each training whose parts fail."""
     left = {trained.name: failing_as_dict(trained.failing) for trained in result.trainings if trained.failing is not None}
     return {"failures": left} if left else {}
 

@@ -27,20 +27,20 @@ def saved_lines(saved: Checkpoints) -> Iterator[tuple[str, str]]:
 
 def failing_lines(failing: Failing) -> Iterator[tuple[str, str]]:
     """(title, text) of what failures leave: how often, the goodput and what the rest is lost to, and the days."""
-    job, found = failing.job, failing.goodput
+    job, goodput = failing.job, failing.goodput
     causes = ", ".join(f"{name} {format_share(part)}" for name, part in largest(job.by_cause))
     yield (
         "failures",
-        f"one every {format_quantity(job.mtbf_s, 's')} ({causes}); a restart takes {format_quantity(found.down_s, 's')}",
+        f"one every {format_quantity(job.mtbf_s, 's')} ({causes}); a restart takes {format_quantity(goodput.down_s, 's')}",
     )
     if job.name:
         yield "", f"rates of {job.name}"
-    if found.spares:
-        nodes = f"{found.spares:,} node{'s' if found.spares > 1 else ''}"
+    if goodput.spares:
+        nodes = f"{goodput.spares:,} node{'s' if goodput.spares > 1 else ''}"
         yield "spares", f"{nodes} beside the {job.nodes:,}, while others are repaired"
-    lost = ", ".join(f"{name} {percent(part)}" for name, part in largest(found.lost))
-    around = f" ({percent(found.low)} to {percent(found.high)})" if found.low < found.share else ""
-    yield "goodput", f"{percent(found.share)}{around}; lost: {lost or 'nothing'}"
+    lost = ", ".join(f"{name} {percent(part)}" for name, part in largest(goodput.lost))
+    around = f" ({percent(goodput.low)} to {percent(goodput.high)})" if goodput.low < goodput.share else ""
+    yield "goodput", f"{percent(goodput.share)}{around}; lost: {lost or 'nothing'}"
     if failing.seconds > 0:
         days, low, p90 = (each / DAY for each in (failing.seconds, failing.low_s, failing.p90_s))
         high = "never" if failing.high_s is None else f"{failing.high_s / DAY:,.4g}"
@@ -50,8 +50,8 @@ def failing_lines(failing: Failing) -> Iterator[tuple[str, str]]:
 
 def accounted(failing: Failing) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
     """(share of the time by what it goes to, work first; share that is lost by what failed)."""
-    found = failing.goodput
-    return [("work", found.share), *largest(found.lost)], largest(found.by_cause)
+    goodput = failing.goodput
+    return [("work", goodput.share), *largest(goodput.lost)], largest(goodput.by_cause)
 
 
 def largest(parts: Mapping[str, float]) -> list[tuple[str, float]]:
@@ -66,24 +66,24 @@ def saved_as_dict(saved: Checkpoints) -> dict[str, Any]:
 
 
 def as_dict(failing: Failing) -> dict[str, Any]:
-    """What failures leave, for a document."""
-    job, found = failing.job, failing.goodput
+    """Goodput and days for a document."""
+    job, goodput = failing.job, failing.goodput
     numbers: dict[str, Any] = {
         "rates": job.name,
         "mtbf_s": job.mtbf_s if math.isfinite(job.mtbf_s) else None,
-        "restart_s": found.down_s,
-        "spares": found.spares,
+        "restart_s": goodput.down_s,
+        "spares": goodput.spares,
         "by_cause": job.by_cause,
-        "goodput": found.share,
-        "goodput_low": found.low,
-        "goodput_high": found.high,
-        "lost": dict(found.lost),
-        "lost_by_cause": dict(found.by_cause),
-        "memory_every_s": found.near_every_s or None,
+        "goodput": goodput.share,
+        "goodput_low": goodput.low,
+        "goodput_high": goodput.high,
+        "lost": dict(goodput.lost),
+        "lost_by_cause": dict(goodput.by_cause),
+        "memory_every_s": goodput.near_every_s or None,
     }
     if failing.seconds > 0:
         names = ("mean", "p50", "p90", "low", "high")
-        seconds = (failing.seconds, failing.p50_s, failing.p90_s, failing.low_s, failing.high_s)
-        numbers |= {f"days_{name}": None if each is None else each / DAY for name, each in zip(names, seconds, strict=True)}
+        times = (failing.seconds, failing.p50_s, failing.p90_s, failing.low_s, failing.high_s)
+        numbers |= {f"days_{name}": None if time is None else time / DAY for name, time in zip(names, times, strict=True)}
         numbers["failures"] = failing.failures
     return numbers

@@ -1,10 +1,10 @@
 """Checkpoints of a training among its steps, and what fails of it: the keys `checkpoint` and `failures`.
 
-Where a checkpoint comes after so many steps as are simulated, each is written. Where it comes later, or after a time, one follows
-the last step; a step that follows it shows what an asynchronous write costs the steps beside it.
+Checkpoints that come within the steps that are simulated are all written. If they come later, or after a time, one follows the
+last step. A further step then shows what an asynchronous write costs the steps that run during it.
 
-    step, step, ..., step | copy to the host | write         sync: the next step waits for both
-                                             | write beside the next steps         async
+    step, step, ..., step | copy to the host | write                     sync: the next step waits for both
+                                             | write, next steps         async
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _loaded(tree: Tree, mistakes: Mistakes) -> object | None:
 
 
 def job_for(keys: TrainKeys, machine: Machine, devices: Sequence[str], mistakes: Mistakes) -> Job | None:
-    """What fails of a training; None without `failures`, or once the mistakes are noted."""
+    """The rates of failures of a training; None without `failures`, or once the mistakes are noted."""
     from hwsim.failures import Failures
 
     failures = None if keys.failures is None else _loaded(keys.failures, mistakes)
@@ -156,7 +156,7 @@ def saved_by(keys: TrainKeys, plan: Plan, machine: Machine, mistakes: Mistakes) 
         every=steps,
         every_s=seconds,
         first=first,
-        beside=saved.mode == "async" and plan.steps % first == 0,
+        extra=saved.mode == "async" and plan.steps % first == 0,
         size=size,
         target=str(storage),
         load_s=copied + read_back,
@@ -170,7 +170,7 @@ def _place(saved: CheckpointKeys) -> Place:
 
 
 def _storage(saved: CheckpointKeys, machine: Machine) -> Storage:
-    """Where to.
+    """The storage that checkpoints go to.
 
     Raises:
         UnknownName: no disk is named, and there is no only one.
@@ -197,7 +197,7 @@ def write(
         if left >= size:
             gate, ends = _checkpoint(saved, ends, builder, ops)
         left -= size
-    if saved.saves.beside:
+    if saved.saves.extra:
         ends = [*ends, *steps_of(replace(plan, steps=1)).write(gate)]
     if first is None:
         raise ValueError("a training has at least one step")
