@@ -1,9 +1,12 @@
 """Failures of large jobs: rates by part, restarts and spares, the best checkpoint interval, and the goodput that is left.
 
-failures = load_failures(None)               the library's rates: by cause, of one GPU or of one node
-job = job_of(machine, failures)              a machine of any shape: seconds between failures, by cause
-found = goodput(job, write_s=12.0)           share of the time that is work, the interval, what is lost to what
-run = simulate_failures(job, work_s, ...)    the same by chance, with seeds: percentiles of the whole time
+load_failures   rates of the library or of a file, by cause, of one GPU or of one node.
+
+job_of   a job on a machine of any shape: seconds between failures, by cause.
+
+goodput   the share of the time that is work, the interval, and the losses by kind, in closed form.
+
+simulate_failures   the same by chance, with seeds: percentiles of the whole time.
 """
 
 from __future__ import annotations

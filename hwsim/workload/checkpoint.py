@@ -10,7 +10,7 @@ links and cards of a node for its part, whatever is longer. Storage that is outs
 reaches it at the rate of its network cards.
 
 Source: the two-phase checkpoints of Nicolae et al., "DeepFreeze" (CCGrid 2020) and Mohan et al., "CheckFreq" (FAST 2021).
-**Range**: a checkpoint is read back by all nodes at once, each its part; the network brings copies of it to the others, as in a step.
+**Range**: all nodes at once read a checkpoint back, each its part; the network brings copies to the others, as in a step.
 """
 
 from __future__ import annotations
