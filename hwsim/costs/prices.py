@@ -217,6 +217,7 @@ def prices_schema() -> dict[str, Any]:
     out = json_schema(PricesFile, header=HEADER)
     one = json_schema(Written)
     one.pop("$schema")
+    one["properties"] |= {"note": {"type": "string"}, "ref": {"type": "string"}}
     offer = {"anyOf": [{"type": "string"}, one]}
     offers = {"anyOf": [offer, {"type": "array", "items": offer}]}
     keys = json_schema(PriceKeys)

@@ -11,7 +11,7 @@ from typing import Final
 
 from hwsim.costs.amount import Amount, total
 from hwsim.costs.prices import OLD, Prices, Taken, load_prices, months_old, taken
-from hwsim.devices.owning import WAYS, Way
+from hwsim.devices.owning import WAYS, Way, loaded_watts
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
 from hwsim.records import dataclass
@@ -144,6 +144,8 @@ def _of_scope(
         offer = taken(prices.of_part(_names_of(part), part.price, way), _size(part))
         if offer is not None:
             found.append(_item(part.use or part.family, way, many * len(part.names), offer, terms))
+        elif loaded_watts(getattr(part.model, "power", None)) == 0:
+            continue  # on the board of another, or for others that the file counts: it has no price of its own
         elif way == "purchase" or part.kind in RENTED or part.kind in ("volume", "filesystem"):
             lacking.append(f"{name} ({part.use})" if part.use else name)
     if way != "purchase" and any(part.kind == "gpu" for part in layout.parts):  # a GPU's hour has its share of the node in it

@@ -44,6 +44,7 @@ def build(tree: Tree, mistakes: Mistakes) -> Machine | None:
         return None
     warnings: list[Warning] = []
     layout = _scope(resolved, mistakes, warnings)
+    layout.file = _own_name(tree) or layout.file
     let = parameters(resolved.get("let"), mistakes, kept=())
     if len(mistakes) > before:
         return None
@@ -185,12 +186,13 @@ def _check_drawn(power: float | Drawn | None, tree: Tree, mistakes: Mistakes) ->
 
 def _file_name(tree: Tree) -> str:
     """What the file of a machine is called: as in the library, or by its own name alone."""
-    used = tree.text("use")
-    if used is not None:
-        return used
-    path = Path(tree.place.file)
-    machines = folder("machine")
-    return path.relative_to(machines).with_suffix("").as_posix() if machines in path.parents else path.stem
+    return tree.text("use") or _own_name(tree) or Path(tree.place.file).stem
+
+
+def _own_name(tree: Tree) -> str:
+    """The name of a file of the library, which may use another; "" of any other file."""
+    path, machines = Path(tree.place.file), folder("machine")
+    return path.relative_to(machines).with_suffix("").as_posix() if machines in path.parents else ""
 
 
 def _check_dimms(model: Device, tree: Tree, mistakes: Mistakes) -> None:

@@ -29,7 +29,8 @@ FORMATS: Final = {
     "prices": "prices/1",
 }
 _MAX_USES: Final = 100_000
-_PART_KEYS: Final = ("kind", "name", "notes", "class")  # what the file of a part says of itself
+_PART_KEYS: Final = ("kind", "name", "notes", "class", "power", "price")  # what the file of a part says of itself
+_OF_NUMBERS: Final = {"source", "ref"}  # beside the value of a number
 
 
 def check_header(tree: Tree, expected: str, mistakes: Mistakes) -> bool:
@@ -59,7 +60,7 @@ def merge(base: Tree, over: Tree) -> Tree:
     """
     if isinstance(base.value, dict) and isinstance(over.value, dict):
         number = "value" in base.value  # a number with its source: a new value does not keep the old one's source
-        if number and "value" in over.value:
+        if "value" in over.value or (number and not over.value.keys() <= _OF_NUMBERS):  # nor do several numbers in its place
             return over
         entries = dict(base.value)
         for key, each in over.value.items():
