@@ -128,6 +128,23 @@ def test_the_page_of_a_sweep(tmp_path: Path) -> None:
     assert sum(tag == "img" for tag, _ in elements.tags) == 1
 
 
+def test_the_page_of_a_comparison(tmp_path: Path) -> None:
+    """The bars of its waterfall lead from A to B."""
+    from hwsim.comparing import compare
+    from hwsim.comparing.page import of_comparison
+    from hwsim.comparing.say import sentence
+
+    loop = "d2l/async-loop"
+    both = compare(
+        ("d2l-laptop", "d2l-laptop"), (loop, loop), set_a={"blocking": True, "n": 50}, set_b={"blocking": False, "n": 60}
+    )
+    page = of_comparison(both)
+    assert page.answer == sentence(both)
+    [steps] = [section for section in page.sections if isinstance(section, Waterfall)]
+    assert steps.start[1] + sum(change for _, change, _ in steps.changes) == pytest.approx(steps.end[1], rel=1e-12)
+    assert "blocking: true -> false" in both.report(tmp_path / "page.html").read_text("utf-8").replace("&gt;", ">")
+
+
 # ---------------------------------------------------------------- in a browser, where there is one
 
 

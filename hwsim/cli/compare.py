@@ -46,6 +46,7 @@ class Given(NamedTuple):
 )
 @click.option("--all", "every", is_flag=True, help="Print every op of a run and its measurements.")
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: compare/1, comparison/1).")
+@click.option("--report", type=FILE, metavar="FILE", help="Write a page for a browser (.html); not of measurements.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write a figure (.png, .svg or .pdf).")
 @click.pass_context
 def command(
@@ -62,6 +63,7 @@ def command(
     clock: str | None,
     every: bool,
     as_json: bool,
+    report: Path | None,
     plot: Path | None,
 ) -> None:
     """Compare two machines with a workload, two workloads on a machine, or two runs that `hwsim simulate --json --ops` wrote: how
@@ -70,12 +72,15 @@ def command(
     A run is also compared with a table of measurements (op, time), and a recorded workload with its recorded times.
     """
     refuse_unwritable(plot)
+    refuse_unwritable(report, "--report", "page", (".html",))
     from hwsim.cli.errors import in_words
 
     with in_words():
         given = [kind_of(name) for name in files]
     kinds = [each.kind for each in given]
     is_changed = bool(set_a or set_b)
+    if report is not None and ("table" in kinds or (_is_recorded(given) and not is_changed)):
+        raise click.UsageError("--report does not go with measurements")
     if _is_recorded(given) and not is_changed:
         for option, is_given in (("--by", by), ("--orders", orders), ("--interval", interval)):
             if is_given:
@@ -92,7 +97,7 @@ def command(
     from hwsim import comparing
     from hwsim.cli.progress import progress
 
-    with in_words(), progress(shown=sys.stderr.isatty(), unit="runs") as report:
+    with in_words(), progress(shown=sys.stderr.isatty(), unit="runs") as shown:
         if kinds == ["run", "run"]:
             _refuse_settings(settings, set_a, set_b)
             sides = [comparing.of_document(each.content, each.name) for each in given]
@@ -103,10 +108,10 @@ def command(
                 raise click.UsageError(_no_form(given))
             both = comparing.compare(
                 (machines[0], machines[-1]), (workloads[0], workloads[-1]), set=settings, set_a=set_a, set_b=set_b, by=by,
-                attribute=attribute, progress=report, interval="runs" if interval else True,
+                attribute=attribute, progress=shown, interval="runs" if interval else True,
                 **({} if orders is None else {"orders": orders}),
             )  # fmt: skip
-    write_files([(plot, both.plot)])
+    write_files([(plot, both.plot), (report, both.report)])
     click.echo(document(both.to_json()) if as_json else printed(str(both)), nl=False)
 
 

@@ -125,6 +125,13 @@ class Comparison:
 
         return write(path, draw.waterfall(drawn(self), Path(path).suffix))
 
+    def report(self, path: str | Path) -> Path:
+        """Write a page for a browser: which is better, why, and what each change contributes; nothing else is needed."""
+        from hwsim.comparing.page import render
+        from hwsim.views.kit.writing import write
+
+        return write(path, render(self))
+
     def __str__(self) -> str:
         from hwsim.comparing.say import text
 

@@ -144,7 +144,7 @@ def _causes(both: Comparison) -> Iterator[str]:
         Column("case", groups, right=False),
         Column("A", [_fs(first) for first, _ in times]),
         Column("B", [_fs(second) for _, second in times]),
-        Column("B - A", [_signed_fs(second - first) for first, second in times]),
+        Column("B - A", [signed_time(second - first) for first, second in times]),
     ], widest=WIDTH)  # fmt: skip
 
 
@@ -156,7 +156,8 @@ def _fs(time: float) -> str:
     return format_quantity(time / FEMTO, "s") if time else "-"
 
 
-def _signed_fs(time: float) -> str:
+def signed_time(time: float) -> str:
+    """A difference in fs, `- 84.5 ms`; 0 for none."""
     return f"{'-' if time < 0 else '+'} {format_quantity(abs(time) / FEMTO, 's')}" if time else "0"
 
 
@@ -319,4 +320,4 @@ def drawn(both: Comparison) -> Bars:
     return Bars(title, f"time per {ONE.get(both.unit, both.unit)}" if both.unit else "time", "s", tuple(bars))
 
 
-__all__ = ["as_dict", "drawn", "sentence", "text"]
+__all__ = ["as_dict", "drawn", "sentence", "signed_time", "text"]
