@@ -287,7 +287,7 @@ def test_a_process_that_dies_loses_its_points_and_not_the_study() -> None:
 def test_ctrl_c_keeps_the_points_that_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = []
 
-    def stopping(machine: object, workload: object, point: dict[str, object], wanted: object) -> Outcome:
+    def stopping(machine: object, workload: object, point: dict[str, object], *more: object) -> Outcome:
         ran.append(point)
         if len(ran) == 3:
             signal.raise_signal(signal.SIGINT)
@@ -386,9 +386,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     """The points that were really run."""
     ran: list[dict[str, object]] = []
 
-    def counting(machine: Any, workload: Any, point: Any, wanted: Any) -> Outcome:
+    def counting(machine: Any, workload: Any, point: Any, wanted: Any, study: str) -> Outcome:
         ran.append(dict(point))
-        return run_point(machine, workload, point, wanted)
+        return run_point(machine, workload, point, wanted, study)
 
     monkeypatch.setattr(running, "run_point", counting)
     return ran

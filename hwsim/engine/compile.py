@@ -19,7 +19,10 @@ from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
 from hwsim.engine.fluid import FlowClass
 from hwsim.graph.opgraph import FlatGraph
 from hwsim.records import dataclass
+from hwsim.spec.shelf import shared_by
 from hwsim.ticks import FEMTO
+
+MOST_KEPT = 20_000  # demands whose classes a study keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,7 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None 
     rates = rates_of(graph.capacities)
     numbers = {capacity.name: number for number, capacity in enumerate(graph.capacities)}
     demands = [cost.demand for cost in graph.costs]
-    _check(demands, graph.capacities)
-    full = [flow_class(demand, rates, numbers) for demand in demands]
+    full = _classes(demands, graph.capacities, rates, numbers)
     if closed and active is None:
         active = _active(flat)
     kept = _can_bind(active, full, len(numbers)) if closed and active else set(numbers.values())
@@ -100,6 +102,30 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None 
         played=played,
         active=active,
     )
+
+
+def _classes(
+    demands: Sequence[Demand], capacities: Sequence[Capacity], rates: Mapping[str, float], numbers: Mapping[str, int]
+) -> list[FlowClass]:
+    """The class of each demand, once all are known to be sound; runs of a study share them while the capacities are the same."""
+    known = shared_by("demands")
+    if known is None:
+        _check(demands, capacities)
+        return [flow_class(demand, rates, numbers) for demand in demands]
+    fresh = [demand for demand in demands if id(demand) not in known]
+    if len(known) + len(fresh) > MOST_KEPT:
+        known.clear()
+        fresh = list(demands)
+    _check(fresh, capacities)
+    found = []
+    for demand in demands:
+        names = [name for name, _ in (*demand.amounts, *demand.holds)]
+        at = [(numbers[name], rates[name]) for name in names]
+        kept = known.get(id(demand))
+        if kept is None or kept[1] != at:
+            kept = known[id(demand)] = demand, at, flow_class(demand, rates, numbers)
+        found.append(kept[2])
+    return found
 
 
 def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str, int]) -> FlowClass:

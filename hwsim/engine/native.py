@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -32,6 +32,14 @@ class Course(Sequence[PaceChange]):
     def __len__(self) -> int:
         return len(self._rows)
 
+    def __iter__(self) -> Iterator[PaceChange]:
+        return iter(self[:])
+
+    @property
+    def starts(self) -> Ints:
+        """When each pace begins, in fs."""
+        return self._rows[:, 0]
+
     @overload
     def __getitem__(self, place: int) -> PaceChange: ...
 
@@ -41,9 +49,7 @@ class Course(Sequence[PaceChange]):
     def __getitem__(self, place: int | slice) -> PaceChange | Sequence[PaceChange]:
         if isinstance(place, slice):
             rows, paces = self._rows[place].tolist(), self._paces[place].tolist()
-            return tuple(
-                PaceChange(start, high << WORD | low, bound) for (start, bound), (low, high) in zip(rows, paces, strict=True)
-            )
+            return [PaceChange(start, high << WORD | low, bound) for (start, bound), (low, high) in zip(rows, paces, strict=True)]
         (start, bound), (low, high) = self._rows[place].tolist(), self._paces[place].tolist()
         return PaceChange(start, high << WORD | low, bound)
 

@@ -93,11 +93,13 @@ def _check_service(timeline: Timeline, bodies: Sequence[float]) -> None:
     """A flowing op has received its work, and not more than one fs too much of it."""
     flat = timeline.flat
     flowing = np.setdiff1d(np.flatnonzero(timeline.flow_class >= 0), timeline.played)
-    for op in flowing[:: max(1, flowing.size // SAMPLED)].tolist():
-        number = int(timeline.flow_class[op])
-        demand = flat.graph.costs[int(flat.cost[op])].demand
-        start = int(timeline.start[op]) + int(flat.time[op]) + round(demand.latency * FEMTO)
-        work = timeline.alone[number] * round(bodies[int(flat.cost[op])] * float(flat.size[op]) * FEMTO)
-        served, pace = timeline.service(number, start, int(timeline.end[op]))
+    sampled = flowing[:: max(1, flowing.size // SAMPLED)]
+    costs = flat.graph.costs
+    columns = (timeline.flow_class, flat.cost, timeline.start, timeline.end, flat.time, flat.size)
+    rows = zip(sampled.tolist(), *(column[sampled].tolist() for column in columns), strict=True)
+    for op, number, cost, started, ended, own, size in rows:
+        start = started + own + round(costs[cost].demand.latency * FEMTO)
+        work = timeline.alone[number] * round(bodies[cost] * size * FEMTO)
+        served, pace = timeline.service(number, start, ended)
         if not work <= served < work + max(1, pace):
             raise BrokenInvariant(f"{name(flat, op)} needs {work} units of service and received {served}")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -89,6 +89,15 @@ def block(
     )
 
 
+class Written(NamedTuple):
+    """What was added to a builder without pools and buffers; the costs of its bodies are numbers that the writer gave."""
+
+    labels: tuple[Label, ...]
+    queues: tuple[Queue, ...]
+    bodies: tuple[Block, ...]
+    ties: tuple[tuple[int, int, int, int, int], ...]
+
+
 @dataclass(slots=True)
 class _Body:
     """Rows of a block while it is written: label, cost, size, time, queue, insert, take, give."""
@@ -113,6 +122,7 @@ class GraphBuilder:
         self._capacities = tuple(capacities)
         self._labels: dict[Label, int] = {}
         self._costs: dict[Cost, int] = {}
+        self._known: dict[int, tuple[Cost, int]] = {}  # by id of a cost its index: most come again, and hashing one takes long
         self._queues: list[Queue] = []
         self._pools: list[Pool] = []
         self._bodies: list[_Body | Block] = []
@@ -142,7 +152,12 @@ class GraphBuilder:
 
     def cost(self, cost: Cost | None) -> int:
         """Index of a cost, -1 for none; equal costs share one."""
-        return -1 if cost is None else _index(self._costs, cost)
+        if cost is None:
+            return -1
+        known = self._known.get(id(cost))
+        if known is None:
+            known = self._known[id(cost)] = cost, _index(self._costs, cost)
+        return known[1]
 
     def label_at(self, index: int) -> Label:
         """The label of an index."""
@@ -181,6 +196,31 @@ class GraphBuilder:
     def offer(self, capacities: Iterable[Capacity]) -> None:
         """The capacities of the graph, if they were not known before."""
         self._capacities = tuple(capacities)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been added."""
+        return not (self._bodies or self._labels or self._queues or self._pools or self._costs)
+
+    def written(self) -> Written:
+        """All that was added, its costs by the indices that they were added with."""
+        bodies = tuple(body if isinstance(body, Block) else body.block() for body in self._bodies)
+        return Written(tuple(self._labels), tuple(self._queues), bodies, tuple(self._ties))
+
+    def write_again(self, written: Written, costs: Sequence[Cost]) -> None:
+        """Add to an empty builder what was added to another, with other costs: those at the indices that were used there.
+
+        They come into the table in the order in which the ops ask for them, as they do when they are added one by one.
+        """
+        self._labels = {label: number for number, label in enumerate(written.labels)}
+        self._queues, self._ties = list(written.queues), list(written.ties)
+        for body in written.bodies:
+            first = np.sort(np.unique(body.cost, return_index=True)[1])
+            index = np.full(len(costs) + 1, -1, np.int64)
+            for slot in body.cost[first].tolist():
+                if slot >= 0:
+                    index[slot] = self.cost(costs[slot])
+            self.add(replace(body, cost=index[body.cost]))
 
     def _at(self, table: dict[T, int], index: int) -> T:
         """The value of an index; the list of values is made once for each size that the table is asked at."""

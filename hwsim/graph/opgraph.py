@@ -309,6 +309,41 @@ class OpGraph:
         return sum(block.total for block in self.blocks)
 
 
+_COLUMNS = ("label", "cost", "size", "time", "queue", "insert", "take", "give", "edges")
+
+
+def is_same(one: OpGraph, other: OpGraph) -> bool:
+    """Whether two graphs are the same in every number and every word, so that they have the same timeline and derivations.
+
+    The rates of capacities that no op draws from may differ.
+    """
+    if one.alike is not None or other.alike is not None or len(one.blocks) != len(other.blocks):
+        return False  # of folded graphs that is not looked for
+    plain = ("costs", "labels", "queues", "pools", "buffers", "trainings", "lines", "unfolded", "unlisted")
+    if not all(getattr(one, name) == getattr(other, name) for name in plain) or not np.array_equal(one.ties, other.ties):
+        return False
+    if any(cost.wide is not None or cost.played for cost in one.costs):
+        return False
+    if one.capacities != other.capacities:
+        drawn = {name for cost in one.costs for name, _ in (*cost.demand.amounts, *cost.demand.holds)}
+        pairs = list(zip(one.capacities, other.capacities, strict=False))
+        if len(one.capacities) != len(other.capacities) or any(
+            mine != its and (mine.name in drawn or (mine.name, mine.unit) != (its.name, its.unit)) for mine, its in pairs
+        ):
+            return False
+    return all(
+        mine is its
+        or (
+            (mine.times, mine.turns) == (its.times, its.turns)
+            and (
+                mine.turn is its.turn or (mine.turn is not None and its.turn is not None and np.array_equal(mine.turn, its.turn))
+            )
+            and all(np.array_equal(getattr(mine, column), getattr(its, column)) for column in _COLUMNS)
+        )
+        for mine, its in zip(one.blocks, other.blocks, strict=True)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class FlatGraph:
     """Every op of every iteration, and every edge (successor lists in CSR form)."""

@@ -27,19 +27,35 @@ from hwsim.machine.routes import Routes
 from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
 from hwsim.machine.transfer import Transfers
 from hwsim.machine.wiring import wire_all
-from hwsim.spec import Mistakes, Tree, Warning, check_header, decode, did_you_mean, different, folder, parameters, resolve
+from hwsim.spec import (
+    Mistakes,
+    Place,
+    Tree,
+    Warning,
+    check_header,
+    decode,
+    did_you_mean,
+    different,
+    folder,
+    parameters,
+    resolve,
+)
 from hwsim.spec.numbers import origins
+from hwsim.spec.shelf import same, shared_by
 
 MOST_DEVICES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
 
 
-def build(tree: Tree, mistakes: Mistakes) -> Machine | None:
-    """The machine of a file as `hwsim.spec.read` gives it, or None once its mistakes are noted."""
+def build(tree: Tree, mistakes: Mistakes, resolved: Tree | None = None) -> Machine | None:
+    """The machine of a file as `hwsim.spec.read` gives it, or None once its mistakes are noted.
+
+    resolved: the tree with the files that it uses, if that is known.
+    """
     before = len(mistakes)
     if not check_header(tree, HEADER, mistakes):
         return None
-    resolved = resolve(tree, mistakes, kind="machine")
+    resolved = resolve(tree, mistakes, kind="machine") if resolved is None else resolved
     if len(mistakes) > before:
         return None
     warnings: list[Warning] = []
@@ -130,15 +146,7 @@ def _part(
         hint = "put them into the `let:` at the top, or the machine into a file of its own"
         mistakes.add(tree.key_place("let"), f"the machine '{name}' stands in this file: it has no parameters of its own", hint)
     child = _scope(tree, mistakes, warnings, ideal=ideal) if entry.kind == "machine" else None
-    if child is None:
-        stated, tree = tree, completed(tree, entry.kind, ideal=ideal)
-        guess = class_of(stated, entry.kind) if tree is not stated else None
-        if guess is not None and guess.guessed:
-            text = f"{name} says no `vendor` and `generation`: taken for {guess.path or 'no known one'}, {guess.guessed}"
-            warnings.append(Warning("class-guessed", text, parts.key_place(name)))
-        if entry.kind == "gpu" and tree is not stated and (text := misspelt(stated, entry.kind)):
-            warnings.append(Warning("class-guessed", f"{name}: {text}", parts.key_place(name)))
-    model = None if child is not None else _model(entry.kind, tree, mistakes)
+    model = None if child is not None else _known_model(name, entry.kind, tree, parts, mistakes, warnings, ideal=ideal)
     if child is None and model is None:
         return
     count = 1 if entry.count is None else entry.count
@@ -167,6 +175,35 @@ def _entry(tree: Tree, mistakes: Mistakes) -> PartEntry | None:
         mistakes.add(kind.place, f"there is no kind of part '{kind.value}'", did_you_mean(kind.value, kinds))
         return None
     return decode(tree, PartEntry, mistakes, ignore=dict(tree.items()))
+
+
+def _known_model(
+    name: str, kind: str, tree: Tree, parts: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bool
+) -> Device | None:
+    """The model of a part; among runs that share what they find, the one that an equal part had before."""
+    known, place = shared_by("parts"), parts.key_place(name)
+    before = known.get((name, kind, ideal, place)) if known is not None else None
+    if before is not None and same(before[0], tree):
+        warnings += before[2]
+        return before[1]  # type: ignore[no-any-return]
+    count, found = len(mistakes), list[Warning]()
+    model = _model(kind, _completed(name, kind, tree, place, found, ideal=ideal), mistakes)
+    if known is not None and len(mistakes) == count:
+        known[name, kind, ideal, place] = tree, model, found
+    warnings += found
+    return model
+
+
+def _completed(name: str, kind: str, stated: Tree, place: Place, warnings: list[Warning], *, ideal: bool) -> Tree:
+    """A part with what its class fills in, and warnings where its class was guessed."""
+    tree = completed(stated, kind, ideal=ideal)
+    guess = class_of(stated, kind) if tree is not stated else None
+    if guess is not None and guess.guessed:
+        text = f"{name} says no `vendor` and `generation`: taken for {guess.path or 'no known one'}, {guess.guessed}"
+        warnings.append(Warning("class-guessed", text, place))
+    if kind == "gpu" and tree is not stated and (text := misspelt(stated, kind)):
+        warnings.append(Warning("class-guessed", f"{name}: {text}", place))
+    return tree
 
 
 def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, cast
 from hwsim.models.architectures import ARCHITECTURES, Model, Network, Transformer
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode_all, find, read, resolve
 from hwsim.spec.schema import json_schema
+from hwsim.spec.shelf import shared_by
 
 M = TypeVar("M", Transformer, Network)
 _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})
@@ -87,7 +88,15 @@ def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:
         mistakes.add(tree.place, f"a model is a name or its dimensions, not {tree.what()}", "such as llama-3-8b")
         return None
     try:
-        return read_model(tree if tree.is_mapping else read(find("model", str(tree.value), near(tree.place), tree.place)))
+        if tree.is_mapping:
+            return read_model(tree)
+        found = read(find("model", str(tree.value), near(tree.place), tree.place))
+        known = shared_by("models")
+        if known is None:
+            return read_model(found)
+        if id(found) not in known:
+            known[id(found)] = found, read_model(found)
+        return known[id(found)][1]  # type: ignore[no-any-return]
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None

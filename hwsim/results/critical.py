@@ -92,8 +92,13 @@ def critical_path(timeline: Timeline, *, pools: bool = True) -> CriticalPath:
     if not timeline.makespan_fs:
         none = np.empty(0, np.int64)
         return CriticalPath(none, timeline.start[:0], timeline.end[:0], none, ())
-    path = walk(timeline)
-    return _pieces(timeline, path, pools=pools)
+    known = timeline.found.setdefault("paths", {})
+    if not known:
+        path = walk(timeline)
+        known[False] = _pieces(timeline, path, pools=False)
+        known[True] = _pieces(timeline, path) if (timeline.granted[path] >= 0).any() else known[False]
+    found: CriticalPath = known[pools]
+    return found
 
 
 def pieces(timeline: Timeline, op: int) -> tuple[Segment, ...]:

@@ -8,7 +8,7 @@ from dataclasses import field
 from functools import cached_property
 from itertools import zip_longest
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,6 +58,11 @@ class Timeline:
     def makespan_fs(self) -> int:
         return int(self.end.max(initial=0)) if self.end.dtype != object else max(self.end.tolist(), default=0)
 
+    @cached_property
+    def found(self) -> dict[str, Any]:
+        """What results have worked out of it, for those who ask again: the critical path, the usage."""
+        return {}
+
     @property
     def makespan(self) -> float:
         """Seconds from 0 to the end of the last op."""
@@ -73,8 +78,12 @@ class Timeline:
     def service(self, number: int, begin: int, end: int) -> tuple[int, int]:
         """(pace x fs that a member of a class received from begin to end, its pace at the end)."""
         history = self.paces[number]
-        first = max(0, bisect_right(history, begin, key=_start) - 1)
-        course = history[first : bisect_left(history, end, key=_start)]
+        starts = getattr(history, "starts", None)  # of a course that compiled code has written: a column
+        if starts is not None:
+            low, high = int(np.searchsorted(starts, begin, "right")), int(np.searchsorted(starts, end, "left"))
+        else:
+            low, high = bisect_right(history, begin, key=_start), bisect_left(history, end, key=_start)
+        course = history[max(0, low - 1) : high]
         total = last = 0
         for pace, after in zip_longest(course, course[1:]):
             since, until = max(begin, pace.start), end if after is None else after.start

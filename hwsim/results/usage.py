@@ -46,6 +46,13 @@ class Usage:
 
 def usage(timeline: Timeline) -> tuple[Usage, ...]:
     """One row per capacity of the graph, in the graph's order."""
+    if "usage" not in timeline.found:
+        timeline.found["usage"] = _usage(timeline)
+    rows: tuple[Usage, ...] = timeline.found["usage"]
+    return rows
+
+
+def _usage(timeline: Timeline) -> tuple[Usage, ...]:
     flat = timeline.flat
     costs, capacities = flat.graph.costs, flat.graph.capacities
     used = np.flatnonzero(flat.cost >= 0)

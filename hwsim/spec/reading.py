@@ -17,6 +17,7 @@ from typing import Any, Final
 import yaml
 
 from hwsim.spec.mistakes import Mistake, Mistakes, Place, Source, SpecError
+from hwsim.spec.shelf import shared_by
 from hwsim.spec.tree import Tree
 
 MAX_BYTES: Final = 20_000_000
@@ -44,11 +45,17 @@ def read(path: Path | str) -> Tree:
     if isinstance(path, str) and ("\n" in path or "\r" in path):
         return read_text(path)
     name = str(path)
+    known = shared_by("files")
+    if known is not None and name in known:
+        return known[name]  # type: ignore[no-any-return]
     try:
         if name == "-":
             return read_bytes(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
         with Path(path).open("rb") as file:
-            return read_bytes(file.read(MAX_BYTES + 1), name)
+            tree = read_bytes(file.read(MAX_BYTES + 1), name)
+        if known is not None:
+            known[name] = tree
+        return tree
     except FileNotFoundError:
         raise SpecError([Mistake(Place(name, 0, 0), "there is no such file")]) from None
     except IsADirectoryError:

@@ -15,6 +15,7 @@ from hwsim.spec.library import find, role
 from hwsim.spec.mistakes import Mistakes, SpecError, did_you_mean
 from hwsim.spec.numbers import with_origins
 from hwsim.spec.reading import MAX_DEPTH, read
+from hwsim.spec.shelf import shared_by
 from hwsim.spec.tree import Tree
 
 FORMATS: Final = {
@@ -107,6 +108,7 @@ class _Resolver:
         self.uses = 0
         self.depth = 0
         self.files: dict[Path, Tree | None] = {}
+        self.known = shared_by("used")
 
     def whole(self, tree: Tree, kind: str, path: tuple[Path, ...]) -> Tree:
         """A file or what was made of one: its own use first, its parameters, then the uses inside."""
@@ -175,6 +177,8 @@ class _Resolver:
         return (tree if first is None else tree.put("use", first)), path
 
     def _file(self, file: Path, kind: str) -> Tree | None:
+        if self.known is not None and (file, kind) in self.known:
+            return self.known[file, kind]  # type: ignore[no-any-return]
         if file not in self.files:
             try:
                 tree = read(file)
@@ -184,4 +188,6 @@ class _Resolver:
                 return None
             usable = check_header(tree, FORMATS.get(kind, "part/1"), self.mistakes)
             self.files[file] = with_origins(tree) if usable else None
+            if usable and self.known is not None:
+                self.known[file, kind] = self.files[file]
         return self.files[file]

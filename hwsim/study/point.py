@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, field, fields, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from hwsim.api import OutOfMemory, Source, load_machine, simulate
+from hwsim.api import OutOfMemory, Source, simulate
 from hwsim.engine import Deadlock
-from hwsim.machine import Machine
+from hwsim.machine import Machine, build
 from hwsim.records import dataclass
 from hwsim.results.critical import families, limited_by
 from hwsim.results.interval import Interval, Part
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, different, resolve
+from hwsim.spec.shelf import Shelf, shared
 from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.study.work import Work, work_of
 from hwsim.version import __version__
@@ -99,17 +101,20 @@ class Content:
 
     Args:
         digest: hash of the content; empty if a used file cannot be found.
+        resolved: the tree with the files that it uses.
     """
 
     kind: Literal["machine", "workload"]
     digest: str
     tree: Tree = field(compare=False, repr=False)
+    resolved: Tree | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, kind: Literal["machine", "workload"], tree: Tree) -> Content:
         mistakes = Mistakes()
-        text = json.dumps(resolve(tree, mistakes, kind=kind).plain(), default=str)
-        return cls(kind, "" if len(mistakes) else sha256(text.encode()).hexdigest(), tree)
+        resolved = resolve(tree, mistakes, kind=kind)
+        text = json.dumps(resolved.plain(), default=str)
+        return cls(kind, "" if len(mistakes) else sha256(text.encode()).hexdigest(), tree, resolved)
 
     def become(self, tree: Tree) -> Content:
         """Return the content of another tree; nothing to do if that is the present one."""
@@ -147,12 +152,25 @@ def fingerprint_of(machine: Content, workload: Content) -> str:
     return sha256(f"{__version__} {machine.digest} {workload.digest}".encode()).hexdigest()[:16]
 
 
-def run_point(machine: Content, workload: Content, settings: Mapping[str, object], wanted: Sequence[str] = ()) -> Outcome:
+def run_point(
+    machine: Content, workload: Content, settings: Mapping[str, object], wanted: Sequence[str] = (), study: str = ""
+) -> Outcome:
     """Simulate one point; an error becomes its outcome.
 
     Args:
         wanted: numbers that the outcome must have.
+        study: points of one study, by this name, share what their changes leave alone; "": nothing is shared.
     """
+    with shared(_shelf_of(study)) if study else nullcontext():
+        return _run(machine, workload, settings, wanted)
+
+
+@lru_cache(maxsize=2)
+def _shelf_of(study: str) -> Shelf:  # noqa: ARG001 (a shelf for each)
+    return {}
+
+
+def _run(machine: Content, workload: Content, settings: Mapping[str, object], wanted: Sequence[str]) -> Outcome:
     fingerprint = ""
     warnings: tuple[Warning, ...] = ()
     try:
@@ -195,7 +213,11 @@ def _small(warnings: tuple[Warning, ...]) -> tuple[Warning, ...]:
 @lru_cache(maxsize=2)
 def _built(machine: Content) -> Machine:
     """Most studies vary one side; a machine that stays is built once per process."""
-    return load_machine(machine.tree)
+    mistakes = Mistakes()
+    built = build(machine.tree, mistakes, machine.resolved)
+    if built is None or len(mistakes):
+        raise SpecError(mistakes)
+    return built
 
 
 def _in_one_line(error: SpecError) -> str:

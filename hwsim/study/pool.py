@@ -7,6 +7,7 @@ ends two processes alone is an outcome that says so, and the others are as if no
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -262,6 +263,7 @@ def _serve(line: connection.Connection, job: Job) -> None:
     for name in ("SIGINT", "SIGHUP"):  # left to the parent, which stops its processes
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
+    collect_rarely()
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -274,6 +276,11 @@ def _serve(line: connection.Connection, job: Job) -> None:
             line.send((time.perf_counter() - began, rows))
     except (EOFError, OSError):
         return
+
+
+def collect_rarely() -> None:
+    """Look for rings of garbage seldom: what points share is large, lives long, and would be searched for every point."""
+    gc.set_threshold(50_000, 20, 100)
 
 
 def _end_with(parent: Any) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
+from dataclasses import field
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from hwsim.records import dataclass
@@ -38,6 +40,7 @@ class Study:
 
     Args:
         measures: numbers that every row must have; rows are compared by the first.
+        token: its points share what their changes leave alone, in every process that runs some.
     """
 
     name: str
@@ -46,10 +49,11 @@ class Study:
     points: Points
     settings: Mapping[str, object]
     measures: tuple[str, ...] = ()
+    token: str = field(default_factory=lambda: token_hex(8), compare=False)
 
     def __call__(self, values: Values) -> Outcome:
         """Run one point."""
-        return run_point(self.machine, self.workload, self._set(values), self.measures)
+        return run_point(self.machine, self.workload, self._set(values), self.measures, self.token)
 
     def _set(self, values: Values) -> dict[str, object]:
         return {**self.settings, **dict(zip(self.points.paths, values, strict=True))}

@@ -54,12 +54,12 @@ def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
         raise CannotSplit("; ".join(wrong))
     pieces: list[Piece] = []
     gathered: set[tuple[str, ...]] = set()
+    last, first = _last(units), next((at for at, unit in enumerate(units) if unit.kind in _PRODUCTS), len(units))
     for at, unit in enumerate(units):
-        is_undivided = at == _last(units) and unit.out[0] % gpus  # the classes, computed by every GPU
+        is_undivided = at == last and unit.out[0] % gpus  # the classes, computed by every GPU
         part = 1 if is_undivided else gpus
         if unit.kind not in _PRODUCTS:
-            after = any(before.kind in _PRODUCTS for before in units[:at])
-            pieces.append(Piece(_narrow(unit, gpus if after and unit.into[0] % gpus == 0 else 1)))
+            pieces.append(Piece(_narrow(unit, gpus if at > first and unit.into[0] % gpus == 0 else 1)))
         elif unit.groups > 1 and unit.groups % gpus == 0:
             pieces.append(Piece(replace(_narrow(unit, gpus), groups=unit.groups // gpus)))
         else:

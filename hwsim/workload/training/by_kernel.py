@@ -31,6 +31,7 @@ from hwsim.units import BYTES
 from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.layout import Names
 from hwsim.workload.training.plan import Buckets, Plan
+from hwsim.workload.training.rewriting import Tape
 from hwsim.workload.training.schedule import Pass
 from hwsim.workload.training.servers import servers_near, through, update_cost
 from hwsim.workload.training.workers import Ops, Thread, Worker, latest
@@ -58,8 +59,10 @@ class ByKernel:
         exchanging: Exchanges,
         hosts: Sequence[str],
         replicas: Sequence[int],
+        tape: Tape | None = None,
     ) -> None:
-        """hosts: the host of each GPU; replicas: those that have ops."""
+        """hosts: the host of each GPU; replicas: those that have ops; tape: see `hwsim.workload.training.rewriting`."""
+        self.tape = tape
         self.plan, self.buckets, self.ops, self.machine, self.exchanges = plan, buckets, ops, machine, exchanging
         self.software = software = buckets.software
         self._dispatching = software.dispatch * (software.casting if BYTES[plan.dtype] < 4 else 1.0)
@@ -118,12 +121,15 @@ class ByKernel:
 
     def _busy(self, thread: Thread, name: str, seconds: float, after: Sequence[OpRef] = (), queue: int | None = None) -> OpRef:
         """`seconds` of a core of the host; without a host the time alone."""
+        queue = thread.queue if queue is None else queue
+        if self.tape is not None:
+            ((_, number),) = self.tape.numbers("busy", thread.host, seconds)
+            return self.ops.add(name, "host", thread.host, queue, after, cost=number, seconds=seconds if number < 0 else 0.0)
         key = thread.host, seconds
         if key not in self._spent:
             model = self.machine.device(thread.host).model if thread.host else None
             self._spent[key] = model.busy(thread.host, seconds) if isinstance(model, Cpu) and seconds > 0 else None
         cost = self._spent[key]
-        queue = thread.queue if queue is None else queue
         return self.ops.add(name, "host", thread.host, queue, after, cost=cost, seconds=0.0 if cost is not None else seconds)
 
     def _dispatch(self, worker: Worker, count: int) -> None:
@@ -173,7 +179,12 @@ class ByKernel:
     def _kernel(self, worker: Worker, kernel: Kernel, direction: str) -> None:
         """All kernels that one kernel becomes, after all that the GPU waits for."""
         queue = self.ops.queue(f"{worker.device}.compute", worker.device)
-        for cost in self.plan.kinds.on(worker.device).apart(kernel, worker.device):
+        costs: Sequence[Cost | int] = ()
+        if self.tape is not None:
+            costs = [number for _, number in self.tape.numbers("kernel", kernel, worker.device)]
+        else:
+            costs = self.plan.kinds.on(worker.device).apart(kernel, worker.device)
+        for cost in costs:
             worker.issued(self.ops.add(f"{direction} {kernel.name}", kernel.kind, worker.device, queue, worker.waits, cost=cost))
 
     def send(self, source: Worker, target: Worker, *, forward: bool) -> OpRef:
@@ -193,12 +204,15 @@ class ByKernel:
 
     def _phases(self, flows: Flows, devices: Names, ready: Sequence[OpRef], name: str) -> list[OpRef]:
         """An op for each phase, one after another; the last of them."""
+        return self._in_row([(phase.name, phase.cost) for phase in flows.phases], devices, ready, name)
+
+    def _in_row(self, phases: Sequence[tuple[str, Cost | int]], devices: Names, ready: Sequence[OpRef], name: str) -> list[OpRef]:
         after = list(ready)
-        for phase in flows.phases:
-            after = [self._phase(name if len(flows.phases) == 1 else f"{name}: {phase.name}", phase.cost, devices, after)]
+        for phase, cost in phases:
+            after = [self._phase(name if len(phases) == 1 else f"{name}: {phase}", cost, devices, after)]
         return after
 
-    def _phase(self, name: str, cost: Cost, group: Names, ready: Sequence[OpRef]) -> OpRef:
+    def _phase(self, name: str, cost: Cost | int, group: Names, ready: Sequence[OpRef]) -> OpRef:
         if group not in self._comm:
             queue = f"{group[0]}.comm" if len(group) == 1 else f"{group[0]}.comm {len(self._comm)}"
             self._comm[group] = self.ops.queue(queue, group[0])
@@ -210,6 +224,8 @@ class ByKernel:
         Raises:
             CannotCollect, NoRoute, UnknownName: as by any collective.
         """
+        if self.tape is not None:
+            return self._in_row(self.tape.numbers("summed", devices, parameters), devices, ready, "gradients")
         if self.buckets.by == "all-reduce":
             return self._phases(all_reduce(self.exchanges, self.buckets, devices, parameters), devices, ready, "gradients")
         servers = servers_near(self.machine, self.buckets.servers, devices[0])

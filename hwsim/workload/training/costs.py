@@ -127,9 +127,11 @@ class KernelCosts:
 
     times: KernelTimes
     _spent: dict[Kernel, tuple[float, float, float, float, float]] = field(default_factory=dict)
-    _alone: dict[tuple[Work, float], Cost] = field(default_factory=dict)
-    _placed: dict[tuple[Work, float, str], Cost] = field(default_factory=dict)
-    _chosen: dict[Kernel, tuple[TimedKernel, ...]] = field(default_factory=dict)
+    _alone: dict[tuple[Work, float], tuple[Cost, dict[str, Cost]]] = field(default_factory=dict)  # and by device
+    _chosen: dict[Kernel, tuple[tuple[Cost, dict[str, Cost]], ...]] = field(default_factory=dict)
+    _seen: dict[int, tuple[Kernel, tuple[tuple[Cost, dict[str, Cost]], ...]]] = field(
+        default_factory=dict
+    )  # by id: a hash is slow
 
     @property
     def gpu(self) -> Gpu:
@@ -164,20 +166,26 @@ class KernelCosts:
 
     def apart(self, kernel: Kernel, device: str) -> list[Cost]:
         """The kernels that the library chooses for it, on the GPU of that name, an op each."""
-        chosen = self._chosen.get(kernel)
-        if chosen is None:
-            chosen = self._chosen[kernel] = self.times.choose(kernel)
-        return [self._on(timed, device) for timed in chosen]
+        seen = self._seen.get(id(kernel))
+        if seen is None:
+            chosen = self._chosen.get(kernel)
+            if chosen is None:
+                chosen = self._chosen[kernel] = tuple(map(self._of_timed, self.times.choose(kernel)))
+            seen = self._seen[id(kernel)] = kernel, chosen
+        costs = []
+        for alone, placed in seen[1]:
+            if device not in placed:
+                placed[device] = renamed(alone, device)
+            costs.append(placed[device])
+        return costs
 
-    def _on(self, timed: TimedKernel, device: str) -> Cost:
+    def _of_timed(self, timed: TimedKernel) -> tuple[Cost, dict[str, Cost]]:
+        """The cost of a kernel on a GPU without a name, and those on GPUs with one."""
         key = timed.work, timed.slower
-        if (*key, device) not in self._placed:
-            if key not in self._alone:
-                self._alone[key] = self._unsure(
-                    lengthened(self.gpu.compute(_NAME, timed.work), timed.slower, self.times.rates), timed.work
-                )
-            self._placed[(*key, device)] = renamed(self._alone[key], device)
-        return self._placed[(*key, device)]
+        if key not in self._alone:
+            cost = lengthened(self.gpu.compute(_NAME, timed.work), timed.slower, self.times.rates)
+            self._alone[key] = self._unsure(cost, timed.work), {}
+        return self._alone[key]
 
     def _unsure(self, cost: Cost, work: Work) -> Cost:
         """The cost of a convolution's kernel with the errors that convolutions have."""
@@ -221,13 +229,21 @@ def renamed(cost: Cost, device: str) -> Cost:
         return device + capacity.removeprefix(_NAME) if capacity.startswith(f"{_NAME}.") else capacity
 
     demand = cost.demand
-    return replace(
-        cost,
-        demand=replace(
-            demand,
-            amounts=tuple((name(capacity), amount) for capacity, amount in demand.amounts),
-            holds=tuple((name(capacity), part) for capacity, part in demand.holds),
+    return Cost(
+        Demand(
+            demand.latency,
+            tuple([(name(capacity), amount) for capacity, amount in demand.amounts]),
+            demand.floor,
+            tuple([(name(capacity), part) for capacity, part in demand.holds]),
+            demand.share,
+            demand.times,
         ),
-        moved=tuple((name(capacity), amount, unit) for capacity, amount, unit in cost.moved),
-        why=tuple(replace(term, capacity=name(term.capacity)) for term in cost.why),
-    )
+        tuple([(name(capacity), amount, unit) for capacity, amount, unit in cost.moved]),
+        tuple([
+            Term(term.label, term.formula, term.inputs, term.seconds, name(term.capacity), term.kind, term.doubts) for term in cost.why
+        ]),
+        cost.requests,
+        cost.played,
+        cost.choice,
+        cost.wide,
+    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.devices.roofline import peak_of
@@ -13,8 +14,11 @@ from hwsim.models.framework import Framework
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Exchange, Item, Kernel
 from hwsim.records import dataclass
+from hwsim.spec.shelf import shared_by
 from hwsim.workload.training.costs import KernelCosts, Spent
 from hwsim.workload.training.layout import Layout, Names
+
+MOST: Final = 16  # GPUs whose costs a study keeps
 
 
 def kinds_of(machine: Machine, devices: Sequence[str], framework: Framework) -> Kinds:
@@ -36,8 +40,22 @@ def kinds_of(machine: Machine, devices: Sequence[str], framework: Framework) -> 
             if model not in gpus:
                 gpus.append(model)
             numbers[id(model)] = gpus.index(model)
-    costs = [KernelCosts(KernelTimes(gpu, framework)) for gpu in gpus]
+    costs = [_costs_of(gpu, framework) for gpu in gpus]
     return Kinds(costs, {} if len(gpus) == 1 else {name: numbers[id(machine.device(name).model)] for name in devices})
+
+
+def _costs_of(gpu: Gpu, framework: Framework) -> KernelCosts:
+    """The costs on a GPU; those that an earlier run of a study has worked out on the same one."""
+    known = shared_by("kernels")
+    if known is None:
+        return KernelCosts(KernelTimes(gpu, framework))
+    _, its, costs = known.get(id(gpu), (None, None, None))
+    if costs is None or its != framework:
+        if len(known) >= MOST:
+            known.clear()
+        costs = KernelCosts(KernelTimes(gpu, framework))
+        known[id(gpu)] = gpu, framework, costs
+    return costs
 
 
 @dataclass(frozen=True, slots=True)

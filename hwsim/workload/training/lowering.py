@@ -23,6 +23,7 @@ from hwsim.workload.training.by_segment import BySegment
 from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.identical import difference, unlike_exchanges, unlike_hosts
 from hwsim.workload.training.plan import Buckets, Held, Pieces, Plan
+from hwsim.workload.training.rewriting import Answers, Tape, frame_of, rewritten
 from hwsim.workload.training.saving import Saved, write
 from hwsim.workload.training.segments import between
 from hwsim.workload.training.workers import Ops
@@ -66,11 +67,16 @@ def lower(
         replicas = range(1) if folded else range(layout.dp)
         ops = Ops(builder, name)
 
-        def steps_of(plan: Plan) -> Steps:
-            return Steps(plan, machine, builder, exchanging, hosts, name=name, replicas=replicas, by_layer=by_layer, ops=ops)
+        def steps_of(plan: Plan, graph: GraphBuilder = builder, tape: Tape | None = None) -> Steps:
+            writes = ops if graph is builder else Ops(graph, name)
+            return Steps(
+                plan, machine, graph, exchanging, hosts, name=name, replicas=replicas, by_layer=by_layer, ops=writes, tape=tape
+            )
 
-        steps, ends = write(plan, saved, begin, builder, ops, steps_of)
-        _hold(steps.plan, steps, machine, builder, shared=shared)
+        frame = frame_of(plan, hosts, replicas, name) if saved is None and begin is None else None
+        again = rewritten(steps_of, Answers(plan, machine, exchanging), frame, builder)
+        steps, ends = again or write(plan, saved, begin, builder, ops, steps_of)
+        _hold(plan if saved is None else steps.plan, steps, machine, builder, shared=shared)
         if plan.evaluation is not None:
             devices = plan.evaluation.layout.devices
             hosts = [_host(machine, device) for device in devices]

@@ -29,6 +29,7 @@ from hwsim.models.plan import Schedule
 from hwsim.models.stages import Stage, network_cut, network_stages
 from hwsim.ops.exchange import AUTO, chosen
 from hwsim.spec import Mistakes, Tree, decode
+from hwsim.spec.shelf import shared_by
 from hwsim.units import BYTES
 from hwsim.workload.training.kinds import Kinds, kinds_of
 from hwsim.workload.training.layout import Layout, layout_of
@@ -171,8 +172,7 @@ def _plan(
 ) -> Plan:
     dtype, rule = keys.dtype or "fp32", keys.optimizer if tree.get("optimizer") is not None else "sgd"
     schedule: Schedule = keys.schedule if layout.pp > 1 else "1f1b"
-    cuts = _cut(network, layout, kinds, batches[0] // microbatches, dtype)
-    of_batch = {batch: network_stages(cuts, batch // microbatches, dtype, UPDATED[rule]) for batch in dict.fromkeys(batches)}
+    of_batch = _stages(network, layout, kinds, tuple(batch // microbatches for batch in batches), dtype, UPDATED[rule])
     bucket = synchronise.bucket if keys.buckets is None else network.parameters * software.gradient / keys.buckets
     flying = [in_flight(passes(schedule, stage, layout.pp, microbatches)) if layout.pp > 1 else 1 for stage in range(layout.pp)]
     kept = KEPT[rule] if synchronise.by == "all-reduce" else 0.0
@@ -180,8 +180,8 @@ def _plan(
     return Plan(
         layout=layout,
         kinds=kinds,
-        stages=[of_batch[batch] for batch in batches],
-        held=[[held(stage, dtype, kept, flying[stage.number]) for stage in of_batch[batch]] for batch in batches],
+        stages=[of_batch[batch // microbatches] for batch in batches],
+        held=[[held(stage, dtype, kept, flying[stage.number]) for stage in of_batch[batch // microbatches]] for batch in batches],
         batches=batches,
         microbatches=microbatches,
         schedule=schedule,
@@ -208,6 +208,24 @@ def _plan(
         state=network.parameters * (4.0 + KEPT[rule]),
         total=keys.epochs * keys.samples if keys.epochs and keys.samples else 0.0,
     )
+
+
+def _stages(
+    network: Network, layout: Layout, kinds: Kinds, batches: tuple[int, ...], dtype: str, updated: float
+) -> dict[int, tuple[Stage, ...]]:
+    """The stages by examples at once.  batches: those of each replica.
+
+    Where there is one stage they hang on the network alone, and runs of a study share them.
+    """
+    known = shared_by("stages") if layout.pp == 1 else None
+    key = id(network), layout.tp, batches, dtype, updated
+    if known is not None and key in known:
+        return known[key][1]  # type: ignore[no-any-return]
+    cuts = _cut(network, layout, kinds, batches[0], dtype)
+    stages = {batch: network_stages(cuts, batch, dtype, updated) for batch in dict.fromkeys(batches)}
+    if known is not None:
+        known[key] = network, stages
+    return stages
 
 
 def _cut(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: str) -> tuple[tuple[Piece, ...], ...]:

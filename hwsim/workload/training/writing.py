@@ -18,6 +18,7 @@ from hwsim.workload.training.by_kernel import ByKernel
 from hwsim.workload.training.by_segment import BySegment
 from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.plan import Buckets, Pieces, Plan
+from hwsim.workload.training.rewriting import Tape
 from hwsim.workload.training.schedule import Pass, in_order, successor
 from hwsim.workload.training.segments import Segments
 from hwsim.workload.training.workers import Ops, Worker
@@ -43,6 +44,7 @@ class Steps:
         replicas: Sequence[int],
         by_layer: bool = False,
         ops: Ops | None = None,
+        tape: Tape | None = None,
     ) -> None:
         """Queues and workers of a training.
 
@@ -52,13 +54,14 @@ class Steps:
             replicas: those that have ops; if they are fewer than the plan has, the first represents all.
             by_layer: an op for every stretch between two exchanges of a stage group.
             ops: queues of the same training, where others have written steps of it.
+            tape: ops are written with the numbers of their costs on it.
         """
         self.plan, self.machine, self.builder, self.replicas, self.name = plan, machine, builder, replicas, name
         ops = ops or Ops(builder, name)
         self.grain: ByKernel | BySegment
         match plan.exchange:
             case Buckets() as buckets:
-                self.grain = ByKernel(plan, buckets, ops, machine, exchanging, hosts, replicas)
+                self.grain = ByKernel(plan, buckets, ops, machine, exchanging, hosts, replicas, tape)
             case Pieces() as pieces:
                 self.grain = BySegment(
                     plan, pieces, ops, Segments(plan, pieces, builder, exchanging, replicas, by_layer=by_layer)

@@ -1,0 +1,123 @@
+"""Points share what their changes leave alone, and every one is what a run alone finds, to the last digit and word."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwsim.api import simulate
+from hwsim.engine import Deadlock
+from hwsim.graph.opgraph import is_same
+from hwsim.spec import SpecError
+from hwsim.spec.shelf import same, shared, shared_by
+from hwsim.spec.tree import Origin, tree_of
+from hwsim.study.point import Content, read_source, run_point
+from tests.random_pairs import random_pair
+
+TRAINING = "d2l-8gpu-nvlink", {
+    "hwsim": "workload/1",
+    "let": {"gpus": 4, "dtype": "fp16", "framework": "mxnet-ngc", "each": 32},
+    "train": {"model": "d2l-resnet-18", "gpus": "$gpus", "global_batch": "$each * $gpus", "dtype": "$dtype",
+              "framework": "$framework", "steps": 2},
+}  # fmt: skip
+PAIRS: dict[str, tuple[Any, Any, dict[str, list[object]]]] = {
+    "training": (*TRAINING, {
+        "machine.links.nvlink.bandwidth": ["25 GB/s", "10 GB/s", "3 GB/s"],
+        "machine.gpu.memory.bandwidth": ["900 GB/s", "700 GB/s"],
+        "machine.gpu.use": ["v100-sxm2-16gb", "a100-sxm-40gb"],
+        "machine.cpu.cores": [4, 16],
+        "gpus": [1, 2, 4, 5],
+        "dtype": ["fp32", "fp16"],
+        "framework": ["pytorch-ngc", "mxnet-ngc"],
+        "each": [16, 32],
+    }),
+    "exchange": ("d2l-4gpu-pcie", "d2l/allreduce-160mb", {
+        "machine.gpu.count": [2, 4], "machine.links.uplink.lanes": [4, 8, 16], "algorithm": ["ring", "binomial-tree", "auto"],
+    }),
+    "loader": ("d2l-gpu-workstation", "d2l/data-loading", {
+        "workers": [1, 2, 4], "machine.cpu.cores": [2, 6], "machine.disk.use": ["hdd-7200rpm", "nvme-990pro"],
+    }),
+    "loop": ("d2l-laptop", "d2l/async-loop", {"n": [10, 20], "workload.runtime.queue_depth": [1, 4], "blocking": [True, False]}),
+}  # fmt: skip
+
+
+@st.composite
+def points(draw: st.DrawFn, choices: Mapping[str, list[object]]) -> list[dict[str, object]]:
+    """Some points of a study, each with some paths changed; points come again."""
+    paths = draw(st.lists(st.sampled_from(sorted(choices)), min_size=1, max_size=3, unique=True))
+    one = st.fixed_dictionaries({}, optional={path: st.sampled_from(choices[path]) for path in paths})
+    return draw(st.lists(one, min_size=2, max_size=4))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@given(data=st.data())
+@settings(max_examples=6, deadline=None)
+def test_a_point_of_a_study_is_what_it_is_alone(name: str, data: st.DataObject) -> None:
+    machine, workload, choices = PAIRS[name]
+    both = read_source("machine", machine), read_source("workload", workload)
+    study = f"{name} {data.draw(st.integers(0, 3))}"  # what earlier examples left is there, too
+    for point in data.draw(points(choices)):
+        assert run_point(*both, point, (), study) == run_point(*both, point)
+
+
+@given(st.integers(0, 10_000), st.data())
+@settings(max_examples=15, deadline=None)
+def test_the_same_of_any_pair_to_the_last_op(seed: int, data: st.DataObject) -> None:
+    """Each op, each derivation and each warning."""
+    dice = random.Random(seed)
+    machine, workload = random_pair(dice)
+    links = [link["name"] for link in machine["links"]]
+    rates = st.sampled_from(["1 GB/s", "2 GB/s", "40 GB/s"])
+    shelf: dict[str, dict[Any, Any]] = {}
+    for change in data.draw(st.lists(st.tuples(st.sampled_from(links), rates), min_size=2, max_size=4)):
+        point = {f"machine.links.{change[0]}.bandwidth": change[1]}
+        found = []
+        for among in (shelf, {}):
+            with shared(among):
+                try:
+                    run = simulate(machine, workload, set=point, expect=False)
+                except (SpecError, Deadlock) as error:
+                    found.append(str(error))
+                else:
+                    found.append(f"{run.to_json(ops=True)} {run.timeline.flat.graph.costs}")
+        assert found[0] == found[1]
+
+
+def test_what_a_change_leaves_alone_is_not_done_again() -> None:
+    both = read_source("machine", TRAINING[0]), read_source("workload", TRAINING[1])
+    runs = []
+    shelf: dict[str, dict[Any, Any]] = {}
+    for point in ({}, {"machine.links.nvlink.bandwidth": "9 GB/s"}, {"machine.cpu.memory.size": "99 GB"}):
+        with shared(shelf):
+            runs.append(simulate(both[0].tree, both[1].tree, set=point, expect=False))
+    graphs = [run.timeline.flat.graph for run in runs]
+    assert graphs[1].blocks[0].edges is graphs[0].blocks[0].edges, "the ops are written once"
+    assert runs[2].timeline.start is runs[0].timeline.start, "a run is played once"
+    assert is_same(graphs[2], graphs[0])
+    assert not is_same(graphs[1], graphs[0])
+
+
+def test_nothing_is_shared_outside_of_a_study() -> None:
+    assert shared_by("files") is None
+    with shared({}):
+        assert shared_by("files") == {}
+    assert shared_by("files") is None
+
+
+def test_trees_are_the_same_with_their_sources_only() -> None:
+    one, other = tree_of({"a": [1, "x"]}), tree_of({"a": [1, "x"]})
+    assert same(one, other)
+    assert not same(one, tree_of({"a": [1, "y"]}))
+    assert not same(one, tree_of({"a": [1.0, "x"]}))
+    assert isinstance(other.value, dict)
+    other.value["a"] = type(other)(other.value["a"].value, origin=Origin("guess"))
+    assert not same(one, other)
+
+
+def test_contents_with_the_same_values_are_equal() -> None:
+    assert read_source("machine", "d2l-laptop") == Content.of("machine", read_source("machine", "d2l-laptop").tree)
