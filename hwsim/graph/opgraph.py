@@ -331,17 +331,14 @@ def is_same(one: OpGraph, other: OpGraph) -> bool:
             mine != its and (mine.name in drawn or (mine.name, mine.unit) != (its.name, its.unit)) for mine, its in pairs
         ):
             return False
-    return all(
-        mine is its
-        or (
-            (mine.times, mine.turns) == (its.times, its.turns)
-            and (
-                mine.turn is its.turn or (mine.turn is not None and its.turn is not None and np.array_equal(mine.turn, its.turn))
-            )
-            and all(np.array_equal(getattr(mine, column), getattr(its, column)) for column in _COLUMNS)
-        )
-        for mine, its in zip(one.blocks, other.blocks, strict=True)
-    )
+    return all(mine is its or _alike_blocks(mine, its) for mine, its in zip(one.blocks, other.blocks, strict=True))
+
+
+def _alike_blocks(one: Block, other: Block) -> bool:
+    if (one.times, one.turns, len(one)) != (other.times, other.turns, len(other)):
+        return False
+    columns = [(getattr(one, name), getattr(other, name)) for name in _COLUMNS]
+    return all(map(np.array_equal, *zip(*columns, strict=True))) and np.array_equal(one.iteration, other.iteration)
 
 
 @dataclass(frozen=True, slots=True)
