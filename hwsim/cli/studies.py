@@ -45,8 +45,10 @@ def carried_out(run: Run, workers: int | None, cluster: str | None) -> tuple[Swe
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
     from hwsim.study import Interrupted
+    from hwsim.study.pool import collect_rarely
 
     with in_words(), ended_by_signals(), progress(shown=sys.stderr.isatty(), unit="points") as report:
+        collect_rarely()
         lent = None
         if cluster is not None:
             from hwsim.study.cluster import Cluster

@@ -91,7 +91,7 @@ def simulate(
     played = shared_by("timelines") if which == "auto" and not actors and server is None else None
     known = None if played is None else next((each for each in played.values() if is_same(each.flat.graph, graph)), None)
     if known is not None:
-        again = replace(known, flat=replace(known.flat, graph=graph))
+        again: Timeline = replace(known, flat=replace(known.flat, graph=graph))
         again.found.update(known.found)
         return again
     flat = flatten(graph) if which == "auto" and not actors else None

@@ -55,7 +55,8 @@ def _costs_of(gpu: Gpu, framework: Framework) -> KernelCosts:
             known.clear()
         costs = KernelCosts(KernelTimes(gpu, framework))
         known[id(gpu)] = gpu, framework, costs
-    return costs
+    found: KernelCosts = costs
+    return found
 
 
 @dataclass(frozen=True, slots=True)
