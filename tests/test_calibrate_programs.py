@@ -21,8 +21,9 @@ from hwsim_calibrate.recording.ops import op_of
 from hwsim_calibrate.recording.script import record_script
 from hwsim_calibrate.recording.tape import Described, Step
 from hwsim_calibrate.recording.writing import new_pages
+from hwsim_calibrate.sizes import Size
 from hwsim_calibrate.snippet_calls import call_of_params, recorded, snippet_case, snippet_of
-from hwsim_calibrate.snippets import SNIPPETS, Size
+from hwsim_calibrate.snippets import SNIPPETS
 from hwsim_calibrate.suites.kernels import MATRIX
 
 ODD = {
@@ -148,6 +149,39 @@ def test_between_two_measured_sizes_of_a_few_is_interpolated() -> None:
     assert middle == pytest.approx(1.0)
     assert high < 0.6
     assert found.of("f fp64 new", (100.0, 1.0)) == (2.0, True)
+
+
+def test_beyond_the_largest_measured_size_its_ratio_goes_on() -> None:
+    points = {"f fp64 new": tuple((10.0**each, 1.0, 1.5 if each > 5 else 1.0) for each in range(1, 9))}
+    found = Corrections(points=points, few=6, width=0.35)
+    assert found.of("f fp64 new", (1e12, 1.0)) == (1.5, True)
+    assert found.of("f fp64 new", (1e-3, 1.0))[0] == 1.0
+
+
+def test_a_function_stands_in_for_itself_in_another_format() -> None:
+    kernels = Kernels(functions={"lexsort": Function(call=2e-6, each={"int64": 8e-9}, row=1e-9)})
+    told = stand_in(kernels, elementwise_call("lexsort", dtype="fp64", count=1e4))
+    assert told is not None
+    assert (told.call, told.each, told.row) == (2e-6, {"fp64": 8e-9}, 1e-9)
+
+
+def test_a_distribution_nobody_timed_takes_what_others_take() -> None:
+    draws = {
+        f"{name} generator": Function(call=1e-6, each={"fp64": each}) for name, each in (("a", 1e-9), ("b", 3e-9), ("c", 9e-9))
+    }
+    told = stand_in(Kernels(functions=draws), elementwise_call("zipf", form="generator", dtype="int64", count=1e4))
+    assert told is not None
+    assert told.each == {"int64": 3e-9}
+
+
+def test_a_lookup_into_new_pages_pays_for_them() -> None:
+    machine = MEASURED.replace("functions: {", "fault: 2 us\n      functions: {index: {call: 1 us, each: {fp64: 1 ns}}, ")
+    op = {"device": "cpu", "function": "index", "pattern": "random", "count": 1e5, "working_set": "8 MB", "cores": 1}
+    none, many = (
+        hwsim.simulate(machine, {"hwsim": "workload/1", "name": "one", "program": [{"access": {**op, "new_pages": pages}}]})
+        for pages in (0, 200)
+    )
+    assert many.makespan_s - none.makespan_s == pytest.approx(199 * 2e-6, rel=0.01)
 
 
 def test_new_pages_of_a_loop_are_the_mean_of_its_turns() -> None:

@@ -17,9 +17,10 @@ from hwsim.workload import Workload, check_statements, read_workload
 from hwsim_calibrate.calls import measured_as
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.kernels import kernel_case
-from hwsim_calibrate.snippet_calls import snippet_case, snippet_of
+from hwsim_calibrate.snippet_calls import call_of_params, snippet_case, snippet_of
 
 SUITE: Final = "workload"
+AROUND: Final = 2.0  # times as many steps, or as few, as a call of the workload has
 _ANYONE: Final[dict[str, Value]] = {"self": "self", "rank": 0, "ranks": 1}  # stands for every program of an `each`
 _INSIDE: Final = ("repeat", "call")
 _CALLED: Final = ("access", "compute", "elementwise", "matmul", "random", "reduce")
@@ -68,11 +69,24 @@ def _case(kind: str, inner: Tree) -> Case:
         raise CannotMeasure("it names no function of a library")
     snippet = snippet_of(heard[0])
     if snippet is not None:
-        return snippet_case(*snippet, suite=SUITE)
+        return _like(heard[0], snippet_case(*snippet, suite=SUITE))
     kernel = measured_as(heard[0])
     if kernel is None:
         raise CannotMeasure("it names no function of a library")
     return kernel_case(*kernel, suite=SUITE)
+
+
+def _like(call: Call, case: Case) -> Case:
+    """The case, if it makes such a call.
+
+    Raises:
+        CannotMeasure: it is another.
+    """
+    made = call_of_params(case.params)
+    same = (made.function, made.form, made.dtype) == (call.function, call.form, call.dtype)
+    if not same or not 1 / AROUND <= made.count / max(call.count, 1.0) <= AROUND:
+        raise CannotMeasure(f"no case makes {call.function} {call.form}".rstrip() + f" of {call.dtype} with its steps")
+    return case
 
 
 @dataclass(frozen=True, slots=True)

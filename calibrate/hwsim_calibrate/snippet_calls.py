@@ -13,7 +13,8 @@ from hwsim.devices.work import Call as Modelled
 from hwsim.devices.work import Operand, Product, Role
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.clocks import Call
-from hwsim_calibrate.snippets import SNIPPETS, Size
+from hwsim_calibrate.sizes import Size
+from hwsim_calibrate.snippets import SNIPPETS
 from hwsim_calibrate.store import Amounts, Param
 from hwsim_calibrate.suites.arrays import DTYPES
 
@@ -81,6 +82,8 @@ def call_of_params(params: Mapping[str, Param]) -> Modelled:
 
 def snippet_of(call: Modelled) -> tuple[str, Size] | None:
     """The snippet that makes such a call, and its size; None where none does."""
+    if call.function in SIMPLE and (call.into != "new" or not call.form):
+        return None
     name = "crossed" if (call.function, call.form) == ("fill", "across") else call.function
     if name not in SNIPPETS or call.dtype not in DTYPES:
         return None
@@ -92,8 +95,12 @@ def snippet_of(call: Modelled) -> tuple[str, Size] | None:
         return name, Size(values, call.dtype, words, max(int(call.operands[0].bytes / width) - values, 2))
     if name == "convolve":
         return name, Size(max(int(call.rows), 1), call.dtype, words, max(round(count / (2 * call.rows)), 1))
+    if call.rows > 1 and name in _ALONG and {"rows", "across"} & set(words):
+        return name, Size(count, call.dtype, words, max(round(count / call.rows), 1))
     if call.rows > 1 and name not in ("norm", "fft2", "rfft2", "ifft2"):
         return None
+    if "tall" in words:
+        return f"tall {name}", Size(max(round(math.cbrt(count / 12)), 1), call.dtype, words)
     return name, Size(_elements(name, count, words), call.dtype, words)
 
 
@@ -101,20 +108,31 @@ def _elements(name: str, count: int, words: tuple[str, ...]) -> int:
     """`n` of a snippet by the steps of its call."""
     if name == "lstsq":
         return max(round(math.cbrt(count / 4)), 1)
+    if name == "lexsort":  # two keys
+        return _of_logarithms(count, 2.0)
     if name == "outer":
         return max(math.isqrt(count), 1)
     if name in _CUBED:
         return max(round(math.cbrt(count)), 1)
     if name in _TRANSFORMED:
-        n = float(count)
-        for _ in range(20):
-            n = count / (5.0 * math.log2(max(n, 2.0)))
-        return max(round(n), 1)
+        return _of_logarithms(count, 5.0)
     if name == "einsum":
         return max(round((count / 2) ** (2 / 3)) if "outer" in words else count if "one" in words else count // 2, 1)
     return max(count // 2, 1) if name in ("repeat", "tile") else count
 
 
+_ALONG: Final = frozenset({"median", "percentile", "partition", "argpartition"})
+
+
+def _of_logarithms(count: float, times: float) -> int:
+    """n of times n log2 n steps."""
+    n = float(count)
+    for _ in range(20):
+        n = count / (times * math.log2(max(n, 2.0)))
+    return max(round(n), 1)
+
+
+SIMPLE: Final = ("copy", "sin", "cos", "tan")  # cases of their own, but for some forms
 _CUBED: Final = frozenset({
     "inv", "det", "slogdet", "cholesky", "qr", "eig", "eigh", "eigvals", "eigvalsh", "svd", "pinv", "matrix_rank",
     "solve", "matrix_power",

@@ -8,63 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from hwsim_calibrate.clocks import Call
+from hwsim_calibrate.sizes import Size
 from hwsim_calibrate.suites.arrays import DTYPES, Array, indices, numbers
-
-FEW: Final = 10  # different values of `few`, at least
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """The operands of a snippet: `n` elements of a number format; words: how they lie; table: elements that are looked up in."""
-
-    n: int
-    dtype: str = "fp64"
-    words: tuple[str, ...] = ()
-    table: int = 1000
-
-    def values(self) -> Array:
-        """Numbers in the order that the words say."""
-        kind = np.dtype(DTYPES[self.dtype]).kind
-        draw = np.random.default_rng(1)
-        if "few" in self.words:
-            return draw.integers(0, max(FEW, min(self.n // 16, 200)), self.n).astype(DTYPES[self.dtype])
-        if kind in "iu":
-            below = {"int8": 100, "int16": 30_000}.get(self.dtype, 2**31 - 1)
-            drawn: Array = draw.integers(0, min(self.n, below), self.n).astype(DTYPES[self.dtype])
-        else:
-            drawn = draw.random(self.n) > 0.5 if kind == "b" else draw.random(self.n).astype(DTYPES[self.dtype])
-        return np.sort(drawn) if "sorted" in self.words else drawn
-
-    def square(self) -> Array:
-        """A well-conditioned matrix of n x n."""
-        drawn = np.random.default_rng(1).random((self.n, self.n))
-        symmetric = drawn + drawn.T + 2.0 * self.n * np.eye(self.n)
-        return np.asarray((symmetric / (2.0 * self.n)).astype(DTYPES[self.dtype]))
-
-    def grid(self) -> Array:
-        """The values as about as many rows as columns."""
-        side = max(math.isqrt(self.n), 1)
-        return numbers(self.dtype, side, side)
-
-    def mask(self) -> Array:
-        """Any half of the places; `runs`: one half; `rare`: any few."""
-        return (
-            np.arange(self.n) < self.n // 2
-            if "runs" in self.words
-            else np.random.default_rng(2).random(self.n) < (0.07 if "rare" in self.words else 0.5)
-        )
-
-    def places(self, below: int | None = None) -> Array:
-        """`n` places below a number, in any order or `sorted`."""
-        drawn = indices(self.n, below or self.table)
-        return np.sort(drawn) if "sorted" in self.words else drawn
-
 
 Build = Callable[[Size], Call]
 
@@ -110,15 +61,86 @@ def _unique(size: Size) -> Call:
 
 def _middle(function: Callable[..., Any]) -> Build:
     def build(size: Size) -> Call:
-        values, middle = size.values(), size.n // 2
-        return lambda: function(values, middle)
+        values, axis = _along_an_axis(size)
+        middle = values.shape[axis or 0] // 2
+        return (lambda: function(values, middle)) if axis is None else lambda: function(values, middle, axis=axis)
 
     return build
 
 
-def _percentile(size: Size) -> Call:
+def _along_an_axis(size: Size) -> tuple[Array, int | None]:
+    """Values and the axis to go along: of `rows` of `table` elements, `across` so many columns, or all in one."""
     values = size.values()
-    return lambda: np.percentile(values, [25, 75])
+    if "rows" not in size.words and "across" not in size.words:
+        return values, None
+    grid = values[: max(size.n // size.table, 1) * size.table].reshape(-1, size.table)
+    return grid, 1 if "rows" in size.words else 0
+
+
+def _percentile(size: Size) -> Call:
+    values, axis = _along_an_axis(size)
+    return lambda: np.percentile(values, [25, 75], axis=axis)
+
+
+def _median(size: Size) -> Call:
+    values, axis = _along_an_axis(size)
+    return lambda: np.median(values, axis=axis)
+
+
+def _missing(function: Callable[..., Any]) -> Build:
+    """A function that passes over what is missing: nothing, or every other number."""
+
+    def build(size: Size) -> Call:
+        values = numbers(size.dtype, size.n)
+        if "missing" in size.words:
+            values[size.mask()] = np.nan
+        return lambda: function(values)
+
+    return build
+
+
+def _windows(name: str) -> Build:
+    """A reduction of each of many windows that overlap, of `table` elements."""
+
+    def build(size: Size) -> Call:
+        windows = np.lib.stride_tricks.sliding_window_view(numbers(size.dtype, size.n // size.table + size.table), size.table)
+        return lambda: getattr(windows, name)(axis=1)
+
+    return build
+
+
+def _copied(size: Size) -> Call:
+    """A copy: as it lies, `across` a grid or a `long` one, `strided` in rows of twenty, across in `pieces` of ten."""
+    pieces = numbers(size.dtype, max(size.n // 200, 1), 10, 20) if size.words else numbers(size.dtype, size.n)
+    if "strided" in size.words:
+        return lambda: pieces.transpose(1, 0, 2).copy()
+    if "pieces" in size.words:
+        parts = numbers(size.dtype, max(size.n // 200, 1), 11, 20)[:, :10]
+        return lambda: parts.transpose(2, 0, 1).copy()
+    if "across" in size.words:
+        grid = size.grid() if "long" not in size.words else pieces.reshape(-1, 200)
+        return lambda: np.ascontiguousarray(grid.T)
+    return lambda: np.copy(pieces)
+
+
+def _smooth(function: np.ufunc) -> Build:
+    """A function of numbers that grow evenly, so that its branches are guessed."""
+
+    def build(size: Size) -> Call:
+        values = np.linspace(0.0, 0.3 * size.n, size.n).astype(DTYPES[size.dtype])
+        return lambda: function(values)
+
+    return build
+
+
+def _tall(function: Callable[..., Any]) -> Build:
+    """A function of a matrix with twelve times as many rows as columns."""
+
+    def build(size: Size) -> Call:
+        matrix = numbers(size.dtype, 12 * size.n, size.n)
+        return lambda: function(matrix)
+
+    return build
 
 
 def _compress(size: Size) -> Call:
@@ -260,6 +282,15 @@ def _einsum(size: Size) -> Call:
         return lambda: np.einsum("ij,ij->i", first, second)
     if "one" in size.words:
         return lambda: np.einsum("ij->j", first)
+    if "path" in size.words:
+        square = first[: side // 4, : side // 4].copy()
+        return lambda: np.einsum("ij,jk,ik->i", first[:, : side // 4], square, first[:, : side // 4], optimize=True)
+    if "short" in size.words:
+        heads = numbers(size.dtype, 4, max(side // 4, 2), 4, 32)
+        if "within" in size.words:
+            return lambda: np.einsum("bqhd,bkhd->bhqk", heads, heads)
+        weights = numbers(size.dtype, 4, 4, max(side // 4, 2), max(side // 4, 2))
+        return lambda: np.einsum("bhqk,bkhd->bqhd", weights, heads)
     return lambda: np.einsum("ij,jk,kl->il", first[:16, :16], second[:16, :16], first[:16, :16])
 
 
@@ -279,6 +310,9 @@ def _accumulated(function: np.ufunc) -> Build:
 
 def _lexsort(size: Size) -> Call:
     first, second = indices(size.n, 10**6), indices(size.n, max(size.n // 10, 1), seed=1)
+    if size.dtype == "fp64":
+        values = numbers("fp64", size.n)
+        return lambda: np.lexsort((values, second))
     return lambda: np.lexsort((first, second))
 
 
@@ -369,6 +403,17 @@ def _drawn(function: Callable[[np.random.Generator, int], Any]) -> Build:
     return build
 
 
+def _any_drawn(name: str) -> Build:
+    """Numbers of a distribution as it is without parameters."""
+    return _drawn(lambda draw, n: getattr(draw, name)(size=n))
+
+
+def _integers(size: Size) -> Call:
+    draw, below = np.random.default_rng(0), 256 if "full" in size.words else 10
+    kind = DTYPES[size.dtype] if size.dtype.startswith("int") else np.int64
+    return lambda: draw.integers(0, below, size.n, dtype=kind)
+
+
 def _diag(size: Size) -> Call:
     values = numbers(size.dtype, max(math.isqrt(size.n), 1))
     return lambda: np.diag(values)
@@ -390,15 +435,22 @@ def _tensordot(size: Size) -> Call:
 
 
 def _shuffle(size: Size) -> Call:
-    values, draw = numbers(size.dtype, size.n), np.random.default_rng(0)
+    values, draw = numbers(size.dtype, *((size.n, 6) if "rows" in size.words else (size.n,))), np.random.default_rng(0)
     return lambda: draw.shuffle(values)
 
 
 # A new snippet is a line here; the suite `kernels` says at which sizes it is timed.
 SNIPPETS: Final[Mapping[str, Build]] = {
     **{name: _one(name) for name in (
-        "median", "count_nonzero", "diff", "gradient", "nan_to_num", "ptp", "cumprod", "round", "nansum", "nanmean", "nanmax",
-        "unwrap", "trapezoid",
+        "count_nonzero", "diff", "gradient", "nan_to_num", "ptp", "cumprod", "round", "unwrap", "trapezoid",
+    )},
+    **{name: _missing(getattr(np, name)) for name in (
+        "nansum", "nanmean", "nanmax", "nanmin", "nanstd", "nanvar", "nanmedian",
+    )},
+    **{name: _smooth(getattr(np, name)) for name in ("sin", "cos", "tan")},
+    **{f"window {name}": _windows(name) for name in ("min", "max", "mean", "sum", "std")},
+    **{f"tall {name}": _tall(partial(getattr(np.linalg, name), **more)) for name, more in (
+        ("svd", {"full_matrices": False}), ("qr", {}), ("pinv", {}),
     )},
     **{name: _two(getattr(np, name)) for name in (
         "isclose", "allclose", "array_equal", "dot", "outer", "intersect1d", "setdiff1d", "union1d",
@@ -419,7 +471,8 @@ SNIPPETS: Final[Mapping[str, Build]] = {
     "arange": _made("arange"), "zeros": _made("zeros"), "ones": _made("ones"),
     "eye": _made(lambda n: np.eye(math.isqrt(n))), "linspace": _made(lambda n: np.linspace(0.0, 1.0, n)),
     "full": _made(lambda n: np.full(n, 2.5)), "hanning": _made("hanning"),
-    "unique": _unique, "histogram": _one("histogram", bins=50), "partition": _middle(np.partition),
+    "median": _median, "copy": _copied, "unique": _unique, "histogram": _one("histogram", bins=50),
+    "partition": _middle(np.partition),
     "argpartition": _middle(np.argpartition), "percentile": _percentile, "compress": _compress, "setmask": _setmask,
     "index": _index, "indices": _indices, "takecolumns": _columns, "put": _put, "putindices": _put_indices, "add_at": _add_at,
     "searchsorted": _searched, "nonzero": _nonzero, "bincount": _bincount, "where": _where, "sort": _sort(np.sort),
@@ -438,6 +491,14 @@ SNIPPETS: Final[Mapping[str, Build]] = {
     "binomial": _drawn(lambda draw, n: draw.binomial(20, 0.5, n)), "beta": _drawn(lambda draw, n: draw.beta(2.0, 3.0, n)),
     "normal of a generator": _drawn(lambda draw, n: draw.normal(0.0, 1.0, n)),
     "uniform of a generator": _drawn(lambda draw, n: draw.uniform(0.0, 1.0, n)),
+    **{name: _any_drawn(name) for name in (
+        "lognormal", "laplace", "standard_cauchy", "rayleigh", "logistic", "gumbel",
+    )},
+    "dirichlet": _drawn(lambda draw, n: draw.dirichlet([1.0] * 50, max(n // 50, 1))),
+    "chisquare": _drawn(lambda draw, n: draw.chisquare(3.0, n)), "geometric": _drawn(lambda draw, n: draw.geometric(0.3, n)),
+    "standard_t": _drawn(lambda draw, n: draw.standard_t(5.0, n)), "weibull": _drawn(lambda draw, n: draw.weibull(1.5, n)),
+    "integers": _integers,
+    "histogram2d": _two(lambda first, second: np.histogram2d(first, second, bins=40)),
     "legacy random": _legacy("rand"),
     "legacy integers": _made(lambda n: np.random.randint(0, 1000, n)),  # noqa: NPY002
 }  # fmt: skip

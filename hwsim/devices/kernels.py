@@ -104,10 +104,14 @@ class Corrections:
 
     def of(self, key: str, point: tuple[float, ...]) -> tuple[float, bool]:
         """(ratio, whether this very call was measured)."""
+        points = self.points.get(key, ())
         place = [math.log2(each) for each in point]
         near: list[tuple[float, float]] = []
-        flat = len(point) == 2 and point[1] <= 1.0
-        for *where, ratio in self.points.get(key, ()):
+        flat = is_call = len(point) == 2
+        flat = flat and point[1] <= 1.0
+        if is_call and points:  # beyond what was measured: as at its end
+            place[0] = min(max(place[0], math.log2(max(points[0][0], 1.0))), math.log2(max(points[-1][0], 1.0)))
+        for *where, ratio in points:
             flat = flat and where[1] <= 1.0
             distance = math.fsum(
                 (math.log2(max(far_point, 1.0)) - near_point) ** 2 for far_point, near_point in zip(where, place, strict=False)

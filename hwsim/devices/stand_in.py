@@ -2,6 +2,8 @@
 
     each = usual x median(measured / usual) over the functions nearest in time per byte, of the same kind of number
 
+A function that was measured in another number format stands for itself, by the usual ratio of both formats.
+
 Usual times stand in `function_times`, measured on one core of another CPU. Ratios between functions of one library
 carry from machine to machine better than times do.
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, Final
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from hwsim.devices.work import Call
 
 SORTED: Final = ("sort", "argsort")
+GENERATED: Final = "generator"  # form of numbers that a random generator draws
 NEAREST: Final = 12  # functions that are asked
 OTHER_KIND: Final = 1.5  # how much farther, in ln, a function of another kind of number is
 KINDS: Final[Mapping[str, str]] = {"fp": "float", "bf": "float", "in": "whole", "bo": "whole", "co": "complex"}  # by two letters
@@ -55,6 +59,35 @@ def usual(function: str, form: str, dtype: str) -> tuple[str, float, float] | No
     return None
 
 
+def _other_format(kernels: Kernels, call: Call) -> Function | None:
+    """The function as it was measured in another number format, by the usual ratio of both, else of their widths."""
+    from hwsim.devices.kernels import Function
+
+    for other in dict.fromkeys((*LIKE.get(call.dtype, ()), *LIKE)):
+        found = kernels.function(replace(call, dtype=other))
+        if found is None or other not in found[1].each or call.count <= 0:
+            continue
+        function = found[1]
+        here, there = usual(call.function, call.form, call.dtype), usual(call.function, call.form, other)
+        both = here is not None and there is not None and here[0] == there[0] and min(here[1], there[1]) > 0
+        ratio = here[1] / there[1] if both and here and there else BYTES[call.dtype] / BYTES[other]
+        return Function(
+            call=function.call, each={call.dtype: function.each[other] * ratio}, row=function.row, log=function.log,
+            counts=function.counts,
+        )  # fmt: skip
+    return None
+
+
+def _any_draw(kernels: Kernels, call: Call) -> Function | None:
+    """A distribution that nobody timed: the median of those that were."""
+    from hwsim.devices.kernels import Function
+
+    draws = [each for name, each in kernels.functions.items() if name.endswith(f" {GENERATED}") and "fp64" in each.each]
+    if call.form != GENERATED or not draws:
+        return None
+    return Function(call=median(each.call for each in draws), each={call.dtype: median(each.each["fp64"] for each in draws)})
+
+
 @cache
 def usual_kernels(clock: float) -> Kernels:
     """All functions with their usual times, at a clock (0: the clock they were measured at)."""
@@ -76,9 +109,11 @@ def stand_in(kernels: Kernels, call: Call) -> Function | None:
     from hwsim.devices.function_times import TIMES
     from hwsim.devices.kernels import Function
 
+    if (itself := _other_format(kernels, call)) is not None:
+        return itself
     reference = usual(call.function, call.form, call.dtype)
     if reference is None:
-        return None
+        return _any_draw(kernels, call)
     entry, element_s, start = reference
     place, kind = math.log(max(element_s, 1e-13) / BYTES[call.dtype]), KINDS.get(call.dtype[:2])
     ratios: list[tuple[float, float]] = []

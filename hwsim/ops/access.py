@@ -8,12 +8,11 @@ device waits for many lines at once; dependent: each access needs the one before
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from hwsim.demand import Pattern
 from hwsim.devices import Accesses, Call, Into, Memory, lookup_call
-from hwsim.ops.op import CannotPlace, DeviceOp, Dtype, Placed, Scope
+from hwsim.ops.op import CannotPlace, DeviceOp, Dtype, Placed, Scope, as_made
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES, Bytes, Ratio
@@ -52,6 +51,14 @@ class Access(DeviceOp):
     )
 
     among_others: bool = field("of the function: calls of others come before it, as in most programs", default=False)
+    new_pages: float | None = field(
+        "of the function: pages of memory it uses for the first time, 0 for none (default: large new arrays are made of them)",
+        default=None,
+        minimum=0,
+    )
+    new_bytes: Bytes | None = field(
+        "of the function: bytes in these pages, where that is not all it writes (the mean of calls that differ)", default=None
+    )
 
     def lower(self, scope: Scope) -> Placed:
         if self.pattern == "strided" and not abs(self.stride) > 0:
@@ -93,4 +100,4 @@ class Access(DeviceOp):
             since=self.since,
             cores=self.cores,
         )
-        return replace(call, among_others=True) if self.among_others else call
+        return as_made(call, self.among_others, self.new_pages, self.new_bytes)

@@ -252,12 +252,7 @@ class CalledOp(ComputeOp):
 
     def as_called(self, call: Call) -> Call:
         """The call as this op makes it: among others, into new pages, if it says so."""
-        if self.among_others or self.new_pages is not None:
-            fresh = None if self.new_pages is None else call.written if self.new_pages > 0 else 0.0
-            if self.new_pages and self.new_bytes is not None:
-                fresh = min(self.new_bytes, call.written or self.new_bytes)  # some calls say nothing of their result
-            return replace(call, among_others=self.among_others, fresh=fresh, faults=self.new_pages or 0.0)
-        return call
+        return as_made(call, self.among_others, self.new_pages, self.new_bytes)
 
     def ages(self, operands: int) -> tuple[float, ...]:
         """`since` of each operand; where it is not said, the working set, if that is."""
@@ -284,6 +279,16 @@ def refuse_unknown(scope: Scope, device: str, what: Literal["attention", "expert
         if known:
             hint = " ".join(filter(None, (did_you_mean(name, known), f"it has {', '.join(known)}")))
         raise CannotPlace(f"'{device}' has no kernels in its `{what}` that are called '{name}'", hint)
+
+
+def as_made(call: Call, among_others: bool, new_pages: float | None, new_bytes: float | None) -> Call:
+    """A call after calls of other functions, and into new pages of memory, where an op says so."""
+    if not among_others and new_pages is None:
+        return call
+    fresh = None if new_pages is None else call.written if new_pages > 0 else 0.0
+    if new_pages and new_bytes is not None:
+        fresh = min(new_bytes, call.written or new_bytes)  # some calls say nothing of their result
+    return replace(call, among_others=among_others, fresh=fresh, faults=new_pages or 0.0)
 
 
 def compute(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -19,8 +21,11 @@ from hwsim_calibrate.recording.building import (
     unknown,
     with_axes,
 )
-from hwsim_calibrate.recording.operands import dtype_of, order_of, span, stored_transposed
+from hwsim_calibrate.recording.operands import Array, dtype_of, order_of, span, stored_transposed
 from hwsim_calibrate.recording.tape import Described, NoOp, Performed
+
+TALL: Final = ("svd", "qr", "pinv", "svdvals")  # which first make a long matrix a square one
+SLIM: Final = 3.0  # times as many rows as columns, or the other way round, from which on they do
 
 
 def product(done: Performed) -> Described:
@@ -60,11 +65,26 @@ def einsum(done: Performed) -> Described:
     lengths = {
         letter: size for term, each in zip(inputs, operands, strict=True) for letter, size in zip(term, each.shape, strict=True)
     }
+    output = letters.replace(" ", "").partition("->")[2]
+    if done.options.get("optimize") and len(operands) > 1:
+        return general(done, "einsum", _by_pairs(letters, inputs, output, lengths, operands), operands, result, form="path")
     steps = float(math.prod(lengths.values()) * max(2 * (len(operands) - 1), 1))
-    inner = [term[-1:] for term in letters.replace(" ", "").partition("->")[0].split(",")]
-    out = letters.replace(" ", "").partition("->")[2][-1:]
+    inner, out = [term[-1:] for term in inputs], output[-1:]
     form = "inner" if len(set(inner)) == 1 and out != inner[0] else "outer" if out and out in inner else "mixed"
-    return general(done, "einsum", steps, operands, result, form=form if len(operands) > 1 else "one")
+    loops = steps / max(lengths.get(out if form == "outer" else inner[0], 1), 1)
+    return general(done, "einsum", steps, operands, result, form=form if len(operands) > 1 else "one", rows=loops)
+
+
+def _by_pairs(letters: str, inputs: Sequence[str], output: str, lengths: Mapping[str, int], operands: Sequence[Array]) -> float:
+    """Operations where two operands at a time are contracted, as with `optimize=True`."""
+    path, _ = np.einsum_path(letters, *operands, optimize="greedy")
+    terms, steps = list(inputs), 0.0
+    for pair in path[1:]:
+        taken = [terms.pop(at) for at in sorted(pair, reverse=True)]
+        together = set("".join(taken))
+        steps += 2.0 * math.prod(lengths[letter] for letter in together)
+        terms.append("".join(sorted(letter for letter in together if letter in output or any(letter in term for term in terms))))
+    return steps
 
 
 def contracted(done: Performed) -> Described:
@@ -87,8 +107,11 @@ def solved(done: Performed) -> Described:
     batch = matrix.size / max(m * n, 1.0)
     columns = arrays[1].shape[-1] if len(arrays) > 1 and arrays[1].ndim > 1 else 1
     order = m * n * min(m, n) if done.name != "matrix_power" else m * n * n
+    if done.name == "svd" and done.option("full_matrices", 1, True) and done.option("compute_uv", 2, True):
+        order *= max(m, n) / min(m, n)
     steps = batch * (order + (2.0 * m * n * columns if len(arrays) > 1 else 0.0))
-    return general(done, done.name, max(steps, 1.0), arrays, first_result(done), rows=max(batch, 1.0))
+    form = "tall" if done.name in TALL and max(m, n) >= SLIM * min(m, n) else ""
+    return general(done, done.name, max(steps, 1.0), arrays, first_result(done), form=form, rows=max(batch, 1.0))
 
 
 def norm(done: Performed) -> Described:

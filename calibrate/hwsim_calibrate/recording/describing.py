@@ -45,10 +45,11 @@ from hwsim_calibrate.recording.finding import (
     counted_true,
     indexed,
     ordered,
+    ordered_by_keys,
     scattered,
     searched,
 )
-from hwsim_calibrate.recording.operands import SAMPLE, dtype_of, root
+from hwsim_calibrate.recording.operands import SAMPLE, dtype_of, root, smooth
 from hwsim_calibrate.recording.tape import Describe, Described, NoOp, Performed
 
 ACCUMULATED: Final = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin"}
@@ -60,20 +61,22 @@ SOLVED: Final = (
 )  # fmt: skip
 TRANSFORMED: Final = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn")
 OPAQUE: Final = (
-    "allclose", "angle", "lexsort", "append", "array_equal", "block", "column_stack", "cross", "cov", "corrcoef", "delete",
+    "allclose", "angle", "append", "array_equal", "block", "column_stack", "cross", "cov", "corrcoef", "delete",
     "diag", "diff",
     "dstack", "ediff1d", "fftshift", "flip", "fliplr", "flipud", "gradient", "histogram2d", "hstack", "ifftshift", "imag",
     "insert", "intersect1d", "isclose", "isin", "ix_", "kron", "outer", "pad", "polyfit", "polyval",
-    "put_along_axis", "real",
-    "repeat", "roll", "rot90", "setdiff1d", "stack", "take_along_axis", "tile", "trapezoid", "tril", "triu", "union1d",
+    "real",
+    "repeat", "roll", "rot90", "setdiff1d", "stack", "tile", "trapezoid", "tril", "triu", "union1d",
     "unwrap",
     "vander", "vstack",
 )  # fmt: skip
 PRODUCTS: Final = ("matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat")
+BRANCHED: Final = ("sin", "cos", "tan")  # of double precision: another polynomial for each range of the argument
 POWERS: Final[dict[float, str]] = {2: "square", 0.5: "sqrt", -1: "reciprocal"}  # what numpy computes instead
 # FLOP of a core in the time of drawing one number, for machines without measured functions: 25 ns for a normal distribution and
 # 5 ns for an even one, at the 40 GFLOP/s of a core with AVX2.
 DRAWN: Final = {"uniform": 200.0, "random": 200.0, "integers": 200.0, "permutation": 400.0}
+BYTE_VALUES: Final = 256
 OTHERWISE_DRAWN: Final = 1000.0
 
 
@@ -100,6 +103,8 @@ def ufunc(done: Performed) -> Described:
         exponent = done.args[1] if scalar else None
         name = next((replacement for value, replacement in POWERS.items() if np.isscalar(exponent) and exponent == value), name)
         more = "signed" if name == "power" and bool(np.any(arrays[0].reshape(-1)[:SAMPLE] < 0)) else ""
+    if name in BRANCHED and len(arrays) == 1 and arrays[0].dtype == np.float64 and smooth(arrays[0]):
+        more = "smooth"
     return elementwise(
         done, name, arrays, result, target_of(done, *arrays), scalar=scalar and name not in POWERS.values(), more=more
     )
@@ -182,6 +187,8 @@ def drawn(done: Performed, form: str = "") -> Described:
     """Random numbers."""
     array = np.asarray(done.result)
     refuse_odd(array)
+    if done.name == "integers" and array.dtype.itemsize == 1 and _all_bytes(done):
+        form = f"{form} full".strip()
     since = done.since(array)
     call = elementwise_call(
         done.name, form=form, dtype=dtype_of(array), count=float(array.size), inputs=0, into=new_or_out(done), since=since
@@ -190,10 +197,23 @@ def drawn(done: Performed, form: str = "") -> Described:
     return Described("elementwise", keys, since, call=call)
 
 
+def _all_bytes(done: Performed) -> bool:
+    """Whether bytes are drawn of all values, as they come, and none is drawn again."""
+    low, high = done.option("low", 0, 0), done.option("high", 1)
+    return bool(np.all((np.asarray(low) if high is None else np.subtract(high, low)) == BYTE_VALUES))
+
+
 def shuffled(done: Performed) -> Described:
     """`shuffle`: an array put into any order, in its place."""
     array = np.asarray(done.args[0])
-    return general(done, "shuffle", float(array.shape[0]), [array], array)
+    return general(done, "shuffle", float(array.shape[0]), [array], array, form="rows" if array.ndim > 1 else "")
+
+
+def along_axis(done: Performed) -> Described:
+    """`take_along_axis`, `put_along_axis`: an element for each index."""
+    table, at = np.asarray(done.args[0]), np.asarray(done.args[1])
+    result = np.asarray(done.result) if isinstance(done.result, np.ndarray) else at
+    return general(done, done.name, float(at.size), [table, at], result, dtype=dtype_of(table))
 
 
 def opaque(done: Performed) -> Described:
@@ -203,6 +223,8 @@ def opaque(done: Performed) -> Described:
     if arrays and isinstance(done.result, np.ndarray) and root(result) is root(arrays[0]):
         return view(done)
     count = float(max([result.size, *(each.size for each in arrays)]))
+    if done.name in ("cov", "corrcoef") and result.ndim:  # a product of each two variables
+        count *= result.shape[0]
     first = max(arrays, key=np.size) if arrays else result
     return general(done, SAME_AS.get(done.name, done.name), count, arrays, result, dtype=dtype_of(first))
 
@@ -239,7 +261,9 @@ FUNCTIONS: Final[dict[str, Describe]] = {
     **dict.fromkeys(TRANSFORMED, transformed),
     **dict.fromkeys(("convolve", "correlate"), slid),
     **dict.fromkeys(OPAQUE, opaque),
-    "norm": norm, "interp": interpolated, "tensordot": contracted, "astype": astype, "bincount": counted,
+    **dict.fromkeys(("take_along_axis", "put_along_axis"), along_axis),
+    "lexsort": ordered_by_keys, "norm": norm, "interp": interpolated, "tensordot": contracted, "astype": astype,
+    "bincount": counted,
     "concatenate": joined, "copyto": copied_to,
     "einsum": einsum, "take": indexed,
     "where": chosen,

@@ -21,7 +21,7 @@ from hwsim_calibrate.recording.building import (
     unknown,
     with_axes,
 )
-from hwsim_calibrate.recording.operands import FEW, Array, dtype_of, order_of, runs_of
+from hwsim_calibrate.recording.operands import FEW, SAMPLE, Array, dtype_of, order_of, runs_of
 from hwsim_calibrate.recording.tape import Described, NoOp, Performed
 
 ALONG_FIRST: Final = (
@@ -146,6 +146,10 @@ def arranged(done: Performed) -> Described:
     if done.name == "unique" and order != "sorted":
         order = "few" if np.size(result) * FEW <= array.size else ""
     words += [order] if order else []
+    if axis is not None and array.ndim > 1:
+        words = [*(["across"] if int(axis) % array.ndim < array.ndim - 1 else ["rows"]), *words]
+    if done.name.startswith("nan"):
+        words = ["missing"] if array.dtype.kind == "f" and bool(np.isnan(array.reshape(-1)[:SAMPLE]).any()) else []
     name = SAME_AS.get(done.name, done.name)
     return general(done, name, float(array.size), [array], np.asarray(result), form=" ".join(words), rows=rows)
 
@@ -176,6 +180,14 @@ def ordered(done: Performed) -> Described:
         done.name, dtype=dtype_of(array), count=float(array.size), rows=max(rows, 1.0), result=indices, since=since, form=form
     )
     return described(call, array.shape, since)
+
+
+def ordered_by_keys(done: Performed) -> Described:
+    """`lexsort`: by each key in turn, the last one last, each a merge."""
+    keys = [np.asarray(each) for each in done.args[0]]
+    length = float(keys[0].shape[-1]) if keys else 1.0
+    steps = math.log2(max(length, 2.0)) * sum(each.size for each in keys)
+    return general(done, "lexsort", steps, keys, np.asarray(done.result), form=order_of(keys[0]), dtype=dtype_of(keys[0]))
 
 
 def chosen(done: Performed) -> Described:

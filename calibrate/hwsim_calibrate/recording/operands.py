@@ -21,6 +21,7 @@ SAMPLE: Final = 2048  # elements looked at
 FEW: Final = 8  # times that each value of `few` comes again, at least
 RUNS: Final = 0.08  # part of the elements of a mask after which it changes, at most
 RARE: Final = 0.15  # part of the elements of a mask that are otherwise, at most
+STEP: Final = 0.05  # by which steps between values change, at most, where they are smooth
 PIECES: Final = 4000  # pieces of memory whose last use is remembered
 
 
@@ -42,14 +43,15 @@ def root(array: Array) -> Array:
 
 
 def span(array: Array) -> tuple[int, int]:
-    """The first address of an array and the bytes of its elements, without gaps between its rows.
+    """The first address of an array and the bytes of its elements, without gaps between its rows, each byte once.
 
     >>> a = np.zeros(100)
-    >>> span(a)[1], span(a[::2])[1]
-    (800, 400)
+    >>> span(a)[1], span(a[::2])[1], span(np.lib.stride_tricks.sliding_window_view(a, 10))[1]
+    (800, 400, 800)
     """
     low = np.lib.array_utils.byte_bounds(array)[0] if hasattr(np.lib, "array_utils") else int(array.ctypes.data)
-    return int(low), int(array.size * array.itemsize)
+    extent = sum(abs(step) * (length - 1) for step, length in zip(array.strides, array.shape, strict=True)) + array.itemsize
+    return int(low), int(min(array.size * array.itemsize, extent))
 
 
 def stored_transposed(array: Array) -> bool:
@@ -72,6 +74,16 @@ def order_of(array: Array) -> str:
         return "sorted"
     far = row[:: max(len(row) // SAMPLE, 1)][:SAMPLE]
     return "few" if len(set(far.tolist())) <= len(far) / FEW else ""
+
+
+def smooth(array: Array) -> bool:
+    """Whether values go on as they went, so that branches by their size are guessed; of a sample.
+
+    >>> smooth(np.linspace(0.0, 9.0, 1000)), smooth(np.random.default_rng(0).random(1000))
+    (True, False)
+    """
+    near = array.reshape(-1)[array.size // 2 :][:SAMPLE]
+    return len(near) > LEAST and bool(np.median(np.abs(np.diff(near, 2))) < STEP)
 
 
 def runs_of(mask: Array) -> str:
@@ -150,5 +162,6 @@ def layout_reduced(array: Array, axis: Any) -> tuple[str, float]:
     reduced = {each % max(array.ndim, 1) for each in axes}
     if len(reduced) >= array.ndim:
         return "", 1.0
-    innermost = int(np.argmin([abs(step) if array.shape[at] > 1 else math.inf for at, step in enumerate(array.strides)]))
+    strides = [(abs(step) if array.shape[at] > 1 else math.inf, at not in reduced) for at, step in enumerate(array.strides)]
+    innermost = strides.index(min(strides))  # of windows, two axes have one stride: the one that is reduced is innermost
     return "rows" if innermost in reduced else "columns", array.size / max(array.shape[innermost], 1)

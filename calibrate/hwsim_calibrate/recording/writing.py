@@ -24,7 +24,7 @@ NOTICED: Final = 128 * 1024  # bytes from which on an allocator may ask the syst
 PAGE: Final = 4096
 HUGE: Final = 2.0**21
 ALWAYS: Final = 2.0**25  # bytes of an array that lies on new pages unless the op says otherwise
-PAGED: Final = ("compute", "elementwise", "matmul", "random", "reduce")
+PAGED: Final = ("access", "compute", "elementwise", "matmul", "random", "reduce")
 WORDS: Final = 4  # of reasons why something is written out
 _PLAIN: Final = re.compile(r"[A-Za-z_$][\w@.$-]*( [\w@.-]+)*|\d[\w.+-]*( [kMGT]?i?B| [num]?s)")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
@@ -196,6 +196,8 @@ def _written(step: Step) -> float:
     """Bytes that a call writes: of the arrays it makes, else of one of its shape."""
     if fresh := sum(each.bytes for each in step.made if each.fresh):
         return float(fresh)
+    if step.op.kind == "access" and step.op.call is not None:
+        return step.op.call.written
     shape, dtype = step.op.keys.get("shape"), str(step.op.keys.get("result", step.op.keys.get("dtype", "")))
     plain = step.op.kind == "elementwise" and isinstance(shape, list | tuple)
     return math.prod(shape) * BYTES.get(dtype, 8.0) if plain and shape else 0.0

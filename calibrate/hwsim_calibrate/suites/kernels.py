@@ -12,8 +12,8 @@ from typing import Final
 
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.kernels import Params, kernel_case
+from hwsim_calibrate.sizes import Size as Sized
 from hwsim_calibrate.snippet_calls import snippet_case
-from hwsim_calibrate.snippets import Size as Sized
 from hwsim_calibrate.store import Param
 from hwsim_calibrate.suites import Scope
 
@@ -26,13 +26,24 @@ GRIDS: Final = ((4096, 8), (64, 64), (1024, 10), (256, 256), (64, 4096), (1000, 
 SQUARES: Final = (1, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1000)
 OBLONGS: Final = (
     (64, 1024, 64), (1024, 64, 1024), (256, 784, 256), (256, 256, 10), (4096, 32, 16), (32, 4096, 32), (1024, 1024, 8),
-    (8, 1024, 1024), (2048, 16, 256), (128, 32, 2048), (32, 400, 3000), (20000, 24, 40),
+    (8, 1024, 1024), (2048, 16, 256), (128, 32, 2048), (32, 400, 3000), (20000, 24, 40), (5000, 100, 10), (50_000, 30, 20),
+    (128, 1, 64), (64, 128, 64), (1000, 1, 1000),
 )  # fmt: skip
 VECTORS: Final = (
     (64, 64, 1), (512, 512, 1), (2048, 2048, 1), (1, 512, 512), (1, 65536, 1), (1, 4000, 20), (4000, 20, 1), (1, 500, 8),
-    (500, 8, 1),
+    (500, 8, 1), (20_000, 30, 1), (1, 20_000, 30), (2500, 2500, 1), (1, 2500, 2500),
 )  # fmt: skip
-TURNED: Final = ((64, 64, 64), (784, 256, 256), (1024, 1024, 64), (64, 2048, 1), (1, 1024, 1024))
+TURNED: Final = (
+    (100, 5000, 10),
+    (20_000, 30, 20),
+    (30, 20_000, 1),
+    (128, 64, 64),
+    (64, 64, 64),
+    (784, 256, 256),
+    (1024, 1024, 64),
+    (64, 2048, 1),
+    (1, 1024, 1024),
+)
 FRESH: Final = ((256, 784, 256), (1024, 64, 1024), (300, 64, 300), (1500, 1500, 64))
 IMAGES: Final = ((1, 28, 28, 3), (8, 32, 32, 3), (16, 64, 64, 5), (32, 128, 128, 3))
 FLOATS: Final = ("fp32", "fp64")
@@ -75,6 +86,7 @@ GRID: Final[Sequence[tuple[str, Sequence[Size], Mapping[str, Param]]]] = (
     ("copyto", FLAT[::2], {}),
     ("fill", SOME, {}),
     ("copy standard_normal random", FEW, {}),
+    ("mean max min std any argmax cumsum", (1 << 21,), {"axis": "none", "method": True}),
     ("copyto", GRIDS[::2], {"layout": "columns"}),
     ("copyto", GRIDS[::2], {"layout": "strided"}),
     ("take", (1024, 8192), {"index": 4096}),
@@ -110,14 +122,14 @@ MATRIX: Final[Sequence[tuple[str, Sequence[str], Mapping[str, Param]]]] = (
     ("add subtract multiply divide", BOTH, {"other": "array"}),
     ("multiply", BOTH, {"other": "scalar"}),
     ("absolute conjugate square exp sqrt", BOTH, {}),
-    ("add multiply greater", ("fp16", "int16"), {"other": "array"}),
+    ("add subtract multiply greater", ("fp16", "int16"), {"other": "array"}),
 )  # fmt: skip
 REDUCED: Final = "sum mean max min argmax argmin prod any all cumsum std var"
 CONVERTED: Final = (
     ("int8", "fp32"), ("int8", "fp64"), ("int8", "int64"), ("fp64", "int64"), ("int64", "fp64"), ("fp32", "int8"),
     ("fp64", "int8"), ("bool", "fp64"), ("bool", "fp32"), ("bool", "int64"), ("int64", "int32"), ("int32", "fp64"),
     ("int32", "int64"), ("int64", "int8"), ("fp32", "fp16"), ("fp64", "complex128"), ("fp64", "int32"), ("int64", "fp32"),
-    ("int8", "int16"), ("int8", "int32"),
+    ("int8", "int16"), ("int8", "int32"), ("fp16", "fp32"), ("fp16", "fp64"), ("fp64", "fp16"),
 )  # fmt: skip
 KEYS: Final = ("fp64", "fp32", "int64", "int32", "int8")
 ORDERS: Final = ("", "sorted", "few")
@@ -171,7 +183,42 @@ SNIPPED: Final[Sequence[tuple[str, Sequence[int], Sequence[str], Sequence[str], 
     ("interp", (100, 20_000, 200_000), ("fp64",), ("", "sorted"), (30, 3000)),
     ("power", (100, 10_000), ("fp64", "fp32"), ("",), (1000,)),
     ("cummax cummin", (100, 20_000), ("fp64", "int64"), ("",), (1000,)),
-    ("lexsort", (100, 5000, 80_000), ("int64",), ("",), (1000,)),
+    ("lexsort", (100, 5000, 80_000), ("int64", "fp64"), ("",), (1000,)),
+    ("lexsort", (500_000,), ("fp64",), ("",), (1000,)),
+    ("sin cos tan", (64, NEAR, 1_000_000), ("fp64",), ("smooth",), (1000,)),
+    ("window min|window max|window mean|window sum|window std", (4000, 400_000), ("fp64",), ("",), (20, 100)),
+    ("median percentile partition argpartition", (20_000, 1_000_000), ("fp64",), ("rows", "across"), (250,)),
+    ("median argpartition", (20_000, 1_000_000), ("fp32", "int64"), ("rows", "across"), (250,)),
+    ("median argpartition", (1_000_000,), ("fp64", "fp32", "int64"), ("rows", "across"), (5000,)),
+    ("nansum nanmean nanmax nanmin nanstd nanvar nanmedian", (64, 20_000, 500_000), ("fp64",), ("", "missing"), (1000,)),
+    ("copy", (40_000, 1_000_000, 4_000_000), ("fp64",), ("across", "across long", "across pieces", "strided"), (1000,)),
+    ("copy", (1_000_000,), ("fp32", "int64", "int8"), ("across", "across pieces", "strided"), (1000,)),
+    ("copy", (2_000_000,), ("fp64", "int64", "fp32", "int8"), ("",), (1000,)),
+    ("tall svd|tall qr|tall pinv", (10, 40, 150), ("fp64",), ("",), (1000,)),
+    ("einsum", (4096, 65_536), ("fp64", "fp32"), ("short", "short within"), (1000,)),
+    ("einsum", (4096, 250_000), ("fp64",), ("path",), (1000,)),
+    ("shuffle", (64, 10_000), ("fp64",), ("rows",), (1000,)),
+    (("lognormal laplace standard_cauchy rayleigh logistic gumbel dirichlet chisquare geometric standard_t weibull "
+      "histogram2d"), (64, 20_000), ("fp64",), ("",), (1000,)),
+    ("integers", (64, 20_000, 2_000_000), ("int64", "int32", "int8"), ("",), (1000,)),
+    ("integers", (20_000, 2_000_000), ("int8",), ("full",), (1000,)),
+    # as large as programs of a second have them, beyond the caches
+    ("sort argsort", (1_000_000,), ("fp64",), ("",), (1000,)),
+    ("argsort", (1_000_000,), ("int64",), ("", "stable few"), (1000,)),
+    ("unique median percentile partition argpartition histogram diff cumprod", (1_000_000,), ("fp64",), ("",), (1000,)),
+    ("searchsorted", (1_000_000,), ("fp64",), ("", "sorted"), (1000, 100_000)),
+    ("compress setmask", (4_000_000,), ("fp64",), ("", "runs", "rare"), (1000,)),
+    ("nonzero count_nonzero", (8_000_000,), ("bool",), ("", "runs", "rare"), (1000,)),
+    ("index put", (1_000_000,), ("fp64",), ("",), (1000, 1_000_000)),
+    ("index", (1_000_000,), ("int64",), ("",), (1_000_000,)),
+    ("bincount", (2_000_000,), ("int64",), ("", "plain", "narrow plain"), (250,)),
+    ("interp", (1_000_000,), ("fp64",), ("", "sorted"), (3000,)),
+    ("fft rfft ifft irfft", (1_048_576,), ("fp64",), ("",), (1000,)),
+    ("inv cholesky solve qr slogdet det eigh", (500,), ("fp64",), ("",), (1000,)),
+    ("svd eig pinv lstsq eigvalsh", (200,), ("fp64",), ("",), (1000,)),
+    ("svd eigvalsh", (400,), ("fp64",), ("",), (1000,)),
+    ("cov corrcoef", (300_000,), ("fp64",), ("",), (1000,)),
+    ("roll tile repeat stack", (1_000_000,), ("fp64",), ("",), (1000,)),
     ("index_cast", (1000, 200_000), ("fp64", "int8", "int32"), ("",), (256,)),
     ("index_cast", (100_000,), ("fp64",), ("",), (50_000,)),
     ("norm", (16, 1024, 100_000), ("fp64", "fp32"), ("", "axis"), (1000,)),
@@ -204,7 +251,8 @@ def cases(scope: Scope) -> Iterator[Case]:
     for name, size in _snipped():
         with suppress(CannotMeasure):  # of an older numpy
             case = snippet_case(name, size)
-            if case.work.reads + case.work.writes <= scope.memory:
+            if case.work.reads + case.work.writes <= scope.memory and case.name not in seen:
+                seen.add(case.name)
                 yield case
 
 
@@ -223,7 +271,7 @@ def _matrix() -> Iterator[tuple[str, Params]]:
         yield op, {"n": NEAR, "dtype": "int64", "axis": "none"}
     for op in ("sum", "max", "mean", "argmax", "any", "cumsum", "std"):
         for axis in ("0", "1"):
-            for dtype in ("fp64", "fp32", "int64", "int8"):
+            for dtype in ("fp64", "fp32", "int64", "int8", *(("bool",) if op in ("any", "argmax") else ())):
                 for shape in ((100, 150), (2000, 10), *(((60, 3000), (3000, 120)) if op in ("mean", "cumsum", "std") else ())):
                     yield op, {"shape": shape, "dtype": dtype, "axis": axis, "method": True}
     for op in ("add", "multiply", "greater", "maximum", "minimum", "subtract", "divide"):
