@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,8 @@ from hwsim.collectives import ALGORITHMS, CannotCollect, Flows, Operation, Overh
 from hwsim.collectives.algorithms.in_network import InNetwork
 from hwsim.collectives.algorithms.parameter_server import ParameterServer
 from hwsim.collectives.algorithms.ring import Ring
-from hwsim.collectives.placing import adds
+from hwsim.collectives.choosing import RINGS
+from hwsim.collectives.placing import adds, place
 from hwsim.machine import Machine, build
 from hwsim.machine.topologies.direct import CUBE_MESH
 from hwsim.spec import Mistakes, find, names, read, read_text
@@ -163,6 +166,23 @@ def test_a_faster_link_is_never_slower_and_more_bytes_never_faster(
     assert alone(slow, name, size * larger, overheads=overheads) >= time * (1 - 1e-9)
 
 
+def test_rings_through_meshed_nodes_use_every_link_once() -> None:
+    """Eight GPUs linked each to each, an even number of nodes or an odd one: no link carries two rings one way."""
+    for nodes in (2, 3):
+        parts = f"{{node: {{kind: machine, use: mi300x-8, count: {nodes}}}, sw: {{kind: switch}}}}"
+        link = "{between: [node*.nic*, sw], kind: infiniband, rate: 400 Gb/s}"
+        machine = made(f"hwsim: machine/1\nclass: ideal\nparts: {parts}\nlinks: [{link}]\n")
+        gpus = machine.select("node*.gpu*")
+        ring = place(machine, RINGS, gpus).algorithm
+        assert isinstance(ring, Ring)
+        used = Counter((a, b) for order in ring.orders for a, b in pairwise((*order, order[0])) if a // 8 == b // 8)
+        assert set(used.values()) == {1}
+        assert len(used) == nodes * 8 * 7
+        between = Counter(a for order in ring.orders for a, b in pairwise((*order, order[0])) if a // 8 != b // 8)
+        assert set(between.values()) == {1}
+        assert len(between) == nodes * 8
+
+
 def test_rings_through_nodes_use_every_card() -> None:
     machine = made(CLUSTER)
     flat = alone(machine, "ring", 160 * MB)
@@ -217,7 +237,8 @@ def test_nothing_adds_for_a_pcie_or_ethernet_switch_of_the_library(use: str) -> 
     machine = made(
         f"hwsim: machine/1\nclass: ideal\nparts: {{cpu: {{kind: cpu, use: xeon-6248}}, sw: {{kind: switch, use: {use}}}}}\n"
     )
-    assert adds(machine, "sw") == (use in {"nvswitch-h100", "quantum-2-ndr", "quantum-hdr", "sb7800-edr"})
+    adding = {"nvswitch-b200", "nvswitch-h100", "nvswitch-nvl72", "quantum-2-ndr", "quantum-hdr", "quantum-x800", "sb7800-edr"}
+    assert adds(machine, "sw") == (use in adding)
 
 
 @pytest.mark.parametrize("servers", [1, 2, 4])

@@ -115,7 +115,7 @@ def found_rings(machine: Machine, ring: Ring, devices: Sequence[str], group: Gro
     Without NVLinks from one to the next, the ring in the order of the ranks, in one direction.
     """
     if len(group.sizes) > 1:
-        orders = _through_nodes(group)
+        orders = _through_nodes(group, meshed=_meshed(machine, devices[: group.sizes[0]]))
         return replace(ring, orders=orders, both=False)
     rings = find_rings(len(devices), nvlink_edges(machine, devices))
     if not rings:
@@ -123,20 +123,34 @@ def found_rings(machine: Machine, ring: Ring, devices: Sequence[str], group: Gro
     return replace(ring, orders=tuple(found.order for found in rings), widths=tuple(float(found.width) for found in rings))
 
 
-def _through_nodes(group: Group) -> tuple[tuple[int, ...], ...]:
+def _meshed(machine: Machine, devices: Sequence[str]) -> bool:
+    """Whether a node's devices, an even number of them, are linked each to each, without a switch."""
+    others = set(devices)
+    return len(devices) > 2 and len(devices) % 2 == 0 and all(
+        others - {name} <= {link.target for link in machine.links_from(name)} for name in devices
+    )  # fmt: skip
+
+
+def _through_nodes(group: Group, *, meshed: bool = False) -> tuple[tuple[int, ...], ...]:
     """A ring for each rank of a node: it enters every node at that rank or leaves it there; () for nodes of unequal size.
+
+    meshed: links run from each to each in a node; then rings zigzag, so that every one of these links carries one ring each way
+    (Walecki's paths: Lucas, Récréations mathématiques, volume 2, 1892).
 
     >>> _through_nodes(Group(6, (3, 3)))
     ((0, 1, 2, 5, 4, 3), (1, 2, 0, 3, 5, 4), (2, 0, 1, 4, 3, 5))
+    >>> _through_nodes(Group(8, (4, 4)), meshed=True)[:2]
+    ((0, 1, 3, 2, 6, 7, 5, 4), (1, 2, 0, 3, 7, 4, 6, 5))
     """
     if len(set(group.sizes)) > 1:
         return ()
     size = group.sizes[0]
+    steps = [(step + 1) // 2 * (1 if step % 2 else -1) if meshed else step for step in range(size)]
     orders = []
     for entry in range(size):
         order: list[int] = []
         for node, start in enumerate(group.starts):
-            places = [(entry + step) % size for step in range(size)]
+            places = [(entry + step) % size for step in steps]
             order += [start + place for place in (places if node % 2 == 0 else reversed(places))]
         orders.append(tuple(order))
     return tuple(orders)

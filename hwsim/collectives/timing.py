@@ -53,6 +53,8 @@ _TRIED: Final[Mapping[str, Algorithm]] = {  # where no tables choose
         )
     },
 }  # fmt: skip
+_QUADRATIC: Final = ("direct", "pairwise")  # everyone to everyone: not tried among many, where no library does so
+_MANY: Final = 128  # ranks
 _OF_MPI: Final[dict[Operation, Algorithm]] = {"all-to-all": Pairwise(), "send": Direct()}  # links in use; a ring's otherwise
 
 
@@ -205,7 +207,7 @@ def _fastest(task: Task, library: Library | None) -> Flows:
     rates = task.machine.rates()
     tried: list[tuple[float, str, Flows]] = []
     for name, algorithm in _TRIED.items():
-        if task.operation not in algorithm.operations:
+        if task.operation not in algorithm.operations or (tried and name in _QUADRATIC and len(task.devices) > _MANY):
             continue
         try:
             flows = _timed(task, library, algorithm)
