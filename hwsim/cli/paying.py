@@ -62,7 +62,7 @@ def paying_of(prices: str | None, rent: str | None, provider: str | None, site: 
 
 def _refuse_unknown(provider: str, prices: Prices) -> None:
     """Refuse a provider that offers nothing."""
-    from hwsim.devices.owning import WAYS as ALL_WAYS
+    from hwsim.devices.offers import WAYS as ALL_WAYS
     from hwsim.spec import did_you_mean
 
     tables = [table for listed in (prices.own, prices.library) for table in (listed.parts, listed.machines, listed.others)]

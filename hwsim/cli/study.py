@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hwsim.cli.arguments import FILE, refuse_unwritable, settings_option
+from hwsim.cli.paying import paying_options
 from hwsim.cli.studies import carried_out, finish, study_options
+
+if TYPE_CHECKING:
+    from hwsim.costs import Paying
 
 
 @click.command("study")
@@ -22,6 +27,7 @@ from hwsim.cli.studies import carried_out, finish, study_options
               help="Where finished points are kept (default: beside the rows, or FILE, with .journal.jsonl).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sweep/1).")
 @study_options
+@paying_options
 def command(
     file: Path,
     settings: dict[str, str],
@@ -32,6 +38,7 @@ def command(
     report: Path | None,
     workers: int | None,
     cluster: str | None,
+    paying: Paying | None,
 ) -> None:
     """Run the points of FILE (`hwsim: study/1`): a grid, values side by side, or values drawn by chance.
 
@@ -53,7 +60,7 @@ def command(
         asked = replace(asked, settings={**asked.settings, **settings})
         journal = journal or asked.journal or _beside(rows, file)
         refuse_unwritable(journal, "--journal", suffixes=())
-    run = partial(study.study, asked, journal=journal)
+    run = partial(study.study, asked, journal=journal, paying=paying)
     found, stopped = carried_out(run, workers, cluster)
     finish(
         found,

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hwsim.cli.arguments import FILE, refuse_unwritable, run_arguments
+from hwsim.cli.paying import paying_options
 from hwsim.cli.studies import carried_out, finish, study_options
+
+if TYPE_CHECKING:
+    from hwsim.costs import Paying
 
 
 @click.command("sweep")
@@ -18,11 +23,12 @@ from hwsim.cli.studies import carried_out, finish, study_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sweep/1).")
 @click.option("-o", "--csv", "csv_file", type=FILE, metavar="FILE", help="Write the rows as CSV.")
 @click.option("--by", default="", metavar="MEASURE",
-              help="Compare rows by it: time, samples/s, tokens/s, ttft_p95, mfu, peak_memory, busy:CAPACITY, or a path into "
-              "`simulate --json` (default: time; where rows do different work, work a second).")  # fmt: skip
+              help="Compare rows by it: time, samples/s, tokens/s, ttft_p95, mfu, peak_memory, energy, cost, busy:CAPACITY, or a "
+              "path into `simulate --json` (default: time; where rows do different work, work a second).")  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
               help="A CSV of an earlier sweep: points that it has, files unchanged, are not run again.")  # fmt: skip
 @study_options
+@paying_options
 def command(
     machine: str,
     workload: str,
@@ -36,6 +42,7 @@ def command(
     report: Path | None,
     workers: int | None,
     cluster: str | None,
+    paying: Paying | None,
 ) -> None:
     """Run WORKLOAD on MACHINE at every combination of the values, and print a row for each.
 
@@ -51,7 +58,7 @@ def command(
 
     with in_words():
         varied = _varied(vary)
-    run = partial(study.sweep, machine, workload, varied, set=settings, resume=resume, by=by)
+    run = partial(study.sweep, machine, workload, varied, set=settings, resume=resume, by=by, paying=paying)
     found, stopped = carried_out(run, workers, cluster)
     finish(
         found,

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hwsim.costs.amount import Amount
-from hwsim.costs.cost import Cost, cost_of
-from hwsim.costs.energy import Energy, energy_of
-from hwsim.costs.prices import Prices
-from hwsim.costs.pricing import Priced, price_of
+from hwsim.costs.energy import energy_of
 from hwsim.costs.site import Site
-from hwsim.devices.owning import Way
-from hwsim.machine import Machine
 from hwsim.records import dataclass
-from hwsim.results.result import Result
 from hwsim.units import DAY, YEAR
+
+if TYPE_CHECKING:  # few ask for money
+    from hwsim.costs.amount import Amount
+    from hwsim.costs.cost import Cost
+    from hwsim.costs.energy import Energy
+    from hwsim.costs.prices import Prices
+    from hwsim.costs.pricing import Priced
+    from hwsim.devices.offers import Way
+    from hwsim.machine import Machine
+    from hwsim.results.result import Result
 
 MILLION: Final = 1e6
 HOUR: Final = 3600.0
@@ -85,10 +88,13 @@ def bill_of(result: Result, paying: Paying | None = None) -> Bill:
     how: Paying = paying or result.paying or Paying()
     energy = energy_of(result, how.place)
     machine, prices = result.built, how.lists
-    priced = None if prices is None or machine is None else price_of(machine, prices)
     half = result.interval.half if result.sure else 0.0
-    cost = None
-    if priced is not None:
+    priced, cost = None, None
+    if prices is not None and machine is not None:
+        from hwsim.costs.cost import cost_of
+        from hwsim.costs.pricing import price_of
+
+        priced = price_of(machine, prices)
         cost = cost_of(priced, result.makespan_s, energy, prices, how.way, half=half, in_terms=False)
     whole = _whole(result, energy, priced, how, half)
     return Bill(
@@ -115,8 +121,11 @@ def _whole(
     if trained.failing is not None and trained.failing.seconds > 0:
         seconds = trained.failing.seconds
     spent = None if energy is None else energy.times(seconds / result.makespan_s)
-    cost = None if priced is None else cost_of(priced, seconds, spent, how.lists, how.way, half=half)
-    return seconds, spent, cost
+    if priced is None:
+        return seconds, spent, None
+    from hwsim.costs.cost import cost_of
+
+    return seconds, spent, cost_of(priced, seconds, spent, how.lists, how.way, half=half)
 
 
 def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[Each]:
@@ -139,8 +148,12 @@ def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[
 
 def closed(machine: Machine, seconds: float, energy: Energy | None, paying: Paying, nodes: int = 1, half: float = 0.0) -> Bill:
     """The bill of `nodes` machines for so many seconds; energy: of one of them."""
-    prices = paying.lists
-    priced = None if prices is None else price_of(machine, prices)
-    cost = None if priced is None else cost_of(priced, seconds, energy, prices, paying.way, nodes, half=half)
     spent = None if energy is None else energy.machines(nodes)
-    return Bill(spent, cost, priced=priced)
+    prices = paying.lists
+    if prices is None:
+        return Bill(spent, None)
+    from hwsim.costs.cost import cost_of
+    from hwsim.costs.pricing import price_of
+
+    priced = price_of(machine, prices)
+    return Bill(spent, cost_of(priced, seconds, energy, prices, paying.way, nodes, half=half), priced=priced)

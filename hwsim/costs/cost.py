@@ -17,7 +17,7 @@ from hwsim.costs.amount import Amount, total
 from hwsim.costs.energy import Energy
 from hwsim.costs.prices import Prices, load_prices
 from hwsim.costs.pricing import Priced, PricedItem
-from hwsim.devices.owning import Way
+from hwsim.devices.offers import Way
 from hwsim.records import dataclass
 
 WITHOUT: Final = {

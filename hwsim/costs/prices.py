@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hwsim.costs.amount import Amount
-from hwsim.costs.site import Site, read_site
-from hwsim.devices.owning import A_DATE, WAYS, Offer, Price, Way, is_date, read_price
+from hwsim.costs.places import read_site
+from hwsim.costs.site import Site
+from hwsim.devices.offers import A_DATE, WAYS, Offer, Price, Way, is_date, read_price
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, check_header, decode, field, find, folder, names, read
 from hwsim.units import YEAR, Ratio, Seconds
@@ -210,8 +211,8 @@ def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
 
 def prices_schema() -> dict[str, Any]:
     """The JSON Schema of a list of prices."""
-    from hwsim.costs.site import SiteKeys
-    from hwsim.devices.owning import PriceKeys, Written
+    from hwsim.costs.places import SiteKeys
+    from hwsim.devices.offers import PriceKeys, Written
     from hwsim.spec.schema import json_schema
 
     out = json_schema(PricesFile, header=HEADER)

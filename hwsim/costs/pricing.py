@@ -11,7 +11,8 @@ from typing import Final
 
 from hwsim.costs.amount import Amount, total
 from hwsim.costs.prices import OLD, Prices, Taken, load_prices, months_old, taken
-from hwsim.devices.owning import WAYS, Way, loaded_watts
+from hwsim.devices.offers import WAYS, Way
+from hwsim.devices.owning import loaded_watts
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
 from hwsim.records import dataclass

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hwsim import devices
 from hwsim.devices import Device
-from hwsim.devices.owning import Drawn, loaded_watts, read_price
+from hwsim.devices.owning import Drawn, loaded_watts
 from hwsim.formats import format_quantity, natural
 from hwsim.machine import views
 from hwsim.machine.capacities import Backplanes, capacities
@@ -42,6 +42,9 @@ from hwsim.spec import (
 )
 from hwsim.spec.numbers import origins
 from hwsim.spec.shelf import same, shared_by
+
+if TYPE_CHECKING:
+    from hwsim.devices.offers import Price
 
 MOST_DEVICES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
@@ -108,7 +111,7 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bo
         layout.drawn_source = stated.get("power") or stated.get("power.loaded", "")
         _check_drawn(file.power, tree, mistakes)
     if file.price is not None:
-        layout.price = read_price(file.price, mistakes)
+        layout.price = _price(file.price, mistakes)
     if file.collectives is not None:
         layout.libraries = read_libraries(file.collectives, mistakes)
     before = len(mistakes)
@@ -156,7 +159,7 @@ def _part(
     names = (name,) if entry.count is None else Numbered(name, count)
     part = Part(name, names, entry.count is not None, entry.kind, model, child, entry.fidelity, use=entry.use or "")
     if entry.price is not None and child is None:  # of a machine inside it is its own
-        part.price = read_price(entry.price, mistakes)
+        part.price = _price(entry.price, mistakes)
     taken = layout.clash(part)
     if taken is not None:
         mistakes.add(parts.key_place(name), f"there are two parts called {taken}")
@@ -213,6 +216,13 @@ def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:
         _check_dimms(model, tree, mistakes)
         _check_drawn(model.power, tree, mistakes)
     return model
+
+
+def _price(tree: Tree, mistakes: Mistakes) -> Price:
+    """The value of a `price:`."""
+    from hwsim.devices.offers import read_price  # few machines have one
+
+    return read_price(tree, mistakes)
 
 
 def _check_drawn(power: float | Drawn | None, tree: Tree, mistakes: Mistakes) -> None:

@@ -12,15 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from heapq import merge
 from itertools import chain, pairwise
-from typing import Final, NamedTuple, overload
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 from hwsim.devices import Device
-from hwsim.devices.owning import Drawn, Price
 from hwsim.formats import natural
 from hwsim.machine.libraries.reading import Libraries
 from hwsim.machine.placed import Fidelity, below
 from hwsim.machine.wires import Ints, Wires
 from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    from hwsim.devices.offers import Price
+    from hwsim.devices.owning import Drawn
 
 _DIGITS: Final = "0123456789"
 _LONG: Final = 9  # more digits than any number of a member has

@@ -24,6 +24,12 @@ UNITS: Final = {
     "batches_per_s": ("batches/s", "1"),
     "busy": ("GPU busy", "%"),
 }  # column -> (its title in the table, unit)
+BILL: Final = {  # column -> its title, unit, and what must be given
+    "energy_joules": ("energy", "J", "parts with `power:`"),
+    "power_watts": ("power", "W", "parts with `power:`"),
+    "carbon_kg": ("carbon", "kg", "the carbon of a grid: --site grid=400 g/kWh, or a list of prices that says it"),
+    "cost_usd": ("cost", "USD", "a price of every part: --prices FILE, or --prices library"),
+}
 SERVICE: Final = "requests_per_s"  # only a service has it
 TIME: Final = "makespan_s"
 PEAK: Final = "peak_memory_bytes"
@@ -32,6 +38,8 @@ _NAMES: Final[Mapping[str, str]] = {  # what a user may write -> column
     **{title.casefold(): column for column, (title, _) in UNITS.items()},
     **{column.removesuffix("_s"): column for column in UNITS if not column.endswith("_per_s")},
     **{column: column for column in UNITS},
+    **{title: column for column, (title, _, _) in BILL.items()},
+    **{column: column for column in BILL},
     "time": TIME,
     "makespan": TIME,
     TIME: TIME,
@@ -42,6 +50,10 @@ _NAMES: Final[Mapping[str, str]] = {  # what a user may write -> column
 _DOCUMENT: Final = frozenset(
     {
         "calibrated",
+        "cost",
+        "each",
+        "energy",
+        "whole",
         "capacities",
         "collectives",
         "events",
@@ -122,6 +134,9 @@ def measure(name: str) -> Measure:
     if column in UNITS:
         title, unit = UNITS[column]
         return Measure(column, title, unit, most=_is_most(column))
+    if column in BILL:
+        title, unit, _ = BILL[column]
+        return Measure(column, title, unit, most=False)
     if column.startswith(BUSY):
         return Measure(column, column, "%", most=True)
     unit = next((unit for end, unit in _UNITS if column.endswith(end)), "1")
@@ -178,6 +193,8 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
         values[PEAK] = float(max(device.peak for device in result.memory))
     if wanted.column in values:
         return values[wanted.column]
+    if wanted.column in BILL:
+        return _billed(result, wanted)
     if wanted.column.startswith(BUSY):
         name = wanted.column.removeprefix(BUSY)
         used = {usage.capacity: usage.utilisation for usage in result.usage}
@@ -191,6 +208,31 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
         listed = f"there are {', '.join(titles)}, busy:CAPACITY, and each number of `simulate --json` by its path: {TIME}"
         raise NoSuchNumber(wanted.title, listed if not hint or hint.startswith("known") else f"{hint} {listed}")
     return float(value)
+
+
+def _billed(result: Result, wanted: Measure) -> float:
+    """Energy, carbon or cost of a run.
+
+    Raises:
+        NoSuchNumber: a part has no power, or no price.
+    """
+    from hwsim.costs import bill_of
+
+    bill = bill_of(result)
+    energy, cost = bill.energy, bill.cost
+    value: float | None = None
+    if wanted.column == "cost_usd":
+        value = None if cost is None or cost.total is None else cost.total.value
+        missing = () if cost is None else cost.missing
+    else:
+        missing = () if energy is None else energy.missing
+        if energy is not None and energy.complete:
+            carbon = None if energy.carbon is None else energy.carbon.value
+            value = {"energy_joules": energy.joules.value, "power_watts": energy.watts, "carbon_kg": carbon}[wanted.column]
+    if value is None:
+        named = f"nothing is known of {', '.join(missing[:4])}; it" if missing else "it"
+        raise NoSuchNumber(wanted.title, f"{named} takes {BILL[wanted.column][2]}")
+    return value
 
 
 def at_path(inside: Any, steps: Sequence[str]) -> Any:

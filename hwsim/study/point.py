@@ -9,7 +9,7 @@ from dataclasses import asdict, field, fields, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hwsim.api import OutOfMemory, Source, simulate
 from hwsim.engine import Deadlock
@@ -24,6 +24,9 @@ from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.study.work import Work, work_of
 from hwsim.version import __version__
 from hwsim.workload import sources
+
+if TYPE_CHECKING:
+    from hwsim.costs import Paying
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +156,22 @@ def fingerprint_of(machine: Content, workload: Content) -> str:
 
 
 def run_point(
-    machine: Content, workload: Content, settings: Mapping[str, object], wanted: Sequence[str] = (), study: str = ""
+    machine: Content,
+    workload: Content,
+    settings: Mapping[str, object],
+    wanted: Sequence[str] = (),
+    study: str = "",
+    paying: Paying | None = None,
 ) -> Outcome:
     """Simulate one point; an error becomes its outcome.
 
     Args:
+        paying: how the machine is paid for.
         wanted: numbers that the outcome must have.
         study: points of one study, by this name, share what their changes leave alone; "": nothing is shared.
     """
     with shared(_shelf_of(study)) if study else nullcontext():
-        return _run(machine, workload, settings, wanted)
+        return _run(machine, workload, settings, wanted, paying)
 
 
 @lru_cache(maxsize=2)
@@ -170,13 +179,15 @@ def _shelf_of(study: str) -> Shelf:  # noqa: ARG001 (a shelf for each)
     return {}
 
 
-def _run(machine: Content, workload: Content, settings: Mapping[str, object], wanted: Sequence[str]) -> Outcome:
+def _run(
+    machine: Content, workload: Content, settings: Mapping[str, object], wanted: Sequence[str], paying: Paying | None
+) -> Outcome:
     fingerprint = ""
     warnings: tuple[Warning, ...] = ()
     try:
         machine, workload, warnings = changed(machine, workload, settings)
         fingerprint = fingerprint_of(machine, workload)
-        run = simulate(_built(machine) if machine.digest else machine.tree, workload.tree, expect=False)
+        run = simulate(_built(machine) if machine.digest else machine.tree, workload.tree, expect=False, paying=paying)
     except SpecError as error:
         return Outcome(error=_in_one_line(error), fingerprint=fingerprint, warnings=_small(warnings))
     except Deadlock as error:

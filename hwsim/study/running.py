@@ -9,7 +9,7 @@ from dataclasses import field
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hwsim.records import dataclass
 from hwsim.spec import SpecError
@@ -22,6 +22,9 @@ from hwsim.study.provenance import known_alike
 from hwsim.study.table import Sweep
 from hwsim.version import __version__
 from hwsim.workload.sources import title
+
+if TYPE_CHECKING:
+    from hwsim.costs.bill import Paying
 
 Progress = Callable[[int, int], None]  # points done, points of the study
 
@@ -41,6 +44,7 @@ class Study:
     Args:
         measures: numbers that every row must have; rows are compared by the first.
         token: its points share what their changes leave alone, in every process that runs some.
+        paying: how the machine is paid for, for their energy and cost.
     """
 
     name: str
@@ -50,10 +54,12 @@ class Study:
     settings: Mapping[str, object]
     measures: tuple[str, ...] = ()
     token: str = field(default_factory=lambda: token_hex(8), compare=False)
+    paying: Paying | None = None
 
     def __call__(self, values: Values) -> Outcome:
         """Run one point."""
-        return run_point(self.machine, self.workload, self._set(values), self.measures, self.token)
+        more = () if self.paying is None else (self.paying,)
+        return run_point(self.machine, self.workload, self._set(values), self.measures, self.token, *more)
 
     def _set(self, values: Values) -> dict[str, object]:
         return {**self.settings, **dict(zip(self.points.paths, values, strict=True))}
@@ -65,11 +71,14 @@ class Study:
             self.workload.digest,
             *(f"{path}={written(value)}" for path, value in self.settings.items()),
         ]
+        parts += [repr(self.paying)] if self.paying is not None else []
         parts += [*self.measures, *self.points.paths, *("\0".join(map(written, values)) for values in self.points)]
         return {"study": sha256("\n".join(parts).encode()).hexdigest()[:16], "points": len(self.points), "version": __version__}
 
     def known(self, values: Values, earlier: Mapping[str, Outcome]) -> Outcome | None:
-        """The outcome of an earlier run of the same point, if it has all numbers that are wanted."""
+        """The outcome of an earlier run of the same point, if it has all numbers that are wanted, at no prices of its own."""
+        if self.paying is not None:
+            return None
         try:
             outcome = earlier.get(fingerprint_of(*changed(self.machine, self.workload, self._set(values))[:2]))
         except SpecError:

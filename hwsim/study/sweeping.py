@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hwsim.api import Source
 from hwsim.spec import Mistake, SpecError
@@ -15,6 +16,9 @@ from hwsim.study.point import read_source
 from hwsim.study.pool import Lent
 from hwsim.study.running import Progress, Study, run
 from hwsim.study.table import Sweep
+
+if TYPE_CHECKING:
+    from hwsim.costs import Paying
 
 
 def sweep(
@@ -29,6 +33,7 @@ def sweep(
     progress: Progress | None = None,
     resume: str | Path | None = None,
     by: str = "",
+    paying: Paying | None = None,
 ) -> Sweep:
     """Simulate every combination of the values: a study with a grid.
 
@@ -44,6 +49,7 @@ def sweep(
         progress: called with the points done and the points of the study.
         by: the number that rows are compared by: time, samples/s, ttft_p95, peak_memory, busy:gpu0.compute, or a path into the
             JSON of a result. Default: time, or work a second where the points do different amounts of work.
+        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.costs.Paying`).
         resume: a CSV file of an earlier sweep; a point in it whose machine and workload have not changed is not run again.
 
     Raises:
@@ -60,7 +66,7 @@ def sweep(
         raise SpecError([Mistake(None, f"'{twice[0]}' is both set and varied")])
     both = read_source("machine", machine), read_source("workload", workload)
     _refuse_none(workers)
-    study = Study("", *both, grid, settings, (by,) if by else ())
+    study = Study("", *both, grid, settings, (by,) if by else (), paying=paying)
     earlier = earlier_points(resume) if resume is not None else None
     return run(study, workers=workers, executor=executor, lent=lent, progress=progress, earlier=earlier)
 
@@ -73,6 +79,7 @@ def study(
     lent: Lent | None = None,
     progress: Progress | None = None,
     journal: str | Path | None = None,
+    paying: Paying | None = None,
 ) -> Sweep:
     """Run the study of a file (`hwsim: study/1`), arguments as of `sweep`.
 
@@ -86,7 +93,7 @@ def study(
     found = file if isinstance(file, StudyFile) else load_study(file)
     both = read_source("machine", found.machine), read_source("workload", found.workload)
     _refuse_none(workers)
-    asked = Study(found.name, *both, found.points, found.settings, found.measures)
+    asked = Study(found.name, *both, found.points, found.settings, found.measures, paying=paying)
     return run(asked, workers=workers, executor=executor, lent=lent, progress=progress, journal=journal)
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.costs.amount import Amount
-from hwsim.costs.bill import Bill
-from hwsim.costs.cost import Cost
-from hwsim.costs.energy import Energy
 from hwsim.formats import format_quantity
 from hwsim.units import DAY
 from hwsim.views.kit.document import picked
+
+if TYPE_CHECKING:
+    from hwsim.costs import Amount, Bill, Cost, Energy
 
 SHOWN: Final = 4  # prices
 MONEY: Final = ((1e9, " G"), (1e6, " M"), (1e4, " k"))
