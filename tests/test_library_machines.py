@@ -11,7 +11,7 @@ from hwsim import api
 from hwsim.collectives import timing
 from hwsim.costs import load_prices, power_of, price_of
 from hwsim.costs.prices import Prices
-from hwsim.devices.owning import WAYS, Price
+from hwsim.devices.offers import WAYS, Price
 from hwsim.machine import Machine
 from hwsim.spec import find, names, read
 from hwsim.units import parse

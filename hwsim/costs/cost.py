@@ -20,6 +20,7 @@ from hwsim.costs.pricing import Priced, PricedItem
 from hwsim.devices.offers import Way
 from hwsim.records import dataclass
 
+USUAL_PUE: Final = Amount(1.3, 1.08, 1.58)  # the best operators' and the mean of a survey (Uptime Institute, 2023)
 WITHOUT: Final = {
     "energy": "a price of energy: electricity of a site",
     "hosting": "a price of hosting",
@@ -129,9 +130,14 @@ def _running(
         if tariff is None:
             missing.append(WITHOUT[name])
         elif name == "energy":
-            pue = prices.site.pue or Amount.exact(1.0)
-            joules = energy.joules if energy.site.pue is not None else energy.plug.of(pue)
-            found.append(CostItem("energy", joules.of(tariff) * nodes))
+            joules, name = energy.joules, "energy"
+            if energy.site.pue is None:
+                pue = prices.site.pue or USUAL_PUE
+                joules, name = (
+                    energy.plug.of(pue),
+                    f"energy with {'a usual ' if prices.site.pue is None else ''}PUE {pue.value:g}",
+                )
+            found.append(CostItem(name, joules.of(tariff) * nodes))
         else:
             found.append(CostItem("hosting", (tariff * (energy.loaded * seconds * nodes)).wider(half)))
     return found
