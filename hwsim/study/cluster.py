@@ -16,6 +16,7 @@ import zlib
 from collections import deque
 from collections.abc import Mapping
 from functools import lru_cache
+from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from hwsim.spec import Mistake, SpecError
@@ -25,8 +26,10 @@ from hwsim.version import __version__
 
 BATCH: Final = 0.5  # seconds of points in a batch: dask takes milliseconds for each
 AHEAD: Final = 2  # batches for each thread of a worker
+LOOK: Final = 16  # batches between two looks at how many workers there are
 ANSWERS: Final = 15.0  # seconds in which a scheduler answers
 DESERTED: Final = 60.0  # seconds without any worker, after which a study ends
+GO_ON: Final = "the same command goes on from the journal"
 
 Batch = list[tuple[int, Values]]
 
@@ -60,8 +63,9 @@ class Cluster:
         """Leave the cluster as it is."""
         self._client.close(timeout=2)
 
-    def _workers(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._client.scheduler_info(n_workers=-1)["workers"]
+    def _workers(self) -> Mapping[str, int]:
+        """Threads of each worker."""
+        found: Mapping[str, int] = self._client.nthreads()
         return found
 
     def _check(self) -> None:
@@ -93,47 +97,41 @@ class _Dealer:
         self.fresh = deque(waiting)
         self.alone: deque[int] = deque()
         self.batches: dict[Any, list[int]] = {}
-        self.seconds, self.ran, self.sent = 0.0, 0, 0
+        self.ended: SimpleQueue[Any] = SimpleQueue()
+        self.seconds, self.ran, self.sent, self.threads = 0.0, 0, 0, 1
 
     def outcomes(self) -> Finished:
         """Outcomes as they finish; closing the generator cancels batches that have not begun."""
-        ended = self.dask.as_completed()
         try:
             while self.waiting:
-                self._deal(ended)
-                if self._next(ended):
-                    yield from self._received(ended)
+                self._deal()
+                yield from self._received(self._next())
         finally:
-            futures = list(self.batches)
-            if futures and self.client.status == "running":
-                self.client.cancel(futures, force=True)
+            if self.batches and self.client.status == "running":
+                self.client.cancel(list(self.batches), force=True)
 
-    def _next(self, ended: Any) -> bool:
+    def _next(self) -> Any:
         """Wait until a batch has ended.
 
         Raises:
             OSError: the scheduler is gone, or all workers are.
         """
         since = time.monotonic()
-        while not ended.has_ready():
-            time.sleep(0.005)
-            if time.monotonic() - since < 1.0:
-                continue
+        while True:
+            try:
+                return self.ended.get(timeout=1.0)
+            except Empty:
+                pass
             if self.client.status != "running":
-                raise ConnectionError("the scheduler of the cluster is gone; the same command goes on from the journal")
+                raise ConnectionError(f"the scheduler of the cluster is gone; {GO_ON}")
             if self.find_workers():
                 since = time.monotonic()
             elif time.monotonic() - since > DESERTED:
-                raise ConnectionError(
-                    f"the cluster has had no worker for {DESERTED:.0f} s; the same command goes on from the journal"
-                )
-        return True
+                raise ConnectionError(f"the cluster has had no worker for {DESERTED:.0f} s; {GO_ON}")
 
-    def _deal(self, ended: Any) -> None:
-        threads = (
-            sum(worker.get("nthreads", 1) for worker in self.find_workers().values()) if self.sent % 32 == 0 else self.threads
-        )
-        self.threads: int = max(1, threads)
+    def _deal(self) -> None:
+        if self.sent % LOOK == 0:
+            self.threads = max(1, sum(self.find_workers().values()))
         each = self.seconds / self.ran if self.ran else None
         while (self.alone or self.fresh) and len(self.batches) < AHEAD * self.threads:
             if self.alone:
@@ -147,10 +145,9 @@ class _Dealer:
             key = f"{self.name}-{self.sent}"
             future = self.client.submit(run_batch, self.packed, batch, _version(), key=key, pure=False)
             self.batches[future] = numbers
-            ended.add(future)
+            future.add_done_callback(self.ended.put)
 
-    def _received(self, ended: Any) -> Finished:
-        future = ended.next()
+    def _received(self, future: Any) -> Finished:
         numbers = self.batches.pop(future)
         try:
             seconds, rows = future.result()
@@ -159,6 +156,8 @@ class _Dealer:
                 self.alone.extend(numbers)
                 return
             rows, seconds = [(numbers[0], Outcome(error=f"{LOST}, on several workers: out of memory, perhaps", lost=True))], 0.0
+        except RuntimeError as error:
+            raise _mistake(str(error), "workers that come later need the same version, too") from None
         except self.dask.CancelledError:  # its data went with the last worker that had them
             self.alone.extend(numbers)
             return
