@@ -77,9 +77,13 @@ def test_workers_that_are_killed_cost_no_row_and_double_none(lent: Cluster, tmp_
     here = study(asked, workers=1)
     killed: list[int] = []
 
+    def end_one() -> None:
+        killed.append(_pids(lent)[0])
+        os.kill(killed[-1], signal.SIGKILL)
+
     def kill(done: int, points: int) -> None:
         if done in (200, 500):  # on another thread: the cluster is asked who is there
-            threading.Thread(target=lambda: (killed.append(_pids(lent)[0]), os.kill(killed[-1], signal.SIGKILL))).start()
+            threading.Thread(target=end_one).start()
 
     journal = tmp_path / "j"
     found = study(asked, lent=lent, journal=journal, progress=kill)
