@@ -35,8 +35,7 @@ points: {latin: {points: POINTS, seed: 3, of: {n: 100..2000:log, workload.runtim
 @pytest.fixture(scope="module")
 def local() -> Iterator[Any]:
     """A scheduler and two workers, each a process with one thread."""
-    import dask
-
+    dask = pytest.importorskip("dask")
     quiet = {"distributed.worker.daemon": True, "distributed.logging.distributed": "critical"}
     variables = {"PYTHONPATH": str(Path(__file__).parents[1])}
     with (
