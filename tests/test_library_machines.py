@@ -13,6 +13,7 @@ from hwsim.costs import load_prices, power_of, price_of
 from hwsim.costs.prices import Prices
 from hwsim.devices.offers import WAYS, Price
 from hwsim.machine import Machine
+from hwsim.models.cluster import cluster_of
 from hwsim.spec import find, names, read
 from hwsim.units import parse
 
@@ -226,3 +227,11 @@ def test_sites_have_a_grid_a_date_and_a_source() -> None:
             assert parse("1 g/kWh").value <= site.grid.value <= parse("1000 g/kWh").value, name
     assert prices.site.electricity is not None
     assert prices.site.hosting is not None
+
+
+@pytest.mark.parametrize(("name", "links"), [("mi300x-8", 7 * 48e9 * 0.93), ("gaudi3-8", 7 * 74.5e9)])
+def test_an_estimate_counts_every_link_of_a_board_without_switch(name: str, links: float) -> None:
+    """A ring takes one of the seven links of each GPU; their libraries take all."""
+    found = cluster_of(load(name))
+    assert found.inside_rate(8) == pytest.approx(links, rel=0.01)
+    assert found.inside_rate(2) == pytest.approx(links / 7, rel=0.01)

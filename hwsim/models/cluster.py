@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
-from hwsim.collectives import ALGORITHMS, cost, timing
+from hwsim.collectives import ALGORITHMS, Overheads, cost, timing
 from hwsim.demand import softened
 from hwsim.devices import Gpu
 from hwsim.machine import Machine
@@ -174,8 +174,11 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
 
 
 def _bus(machine: Machine, names: list[str]) -> float:
-    """B/s that pass each rank of the rings that are found among them."""
-    flows = cost(machine, ALGORITHMS["rings-both-ways"], "all-gather", names, _LONG)
+    """B/s that pass each rank of the rings that are found among them, or of what takes least if their library does that."""
+    if isinstance(timing.library_of(machine, names), Overheads):
+        flows = timing.timed(machine, None, "all-gather", names, _LONG)
+    else:
+        flows = cost(machine, ALGORITHMS["rings-both-ways"], "all-gather", names, _LONG)
     body = math.fsum(phase.cost.demand.body(machine.rates()) for phase in flows.phases)
     return (len(names) - 1) / len(names) * _LONG / body
 
