@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, get_args, get_origin
 
 from hwsim import devices, links
 from hwsim.collectives import KINDS as ALGORITHMS
+from hwsim.failures import Failures
 from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
@@ -110,6 +111,7 @@ def _headings() -> Iterator[tuple[Any, str]]:
     yield ParallelKeys, "`train: {parallel: ...}`"
     yield SynchroniseKeys, "`train: {synchronise: ...}`"
     yield EvaluateKeys, "`train: {evaluate: ...}`"
+    yield Failures, "`train: {failures: ...}`, and a file of rates (`hwsim: failures/1`)"
     yield InferKeys, "`infer`"
     yield from ((cls, heading) for cls, heading in HEADED.items() if cls is not Job)
     for name, statement in STATEMENTS.items():

@@ -98,8 +98,8 @@ def test_failures_strike_while_the_job_is_down() -> None:
         ("meta-rsc-2", 82_100),
         ("meta-32k", 83_500),
         ("meta-100k", 30_000),
-        ("opt-175b", 9_000),
-        ("bloom-176b", 43_000),
+        ("meta-opt", 9_000),
+        ("bloom-2022", 43_000),
     ],
 )
 def test_rates_of_the_library_compare_as_published_by_gpu(name: str, hours: float) -> None:

@@ -228,7 +228,7 @@ def test_copies_in_memory_leave_more() -> None:
 
 
 def test_the_summary_and_the_document_say_it() -> None:
-    train = {"model": MODEL, "global_batch": 16, "device": ["node*.gpu*"], "tokens": 1e12, "failures": "llama-3-405b",
+    train = {"model": MODEL, "global_batch": 16, "device": ["node*.gpu*"], "tokens": 1e12, "failures": "meta-llama-3",
              "checkpoint": {"every": "auto", "mode": "async"}}  # fmt: skip
     expect = {
         "machine": "nodes",

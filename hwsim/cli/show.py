@@ -87,8 +87,8 @@ def command(
 def _library() -> Iterator[str]:
     from hwsim.spec import names
 
-    for kind in ("machine", "workload", "model", "part", "runtime", "framework"):
-        yield f"{kind}s:"
+    for kind in ("machine", "workload", "model", "part", "runtime", "framework", "failures"):
+        yield f"{kind.removesuffix('s')}s:"
         yield from (f"  {name}" for name in names(kind))
 
 

@@ -18,7 +18,7 @@ from hwsim.spec import Mistakes, Place, Problem, Tree, check_header, decode, fie
 from hwsim.units import Ratio, Seconds
 
 FORMAT: Final = "failures/1"
-USUAL: Final = "llama-3-405b"  # the library's rates, unless others are named
+USUAL: Final = "meta-llama-3"  # the library's rates, unless others are named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ def failing_lines(failing: Failing) -> Iterator[tuple[str, str]]:
     if failing.seconds > 0:
         days, low, p90 = (each / DAY for each in (failing.seconds, failing.low_s, failing.p90_s))
         high = "never" if failing.high_s is None else f"{failing.high_s / DAY:,.4g}"
-        sites = f"{low:,.4g} to {high} by what the rates are known to be; " if failing.low_s < failing.seconds else ""
+        sites = f"{low:,.4g} to {high} by what is known of the rates; " if failing.low_s < failing.seconds else ""
         yield "days", f"{days:,.4g} with failures ({sites}by chance 9 of 10 below {p90:,.4g})"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hwsim.devices import CannotCompute
 from hwsim.graph.builder import GraphBuilder
@@ -18,6 +18,11 @@ from hwsim.models.framework import framework_of
 from hwsim.models.library import near, written_model
 from hwsim.spec import Mistakes, SpecError, Tree, decode
 from hwsim.workload.training.schema import TrainKeys
+
+if TYPE_CHECKING:  # few trainings write checkpoints
+    from hwsim.failures import Job
+    from hwsim.workload.training.plan import Plan
+    from hwsim.workload.training.saving import Saved
 
 __all__ = ["TrainKeys", "add_training", "check_training"]
 
@@ -50,19 +55,29 @@ def add_training(
         architecture.check(keys, tree, mistakes)
         return
     from hwsim.workload.training.lowering import lower
-    from hwsim.workload.training.saving import check, job_for, saved_by
 
     try:
         plan = architecture.planned(keys, model, framework, tree, machine, devices, mistakes)
     except CannotCompute as error:
         mistakes.add((tree.get("device") or tree).place, error.message, error.hint)
         return
+    saved, job = _disturbed(keys, plan, tree, machine, mistakes)
+    if plan is not None and not len(mistakes):
+        lower(plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared, saved=saved, job=job)
+
+
+def _disturbed(
+    keys: TrainKeys, plan: Plan | None, tree: Tree, machine: Machine, mistakes: Mistakes
+) -> tuple[Saved | None, Job | None]:
+    """(its checkpoints, its rates of failures), where it has them; their mistakes are noted."""
+    if keys.checkpoint is None and keys.failures is None:
+        return None, None
+    from hwsim.workload.training.saving import check, job_for, saved_by
+
     check(keys, tree, mistakes)
     if plan is None or len(mistakes):
-        return
-    saved, job = saved_by(keys, plan, machine, mistakes), job_for(keys, machine, plan.layout.devices, mistakes)
-    if not len(mistakes):
-        lower(plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared, saved=saved, job=job)
+        return None, None
+    return saved_by(keys, plan, machine, mistakes), job_for(keys, machine, plan.layout.devices, mistakes)
 
 
 def check_training(tree: Tree, mistakes: Mistakes) -> None:

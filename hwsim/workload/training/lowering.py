@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hwsim import ticks
 from hwsim.collectives import CannotCollect
 from hwsim.devices import CannotCompute, Gpu
-from hwsim.failures import Job
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.opgraph import Buffer, Freeing, Mark, Trained
 from hwsim.machine import Machine, NoRoute, UnknownName
@@ -24,10 +23,13 @@ from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.identical import difference, unlike_exchanges, unlike_hosts
 from hwsim.workload.training.plan import Buckets, Held, Pieces, Plan
 from hwsim.workload.training.rewriting import Answers, Tape, frame_of, rewritten
-from hwsim.workload.training.saving import Saved, write
 from hwsim.workload.training.segments import between
 from hwsim.workload.training.workers import Ops
 from hwsim.workload.training.writing import Steps
+
+if TYPE_CHECKING:  # few trainings write checkpoints
+    from hwsim.failures import Job
+    from hwsim.workload.training.saving import Saved
 
 GROUPS: Final = 32  # stage groups whose ops are all written; of more, one replica represents all where they are identical
 GPUS: Final = 64  # the same of GPUs whose kernels are ops of their own
@@ -73,9 +75,14 @@ def lower(
                 plan, machine, graph, exchanging, hosts, name=name, replicas=replicas, by_layer=by_layer, ops=writes, tape=tape
             )
 
-        frame = frame_of(plan, hosts, replicas, name) if saved is None and begin is None else None
-        again = rewritten(steps_of, Answers(plan, machine, exchanging), frame, builder)
-        steps, ends = again or write(plan, saved, begin, builder, ops, steps_of)
+        if saved is None:
+            frame = frame_of(plan, hosts, replicas, name) if begin is None else None
+            again = rewritten(steps_of, Answers(plan, machine, exchanging), frame, builder)
+            steps, ends = again or _plain(steps_of(plan), begin)
+        else:
+            from hwsim.workload.training.saving import write
+
+            steps, ends = write(plan, saved, begin, builder, ops, steps_of)
         _hold(plan if saved is None else steps.plan, steps, machine, builder, shared=shared)
         if plan.evaluation is not None:
             devices = plan.evaluation.layout.devices
@@ -87,6 +94,11 @@ def lower(
         return
     saves = None if saved is None else saved.saves
     builder.training(replace(_worth(plan, steps, name, start, folded=folded), saves=saves, job=job))
+
+
+def _plain(steps: Steps, begin: OpRef | None) -> tuple[Steps, list[OpRef]]:
+    """All steps without checkpoints: their writer, and the last ops."""
+    return steps, steps.write(begin)
 
 
 def _host(machine: Machine, device: str) -> str:

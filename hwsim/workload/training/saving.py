@@ -56,7 +56,7 @@ def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
             saved.place, f"a checkpoint goes to one storage, and {' and '.join(given)} are given", "leave out one of them"
         )
     if saved.memory is not None and keys.failures is None:
-        mistakes.add(saved.place, "copies in memory have an effect where something fails", "add `failures: llama-3-405b`")
+        mistakes.add(saved.place, "copies in memory have an effect where something fails", "add `failures: meta-llama-3`")
     _every(saved, keys, mistakes)
 
 
@@ -66,7 +66,7 @@ def _every(saved: CheckpointKeys, keys: TrainKeys, mistakes: Mistakes) -> tuple[
     if every.value == AUTO:
         if keys.failures is None:
             message = "the best interval depends on how often something fails, which is not given"
-            mistakes.add(place, message, "failures: llama-3-405b, or every: 30 min")
+            mistakes.add(place, message, "failures: meta-llama-3, or every: 30 min")
         return 0, 0.0
     if every.value == EPOCH:
         if keys.samples is None:
@@ -90,7 +90,7 @@ def _loaded(tree: Tree, mistakes: Mistakes) -> object | None:
     from hwsim.models.library import near
 
     if not tree.is_mapping and not isinstance(tree.value, str):
-        mistakes.add(tree.place, f"rates of failures are a name, a file or a mapping, not {tree.what()}", "such as llama-3-405b")
+        mistakes.add(tree.place, f"rates of failures are a name, a file or a mapping, not {tree.what()}", "such as meta-llama-3")
         return None
     try:
         return load_failures(tree if tree.is_mapping else read(find("failures", str(tree.value), near(tree.place), tree.place)))
@@ -181,12 +181,9 @@ def _storage(saved: CheckpointKeys, machine: Machine) -> Storage:
 
 
 def write(
-    plan: Plan, saved: Saved | None, begin: OpRef | None, builder: GraphBuilder, ops: Ops, steps_of: Callable[[Plan], Steps]
+    plan: Plan, saved: Saved, begin: OpRef | None, builder: GraphBuilder, ops: Ops, steps_of: Callable[[Plan], Steps]
 ) -> tuple[Steps, list[OpRef]]:
     """All steps of a training with its checkpoints; the writer of the first of them, and the last ops."""
-    if saved is None:
-        steps = steps_of(plan)
-        return steps, steps.write(begin)
     first, gate = None, begin
     ends: list[OpRef] = []
     left, size = plan.steps, saved.saves.first

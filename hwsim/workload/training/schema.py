@@ -66,7 +66,7 @@ class CheckpointKeys(Writing):
     snapshot: Seconds | None = field(
         "the copy to the host's memory (default: by the links between them)", default=None, example="2 s"
     )
-    sharded: bool = field("every GPU writes a part (else only the first copy of the model writes)", default=True)
+    sharded: bool = field("every GPU writes a part (else only those of the first data-parallel replica)", default=True)
     memory: MemoryKeys | None = field("copies in the memory of other nodes as well (default: none)", default=None)
     place: Place = place_field()
 
@@ -121,7 +121,7 @@ class TrainKeys:
     failures: Tree | None = field(
         "how often what fails: rates of the library or of a file, or a mapping; gives goodput and days",
         default=None,
-        example="llama-3-405b",
+        example="meta-llama-3",
     )
     detail: Detail = field(
         "ops of a micro-batch: one for each stage and direction, or several for each layer (auto: layers, if they are few)",

@@ -83,7 +83,7 @@ PLAIN: Final = {**FRAMEWORK, "attention": "plain", "scores": 1.5, "repeated": "5
 TRIED: Final[dict[str, tuple[Any, ...]]] = {
     "train.shares": ([2.0, 1.0, 1.0],),  "model cnn.layers.conv.groups": (1,),
     "train.device": (["node0.gpu0"], ["node0.gpu*"]), "train.framework": ("transformers",), "train.model": ("gpt2",),
-        "train.gpus": (4,), "train.failures": ("opt-175b",), "failures.spares.nodes": (3,), "failures.restart.load": ("60 s",),
+        "train.gpus": (4,), "train.failures": ("meta-opt",), "failures.spares.nodes": (3,), "failures.restart.load": ("60 s",),
     "failures.spread.mtbf": (["20 %", "300 %"],), "failures.spread.restart": (["20 %", "300 %"],),
     "train.checkpoint.memory.every": ("auto",),
     "train.parallel.order": (["dp", "tp", "cp", "ep", "pp"],), "train.dtype": ("fp16", "fp8"),
@@ -186,7 +186,7 @@ EXAMPLES: Final = (
     ),
     _example(
         "training with checkpoints that take a time",
-        train(**TRAIN, tokens=1e10, checkpoint={"every": "30 s", "write": "3 s"}, failures="llama-3-405b"),
+        train(**TRAIN, tokens=1e10, checkpoint={"every": "30 s", "write": "3 s"}, failures="meta-llama-3"),
     ),
     _example("training of sharded copies", train(**TRAIN, sharding="zero-3", shards=4, epochs=2.0, samples=1e5)),
     _example("training in long sequences", train(**TRAIN, gpus=8, parallel={"tp": 2, "pp": 1, "cp": 2, "dp": "rest"})),
