@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from hwsim.cli.arguments import MACHINE, LibraryName, Text, settings_option
+from hwsim.cli.paying import paying_options
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hwsim.costs import Bill, Paying
     from hwsim.models import Cluster, Framework
     from hwsim.models.architectures import Model, Network
     from hwsim.models.framework import Software
@@ -122,10 +124,19 @@ class Bandwidth(Text):
 @click.option("--batch", type=COUNT, default=1, metavar="N", help="Examples of a batch of inference (default: 1).")
 @click.option("--prompt", type=COUNT, default=1024, metavar="N", help="Tokens of each prompt (default: 1024).")
 @click.option("--output", type=COUNT, default=128, metavar="N", help="Tokens decoded after each (default: 128).")
+@paying_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: estimate/1).")
 @click.pass_context
 def command(
-    ctx: click.Context, /, machine: str, model: str, settings: dict[str, str], nodes: int | None, as_json: bool, **options: Any
+    ctx: click.Context,
+    /,
+    machine: str,
+    model: str,
+    settings: dict[str, str],
+    nodes: int | None,
+    as_json: bool,
+    paying: Paying | None,
+    **options: Any,
 ) -> None:
     """Estimate the time of a training step of MODEL on the GPUs of MACHINE, without simulating it, by kernels, collectives
     and bubble, and whether it fits into their memory (exit code 3 if not). With --infer: a batch of inference.
@@ -156,7 +167,8 @@ def command(
             software = options["framework"] or usual
             framework = framework_of(network, software)
         options["dtype"] = options["dtype"] or _usual_dtype(cluster.gpu.flop, options["infer"], of_transformer=of_transformer)
-        case = _Case(cluster, network, framework, title, called, _short(software), as_json, warnings)
+        billing = None if paying is None else _Billing(machine, settings, nodes or 1, paying)
+        case = _Case(cluster, network, framework, title, called, _short(software), as_json, warnings, billing)
         text, fits = _inference(case, options) if options["infer"] else _training(case, options, given)
     except WrongPlan as error:
         click.echo("\n".join(message for _, message in error.mistakes), err=True)
@@ -171,6 +183,43 @@ def command(
 
 
 @dataclass(frozen=True, slots=True)
+class _Billing:
+    """The machine that is paid for, and how."""
+
+    source: str
+    settings: dict[str, str]
+    nodes: int
+    paying: Paying
+
+    def of(
+        self,
+        shares: Mapping[str, float],
+        seconds: float,
+        done: float,
+        unit: str,
+        sure: Interval | None,
+        fails: tuple[Checkpoints, Failing] | None = None,
+        full: float = 1.0,
+    ) -> Bill:
+        """The bill of some seconds of what spends these shares of time.
+
+        done, unit: what is done in them. full: part of the products at the GPU's full rate, not bound by memory.
+        fails: with what failures leave of the time, and spares beside.
+        """
+        from hwsim.cli.files import machine_with
+        from hwsim.costs.bill import closed, per
+        from hwsim.costs.energy import busy_of, energy_at
+
+        machine = machine_with(self.source, self.settings)
+        spares = 0.0
+        if fails is not None and fails[1].seconds > 0:
+            seconds, spares = fails[1].seconds, fails[1].goodput.spares / fails[1].job.nodes
+        half = sure.half if sure is not None else 0.0
+        energy = energy_at(machine, seconds, busy_of(shares, full), self.paying.place, half=half)
+        return per(closed(machine, seconds, energy, self.paying, self.nodes, half, spares), unit, done)
+
+
+@dataclass(frozen=True, slots=True)
 class _Case:
     """A model on a cluster, and the form of the output."""
 
@@ -182,15 +231,20 @@ class _Case:
     software: str
     as_json: bool
     warnings: tuple[Warning, ...]
+    billing: _Billing | None = None
 
     @property
     def title(self) -> str:
         gpus = self.cluster.gpus
         return f"{self.called}  on  {self.machine}, {gpus:,} GPU" + ("s" if gpus > 1 else "")
 
-    def document(self, numbers: Mapping[str, Any], sure: Interval | None = None) -> str:
+    def document(self, numbers: Mapping[str, Any], sure: Interval | None = None, bill: Bill | None = None) -> str:
         from hwsim.views.estimate.say import document
 
+        if bill is not None:
+            from hwsim.views.summary import costs
+
+            numbers = {**numbers, **costs.as_dict(bill)}
         return document(numbers, self.machine, self.called, self.software, self.cluster.gpus, self.warnings, sure)
 
 
@@ -216,9 +270,15 @@ def _training(case: _Case, options: Mapping[str, Any], given: set[str]) -> tuple
         step = estimate(case.model, plan, case.cluster, case.framework)
         sure = of_step(step, case.cluster.gpu)
         fails = None if options["failures"] is None else _left(step, case.cluster, options)
+        bill = None
+        if case.billing is not None:
+            done = tokens or step.laid.tokens
+            bill = case.billing.of(
+                step.shares, done / step.tokens_per_second, done, step.laid.unit, sure, fails if tokens else None
+            )
         if case.as_json:
-            return case.document(say.of_training(step, size, tokens, fails), sure), step.fits
-        return say.training(step, case.title, case.software, size, tokens, sure, fails), step.fits
+            return case.document(say.of_training(step, size, tokens, fails), sure, bill), step.fits
+        return say.training(step, case.title, case.software, size, tokens, sure, fails, bill), step.fits
     plans = search(case.model, plan, case.cluster, case.framework, given)
     if case.as_json:
         return case.document(say.of_search(plans, size, options["top"], tokens)), plans.nearest is None
@@ -257,6 +317,7 @@ def _inference(case: _Case, options: Mapping[str, Any]) -> tuple[str, bool]:
     """(what is printed, whether it fits)."""
     from hwsim.models import Framework, KernelTimes, Transformer, WrongPlan
     from hwsim.models.inference import batch_pass, serve
+    from hwsim.units import BYTES
     from hwsim.views.estimate import say
     from hwsim.views.estimate.find import of_shares
 
@@ -269,10 +330,14 @@ def _inference(case: _Case, options: Mapping[str, Any]) -> tuple[str, bool]:
         forward = batch_pass(cast("Network", case.model), options["batch"], dtype, times, software)
         sure = of_shares(forward.shares, case.cluster.gpu, dtype, forward.seconds, "infer/cnn")
         numbers = say.of_batch(forward, options["batch"], dtype, size)
+        bill = None
+        if case.billing is not None:  # all GPUs do the same
+            done = float(options["batch"] * case.cluster.gpus)
+            bill = case.billing.of(forward.shares, forward.seconds, done, "examples", sure)
         text = (
-            case.document(numbers, sure)
+            case.document(numbers, sure, bill)
             if case.as_json
-            else say.batch(forward, options["batch"], dtype, case.title, case.software, size, sure)
+            else say.batch(forward, options["batch"], dtype, case.title, case.software, size, sure, bill)
         )
         return text, forward.verdict == "fits"
     tokens = options["prompt"] + (options["output"] if phase == "decode" else 0)
@@ -283,9 +348,16 @@ def _inference(case: _Case, options: Mapping[str, Any]) -> tuple[str, bool]:
     served = serve(case.model, case.cluster, case.framework, phase=phase, tp=options["tp"], batch=options["batch"],
                    prompt=options["prompt"], output=options["output"], dtype=dtype)  # fmt: skip
     sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, f"infer/{phase}")
+    bill = None
+    if case.billing is not None:  # all groups do the same
+        done = served.copies * served.tokens_per_second * served.seconds
+        gpu, answers = case.cluster.gpu, phase == "decode"
+        needed = gpu.flop.get(dtype, max(gpu.flop.values())) / gpu.memory.bandwidth  # FLOP for a byte at its full rate
+        full = min(1.0, 2.0 * options["batch"] / BYTES[dtype] / needed) if answers else 1.0
+        bill = case.billing.of(served.shares, served.seconds, done, "tokens", sure, full=full)
     if case.as_json:
-        return case.document(say.of_inference(served, size), sure), served.verdict == "fits"
-    return say.inference(served, case.title, case.software, size, sure), served.verdict == "fits"
+        return case.document(say.of_inference(served, size), sure, bill), served.verdict == "fits"
+    return say.inference(served, case.title, case.software, size, sure, bill), served.verdict == "fits"
 
 
 def _usual_dtype(formats: Mapping[str, float], infer: str | None, *, of_transformer: bool) -> str:

@@ -68,7 +68,7 @@ class Bill:
         hour, year: USD of machines that do the same all the time.
         whole: energy and cost of the entire training; None where the run is none, or says not how long.
         each: what tokens, requests and epochs come to.
-        priced: the prices behind it.
+        priced: the prices behind it. notes: what is not in it, in words.
     """
 
     energy: Energy | None
@@ -78,6 +78,7 @@ class Bill:
     whole: tuple[float, Energy | None, Cost | None] | None = None
     each: tuple[Each, ...] = ()
     priced: Priced | None = None
+    notes: tuple[str, ...] = ()
 
 
 def bill_of(result: Result, paying: Paying | None = None) -> Bill:
@@ -117,15 +118,15 @@ def _whole(
     (trained,) = result.trainings
     if trained.whole <= 0:
         return None
-    seconds = trained.saving_days * DAY
+    seconds, spares = trained.saving_days * DAY, 0.0
     if trained.failing is not None and trained.failing.seconds > 0:
-        seconds = trained.failing.seconds
+        seconds, spares = trained.failing.seconds, trained.failing.goodput.spares / max(1, trained.failing.job.nodes)
     spent = None if energy is None else energy.times(seconds / result.makespan_s)
     if priced is None:
         return seconds, spent, None
     from hwsim.costs.cost import cost_of
 
-    return seconds, spent, cost_of(priced, seconds, spent, how.lists, how.way, half=half)
+    return seconds, spent, cost_of(priced, seconds, spent, how.lists, how.way, half=half, spares=spares)
 
 
 def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[Each]:
@@ -146,8 +147,29 @@ def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[
             yield Each(name, count, joules, None if cost is None else cost.each(count))
 
 
-def closed(machine: Machine, seconds: float, energy: Energy | None, paying: Paying, nodes: int = 1, half: float = 0.0) -> Bill:
-    """The bill of `nodes` machines for so many seconds; energy: of one of them."""
+def per(bill: Bill, unit: str, count: float) -> Bill:
+    """The bill with what a million of these units comes to, of `count` that are done."""
+    energy, cost = bill.energy, bill.cost
+    if count <= 0 or (energy is None and cost is None):
+        return bill
+    millions = count / MILLION
+    joules = None if energy is None else energy.joules * (1.0 / millions)
+    return replace(bill, each=(Each(f"1 M {unit}", millions, joules, None if cost is None else cost.each(millions)),))
+
+
+def closed(
+    machine: Machine,
+    seconds: float,
+    energy: Energy | None,
+    paying: Paying,
+    nodes: int = 1,
+    half: float = 0.0,
+    spares: float = 0.0,
+) -> Bill:
+    """The bill of `nodes` machines for so many seconds.
+
+    energy: of one of them. spares: machines beside them, over their number.
+    """
     spent = None if energy is None else energy.machines(nodes)
     prices = paying.lists
     if prices is None:
@@ -156,4 +178,11 @@ def closed(machine: Machine, seconds: float, energy: Energy | None, paying: Payi
     from hwsim.costs.pricing import price_of
 
     priced = price_of(machine, prices)
-    return Bill(spent, cost_of(priced, seconds, energy, prices, paying.way, nodes, half=half), priced=priced)
+    notes = (
+        ("without switches and cables between the nodes: --nodes describes none",)
+        if nodes > 1 and paying.way == "purchase"
+        else ()
+    )
+    return Bill(
+        spent, cost_of(priced, seconds, energy, prices, paying.way, nodes, half=half, spares=spares), priced=priced, notes=notes
+    )

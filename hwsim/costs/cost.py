@@ -89,12 +89,14 @@ def cost_of(
     *,
     half: float = 0.0,
     in_terms: bool = True,
+    spares: float = 0.0,
 ) -> Cost:
     """What `nodes` such machines cost for so many seconds.
 
     Args:
         priced: of one machine. energy: of one machine in that time; needed where machines are bought.
         half: error of the time: half the width of its 90 % range, as a logarithm.
+        spares: machines that stand by, over those that work: they cost as much, but for energy.
         in_terms: a rent is paid in whole terms and billing steps; False: of a time that is part of a longer use.
     """
     lists = load_prices() if prices is None else prices
@@ -112,6 +114,9 @@ def cost_of(
         step = priced.term if rent == "reserved" else priced.billed
         paid = seconds if step <= 0 or not in_terms else math.ceil(seconds / step * (1 - 1e-12)) * step
         items.append(CostItem("rent", (price * (paid * nodes)).wider(half if paid == seconds else 0.0)))
+    if spares > 0:
+        held = [each.amount for each in items if not each.name.startswith("energy")]
+        items.append(CostItem("spares", total(held) * spares))
     items.sort(key=lambda each: (-each.amount.value, each.name))
     full = None if missing else total(each.amount for each in items)
     return Cost(full, tuple(items), tuple(dict.fromkeys(missing)), rent, seconds, paid, priced.of_way(rent))

@@ -25,6 +25,7 @@ from hwsim.results.result import Result
 from hwsim.results.usage import drawing_since
 from hwsim.ticks import FEMTO
 
+RATED_PART: Final = 0.1  # of the energy, up to which it counts as measured: cards and switches beside measured nodes
 HERE: Final = Site()  # at the plug
 
 
@@ -118,10 +119,13 @@ def energy_of(result: Result, site: Site | None = None) -> Energy | None:
     return _energy(power, result.makespan_s, by_part, site or HERE, above=above, half=half)
 
 
-def energy_at(machine: Machine, seconds: float, busy: Mapping[str, float], site: Site | None = None) -> Energy | None:
+def energy_at(
+    machine: Machine, seconds: float, busy: Mapping[str, float], site: Site | None = None, *, half: float = 0.0
+) -> Energy | None:
     """Energy in so many seconds, with every part of a kind busy for a share of them; None where no part says what it draws.
 
     busy: by kind of part: {"gpu": 0.8, "gpu.memory": 0.15, "cpu": 0.1}; `gpu.memory`: bound by memory. Others are idle.
+    half: error of the seconds, half as a logarithm.
     """
     power = power_of(machine)
     if not power.items:
@@ -130,7 +134,25 @@ def energy_at(machine: Machine, seconds: float, busy: Mapping[str, float], site:
         item.part: [Busy(busy.get(item.kind, 0.0) * seconds, busy.get(f"{item.kind}.memory", 0.0) * seconds, item.count)]
         for item in power.items
     }
-    return _energy(power, seconds, by_part, site or HERE)
+    return _energy(power, seconds, by_part, site or HERE, above=power.loaded.value if busy else None, half=half)
+
+
+COMPUTING: Final = frozenset({"convolution", "matmul", "attention", "output"})  # kinds of work of a closed form
+MOVING: Final = frozenset({"elementwise", "accumulate", "optimizer"})
+
+
+def busy_of(shares: Mapping[str, float], full: float = 1.0) -> dict[str, float]:
+    """For `energy_at`, from seconds of a step or batch by kind of work: products keep a GPU at its full rate.
+
+    full: part of the products that does; the rest of them is bound by memory, as single tokens are.
+
+    >>> busy_of({"matmul": 6.0, "elementwise": 1.0, "tp": 2.0, "bubble": 1.0})
+    {'gpu': 0.6, 'gpu.memory': 0.1}
+    """
+    whole = math.fsum(shares.values())
+    products = math.fsum(each for kind, each in shares.items() if kind in COMPUTING)
+    memory = math.fsum(each for kind, each in shares.items() if kind in MOVING) + products * (1.0 - full)
+    return {"gpu": products * full / whole, "gpu.memory": memory / whole} if whole > 0 else {}
 
 
 def _energy(
@@ -139,19 +161,19 @@ def _energy(
     """above: watts of GPUs above idle at the most; None: in the mean. half: error of the time, half as a logarithm."""
     rows: list[EnergyItem] = []
     busy = _spread(power.items, busy)
-    besides = measured = 0.0
+    besides = rated = 0.0
     steady = 0.0  # watts of all but GPUs above idle
     for item in power.items:
         spent, full = _of_item(item, seconds, busy.get(item.part, ()))
         rows.append(EnergyItem(item.name, item.kind, item.count, spent, full))
         besides += spent * item.besides
-        measured += spent if item.measured else 0.0
+        rated += 0.0 if item.measured else spent * (1.0 + item.besides)
         if item.kind != "gpu" and seconds > 0:
             steady += spent / seconds - item.idle * item.count
     if besides > 0:
         rows.append(EnergyItem("fans and power supplies", "", 1, besides))
     value = math.fsum(each.joules for each in rows)
-    sure = MEASURED if measured == value and value > 0 else RATED - (RATED - MEASURED) * (measured / value if value > 0 else 0.0)
+    sure = MEASURED + (RATED - MEASURED) * (min(rated / value, 1.0) if value > 0 else 1.0)
     plug = Amount.within(value, sure).wider(half)
     joules = plug
     if site.pue is not None:
@@ -160,9 +182,8 @@ def _energy(
     mean = value / seconds if seconds > 0 else power.idle.value
     peak = mean if above is None else min(power.loaded.value, max(mean, power.idle.value + steady + above))
     carbon = None if site.grid is None else joules.of(site.grid)
-    return Energy(
-        joules, seconds, plug, mean, peak, power.loaded.value, tuple(rows), power.missing, measured == value > 0, carbon, site
-    )  # fmt: skip
+    known = rated < RATED_PART * value
+    return Energy(joules, seconds, plug, mean, peak, power.loaded.value, tuple(rows), power.missing, known, carbon, site)
 
 
 def _spread(items: Sequence[PowerItem], busy: Mapping[int, list[Busy]]) -> dict[int, list[Busy]]:

@@ -5,8 +5,10 @@ A rent of GPUs has their share of the node in it: a machine whose GPUs have an h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from hwsim.costs.amount import Amount, total
@@ -16,8 +18,18 @@ from hwsim.devices.owning import loaded_watts
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
 from hwsim.records import dataclass
+from hwsim.spec import Mistakes, find, names, read, resolve
 
 RENTED: Final = ("gpu", "cpu")  # kinds of parts by which a node is rented
+
+
+def short(source: str) -> str:
+    """Who says so, without where and what.
+
+    >>> short("NVIDIA, list at launch"), short("a spreadsheet: sheet 3")
+    ('NVIDIA', 'a spreadsheet')
+    """
+    return re.split("[,:;(]", source, maxsplit=1)[0].strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +67,7 @@ class PricedItem:
         >>> str(PricedItem("p5.48xlarge", "on_demand", 1, Amount.exact(1.0), date="2026-01", mark="list", provider="AWS"))
         'AWS, list, 2026-01'
         """
-        return ", ".join(filter(None, (self.provider or self.source, self.mark, self.date))) or "no source, no date"
+        return ", ".join(filter(None, (self.provider or short(self.source), self.mark, self.date))) or "no source, no date"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +143,8 @@ def _of_scope(
     layout: Layout, inside: str, many: int, prices: Prices, way: Way, missing: list[str], terms: list[float]
 ) -> Iterator[PricedItem]:
     """A machine as a whole, or its parts."""
-    whole = taken(prices.of_machine(filter(None, (layout.file,)), layout.price, way), None)
+    called = (layout.file,) if layout.file and is_as_listed(layout) else ()
+    whole = taken(prices.of_machine(called, layout.price, way), None)
     if whole is not None:
         yield _item(layout.file or "the machine", way, many, whole, terms)
         return
@@ -155,6 +168,26 @@ def _of_scope(
     missing += lacking
     if way == "purchase":
         yield from _cables(layout, inside, many, prices, missing)
+
+
+def is_as_listed(layout: Layout) -> bool:
+    """Whether a machine has the parts, and as many, as the one of the library by its name; True of the user's own."""
+    parts = _listed(layout.file)
+    return parts is None or parts == {part.family: (part.use, len(part.names)) for part in layout.parts if not part.made}
+
+
+@cache
+def _listed(name: str) -> dict[str, tuple[str, int]] | None:
+    """Use and count of each part of a machine of the library, by its name there; None if there is no such machine."""
+    if name not in names("machine"):
+        return None
+    tree = resolve(read(find("machine", name)), Mistakes(), kind="machine")
+    counts = ((each, part, part.get("count")) for each, part in (tree.get("parts") or tree).items())
+    return {
+        each: (part.text("use") or "", count.value if count is not None and isinstance(count.value, int) else 1)
+        for each, part, count in counts
+        if part.is_mapping
+    }
 
 
 def _is_of_kind(layout: Layout, text: str, inside: str, kind: str) -> bool:

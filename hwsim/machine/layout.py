@@ -81,6 +81,7 @@ class Part:
     family: its name in the file. names: of its members in their scope. numbered: they are `family` and a number.
     model: model of its devices; child: layout of each of its machines. start: the number of its first device in its scope.
     use: the name of the library that it was taken from, "" for none. price: of one of it, as the files say.
+    made: switches that a topology brings.
     """
 
     family: str
@@ -93,6 +94,7 @@ class Part:
     start: int = 0
     use: str = ""
     price: Price | None = None
+    made: bool = False
     each: int = field(init=False)  # devices of one member
 
     def __post_init__(self) -> None:

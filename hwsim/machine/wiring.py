@@ -156,7 +156,7 @@ def _switches(layout: Layout, name: str, topology: Topology, ends: Sequence[str]
             raise ValueError(f"a part is called {full} already, as a switch of this topology would be")
         families.setdefault(f"{name}-{full[len(name) + 1 :].rstrip('0123456789-')}", []).append(full)
     for family, members in families.items():
-        layout.add(Part(family, sorted(members, key=natural), False, "switch", switch))
+        layout.add(Part(family, sorted(members, key=natural), False, "switch", switch, made=True))
     return names
 
 

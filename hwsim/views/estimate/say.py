@@ -16,6 +16,7 @@ from hwsim.views.kit.warned import as_dicts
 from hwsim.views.summary.say import bar
 
 if TYPE_CHECKING:
+    from hwsim.costs import Bill
     from hwsim.models import Footprint, Laid, Step
     from hwsim.models.inference import Pass, Service
     from hwsim.models.search import Searched
@@ -52,6 +53,7 @@ def training(
     tokens: float | None = None,
     sure: Interval | None = None,
     fails: tuple[Checkpoints, Failing] | None = None,
+    bill: Bill | None = None,
 ) -> str:
     """A step in a screenful: its time and shares, what the GPUs come to, and their memory."""
     laid = step.laid
@@ -71,7 +73,17 @@ def training(
     if fails is not None:
         for name, line in (*saved_lines(fails[0]), *failing_lines(fails[1])):
             out += titled(name, line)
+    out += _bill(bill)
     return "\n".join([*out, "", *_shares(step.shares), "", *_kinds(step.memory)]) + "\n"
+
+
+def _bill(bill: Bill | None) -> list[str]:
+    """The lines of energy and cost."""
+    if bill is None:
+        return []
+    from hwsim.views.summary import costs
+
+    return [line for title, text in costs.lines(bill) for line in titled(title, text)]
 
 
 def _sure(sure: Interval | None, runs: str = "runs") -> list[str]:
@@ -112,7 +124,9 @@ def searched(plans: Searched, title: str, framework: str, size: float | None, to
 
 
 @invariants.guarded
-def inference(service: Service, title: str, framework: str, size: float | None, sure: Interval | None = None) -> str:
+def inference(
+    service: Service, title: str, framework: str, size: float | None, sure: Interval | None = None, bill: Bill | None = None
+) -> str:
     """A batch in a screenful."""
     groups = f"; {service.copies} such groups" if service.copies > 1 else ""
     out = [title, *titled("plan", f"tp {service.tp}, {service.dtype}; {framework}{groups}")]
@@ -138,12 +152,20 @@ def inference(service: Service, title: str, framework: str, size: float | None, 
         length = service.prompt + service.output
         held = f"{service.capacity // length:,} such sequences" if service.capacity >= length else "not one such sequence"
         out += titled("room", f"keys and values of {service.capacity:,} tokens in 90 % of the memory, {held}")
+    out += _bill(bill)
     return "\n".join([*out, "", *_shares(service.shares), "", *_kinds(service.memory)]) + "\n"
 
 
 @invariants.guarded
 def batch(
-    forward: Pass, examples: int, dtype: str, title: str, framework: str, size: float | None, sure: Interval | None = None
+    forward: Pass,
+    examples: int,
+    dtype: str,
+    title: str,
+    framework: str,
+    size: float | None,
+    sure: Interval | None = None,
+    bill: Bill | None = None,
 ) -> str:
     """A batch through a network in a screenful."""
     out = [title, *titled("plan", f"on one GPU, {dtype}; {framework}")]
@@ -151,6 +173,7 @@ def batch(
     out += _sure(sure, "batches")
     out += titled("throughput", f"{_count(examples / forward.seconds)} examples/s")
     out += titled("memory", _fits(forward.memory, forward.verdict, size, " on the GPU"))
+    out += _bill(bill)
     return "\n".join([*out, "", *_shares(forward.shares), "", *_kinds(forward.memory)]) + "\n"
 
 

@@ -105,6 +105,8 @@ def lines(bill: Bill) -> Iterator[tuple[str, str]]:
         yield from whole_lines(*bill.whole)
     if bill.cost is not None:
         yield from price_lines(bill.cost)
+    for note in bill.notes:
+        yield "", note
 
 
 def whole_lines(seconds: float, energy: Energy | None, cost: Cost | None) -> Iterator[tuple[str, str]]:
@@ -139,6 +141,8 @@ def as_dict(bill: Bill) -> dict[str, Any]:
     entries["cost"] = None if bill.cost is None else cost_dict(bill.cost)
     if bill.cost is not None:
         entries["cost"] |= {"hour_usd": amount(bill.hour), "year_usd": amount(bill.year)}
+    if bill.notes:
+        entries["cost"] |= {"notes": list(bill.notes)}
     entries["each"] = [
         {"name": one.name, "count": one.count, "energy_joules": amount(one.joules), "cost_usd": amount(one.cost)}
         for one in bill.each
