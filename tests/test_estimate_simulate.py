@@ -127,6 +127,46 @@ def test_so_are_steps_of_large_plans(plan: Plan) -> None:
     assert simulated(plan, machine) == pytest.approx(estimated(plan, machine), rel=NEAR)
 
 
+def racks(trays: int) -> Machine:
+    """Two racks of trays of four GPUs, all of a rack on one switch of NVLinks."""
+    return load_machine(
+        f"""
+hwsim: machine/1
+class: ideal
+parts:
+  rack:
+    kind: machine
+    count: 2
+    parts:
+      tray:
+        kind: machine
+        count: {trays}
+        parts: {{gpu: {{kind: gpu, use: gb200, count: 4}}, nic: {{kind: nic, use: connectx-7-ndr400, count: 4}}}}
+        links: [{{between: [gpu*, nic*], per: 1, kind: pcie, use: pcie5-x16}}]
+      nvs: {{kind: switch, reduces: true}}
+    links: [{{between: [tray*.gpu*, nvs], kind: nvlink, use: nvlink5, links: 18}}]
+  fabric: {{kind: switch}}
+links: [{{between: [rack*.tray*.nic*, fabric], kind: infiniband, use: ndr400}}]
+"""
+    )
+
+
+RACKED = (
+    Plan(4, 0, "llama-2-7b", 1, 4, 1, 1, "zero-1"),
+    Plan(4, 0, "llama-2-7b", 1, 4, 4, 1, "zero-1"),
+    *(pytest.param(Plan(36, 0, "llama-2-7b", 1, 4, tp, 1, how), marks=pytest.mark.slow) for tp, how in
+      ((1, "zero-1"), (2, "zero-1"), (8, "zero-1"), (1, "zero-3"))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("plan", RACKED, ids=str)
+def test_nodes_that_share_a_switch_of_nvlinks_are_one(plan: Plan) -> None:
+    machine = racks(plan.nodes // 2)
+    plan = plan._replace(nodes=plan.nodes // 2)  # of eight GPUs
+    assert cluster_of(machine).per_node == 4 * plan.nodes
+    assert simulated(plan, machine) == pytest.approx(estimated(plan, machine), rel=NEAR)
+
+
 def test_what_hides_is_bounded_by_what_it_hides_behind() -> None:
     """The faster the GPUs, the less there is to hide behind: a step never gets shorter than its exchanges."""
     plan = Plan(2, 8, "llama-2-7b", 1, 1, 1, 1, "zero-1")

@@ -266,11 +266,16 @@ def misses(group: Group, predicted: Array) -> list[Miss]:
 def residuals_of(
     topic: str, case: Case, found: Iterable[tuple[Group, Array]], regime: Callable[[Group, int], str], most: int = 40
 ) -> list[Residual]:
-    """At most so many rows of each group."""
+    """At most so many rows of each group: the same works of every device, where it has them."""
     said = []
     for group, predicted in found:
         unit = GENERATION[group.system] if case == "generation" else group.system
-        draw = np.sort(np.random.default_rng(1).permutation(len(group))[:most])
+        works = [
+            f"{group.key} " + " ".join(f"{name} {column[at]:g}" for name, column in group.columns.items())
+            for at in range(len(group))
+        ]
+        hashes = [zlib.crc32(work.encode()) for work in works]
+        draw = sorted(range(len(group)), key=hashes.__getitem__)[:most]
         said += [
             Residual(
                 topic=topic,
@@ -279,12 +284,12 @@ def residuals_of(
                 unit=unit,
                 group=f"{SOURCE} {PARTS[group.system]} {group.key}",
                 row=group.said[at],
-                work=f"{group.key} " + " ".join(f"{name} {column[at]:g}" for name, column in group.columns.items()),
+                work=works[at],
                 device=PARTS[group.system],
                 predicted=float(predicted[at]),
                 measured=float(group.seconds[at]),
             )
-            for at in draw.tolist()
+            for at in sorted(draw)
         ]
     return said
 

@@ -119,6 +119,11 @@ class Row:
         """Whether its shape is in the half that the parts were fitted to."""
         return zlib.crc32(f"{self.m},{self.n},{self.k}".encode()) % 2 == 0
 
+    @property
+    def shared(self) -> bool:
+        """Whether its shape is in the part of the scored half whose errors are kept: the same shapes of every GPU."""
+        return zlib.crc32(f"{self.m},{self.n},{self.k}".encode()) // 2 % THIN == 0
+
     def name(self) -> str:
         return f"{self.part} {self.framework} {self.kind}: {self.m} x {self.n} x {self.k}"
 
@@ -334,7 +339,7 @@ def residuals(data: Path) -> list[Residual]:
         for framework in kind.tiles:
             some = [row for row in found if (row.kind, row.framework) == (name, framework)]
             for (_, system), mine in groups(some).items():
-                said += _residuals(some, [row for row in mine if not row.fitted][::THIN], framework, system)
+                said += _residuals(some, [row for row in mine if not row.fitted and row.shared], framework, system)
     return said
 
 

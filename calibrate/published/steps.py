@@ -14,7 +14,7 @@ from hwsim.demand import Case
 from hwsim.models.doubts import doubts
 from hwsim.results.doubts import MANY, Weight, Weights
 from hwsim.results.errors import Table
-from hwsim.results.interval import interval
+from hwsim.results.interval import interval, mixed
 from published import llm_rows, llm_training
 from published.residual import Residual
 
@@ -34,8 +34,8 @@ def own(found: Sequence[Residual], data: Path, known: Table) -> dict[str, float]
     for case in JUDGED:
         mine = [abs(each.log) for each in rows if each.case == case]
         seen = float(np.median(mine)) / NORMAL if mine else 0.0
-        parts = statistics.median(_composed(data, known, case))
-        out[case] = round(max(0.01, math.sqrt(max(0.0, seen**2 - parts**2))), 3)
+        parts, kinds = map(statistics.median, zip(*_composed(data, known, case), strict=True))
+        out[case] = round(max(0.01, math.sqrt(max(0.0, seen**2 - parts**2)) / kinds), 3)
     source, far = max(out["known"], out["source"]), max(out.values())
     return {
         "known": out["known"],
@@ -47,8 +47,10 @@ def own(found: Sequence[Residual], data: Path, known: Table) -> dict[str, float]
     }
 
 
-def _composed(data: Path, known: Table, case: Case) -> Iterator[float]:
-    """Standard deviation that the errors of its kinds of work make of each published step, all known as well as `case`."""
+def _composed(data: Path, known: Table, case: Case) -> Iterator[tuple[float, float]]:
+    """Of each published step, all of it known as well as `case`: (standard deviation that the errors of its kinds of work make,
+    how mixed they are).
+    """
     model = llm_training.library()
     for row in llm_rows.rows(data):
         step = model.step(row)
@@ -56,4 +58,4 @@ def _composed(data: Path, known: Table, case: Case) -> Iterator[float]:
         weights = tuple(Weight(each._replace(case=case), MANY) for each in doubts(shares, row.cluster.gpu, row.plan.dtype))
         total = math.fsum(weight.doubt.seconds for weight in weights)
         parts = interval(Weights(weights, 0.0, total), errors=known).parts
-        yield math.sqrt(math.fsum(part.variance for part in parts))
+        yield math.sqrt(math.fsum(part.variance for part in parts)), mixed(parts)

@@ -82,12 +82,12 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
 
 def domains(machine: Machine, nodes: Mapping[str, list[str]]) -> dict[str, str]:
     """The switch of NVLinks where the GPUs of each node meet other nodes' GPUs; empty if they meet in none."""
-    if len(nodes) < 2 or not _leads_out(machine, next(iter(nodes.values()))[0]):
+    if len(nodes) < 2 or not leads_out(machine, next(iter(nodes.values()))[0]):
         return {}
-    return {node: _leads_out(machine, names[0]) or node for node, names in nodes.items()}
+    return {node: leads_out(machine, names[0]) or node for node, names in nodes.items()}
 
 
-def _leads_out(machine: Machine, name: str) -> str:
+def leads_out(machine: Machine, name: str) -> str:
     """The switch outside of a GPU's node that its NVLinks lead to; "" if there is none."""
     node = machine.node_of(name)
     for link in machine.links_from(name):

@@ -47,7 +47,7 @@ class Attending:
         body = parts.seconds - parts.start
         busy = Term("compute", "busy", (("busy", precise(parts.busy, "s"), "of all multiprocessors"),), parts.busy, compute)
         bound = "compute" if parts.computing >= parts.memory else "memory"
-        doubts = self._doubts(key, parts.seconds)
+        doubts = self._doubts(key, parts)
         alone = Term(bound, formula, inputs, body, f"{self.name}.{bound}")
         read: tuple[Input, ...] = (
             ("bytes", precise(drawn * self.rates.bandwidth, "B"), "what the last cache does not hold"),
@@ -114,14 +114,15 @@ class Attending:
             return "attention/decode"
         return "attention/prefill" if self.call.queries >= SHORT else "attention/short"
 
-    def _doubts(self, key: str, seconds: float) -> tuple[Doubt, ...]:
+    def _doubts(self, key: str, parts: Parts) -> tuple[Doubt, ...]:
         """The error of its time, which GPUs of one kind share."""
         source = self._source(key, "start")
         case = case_of(source) or "device"
         if key.endswith("."):  # neither the GPU nor its class has such a kernel
             case = "outside"
         chip = f"{precise(self.rates.peak, 'FLOP/s')}, {self.rates.multiprocessors:g} multiprocessors"
-        return (Doubt(self._regime(), case, f"{chip}, attention.{key.rstrip('.')}", seconds),)
+        kernel = f"attention.{key.rstrip('.')} from {precise(parts.start, 's')}"
+        return (Doubt(self._regime(), case, f"{chip}, {kernel}", parts.seconds),)
 
 
 def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapping[str, str], *, key: str) -> Cost:
@@ -146,7 +147,7 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
         ("passes", precise(kernel.passes(call, rates), "s"), f"over the tokens: {source_of(sources, f'{key}.passing')}"),
     )
     bound = "compute" if busy > drawn else "memory"
-    doubts = (Doubt(regime, case, f"{chip}, {key}", seconds),)
+    doubts = (Doubt(regime, case, f"{chip}, {key} of {precise(kernel.efficiency, '%')}", seconds),)
     alone = Term(bound, "up + down + passes", inputs, body, f"{name}.{bound}")
     least = Term("compute", "busy", (("busy", precise(busy, "s"), "at the efficiency of large tiles"),), busy, compute)
     read: tuple[Input, ...] = (

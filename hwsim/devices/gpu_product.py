@@ -121,7 +121,8 @@ class Tiled:
         thin = min(self.product.m, self.product.n) <= SKINNY
         size = "tiny" if seconds < TINY else "skinny" if thin else "big"
         chip = f"{precise(self.chip.peak, 'FLOP/s')}, {self.chip.multiprocessors} multiprocessors"
-        return Doubt(f"{topic}/{size}", case, f"{chip}, matmul.{self.key}", 0.0)
+        reached = precise(self.tiling.efficiency, "%")  # chips of one size that were fitted apart do not miss together
+        return Doubt(f"{topic}/{size}", case, f"{chip}, matmul.{self.key} of {reached}", 0.0)
 
     def _starts(self) -> list[Term]:
         """The product's start beyond the launch, and the cast of its first factor."""

@@ -1,5 +1,7 @@
 """A machine as a cluster for training: equal GPUs in equal nodes, the rate of a ring in a node, and the rate out of a node.
 
+Nodes whose GPUs meet in a switch of NVLinks (a rack of 72) are one node here, with the network cards of all of them.
+
 The rates come from the closed forms of `hwsim.collectives` on the machine's links: of a ring among the GPUs of a node, and of
 messages that all GPUs of two nodes exchange at once. NICs that GPUs share are counted.
 
@@ -17,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
-from hwsim.collectives import ALGORITHMS, Overheads, cost, timing
+from hwsim.collectives import ALGORITHMS, Overheads, cost, placing, timing
 from hwsim.demand import softened
 from hwsim.devices import Gpu
 from hwsim.machine import Machine
@@ -152,7 +154,11 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     nodes: dict[str, list[str]] = {}
     for name in names:
         nodes.setdefault(machine.device(name).node, []).append(name)
-    held = list(nodes.values())
+    together: dict[str, list[str]] = {}  # by the switch of NVLinks that joins them, else alone
+    joined = placing.domains(machine, nodes)
+    for node, those in nodes.items():
+        together.setdefault(joined.get(node, node), []).extend(those)
+    held = list(together.values())
     if any(len(each) != len(held[0]) for each in held):
         raise NotAlike("the nodes do not all have as many gpus")
     first, far = held[0], held[-1]
@@ -190,7 +196,8 @@ def _leaving(machine: Machine, sources: Sequence[str], targets: Sequence[str]) -
     """
     rates = machine.rates()
     alone = _LONG / machine.transfer(sources[0], targets[0], _LONG).demand.body(rates)
-    cards = machine.devices_of("nic", machine.device(sources[0]).node)
+    near = dict.fromkeys(machine.device(name).node for name in sources)
+    cards = [card for node in near for card in machine.devices_of("nic", node)]
     if cards:
         return alone * min(len(cards), len(sources)), alone
     amounts: dict[str, float] = {}

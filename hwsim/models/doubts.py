@@ -33,6 +33,8 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str) -> tuple[Doubt, .
         seconds: by kind of work.
         dtype: number format of the products.
     """
+    tiles = gpu.tiles(dtype)  # chips of one size that were fitted apart do not miss together
+    reached = "" if tiles is None else f" at {precise(tiles.efficiency, '%')}"
     peak = precise(peak_of(gpu.flop, dtype, "gpu")[1], "FLOP/s")
     errors = []
     for kind, spent in seconds.items():
@@ -41,7 +43,7 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str) -> tuple[Doubt, .
         regime, number = REGIMES[kind]
         if dtype in EIGHT_BITS and regime.startswith("product/"):
             regime = regime.replace("product", "product8")
-        on = f"a GPU of {peak} {dtype}" if number else "the links of a training"
+        on = f"a GPU of {peak} {dtype}{reached}" if number else "the links of a training"
         errors.append(Doubt(regime, case(gpu, number, dtype), on, spent))
     return tuple(errors)
 

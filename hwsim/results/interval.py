@@ -2,7 +2,8 @@
 
     shared    of one key: its seconds / total x what the rows of a unit miss by together; keys add in squares
     scatter   of each kernel: its seconds / total x the rest; in squares
-    own       what a whole run misses by besides its kernels; a training step has measured errors of its own
+    own       what a whole run misses by besides its kernels, the more the more kinds of work follow each other; a training step has
+              measured errors of its own
     sigma     the root of the sum of all squares, of ln(answer)
     half      sigma x a quantile: of the errors themselves where one is all, of a normal distribution where many add up
 
@@ -144,8 +145,7 @@ def interval(
     composed = math.fsum(part.variance for part in parts)
     case = _case_of(parts, composed)
     stated = weights.stated / weights.total if weights.total > 0 else 1.0
-    modelled = math.fsum(part.of_time for part in parts if not part.is_number)
-    besides = errors_of.own[case] * modelled if sum(part.of_time > 0.02 for part in parts) > 1 else 0.0
+    besides = errors_of.own[case] * mixed(parts)
     variance = composed + besides**2
     measured = errors_of.errors(whole, "source" if case == "known" and whole in ELSEWHERE else case) if whole else None
     if measured is not None:
@@ -158,6 +158,17 @@ def interval(
         rows, units = (parts[0].rows, parts[0].units) if parts else (0, 0)
     basis: Basis = "measured" if measured is not None else "composed" if half > 0 else "stated"
     return Interval(value or weights.total, half, half, level, basis, case, rows, units, stated, besides, parts)
+
+
+def mixed(parts: Sequence[Part]) -> float:
+    """Part of the time that models say, by its kinds of work: 0 of one, which was measured as a whole; nearly all of many.
+
+    >>> a, b = (Part(key, "", "known", 0.5, 0.0, 0.0, 1.0) for key in "ab")
+    >>> mixed([a]), round(mixed([a, b]), 3)
+    (0.0, 0.707)
+    """
+    times = [part.of_time for part in parts if not part.is_number]
+    return math.sqrt(max(0.0, math.fsum(times) ** 2 - math.fsum(time**2 for time in times)))
 
 
 def _parts(weights: Weights, errors_of: Table, level: int) -> Iterable[Part]:

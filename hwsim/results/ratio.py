@@ -20,6 +20,7 @@ from hwsim.results.errors import CASES, Table, table
 from hwsim.results.interval import Interval, Part
 
 OWN: Final = 0.5  # correlation of what two runs miss by besides their kernels
+LEAST: Final = -3.0  # the least that is measured: below -1 the outliers of a regime need more room than both widths together
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def ratio(first: Interval, second: Interval, errors: Table | None = None) -> Rat
         sides = [math.sqrt(math.fsum(part.variance for part in parts)) for parts in pair]
         common += _correlation(errors_of, regime, [part.case for parts in pair for part in parts]) * math.prod(sides)
     total = math.sqrt(first.variance * second.variance)
-    correlation = max(-1.0, min(1.0, common / total)) if total > 0 else 0.0
+    correlation = max(LEAST, min(1.0, common / total)) if total > 0 else 0.0
     square = first.half**2 + second.half**2 - 2 * correlation * first.half * second.half
     outside = any(part.case == "outside" for parts in apart for part in parts if part.of_time > 0.02)
     return Ratio(first.value / second.value, math.sqrt(max(0.0, square)), outside)

@@ -43,6 +43,7 @@ class Exchanges:
     _costs: dict[tuple[tuple[Names, ...], Operation, float], Cost] = field(default_factory=dict)
     _represented: dict[tuple[Names, Operation, float], Cost] = field(default_factory=dict)
     _flows: dict[tuple[object, ...], Flows] = field(default_factory=dict)
+    _nodes: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rates = self.rates or self.machine.rates()
@@ -139,8 +140,17 @@ class Exchanges:
         return Cost(demand, tuple((name, *amount) for name, amount in sorted(moved.items())), why, choice=first.choice)
 
     def _leaves(self, groups: Sequence[Names]) -> bool:
-        """Whether some group spans several nodes."""
-        return any(len({self.machine.device(name).node for name in members}) > 1 for members in groups)
+        """Whether some group spans several nodes that no switch of NVLinks joins."""
+        return any(len(set(map(self._joined, members))) > 1 for members in groups)
+
+    def _joined(self, name: str) -> str:
+        """The node of a GPU, or the switch of NVLinks that joins it to others."""
+        node = self.machine.device(name).node
+        if node not in self._nodes:
+            from hwsim.collectives.placing import leads_out
+
+            self._nodes[node] = leads_out(self.machine, name) or node
+        return self._nodes[node]
 
     def is_link(self, name: str) -> bool:
         """Whether a capacity is a link's."""
