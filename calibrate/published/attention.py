@@ -160,7 +160,9 @@ def fit_own(group: Group) -> Blocks:
     heads = sorted(set(group.columns["head"].tolist()))
     at = np.searchsorted(heads, group.columns["head"])
     call, rates = call_of(group), rates_of(group)
-    constants = (*CONSTANTS, *(Constant(f"share {head:g}", 0.5, 0.01, 0.95) for head in heads))
+    half = predict(group, kernel_of(128, False, {}, dict.fromkeys(heads, 0.5))) / group.seconds
+    begin = [min(0.9, max(0.02, 0.5 * float(np.median(half[at == place])))) for place in range(len(heads))]  # no plateau of `CAP`
+    constants = (*CONSTANTS, *(Constant(f"share {head:g}", share, 0.01, 0.95) for head, share in zip(heads, begin, strict=True)))
     best: tuple[float, Blocks] | None = None
     for cut, packed in ROWS:
 
@@ -268,8 +270,6 @@ def residuals(data: Path) -> list[Residual]:
 
 
 def _regime(group: Group, at: int) -> str:
-    if group.key.endswith("latent"):
-        return "mla"
     return "prefill" if group.columns["queries"][at] >= LONG else "short"
 
 

@@ -20,6 +20,7 @@ from published.residual import Residual
 
 DRAWS: Final = 500
 SEED: Final = 20
+FEWER: Final = 10  # draws of pairs of devices, where each pair is left out in turn
 # What the cases are called together: devices and generations left out are one question to a reader of an answer.
 SHOWN: Final[Mapping[Case, str]] = {"known": "known", "source": "source left out", "device": "device left out",
                                     "generation": "device left out"}  # fmt: skip
@@ -146,7 +147,7 @@ def claims(found: Iterable[Judged]) -> Iterator[Claims]:
         codes = np.unique(seen.pair)
         if len(both) < PAIRS or len(codes) < 2:
             continue
-        rho = {code: seen.without(code).alike() for code in codes.tolist()}
+        rho = {code: seen.without(code).alike(FEWER) for code in codes.tolist()}
         half = np.array([ratio_half(*sides, rho[code]) for sides, code in zip(halves, seen.pair.tolist(), strict=True)])
         said = np.array([math.log(a.predicted / b.predicted) for a, b in both])
         off = np.array([a.log - b.log for a, b in both])

@@ -212,7 +212,7 @@ def overheads_as(task: Task, algorithm: Algorithm, group: Group, library: Nccl, 
     sent = task.operation in _SENT and library.send is not None
     near, hop = _steps(task.machine, task.devices, group, speeds.step, speeds.hop or 0.0)
     return Overheads(
-        start=library.send if sent and library.send is not None else library.start,
+        start=library.send if sent and library.send is not None else library.start + speeds.start,
         step=speeds.step if near is None else near,
         hop=hop,
         efficiency=min(1.0, speeds.rate * library.efficiency(carried, several)),
@@ -223,13 +223,14 @@ def overheads_as(task: Task, algorithm: Algorithm, group: Group, library: Nccl, 
 def overheads_like(machine: Machine, flows: Flows, best: Estimate, library: Nccl, group: Group) -> Overheads:
     """An estimate as overheads of single sends: they take as long together if they follow one another without a gap."""
     speeds = library.speeds(best.protocol)
-    extra = library.nvls_start if best.method.startswith("nvls") else 0.0
+    sums = best.method.startswith("nvls")
+    extra = library.nvls_start if sums else speeds.start if best.method in ("ring", "tree") else 0.0
     start = library.send if best.method == "direct" and library.send is not None else library.start
     busy = _busy(machine, flows)
     near, hop = _steps(machine, flows.parties, group, speeds.step, speeds.hop or 0.0)
     return Overheads(
         start=start + extra,
-        step=0.0 if extra or near is None else near,
+        step=0.0 if sums or near is None else near,
         hop=hop,
         efficiency=min(1.0, busy / best.body) if busy > 0 and 0 < best.body < math.inf else 1.0,
     ).told(_sources(library.sources, "start", best.protocol, "nvlink"))
