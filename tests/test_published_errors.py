@@ -178,7 +178,7 @@ def test_every_regime_that_models_name_has_a_line(name: str, file: dict[str, Any
 
 def test_correlations_are_between_minus_one_and_one(file: dict[str, Any]) -> None:
     for cases in file["ratio"].values():
-        assert all(-1 <= line["correlation"] <= 1 and line["works"] >= ratios.PAIRS for line in cases.values())
+        assert all(ratios.LEAST <= line["correlation"] <= 1 and line["works"] >= ratios.PAIRS for line in cases.values())
 
 
 def test_spreads_of_plain_numbers_rise_with_doubt(file: dict[str, Any]) -> None:
