@@ -2,7 +2,7 @@
 
     shared    of one key: its seconds / total x what the rows of a unit miss by together; keys add in squares
     scatter   of each kernel: its seconds / total x the rest; in squares
-    own       what a whole run misses by besides its kernels, the more the more kinds of work follow each other; a training step has
+    own       what a whole run misses by besides its kernels, the more kinds of work it mixes the more; a training step has
               measured errors of its own
     sigma     the root of the sum of all squares, of ln(answer)
     half      sigma x a quantile: of the errors themselves where one is all, of a normal distribution where many add up
