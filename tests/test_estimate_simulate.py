@@ -151,12 +151,12 @@ links: [{{between: [rack*.tray*.nic*, fabric], kind: infiniband, use: ndr400}}]
     )
 
 
+FULL: tuple[tuple[int, Sharding], ...] = ((1, "zero-1"), (2, "zero-1"), (8, "zero-1"), (1, "zero-3"))
 RACKED = (
     Plan(4, 0, "llama-2-7b", 1, 4, 1, 1, "zero-1"),
     Plan(4, 0, "llama-2-7b", 1, 4, 4, 1, "zero-1"),
-    *(pytest.param(Plan(36, 0, "llama-2-7b", 1, 4, tp, 1, how), marks=pytest.mark.slow) for tp, how in
-      ((1, "zero-1"), (2, "zero-1"), (8, "zero-1"), (1, "zero-3"))),
-)  # fmt: skip
+    *(pytest.param(Plan(36, 0, "llama-2-7b", 1, 4, tp, 1, how), marks=pytest.mark.slow) for tp, how in FULL),
+)
 
 
 @pytest.mark.parametrize("plan", RACKED, ids=str)
