@@ -51,6 +51,9 @@ def test_a_gpu_comes_back_from_its_rows(part: str, dtype: str, gen: int) -> None
     assert found.memory.size == pytest.approx(truth.memory.size, rel=1e-3)
     assert found.clock == pytest.approx(CLOCK, rel=0.05)  # one row
     assert found.flop[dtype] == pytest.approx(truth.flop[dtype] * truth.efficiency.matmul * tiling.efficiency, rel=0.03)
+    for kind in ("fp32", "int32"):
+        peak = (truth.vector or truth.flop).get(kind) or truth.vector.get("fp32") or truth.flop["fp32"]
+        assert found.vector[kind] == pytest.approx(peak * truth.efficiency.vector, rel=0.06)  # one row
     assert found.matmul[dtype].splits == tiling.splits
     assert found.matmul[dtype].start == pytest.approx(tiling.start, rel=0.05, abs=1e-7)
     for key in ("prologue", "loads"):  # what one of them lacks the others make up for

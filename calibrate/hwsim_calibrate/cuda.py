@@ -8,12 +8,14 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 import cupy
 import cupyx
 import numpy as np
 
+from hwsim_calibrate import cublaslt
 from hwsim_calibrate.case import CannotMeasure, Timer
 from hwsim_calibrate.clocks import Call, Sample
 from hwsim_calibrate.device import LINE, Device, chain
@@ -39,11 +41,26 @@ _CHASE: Final = """extern "C" __global__ void chase(const unsigned int* next, un
 }"""
 
 
+_ARITHMETIC: Final = """extern "C" __global__ void arithmetic(KIND* last, KIND by, int steps) {
+    KIND a = threadIdx.x, b = a + 1, c = a + 2, d = a + 3, e = a + 4, f = a + 5, g = a + 6, h = a + 7;
+    for (int step = 0; step < steps; step++) {
+        a = a * by + by; b = b * by + by; c = c * by + by; d = d * by + by;
+        e = e * by + by; f = f * by + by; g = g * by + by; h = h * by + by;
+    }
+    if (a + b + c + d + e + f + g + h == (KIND)12345) *last = a;
+}"""
+_NUMBERS: Final = {"fp32": "float", "fp64": "double", "int32": "int"}
+_THREADS: Final = 256  # of a block
+_BLOCKS: Final = 8  # of a multiprocessor
+_CHAINS: Final = 8  # multiply-adds of a thread that do not wait for each other
+_STEPS: Final = {"fp32": 8192, "fp64": 1024, "int32": 4096}
+
+
 class Cuda(Device):
     """One device, which becomes the current one."""
 
     xp: Any = cupy
-    products: tuple[str, ...] = tuple(_PRODUCTS)
+    products: tuple[str, ...] = (*_PRODUCTS, "fp8")
     dtypes: tuple[str, ...] = ("fp32", "fp16", "fp64")
 
     def __init__(self, number: int = 0) -> None:
@@ -164,8 +181,31 @@ class Cuda(Device):
         }
         return functions[op]
 
+    def arithmetic(self, dtype: str) -> tuple[Call, float]:
+        kernel = cupy.RawKernel(_ARITHMETIC.replace("KIND", _NUMBERS[dtype]), "arithmetic")
+        last, by, steps = cupy.zeros(1, DTYPES[dtype]), DTYPES[dtype](1), _STEPS[dtype]
+        blocks = _BLOCKS * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+        flop = 2.0 * _CHAINS * steps * blocks * _THREADS
+        return (lambda: kernel((blocks,), (_THREADS,), (last, by, np.int32(steps)))), flop
+
+    def lacks(self, kind: str) -> str:
+        return cublaslt.lacking(int(cupy.cuda.Device().compute_capability)) if kind == "fp8" else ""
+
+    @cached_property
+    def _eight_bit(self) -> cublaslt.Products:
+        codes = np.random.default_rng(0).integers(*cublaslt.CODES, 1 << 20, dtype=np.uint8)
+        return cublaslt.Products(cublaslt.loaded(), lambda size: cupy.asarray(np.resize(codes, size)))
+
     def product(self, kind: str, m: int, k: int, n: int, *, stored: bool = False) -> Call:
         """C = A B with rows stored one after another, which to cuBLAS is C' = B' A' with columns; stored: B as n x k."""
+        if kind == "fp8":
+            if reason := self.lacks(kind):
+                raise CannotMeasure(reason)
+            scale = cupy.ones(1, np.float32)
+            eight_bit = self._eight_bit.product(m, k, n, scale, lambda: int(cupy.cuda.get_current_stream().ptr))
+            eight_bit()
+            self.synchronize()
+            return eight_bit
         cublas = _cublas()
         factor, result, arithmetic, element, made, scalar = _PRODUCTS[kind]
         turned, leading = (1, k) if stored else (0, n)

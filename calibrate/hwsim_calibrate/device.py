@@ -36,11 +36,13 @@ class Device:
     """A device.
 
     xp: the module of its array functions. products, dtypes: number formats of matrix products, and of everything else.
+    vectors: of arithmetic outside the matrix units.
     """
 
     xp: Any = np
     products: tuple[str, ...] = ("fp64", "fp32")
     dtypes: tuple[str, ...] = ("fp32", "fp64")
+    vectors: tuple[str, ...] = ("fp32", "fp64", "int32")
 
     def free(self) -> int:
         """Bytes of memory that are free."""
@@ -122,6 +124,15 @@ class Device:
             "write": lambda _, __, to: to.fill(3),
         }
         return functions[op]
+
+    def lacks(self, kind: str) -> str:  # noqa: ARG002
+        """Why there are no products of a number format; "" if there are."""
+        return ""
+
+    def arithmetic(self, dtype: str) -> tuple[Call, float]:
+        """A kernel of multiply-adds in registers alone, and its operations."""
+        array = np.ones(1024, DTYPES[dtype])
+        return (lambda: array * array + array), 2.0 * array.size
 
     def product(self, kind: str, m: int, k: int, n: int, *, stored: bool = False) -> Call:
         """(m x k) by (k x n) in one number format; stored: the second factor lies in memory as n x k."""

@@ -24,6 +24,7 @@ from hwsim_calibrate.store import Measurements, Row
 
 TILED: Final = 12  # products of a format from which on its tiles are fitted
 UNFITTED: Final = (*ELEMENTWISE, "overlap", "streams")
+ALONE: Final = ("launch", "graph", "arithmetic")  # one row for each number
 # Key of `launch`: the op and the param `measured` of its row.
 LAUNCHES: Final = {"host": ("launch", "wait"), "graph": ("graph", "")}
 
@@ -57,7 +58,7 @@ def held_rows(rows: Sequence[Row]) -> set[tuple[str, str]]:
     """Every other size of each op, format and kind of copy; the smallest and the largest are always fitted."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        if group_of(row) and row.op not in (*UNFITTED, "launch", "graph"):
+        if group_of(row) and row.op not in (*UNFITTED, *ALONE):
             kind = (row.op, *(str(row.params.get(key)) for key in ("dtype", "pinned", "cold", "transposed")), _form(row))
             groups.setdefault(kind, []).append(row)
     return {row.key for group in groups.values() for row in sorted(group, key=size_of)[1:-1:2]}
@@ -113,6 +114,11 @@ def _fitted(rows: Sequence[Row], properties: Mapping[str, Any], ref: str) -> tup
     graph = launches.get(LAUNCHES["graph"])  # a product in a stream follows the one before as in a graph
     follows = graph.quiet / max(graph.work.calls, 1.0) if graph is not None else memory.start
     part |= _products(products, part.get("sms", 0), bandwidth, sustained, follows)
+    if vector := {str(row.params["dtype"]): row for row in rows if row.op == "arithmetic"}:
+        part["vector"] = {
+            dtype: _key(row.work.flop / max(row.quiet - memory.start, 0.5 * row.quiet), "FLOP/s", len(row.seconds))
+            for dtype, row in sorted(vector.items())
+        }
     copies, link = copies_of(rows, properties, bandwidth, capacity)
     return part | ({"copies": copies} if copies else {}), link
 

@@ -28,6 +28,7 @@ FEEDS: Final[Mapping[str, str]] = {
     "write": "sustained.write, l2",
     "chase": "l1.latency, l1.chase, l2.latency, l2.far, l2.miss, l2.chase",
     "matmul": "flop, matmul",
+    "arithmetic": "vector",
     "h2d": "copies.setup, copies.fetch, copies.fill, copies.pageable, link: fetches",
     "d2h": "copies.setup, copies.pageable, link: bandwidth",
     "d2d": "copies.local, copies.local_setup",
@@ -79,6 +80,7 @@ def group_of(row: Row) -> str:
     if row.op in ("h2d", "d2h"):
         return f"host copies, {'pinned' if row.params.get('pinned') else 'pageable'}"
     return {
+        "arithmetic": "arithmetic",
         "d2d": "copies inside",
         "chase": "latency",
         "overlap": "overlap",
@@ -125,6 +127,8 @@ def seconds_of(machine: Machine, row: Row) -> float | None:
         case "matmul":
             product = product_work(row)
             cost = None if product is None else gpu.compute("gpu", product)
+        case "arithmetic":
+            cost = gpu.compute("gpu", Work(flop=work.flop, dtype=str(params["dtype"])))
         case "chase":
             return gpu.access("gpu", Accesses(count=1.0, pattern="dependent", working_set=size_of(row))).demand.floor
         case "h2d" | "d2h" | "d2d":

@@ -43,6 +43,7 @@ SQUARES: Final = (64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 2304, 2560
 OBLONGS: Final = (
     (1, 4096, 4096), (8, 4096, 4096), (16, 4096, 4096), (32, 4096, 4096), (64, 4096, 4096), (128, 4096, 4096),
     (128, 4096, 11008), (256, 4096, 4096), (4096, 4096, 16), (4096, 4096, 64),
+    (32, 65536, 32), (256, 65536, 256), (16, 32768, 1024), (4096, 32768, 128), (128, 32768, 4096),
     (1024, 64, 1024), (4096, 64, 4096), (4096, 128, 4096), (4096, 256, 4096), (8192, 64, 8192), (8192, 128, 8192),
     (8192, 512, 8192), (64, 65536, 64), (128, 16384, 128), (256, 16384, 256), (512, 65536, 512), (1024, 16384, 1024),
     (2048, 8192, 2048), (1000, 1000, 1000), (2000, 2000, 2000), (1023, 1023, 1023), (2047, 2047, 2047), (3071, 3071, 3071),
@@ -50,7 +51,8 @@ OBLONGS: Final = (
 )  # fmt: skip
 # The second factor stored as n x k.
 STORED: Final = ((16, 4096, 4096), (64, 4096, 4096), (128, 4096, 11008), (1024, 1024, 1024), (4096, 4096, 4096))
-ONLY_STORED: Final = ("int8",)  # formats whose matrix units take the second factor in no other way
+ONLY_STORED: Final = ("int8", "fp8")  # formats whose matrix units take the second factor in no other way
+MULTIPLES: Final = {"int8": (4, 4, 4), "fp8": (1, 16, 16)}  # of which m, k, n have to be
 HOT: Final = 1e11  # FLOP from which on a product is measured at the clock that a busy GPU keeps
 HEATING: Final = 0.1  # seconds of products before that
 QUEUED: Final = (64, 256, 1024, 2048, 4096)
@@ -138,6 +140,7 @@ def cases_of(bench: Bench, _: Scope) -> Iterator[Case]:
     yield from _launches(bench)
     for part in (_copies, _memory, _chains, _elementwise, _products, _overlap):
         yield from part(bench, room)
+    yield from _arithmetic(bench)
 
 
 def _launches(bench: Bench) -> Iterator[Case]:
@@ -159,6 +162,13 @@ def _launches(bench: Bench) -> Iterator[Case]:
     for count in QUEUED:
         timer = _queue_timer(device, bench.stream, count)
         yield Case("gpu", "queue", {"n": count}, Amounts(calls=count), lambda _: null, "wall", 3, 0.0, timer)
+
+
+def _arithmetic(bench: Bench) -> Iterator[Case]:
+    """Multiply-adds outside the matrix units, with no memory."""
+    for dtype in bench.device.vectors:
+        call, flop = bench.device.arithmetic(dtype)
+        yield bench.case("arithmetic", {"dtype": dtype}, Amounts(flop), lambda call=call: call)  # type: ignore[misc]
 
 
 def _queue_timer(device: Device, stream: Any, count: int) -> Timer:
@@ -299,15 +309,18 @@ def _on_arrays(device: Device, dtype: str, n: int, op: str) -> Call:
 def _products(bench: Bench, room: int) -> Iterator[Case]:
     squares = [(side, side, side) for side in SQUARES]
     for kind in bench.device.products:
-        size = {"tf32": 4, "bf16": 2}.get(kind) or width(kind)
+        size = {"tf32": 4, "bf16": 2, "fp8": 1}.get(kind) or width(kind)
+        made = {"int8": 4, "fp8": 2}.get(kind, size)
         only = kind in ONLY_STORED
         shapes = [(shape, only) for shape in (*squares, *OBLONGS)] + [(shape, True) for shape in STORED if not only]
+        if bench.device.lacks(kind):  # one case says why
+            shapes = shapes[:1]
         for (m, k, n), stored in dict.fromkeys(shapes):
             flop = 2.0 * m * k * n
-            unaligned = kind == "int8" and (m % 4 or k % 4 or n % 4)
+            unaligned = any(side % step for side, step in zip((m, k, n), MULTIPLES.get(kind, (1, 1, 1)), strict=True))
             if (m * k + k * n + m * n) * 8 > room or unaligned or flop > _MOST_FLOP:
                 continue
-            work = Amounts(flop, (m * k + k * n) * size, m * n * (4 if kind == "int8" else size))
+            work = Amounts(flop, (m * k + k * n) * size, m * n * made)
             params: dict[str, Param] = {"shape": (m, k, n), "dtype": kind}
             make = partial(_product, bench.device, kind, (m, k, n), stored=stored)
             yield bench.case("matmul", params | ({"transposed": "b"} if stored else {}), work, make)
