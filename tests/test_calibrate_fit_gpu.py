@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hwsim
+from hwsim.api import load_machine
 from hwsim.devices import Gpu, Product, Work
 from hwsim.devices.gpu_matmul import Alignment, Tiling, best
 from hwsim.devices.gpu_matmul import Chip as GpuChip
@@ -79,6 +80,20 @@ def test_a_gpu_comes_back_from_its_rows(part: str, dtype: str, gen: int) -> None
     assert fitted.link["gen"] == gen
     assert float(fitted.link["efficiency"]["value"].split()[0]) == pytest.approx(85, rel=0.03)
     assert fitted.link["two_way"]["value"] == pytest.approx(1.6, rel=0.04)
+
+
+def test_a_measured_gpu_reaches_its_rates_without_a_class() -> None:
+    fitted = fitted_to("h100-sxm", "fp16", 5)
+    content = {
+        "hwsim": "machine/1",
+        "parts": {
+            "cpu": {"kind": "cpu", "cores": 1, "flop": {"fp64": "1 GFLOP/s"}, "memory": {"bandwidth": "1 GB/s"}},
+            "gpu": fitted.part,
+        },
+    }
+    model = load_machine(content).devices["gpu"].model
+    assert isinstance(model, Gpu)
+    assert (model.efficiency.vector, model.efficiency.matmul) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(("part", "dtype", "gen"), PARTS)

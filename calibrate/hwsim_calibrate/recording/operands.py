@@ -42,6 +42,16 @@ def root(array: Array) -> Array:
     return array
 
 
+def is_on_gpu(value: Any) -> bool:
+    """Whether a value is an array in a GPU's memory."""
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def identity(array: Any) -> int:
+    """The memory that an array lies in: of two arrays with one, one is a view of the other, or of a third."""
+    return -1 - int(array.data.mem.ptr) if is_on_gpu(array) else id(root(array))
+
+
 def span(array: Array) -> tuple[int, int]:
     """The first address of an array and the bytes of its elements, without gaps between its rows, each byte once.
 

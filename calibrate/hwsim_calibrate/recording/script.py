@@ -28,7 +28,7 @@ class ScriptFailed(Exception):
 
 
 class NothingRecorded(Exception):
-    """The script called nothing of numpy's."""
+    """The script called nothing of numpy's, or of cupy's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class Recording:
     threads: int
     clock: str
     notes: tuple[str, ...] = ()
+    dispatch: float = 0.0  # seconds in which the host issued a call of a GPU, the median; 0 without any
 
     def seconds(self, step: Step) -> float:
         """Seconds of a call, by the clock that counts."""
@@ -79,7 +80,7 @@ def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int 
     for number in range(runs):
         tape = Tape(str(path), only_times=number > 0)
         wall, cpu = time.perf_counter(), time.process_time()
-        with contextlib.redirect_stdout(io.StringIO()) if number else contextlib.nullcontext(), recording(tape):
+        with contextlib.redirect_stdout(io.StringIO()) if number else contextlib.nullcontext(), recording(tape), _of_cupy(path):
             _run(path, arguments)
         spent.append((time.perf_counter() - wall, time.process_time() - cpu))
         tapes.append(tape)
@@ -93,7 +94,18 @@ def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int 
     threads = library.threads() if library else int(os.environ.get("OMP_NUM_THREADS", "1"))
     clock = "cpu" if threads == 1 and time.get_clock_info("thread_time").resolution < _COARSE else "wall"
     wall, cpu = (float(np.median([each[place] for each in spent[1:] or spent])) for place in (0, 1))
-    return Recording(path.stem, steps, wall, cpu, runs, threads, clock, tuple(notes))
+    issued = [each for tape in tapes[1:] or tapes for each in tape.issued]
+    dispatch = float(np.median(issued)) if issued else 0.0
+    return Recording(path.stem, steps, wall, cpu, runs, threads, clock, tuple(notes), dispatch)
+
+
+def _of_cupy(path: Path) -> contextlib.AbstractContextManager[None]:
+    """Records cupy, where the script names it: importing it takes a while."""
+    if b"cupy" not in path.read_bytes():
+        return contextlib.nullcontext()
+    from hwsim_calibrate.recording.cupy import recording_cupy
+
+    return recording_cupy()
 
 
 def _together(tapes: Sequence[Tape]) -> tuple[tuple[Step, ...], int]:
@@ -145,5 +157,4 @@ def _traceback(error: BaseException, path: Path) -> str:
 
 
 def _nothing(path: Path) -> str:
-    hint = " (what it does with cupy is not recorded)" if "cupy" in sys.modules else ""
-    return f"{path.name} calls nothing of numpy's that could be recorded{hint}"
+    return f"{path.name} calls nothing of numpy's or cupy's that could be recorded"

@@ -11,7 +11,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from hwsim.devices.work import Call
 from hwsim_calibrate.clocks import Usage, usage_reader
-from hwsim_calibrate.recording.operands import Array, Recency, dtype_of, root, span
+from hwsim_calibrate.recording.operands import Array, Recency, dtype_of, identity, is_on_gpu, root, span
 
 _SILENT: Final = (str(Path(np.__file__).parent), str(Path(__file__).parent), "<")  # files whose lines are not the user's
 _PROBES: Final = 200
@@ -104,6 +104,9 @@ class Step:
 
 
 Describe = Callable[[Performed], Described]
+Clock = Callable[
+    [Callable[[], Any]], tuple[Any, float, float]
+]  # (result, seconds, seconds in which the host issued it) of a call
 
 
 def _overhead() -> tuple[float, float]:
@@ -142,7 +145,10 @@ class Tape:
     recent: Recency = field(default_factory=Recency)
     inside: int = 0  # recorded calls in progress; calls inside them are part of them
     elsewhere: int = 0  # calls of other threads, which are not recorded
-    _numbers: dict[int, tuple[int, weakref.ref[Array]]] = field(default_factory=dict)  # by id of the array that owns the memory
+    issued: list[float] = field(default_factory=list)  # seconds in which the host issued each call of a GPU
+    _numbers: dict[int, tuple[int, weakref.ref[Array] | None]] = field(
+        default_factory=dict
+    )  # by the memory that an array lies in
     _count: int = 0
     _thread: int = field(default_factory=threading.get_ident)
     _overhead: tuple[float, float] = field(default_factory=_overhead)
@@ -164,26 +170,43 @@ class Tape:
         options: Mapping[str, Any],
         *,
         changes: Iterable[Array] = (),
+        clock: Clock | None = None,
     ) -> Any:
-        """Make a call on plain arrays, and record it; `changes` are arrays that it changes in place."""
+        """Make a call on plain arrays, and record it; `changes` are arrays that it changes in place; clock: of a GPU."""
         if self.only_times:
-            return self._time(name, function, args, options)[0]
+            return self._time(name, function, args, options, clock)[0]
         changed = [*_arrays(options.get("out")), *changes]
         self.inside += 1
         try:
-            result, took = self._time(name, function, args, options)
+            result, took = self._time(name, function, args, options, clock)
             given = [*_arrays(args), *_arrays(tuple(value for key, value in options.items() if key != "out"))]
             op = _described(describe, Performed(name, args, options, result, self._since))
+            if clock is not None and op.kind == "busy":
+                op = replace(op, keys={"device": "gpu"})
             self._write(name, op, given, changed, _arrays(result), took)
         finally:
             self.inside -= 1
         return result
 
     def _time(
-        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+        self,
+        name: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        options: Mapping[str, Any],
+        clock: Clock | None = None,
     ) -> tuple[Any, Timing]:
         """Make the call, and nothing else between two looks at the clocks."""
         self.inside += 1
+        if clock is not None:
+            try:
+                result, seconds, issued = clock(lambda: function(*args, **options))
+            finally:
+                self.inside -= 1
+            self.issued.append(issued)
+            took = Timing(name, getattr(result, "shape", ()), seconds, seconds)
+            self.times.append(took)
+            return result, took
         before = self._usage().faults
         try:
             cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
@@ -202,14 +225,14 @@ class Tape:
 
     def value(self, array: Array) -> int | None:
         """The number of an array; None for one that no recorded call made."""
-        entry = self._numbers.get(id(root(array)))
+        entry = self._numbers.get(identity(array))
         return entry[0] if entry else None
 
     def _write(
         self, name: str, op: Described, given: list[Array], changed: list[Array], results: list[Array], took: Timing
     ) -> None:
-        among = {id(root(each)) for each in changed}
-        reads = tuple(self.value(each) for each in given if id(root(each)) not in among)
+        among = {identity(each) for each in changed}
+        reads = tuple(self.value(each) for each in given if identity(each) not in among)
         made: list[Made] = []
         updates: list[int | None] = []
         for each in changed:
@@ -217,12 +240,17 @@ class Tape:
             updates.append(number)
             if number is None:
                 made.append(self._new(each, fresh=False))
-        sources = {id(root(each)) for each in given} | among
-        made += [self._new(each) for each in results if self.value(each) is None and id(root(each)) not in sources]
+        sources = {identity(each) for each in given} | among
+        results = [each for each in results if identity(each) not in sources]
+        made += [self._new(each) for each in results if is_on_gpu(each) or self.value(each) is None]
         self.steps.append(Step(name, self._line(), op, reads, tuple(updates), tuple(made), took.wall, took.cpu, took.faults))
 
     def _new(self, array: Array, *, fresh: bool = True) -> Made:
-        owner, self._count = root(array), self._count + 1
+        self._count += 1
+        if is_on_gpu(array):  # its place may be another array's later on, which is then made by another call
+            self._numbers[identity(array)] = self._count, None
+            return Made(self._count, tuple(array.shape), dtype_of(array), int(array.nbytes), fresh)
+        owner = root(array)
         key = id(owner)
         self._numbers[key] = (self._count, weakref.ref(owner, lambda _: self._numbers.pop(key, None)))
         return Made(self._count, tuple(owner.shape), dtype_of(owner), int(owner.nbytes), fresh)
@@ -240,11 +268,9 @@ class Tape:
 
 def _arrays(value: Any) -> list[Array]:
     """The arrays among arguments or results, in order."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) or is_on_gpu(value):
         return [value]
-    if isinstance(value, tuple | list):
-        return [array for each in value[:64] if isinstance(each, np.ndarray | tuple | list) for array in _arrays(each)]
-    return []
+    return [array for each in value[:64] for array in _arrays(each)] if isinstance(value, tuple | list) else []
 
 
 def _described(describe: Describe, done: Performed) -> Described:

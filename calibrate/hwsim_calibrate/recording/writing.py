@@ -99,7 +99,7 @@ def _yaml(recording: Recording, folded: Folded) -> str:
         f"name: {_value(recording.name)}",
         f"notes: {json.dumps(notes(recording, folded.notes), ensure_ascii=False)}",
         "let: {device: cpu}",
-        "runtime: {blocks: all, free: last-use}  # one thread makes each call and waits for its end",
+        _runtime(recording),
         "program:",
         "  each: $device",
         "  do:",
@@ -108,9 +108,18 @@ def _yaml(recording: Recording, folded: Folded) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _runtime(recording: Recording) -> str:
+    """How the program's thread goes on."""
+    if not recording.dispatch:
+        return "runtime: {blocks: all, free: last-use}  # one thread makes each call and waits for its end"
+    dispatch = f"{recording.dispatch * 1e6:.3g} us"
+    return f"runtime: {{blocks: cpu, dispatch: {dispatch}, free: last-use}}  # a call of the GPU is only issued"
+
+
 def notes(recording: Recording, more: Sequence[str] = ()) -> str:
     """The notes of the workload: source, calls without an op, loops that are written out."""
-    parts = [f"recorded from a script of numpy; {len(recording.steps)} calls"]
+    library = "numpy and cupy" if recording.dispatch else "numpy"
+    parts = [f"recorded from a script of {library}; {len(recording.steps)} calls"]
     unknown = [step for step in recording.steps if step.op.reason]
     if unknown:
         names = list(dict.fromkeys(step.name for step in unknown))
@@ -162,6 +171,8 @@ def _statement(recording: Recording, folded: Folded, leaf: Leaf, indent: str, be
 def _spread(keys: dict[str, Any], recording: Recording, steps: Sequence[Step], before: str) -> None:
     """Add the cores, the call before it, new pages, and the age of its operands (median of all turns)."""
     op = steps[0].op
+    if op.kind == "copy" or "device" in op.keys:  # a GPU's
+        return
     keys["cores"] = recording.threads if op.kind == "matmul" else 1
     if steps[0].name != before:
         keys["among_others"] = True
