@@ -305,3 +305,47 @@ def test_a_stage_of_a_pipeline_has_none_of_its_own() -> None:
     pipeline = {"batches": 4, "stages": [{"busy": {"device": "node0.cpu", "time": "1 ms"}}, {"train": train}]}
     with pytest.raises(SpecError, match="a stage has no `checkpoint`"):
         api.simulate(machine(), {"hwsim": "workload/1", "pipeline": pipeline})
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_one_replica_that_represents_all_sees_the_same_checkpoint(mode: str) -> None:
+    """Weights that are still gathered share the links of the copy, also where the others have no ops."""
+    train = {
+        "model": MODEL,
+        "global_batch": 16,
+        "device": ["node*.gpu*"],
+        "sharding": "zero-1",
+        "checkpoint": {"every": 5, "mode": mode},
+    }
+    runs = [
+        api.simulate(machine(), {"hwsim": "workload/1", "train": train}, fold=fold).trainings[0] for fold in ("always", "never")
+    ]
+    assert runs[0].replicas > 1
+    assert runs[0].saved == runs[1].saved
+    assert runs[0].step_s == runs[1].step_s
+
+
+def test_a_write_shares_the_storage_with_a_job_that_reads() -> None:
+    """A loader reads all the time: of 4 GB/s each has a half."""
+    train = {"model": MODEL, "global_batch": 16, "device": ["node*.gpu*"], "checkpoint": {"every": 5, "bytes": "16 GB"}}
+    loader = [{"repeat": {"times": 300, "do": [{"read": {"from": "store", "to": "node0.cpu", "bytes": "100 MB"}}]}}]
+    jobs = {"train": {"train": train}, "loader": {"program": loader}}
+    alone = api.simulate(machine(), {"hwsim": "workload/1", "jobs": {"train": jobs["train"]}}).trainings[0].saved
+    beside = api.simulate(machine(), {"hwsim": "workload/1", "jobs": jobs}).trainings[0].saved
+    assert alone is not None and beside is not None  # noqa: PT018
+    assert alone.write_s == pytest.approx(4.0, rel=0.01)
+    assert 6.5 < beside.write_s < 8.1
+
+
+def test_a_network_saves_weights_and_moments_and_evaluates_after() -> None:
+    net = {"kind": "mlp", "units": [784, 2560, 10]}
+    parameters = 784 * 2560 + 2560 + 2560 * 10 + 10
+    train = {"model": net, "device": ["node*.gpu*"], "global_batch": 64, "steps": 6, "checkpoint": {"every": 2, "mode": "async"},
+             "evaluate": {"samples": 640, "batch": 64}}  # fmt: skip
+    saved = api.simulate(machine(), {"hwsim": "workload/1", "train": train}).trainings[0].saved
+    assert saved is not None
+    assert saved.bytes == 8.0 * parameters
+    assert saved.written == 3
+    adam = api.simulate(machine(), {"hwsim": "workload/1", "train": {**train, "optimizer": "adam"}}).trainings[0].saved
+    assert adam is not None
+    assert adam.bytes == 12.0 * parameters

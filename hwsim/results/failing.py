@@ -34,12 +34,14 @@ class Checkpoints:
     """Checkpoints of a training, in the mean of those that were simulated.
 
     Args:
+        written: how many were simulated.
         every_s, steps: from one to the next, where that is known.
         write_s: the write alone; stop_s, slower_s, lag_s: see above.
         bytes, target, load_s: as of `Saves`.
     """
 
     mode: str
+    written: int
     every_s: float
     steps: int
     stop_s: float
@@ -103,6 +105,7 @@ def checkpoints(timeline: Timeline, trained: Trained, ends: Sequence[int], step_
     steps = saves.every or (max(1, round(saves.every_s / step_s)) if saves.every_s and step_s > 0 else 0)
     return Checkpoints(
         mode=saves.mode,
+        written=len(writes),
         every_s=steps * step_s,
         steps=steps,
         stop_s=_mean(stops),

@@ -34,6 +34,7 @@ def left(step: Step, cluster: Cluster, failures: Failures, storage: float, token
     saves = Saves(mode="sync", every=0, every_s=0.0, first=1, extra=False, size=size, target=target, load_s=write)
     saved = Checkpoints(
         mode="sync",
+        written=0,
         every_s=0.0,
         steps=0,
         stop_s=write,

@@ -143,9 +143,9 @@ def _of_steps(result: Result) -> str:
         return ""
     (training,) = result.trainings
     if training.saved is not None:
-        return f" for {training.steps:,} steps with a checkpoint" + (
-            "" if training.saved.mode == "sync" else " and a step beside it"
-        )
+        written, saves = training.saved.written, result.timeline.flat.graph.trainings[0].saves
+        further = " and a step during its write" if saves is not None and saves.extra else ""
+        return f" for {training.steps:,} steps, {written} checkpoint{'s' if written > 1 else ''}{further}"
     after = result.makespan_s - training.ended_s  # weights that are gathered for a next step
     rest = f" and {format_quantity(after, 's')} after them" if after > 1e-3 * training.step_s else ""
     return f" for {training.steps:,} steps{rest}"

@@ -68,11 +68,22 @@ def lower(
         by_layer = isinstance(plan.exchange, Pieces) and _by_layer(plan, plan.exchange, 1 if many and not unlike else layout.dp)
         replicas = range(1) if folded else range(layout.dp)
         ops = Ops(builder, name)
+        watched = frozenset() if saved is None else saved.ops.drawn
 
         def steps_of(plan: Plan, graph: GraphBuilder = builder, tape: Tape | None = None) -> Steps:
             writes = ops if graph is builder else Ops(graph, name)
             return Steps(
-                plan, machine, graph, exchanging, hosts, name=name, replicas=replicas, by_layer=by_layer, ops=writes, tape=tape
+                plan,
+                machine,
+                graph,
+                exchanging,
+                hosts,
+                name=name,
+                replicas=replicas,
+                by_layer=by_layer,
+                ops=writes,
+                tape=tape,
+                watched=watched,
             )
 
         if saved is None:

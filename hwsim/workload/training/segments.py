@@ -104,12 +104,13 @@ class Segments:
         replicas: Sequence[int],
         *,
         by_layer: bool,
+        watched: frozenset[str] = frozenset(),
     ) -> None:
-        """by_layer: an op for every stretch between two exchanges."""
+        """by_layer: an op for every stretch between two exchanges. watched: capacities that checkpoints draw from."""
         self.plan, self.layout, self.kinds, self.pieces, self.replicas = plan, plan.layout, plan.kinds, pieces, replicas
         self.stages = plan.stages[0]
         self.inside: dict[int, float] = {}  # of costs of ops, the part of their time that is a collective
-        self._builder, self._exchanges, self._by_layer = builder, exchanging, by_layer
+        self._builder, self._exchanges, self._by_layer, self._watched = builder, exchanging, by_layer, watched
         self._all_written = len(replicas) == self.layout.dp
         self._segments: dict[tuple[object, ...], tuple[Segment, ...]] = {}
         self._recipes: dict[tuple[object, ...], Sequence[tuple[Spent, Exchange | None]]] = {}
@@ -307,7 +308,7 @@ class Segments:
             identical: dict[tuple[float, tuple[tuple[int, float], ...]], str] = {}
             for name, amounts in drawn.items():
                 identical.setdefault((rates[name], tuple(amounts)), name)
-            self._deciding = frozenset(self._used_capacities() | set(identical.values()))
+            self._deciding = frozenset(self._used_capacities() | set(identical.values()) | self._watched)
         return self._deciding
 
     def _used_capacities(self) -> set[str]:

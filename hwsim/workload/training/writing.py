@@ -45,6 +45,7 @@ class Steps:
         by_layer: bool = False,
         ops: Ops | None = None,
         tape: Tape | None = None,
+        watched: frozenset[str] = frozenset(),
     ) -> None:
         """Queues and workers of a training.
 
@@ -55,6 +56,7 @@ class Steps:
             by_layer: an op for every stretch between two exchanges of a stage group.
             ops: queues of the same training, where others have written steps of it.
             tape: ops are written with the numbers of their costs on it.
+            watched: capacities that checkpoints draw from, which exchanges of represented replicas share.
         """
         self.plan, self.machine, self.builder, self.replicas, self.name = plan, machine, builder, replicas, name
         ops = ops or Ops(builder, name)
@@ -64,7 +66,7 @@ class Steps:
                 self.grain = ByKernel(plan, buckets, ops, machine, exchanging, hosts, replicas, tape)
             case Pieces() as pieces:
                 self.grain = BySegment(
-                    plan, pieces, ops, Segments(plan, pieces, builder, exchanging, replicas, by_layer=by_layer)
+                    plan, pieces, ops, Segments(plan, pieces, builder, exchanging, replicas, by_layer=by_layer, watched=watched)
                 )
         self._arrived: dict[Place, OpRef] = {}  # sends whose pass is not yet written
         self._begun: dict[Place, OpRef] = {}  # first ops of passes whose send is not yet written
