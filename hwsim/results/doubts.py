@@ -143,6 +143,18 @@ def _of_inputs(inputs: tuple[tuple[str, str, str], ...], kind_of_line: str) -> t
     return ((Weight(Doubt(f"{PLAIN}/{least_sure}.{of}", _case(text, least_sure), _named(name, text), 0.0)), 1.0),)
 
 
+def error_of_number(name: str, source: str) -> str:
+    """The regime of a number's own error, by its source; "" if nothing doubts it.
+
+    >>> error_of_number("latency", "guess, as others"), error_of_number("rate", "default: nvidia, 9 parts, 12 %")
+    ('number/guess.latency', 'number/=0.12')
+    >>> error_of_number("rate", "as given")
+    ''
+    """
+    errors = _of_inputs(((name, "", source),), "")
+    return errors[0][0].doubt.regime if errors else ""
+
+
 def _case(source: str, least_sure: str) -> Case:
     """The case of a number in a formula that was never measured; the errors of such formulas hold what data sheets say."""
     return case_of(source) or "device" if least_sure in {"default", "guess"} else "known"

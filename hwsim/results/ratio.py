@@ -76,6 +76,28 @@ def ratio(first: Interval, second: Interval, errors: Table | None = None) -> Rat
     return Ratio(first.value / second.value, math.sqrt(max(0.0, square)), outside)
 
 
+def shares_of(first: Interval, second: Interval) -> tuple[tuple[Part | None, float], ...]:
+    """Errors of a ratio with their shares of its variance, the largest first; None for what the runs miss by as wholes.
+
+    An error that both answers have counts with what it moves them apart.
+    """
+    ours, theirs = {part.doubt: part for part in first.parts}, {part.doubt: part for part in second.parts}
+    apart: list[tuple[Part | None, float]] = []
+    for key in dict.fromkeys([*ours, *theirs]):
+        mine, counterpart = ours.get(key), theirs.get(key)
+        variance = math.fsum(part.variance for part in (mine, counterpart) if part is not None)
+        if mine is not None and counterpart is not None:
+            variance -= 2 * _alike(mine, counterpart, first, second)
+        apart.append((mine or counterpart, max(0.0, variance)))
+    besides = first.own**2 + second.own**2 - 2 * OWN * first.own * second.own
+    apart.append((None, max(0.0, besides)))
+    total = math.fsum(variance for _, variance in apart)
+    if total <= 0:
+        return ()
+    shares = [(part, variance / total) for part, variance in apart if variance > 0]
+    return tuple(sorted(shares, key=lambda pair: (-pair[1], pair[0].key if pair[0] is not None else "")))
+
+
 def _alike(first: Part, second: Part, one: Interval, other: Interval) -> float:
     """Covariance of two parts of a key: all that is shared; of the scatter, kernels that both have for about as long."""
     seconds = first.of_time * one.value, second.of_time * other.value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final, Literal
 
 from hwsim.formats import format_quantity, precise
@@ -38,6 +39,7 @@ class Number:
         unit: symbol of the SI unit, "1" for a count.
         written: its text in the file.
         source: its source, as in derivations.
+        spread: standard deviation that the file itself says, as a part of the number; 0 if it says none.
     """
 
     part: str
@@ -47,6 +49,7 @@ class Number:
     unit: str
     written: str
     source: str = ""
+    spread: float = 0.0
 
     @property
     def better(self) -> Literal["halved", "doubled", ""]:
@@ -126,6 +129,22 @@ class Parts:
                 return numbers
         return ()
 
+    def everything(self) -> Iterator[Number]:
+        """Numbers of all parts and links, of machines inside it too."""
+        yield from self._inside("", self._tree)
+
+    def _inside(self, inside: str, tree: Tree) -> Iterator[Number]:
+        parts, links = tree.get("parts"), tree.get("links")
+        for name, part in parts.items() if parts is not None else ():
+            path = f"{inside}.{name}" if inside else name
+            if part.get("parts") is not None:
+                yield from self._inside(path, part)
+            else:
+                yield from self.of_device(path)
+        named = [entry.text("name") or entry.text("kind") or "" for entry in links.elements()] if links is not None else []
+        for name in dict.fromkeys(named):
+            yield from (number for number in self._link(inside, tree, name) if number.key != "kind")
+
     def _part(self, steps: list[str]) -> tuple[str, Tree] | None:
         tree, path = self._tree, []
         for step in steps:
@@ -158,8 +177,9 @@ def _numbers(tree: Tree, part: str, path: str) -> Iterator[Number]:
 
     def walk(node: Tree, key: str) -> Iterator[Number]:
         if node.is_mapping:
-            if node.get("value") is not None:
-                yield from walk(node.get("value") or node, key)
+            if (value := node.get("value")) is not None:
+                spread = _spread(node.get("spread"))
+                yield from (replace(number, spread=spread) if spread else number for number in walk(value, key))
                 return
             for name, entry in node.items():
                 if name not in _NOT:
@@ -169,6 +189,11 @@ def _numbers(tree: Tree, part: str, path: str) -> Iterator[Number]:
             yield Number(part, key, f"{path}.{key}", quantity.value, unit, written(node), str(origins.get(key) or "as given"))
 
     yield from walk(tree, "")
+
+
+def _spread(node: Tree | None) -> float:
+    quantity = read(node) if node is not None else None
+    return quantity.value if quantity is not None else 0.0
 
 
 def read(node: Tree) -> Quantity | None:

@@ -74,7 +74,7 @@ def lines(interval: Interval, *, kernels: bool = False, runs: str = "runs") -> I
     else:
         yield "interval", _range(interval, runs) + _behind(interval)
     shown = [part for part in interval.parts[:PARTS] if interval.share(part) >= LEAST]
-    doubts = [f"{_part(part)} ({percent(interval.share(part), '.0f')})" for part in shown]
+    doubts = [f"{named(part)} ({percent(interval.share(part), '.0f')})" for part in shown]
     besides = interval.own**2 / interval.variance if interval.variance > 0 else 0.0
     if besides >= LEAST:
         doubts.append(f"such runs as a whole, besides their kernels ({percent(besides, '.0f')})")
@@ -125,7 +125,8 @@ def _behind(interval: Interval) -> str:
     return stated
 
 
-def _part(part: Part) -> str:
+def named(part: Part) -> str:
+    """An error in words."""
     if part.is_number:
         return part.key
     kind, on = part.regime.partition("/")[0], part.key.removesuffix(part.regime).rstrip()
@@ -151,7 +152,7 @@ def rows(interval: Interval) -> list[tuple[str, str, str, str]]:
     shown = [part for part in interval.parts if interval.share(part) >= SMALL][:ROWS]
     return [
         (
-            _part(part),
+            named(part),
             percent(part.of_time, ".0f"),
             f"+-{rough(part.quantile * math.sqrt(part.variance))}",
             f"+-{rough(interval.without(part))}",

@@ -1,0 +1,141 @@
+"""Unsure numbers of the files of a run: each with its range, by its source, and the `--set` that moves it.
+
+90 of 100 such numbers lie in the range: by the number's own `spread:`, by the spread of its class, or by the kind of its source
+(`errors.yaml`). Counts, sizes and names have none. Constants of models (the curves of kernels, caches and collectives) are
+correlated, so they have no range each: the answers of their models have errors.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hwsim.formats import format_quantity
+from hwsim.machine.classes import completed_file
+from hwsim.records import dataclass
+from hwsim.results.doubts import error_of_number
+from hwsim.results.errors import table
+from hwsim.results.interval import LEVEL, NORMAL, spread_of
+from hwsim.spec import Mistakes, Tree, resolve
+from hwsim.views.explain.numbers import Number, Parts, read, written
+
+MODELS: Final = re.compile(  # keys of the constants of models
+    r"(matmul|attention|experts|kernels|occupancy|sustained|reductions|convolutions|collectives)(\.|$)"
+    r"|.*(ramp|chase|sharpness)(\.|$)"
+)
+NO_TIME: Final = re.compile(r"(power|price|supply|lanes|links|ports|nvlinks)(\.|$)")  # no unsure number of a time
+SIZES: Final = frozenset({"B", "W", "USD", "J"})
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An unsure number.
+
+    Args:
+        name: as the waterfall names it: `gpu.memory.bandwidth`, `link slots.bandwidth`.
+        number: the number in its file, with the path for `--set`.
+        sigma: standard deviation of ln(number).
+        source: where it is from, in a few words.
+    """
+
+    name: str
+    number: Number
+    sigma: float
+    source: str
+
+    @property
+    def half(self) -> float:
+        """Half width of the range, as a logarithm."""
+        return NORMAL[LEVEL] * self.sigma
+
+    def times(self, factor: float) -> tuple[str, str]:
+        """The `--set` of the number times a factor."""
+        return self.number.path, self.number.times(factor)
+
+    @property
+    def factors(self) -> tuple[float, float]:
+        """Its ends over its value; a share of no more than 100 % stays so."""
+        above = math.exp(self.half)
+        is_share = self.number.written.rstrip().endswith("%") and self.number.value <= 1
+        return math.exp(-self.half), min(above, 1 / self.number.value) if is_share else above
+
+    @property
+    def low(self) -> tuple[str, str]:
+        """The `--set` of its lower end."""
+        return self.times(self.factors[0])
+
+    @property
+    def high(self) -> tuple[str, str]:
+        """The `--set` of its upper end."""
+        return self.times(self.factors[1])
+
+    @property
+    def range(self) -> str:
+        """Its range in the words of the file: `1210 to 1990 GB/s`."""
+        low, high = (self.number.times(factor).partition(" ") for factor in self.factors)
+        if not low[1]:
+            return " to ".join(format_quantity(self.number.value * factor, self.number.unit) for factor in self.factors)
+        return f"{short(float(low[0]))} to {short(float(high[0]))} {high[2]}"
+
+
+def short(number: float) -> str:
+    """Three digits, or all before the point.
+
+    >>> short(1.23456), short(1213.7), short(2.94e7), short(0.00012)
+    ('1.23', '1214', '2.94e+07', '0.00012')
+    """
+    return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else f"{number:.3g}"
+
+
+def terms_of(machine: Tree, workload: Tree) -> tuple[Term, ...]:
+    """The unsure numbers of a machine and of a workload, by path.
+
+    Raises:
+        SpecError: the machine has mistakes.
+    """
+    mistakes = Mistakes()
+    completed = completed_file(resolve(machine, mistakes))
+    mistakes.raise_if_any()
+    numbers = {number.path: number for number in Parts(completed).everything()}
+    terms = [term for number in numbers.values() if (term := _term(number)) is not None]
+    terms += _stated(workload, ("workload",))
+    return tuple(sorted(terms, key=lambda term: term.number.path))
+
+
+def _term(number: Number) -> Term | None:
+    if number.spread > 0:
+        sigma, source = number.spread, "its own spread"
+    elif MODELS.match(number.key) or NO_TIME.match(number.key) or number.unit in SIZES or _is_count(number):
+        return None
+    else:
+        regime = error_of_number(number.key, number.source)
+        sigma = (spread_of(regime, table()) or 0.0) if regime else 0.0
+        source = number.source.partition(",")[0]
+    return Term(f"{number.part}.{number.key}", number, sigma, source) if sigma > 0 else None
+
+
+def _is_count(number: Number) -> bool:
+    return number.unit == "1" and float(number.value).is_integer() and not number.written.rstrip().endswith("%")
+
+
+def _stated(node: Tree, path: Sequence[str]) -> Iterator[Term]:
+    """Numbers of a workload with a spread of their own: `{value: 15 ms, spread: 20 %}`."""
+    value, spread = node.get("value"), node.get("spread")
+    if value is not None and spread is not None:
+        quantity, sigma = read(value), read(spread)
+        if quantity is not None and quantity.value and sigma is not None and sigma.value > 0:
+            unit = "1/s" if quantity.dimension.unit == "Hz" else quantity.dimension.unit
+            name = ".".join(path[2:] if list(path[:2]) == ["workload", "let"] else path)
+            number = Number("the workload", path[-1], name, quantity.value, unit, written(value))
+            yield Term(name, number, sigma.value, "its own spread")
+    elif node.is_mapping:
+        for key, child in node.items():
+            yield from _stated(child, (*path, key))
+    elif node.is_list:
+        for place, child in enumerate(node.elements()):
+            yield from _stated(child, (*path, str(place)))
+
+
+__all__ = ["Term", "terms_of"]
