@@ -11,7 +11,7 @@ from hwsim.results.interval import LEVEL
 from hwsim.study.measures import TIME
 from hwsim.ticks import FEMTO
 from hwsim.views.bars.draw import Bar, Bars
-from hwsim.views.interval.say import EXACT, within
+from hwsim.views.interval.say import EXACT, factor_text, within
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.lines import WIDTH, titled
@@ -30,7 +30,6 @@ NAME: Final = 44  # letters
 STEPS: Final = 12
 ONE: Final = {"samples": "sample", "tokens": "token", "requests": "request", "batches": "batch", "accesses": "access"}
 SMALL: Final = 5e-4  # part of the larger time below which a row is left to "the rest"
-SAME: Final = 5e-4  # a ratio this near 1 is none
 
 
 def text(both: Comparison) -> str:
@@ -98,7 +97,7 @@ def _times(measure: Measure, value: float, low: float = 0.0, high: float = 0.0) 
     first, second = ("B", "A") if value >= 1 else ("A", "B")
     if value < 1:
         value, low, high = 1 / value, 1 / high if high else 0.0, 1 / low if low else 0.0
-    factor = f"{_factor(value)} ({_factor(low)} to {_factor(high)})" if high else _factor(value)
+    factor = f"{factor_text(value)} ({factor_text(low)} to {factor_text(high)})" if high else factor_text(value)
     if _better(measure) == "faster":
         return f"{first} is {factor} times as fast as {second}"
     if measure.most:
@@ -108,16 +107,6 @@ def _times(measure: Measure, value: float, low: float = 0.0, high: float = 0.0) 
 
 def _ranged(measure: Measure, over: Ratio) -> str:
     return _times(measure, over.value, over.low, over.high)
-
-
-def _factor(value: float) -> str:
-    """A factor with three digits, and with those that tell it from 1.
-
-    >>> _factor(1.3149), _factor(0.98421), _factor(1.0004), _factor(123.4)
-    ('1.31', '0.984', '1.0004', '123')
-    """
-    near = abs(value - 1)
-    return f"{value:.5g}" if 0 < near < SAME * 2 else f"{value:.3g}"
 
 
 def _causes(both: Comparison) -> Iterator[str]:

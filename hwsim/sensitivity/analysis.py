@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from hwsim.workload import sources
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu"})  # measures that are as unsure as the time; work a second is, too
 LEAST: Final = 0.005  # share of the variance below which an error has no bar
 AS_WHOLE: Final = "such runs as a whole"
+SAID: Final = 40  # letters of a source by which a number is known again
 TRIED: Final = 4  # numbers of each option for which a break-even is looked for
 _KIND: Final = re.compile(r"\b(measured|fitted|datasheet|recalled|default|guess)\b.*")
 
@@ -254,9 +256,10 @@ class _Analysis:
         half, is_outside, shares = self._unsure(intervals)
         terms = self._terms()
         bars = list(tornado(answer, [term for term, _ in terms.values()], self._evaluate(terms), self._progress))
-        bars = [_counted(bar, terms[bar.name][0], shares) for bar in bars]
+        own = {bar.name: _own(terms[bar.name][0], shares) for bar in bars}
+        bars = [replace(bar, is_counted=bool(own[bar.name])) for bar in bars]
         moved = len(bars)
-        bars += self._of_models(answer, half, shares)
+        bars += self._of_models(answer, half, [pair for pair in shares if pair[0] not in [*itertools.chain(*own.values())]])
         wrong = None if half is None or len(intervals) < 2 else wrong_now(answer, half)
         breaks, unbroken = self._breaks(bars, terms) if len(self._options) > 1 else ((), ())
         worth, unpriced = self._worth(answer) if len(self._options) > 1 else ((), ())
@@ -328,16 +331,16 @@ class _Analysis:
         return evaluate
 
     def _of_models(self, answer: float, half: float | None, shares: Sequence[tuple[Part | None, float]]) -> Iterator[Bar]:
-        """Bars of errors of models, and of runs as wholes."""
+        """Bars of errors that no number moved has: of models, of runs as wholes, of numbers that cannot be set."""
         for part, share in shares if half else ():
-            if share < LEAST or (part is not None and part.is_number):
+            if share < LEAST:
                 continue
             assert half is not None
             alone = half * math.sqrt(share)
             name = named(part) if part is not None else AS_WHOLE
             source = "measured"
             if part is not None:
-                source = f"{part.rows} measured" if part.rows else CASES[part.case]
+                source = f"{part.rows} measured" if part.rows else CASES[part.case].removeprefix("a ")
             yield Bar(name, answer * math.exp(-alone), answer * math.exp(alone), answer, f"+-{rough(math.expm1(alone))}", source)
 
     def _breaks(
@@ -385,12 +388,11 @@ def _short(text: str) -> str:
     return f"{short(float(digits))}{space}{unit}"
 
 
-def _counted(bar: Bar, term: Term, shares: Sequence[tuple[Part | None, float]]) -> Bar:
-    """The bar, with whether the answer's interval has an error of this very number."""
+def _own(term: Term, shares: Sequence[tuple[Part | None, float]]) -> list[Part]:
+    """Errors of the answer's interval that are this number's own."""
     match = _KIND.search(term.number.source)
     source = match[0] if match is not None else term.number.source
-    is_counted = any(part is not None and part.is_number and source[:40] in part.key for part, _ in shares)
-    return replace(bar, is_counted=is_counted)
+    return [part for part, _ in shares if part is not None and part.is_number and source[:SAID] in part.key]
 
 
 def _doubts(answer: float, half: float, shares: Sequence[tuple[Part | None, float]], *, is_choice: bool) -> Iterator[Doubt]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hwsim.formats import percent
 from hwsim.results.interval import LEVEL
 from hwsim.views.bars import draw
-from hwsim.views.interval.say import EXACT, rough
+from hwsim.views.interval.say import EXACT, factor_text, rough
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.lines import WIDTH, titled
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from hwsim.sensitivity.tornado import Bar
 
 ROWS: Final = 12
-NAME: Final = 40  # letters
-RANGE: Final = 20
+NAME: Final = 37  # letters
+RANGE: Final = 19
+BY: Final = 13
+SMALL: Final = 1e-3  # part of the answer that a bar moves it, below which it has no row
 FIRST: Final = 3  # errors that are proposed to be measured
 WORTH: Final = 0.02  # share of the variance below which nothing is gained
 WAYS: Final = {"purchase": "to buy", "on_demand": "to rent by the hour"}
@@ -54,7 +56,7 @@ def sentence(answer: Sensitivity) -> str:
         low, high = (answer.over.low, answer.over.high) if better == "B" else (1 / answer.over.high, 1 / answer.over.low)
         ends = f" ({low:.3g} to {high:.3g})"
     how = "as fast" if answer.measure.is_pace or answer.measure.column == "step_s" else f"as good by {answer.measure.title}"
-    ahead = f"{better} is {factor:.3g}{ends} times {how}"
+    ahead = f"{better} is {factor_text(factor)}{ends} times {how}"
     if answer.wrong is None:
         return f"{ahead}; nothing says how sure that is"
     if answer.is_outside:
@@ -80,27 +82,27 @@ def _shown(answer: Sensitivity, value: float) -> str:
 
 
 def _tornado(answer: Sensitivity) -> Iterator[str]:
-    bars = answer.bars[:ROWS]
+    large = [bar for bar in answer.bars if bar.swing >= SMALL * answer.answer]
+    bars = large[:ROWS]
     yield ""
     if not bars:
-        yield "  no unsure number moves the answer"
+        yield "  no unsure number moves the answer by 0.1 %"
     else:
         title = "B over A" if answer.is_choice else answer.measure.title
         yield f"  {title} with each unsure number at the ends of its range"
         yield from aligned([
             Column("what is unsure", [shortened(bar.name, NAME) for bar in bars], right=False),
             Column("range", [shortened(bar.range, RANGE) for bar in bars], right=False),
-            Column("by", [shortened(bar.source, 16) for bar in bars], right=False),
+            Column("by", [shortened(bar.source, BY) for bar in bars], right=False),
             Column("at low", [_end(answer, bar, "low") for bar in bars]),
             Column("at high", [_end(answer, bar, "high") for bar in bars]),
         ], widest=WIDTH)  # fmt: skip
-    if len(answer.bars) > ROWS:
-        yield f"  and {len(answer.bars) - ROWS} more, which move it less"
+    if len(answer.bars) > len(bars):
+        yield f"  and {len(answer.bars) - len(bars)} more, which move it less"
     notes = []
     if any(not bar.is_counted for bar in bars):
-        notes.append(
-            "* lies within the error of a model, which was measured with it: measuring it alone would not narrow the interval"
-        )
+        stands = "* the error of a model, or of a number that is less sure, stands for this one in the interval"
+        notes.append(f"{stands}: to measure this one alone would not narrow it")
     if answer.idle:
         notes.append(f"{answer.idle} other unsure numbers move nothing; they were tried together, part by part")
     for note in notes:
@@ -109,7 +111,7 @@ def _tornado(answer: Sensitivity) -> Iterator[str]:
 
 def _end(answer: Sensitivity, bar: Bar, end: str) -> str:
     value = bar.at_low if end == "low" else bar.at_high
-    return ("not allowed" if bar.refused == end else _shown(answer, value)) + ("" if bar.is_counted else " *")
+    return ("refused" if bar.refused == end else _shown(answer, value)) + ("" if bar.is_counted else " *")
 
 
 def _first(answer: Sensitivity) -> Iterator[str]:

@@ -21,6 +21,7 @@ ROWS: Final = 8
 NAME: Final = 60  # letters
 EXACT: Final = 1e-4  # half widths below are none
 ALL: Final = 0.995
+ONE: Final = 1e-3  # a ratio nearer to 1 is written with more digits
 HEADINGS: Final = ("what is unsure", "of the time", "alone", "if measured")
 
 CASES: Final[Mapping[Case, str]] = {
@@ -93,6 +94,16 @@ def rough(part: float) -> str:
     if part < 0.0005:
         return percent(0.0, ".0f")
     return percent(part, ".0f" if part >= 0.0995 else ".2g")
+
+
+def factor_text(value: float) -> str:
+    """A factor with three digits, and with those that tell it from 1.
+
+    >>> factor_text(1.3149), factor_text(0.98421), factor_text(1.0004), factor_text(123.4)
+    ('1.31', '0.984', '1.0004', '123')
+    """
+    near = abs(value - 1)
+    return f"{value:.5g}" if 0 < near < ONE else f"{value:.3g}"
 
 
 def range_text(interval: Interval, unit: str = "s") -> str:
