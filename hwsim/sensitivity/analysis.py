@@ -256,10 +256,10 @@ class _Analysis:
         half, is_outside, shares = self._unsure(intervals)
         terms = self._terms()
         bars = list(tornado(answer, [term for term, _ in terms.values()], self._evaluate(terms), self._progress))
-        own = {bar.name: _own(terms[bar.name][0], shares) for bar in bars}
-        bars = [replace(bar, is_counted=bool(own[bar.name])) for bar in bars]
+        matched = {bar.name: _own(terms[bar.name][0], shares) for bar in bars}
+        bars = [replace(bar, is_counted=bool(matched[bar.name])) for bar in bars]
         moved = len(bars)
-        bars += self._of_models(answer, half, [pair for pair in shares if pair[0] not in [*itertools.chain(*own.values())]])
+        bars += self._of_models(answer, half, [pair for pair in shares if pair[0] not in [*itertools.chain(*matched.values())]])
         wrong = None if half is None or len(intervals) < 2 else wrong_now(answer, half)
         breaks, unbroken = self._breaks(bars, terms) if len(self._options) > 1 else ((), ())
         worth, unpriced = self._worth(answer) if len(self._options) > 1 else ((), ())
