@@ -102,7 +102,11 @@ MACHINE = """
 hwsim: machine/1
 class: ideal
 parts:
-  cpu: {kind: cpu, cores: 4, flop: {fp32: {value: 100 GFLOP/s, spread: 10 %}}, memory: {bandwidth: {value: 40 GB/s, source: guess}}}
+  cpu:
+    kind: cpu
+    cores: 4
+    flop: {fp32: {value: 100 GFLOP/s, spread: 10 %}}
+    memory: {bandwidth: {value: 40 GB/s, source: guess}}
   gpu: {kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: {value: 500 GB/s, source: datasheet}}}
 links:
   - {name: slot, between: [cpu, gpu], kind: pcie, bandwidth: {value: 16 GB/s, source: measured}}
