@@ -215,6 +215,11 @@ def test_a_cluster_is_priced_with_its_switches_and_cables() -> None:
     assert bought["cable"] == 2 * (4 * 8 + 8 * 32)
 
 
+def test_a_wire_inside_a_computer_is_no_cable_of_a_network() -> None:
+    for name in ("desktop", "gaudi3-8", "gb200-nvl72"):
+        assert "cable" not in {item.name for item in price_of(load(name)).items}
+
+
 def test_sites_have_a_grid_a_date_and_a_source() -> None:
     prices = load_prices()
     assert len(prices.sites) > 60

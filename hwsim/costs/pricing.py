@@ -20,6 +20,7 @@ from hwsim.machine.layout import Layout, Part
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, find, names, read, resolve
 
+CABLED: Final = 12.5e9  # B/s of a link, from which its cables have a price of their own
 RENTED: Final = ("gpu", "cpu")  # kinds of parts by which a node is rented
 
 
@@ -215,9 +216,9 @@ def _item(name: str, way: Way, count: int, found: Taken, terms: list[float]) -> 
 
 
 def _cables(layout: Layout, inside: str, many: int, prices: Prices, missing: list[str]) -> Iterator[PricedItem]:
-    """Both ends of each link of a network."""
+    """Both ends of each link of a fast network; slower cables are in the price of their ends."""
     for bundle in layout.wires.bundles:
-        if not bundle.model.network:
+        if not bundle.model.network or bundle.model.kind in ("direct", "wifi") or bundle.model.peak() < CABLED:
             continue
         ends = 2 * many * int(bundle.count.sum())
         offer = taken(prices.of_other("cable"), None)
