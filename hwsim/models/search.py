@@ -7,7 +7,12 @@
     recompute     nothing, attention scores (if they are kept), all of a layer.
 
 A network of convolutions or a perceptron has stages (pp) and micro-batches: the batch of a replica in 1, 2, 4, ... parts.
-Everything else is as the plan at hand says, and so is whatever is fixed.
+Everything else is as the plan at hand says, and so is whatever is fixed. The global batch may differ by a part (`within`), so that
+more numbers of replicas divide it.
+
+    legal (divides) -> memory, with a margin -> least time of the blocks alone -> estimate, while that could be the fastest
+
+Plans that model and number of GPUs allow, and their memory, are the same on every GPU: `Search` keeps them for further clusters.
 
 **Error**: of the estimate, see `docs/validation/models.md`; plans nearer to each other than that are equally good.
 **Range**: what the estimate knows; it is no search over orders of axes, interleaving or context parallel.
@@ -16,22 +21,38 @@ Everything else is as the plan at hand says, and so is whatever is fixed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import product
 from typing import Final
 
 from hwsim.models.architectures import Model, Transformer
+from hwsim.models.architectures.transformer_layers import block
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.memory import SPREAD
 from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, replicas
-from hwsim.models.stages import largest
-from hwsim.models.step import Step, step, times_of
+from hwsim.models.stages import largest, slice_of
+from hwsim.models.step import Passes, Step, collective, seconds_by, sped, step, times_of
 from hwsim.records import dataclass
 
 MICROBATCHES: Final = (1, 2, 4, 8)
 SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-3")
+ROUNDING: Final = 1.0 - 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Plans that one rule refuses.
+
+    Args:
+        key: key of the plan that the rule is about: dp, tp, pp, global_batch, ...
+        count: number of them; message: what the rule says of the first.
+    """
+
+    key: str
+    count: int
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +60,174 @@ class Searched:
     """The result of a search.
 
     Args:
-        steps: steps of the plans that fit, fastest first.
+        steps: steps of the plans that fit, fastest first; of a search for a few, these alone.
         tried: number of plans that model and machine allow; fitting: number of plans whose memory suffices.
         nearest: the plan that needs least memory, if none fits.
+        refused: plans that do not divide, by the key that does not.
+        estimated: number of plans whose step was estimated; the least time of the others is longer than that of the fastest.
+        least: the plan that needs least memory among those that do not fit, and its bytes.
     """
 
     steps: tuple[Step, ...]
     tried: int
     fitting: int
     nearest: Step | None
+    refused: tuple[Refused, ...] = ()
+    estimated: int = 0
+    least: tuple[Laid, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A plan that divides: its numbers, and the bytes on the GPU that needs most."""
+
+    laid: Laid
+    need: float
+
+
+@dataclass(slots=True)
+class Search:
+    """Searches for plans of one training, on any number of any GPUs.
+
+    Args:
+        plan: the fields that all plans share; fixed: names of its fields that stay as they are.
+        within: part by which the global batch may differ from that of the plan.
+    """
+
+    model: Model
+    plan: ParallelPlan
+    framework: Framework | Software
+    fixed: frozenset[str] = frozenset()
+    within: float = 0.0
+    _candidates: dict[tuple[int, int], tuple[tuple[Candidate, ...], tuple[Refused, ...]]] = field(default_factory=dict)
+
+    def candidates(self, gpus: int, per_node: int) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
+        """Plans that so many GPUs allow, and those that they do not."""
+        key = gpus, min(per_node, gpus)
+        if key not in self._candidates:
+            self._candidates[key] = self._divided(*key)
+        return self._candidates[key]
+
+    def on(
+        self, cluster: Cluster, *, times: KernelTimes | None = None, margin: float = 0.0, few: int | None = None
+    ) -> Searched:
+        """Plans on all GPUs of a cluster, best first.
+
+        Args:
+            times: kernel times of earlier searches, on the same GPUs with the same framework.
+            margin: part of the memory that stays free.
+            few: number of steps wanted, the fastest; None for all.
+
+        Raises:
+            WrongPlan: no plan is possible; the mistakes of the given one.
+        """
+        candidates, refused = self.candidates(cluster.gpus, cluster.per_node)
+        if not candidates:
+            lay(self.model, self.plan, cluster.gpus)  # says why, if the plan itself is wrong
+            raise WrongPlan((("plan", f"no plan lays it over {cluster.gpus} GPUs"),))
+        times = times or times_of(cluster, self.framework)
+        size = cluster.gpu.memory.size
+        room = float("inf") if size is None else (1.0 - margin) * size
+        needs = candidates if isinstance(self.framework, Framework) else self._of_network(candidates, cluster, times)
+        fitting = [each for each in needs if each.need <= room]
+        least = min((each for each in needs if each.need > room), key=lambda each: each.need, default=None)
+        if not fitting and margin <= 0:  # those that may
+            fitting = [each for each in needs if each.need * (1.0 - SPREAD) <= room]
+        steps, estimated = self._fastest(fitting, cluster, times, few)
+        nearest = None
+        if not steps:
+            nearest = step(min(needs, key=lambda each: each.need).laid, cluster, self.framework, times)
+        beyond = None if least is None else (least.laid, least.need)
+        return Searched(tuple(steps), len(candidates), len(fitting), nearest, refused, estimated, beyond)
+
+    def _fastest(
+        self, fitting: list[Candidate], cluster: Cluster, times: KernelTimes, few: int | None
+    ) -> tuple[list[Step], int]:
+        """(steps, fastest first, number of estimates); of a few the others only as long as they could be among them."""
+        if few is None or len(fitting) <= few or not isinstance(self.framework, Framework):
+            steps = sorted((step(each.laid, cluster, self.framework, times) for each in fitting), key=_order)
+            return steps[:few], len(steps)
+        least = self._bounds(fitting, cluster, times)
+        steps = []
+        for number, (bound, _, candidate) in enumerate(least):
+            if len(steps) == few and bound > steps[-1].seconds / steps[-1].laid.tokens:
+                return steps, number
+            steps.append(step(candidate.laid, cluster, self.framework, times))
+            steps = sorted(steps, key=_order)[:few]
+        return steps, len(least)
+
+    def _bounds(self, fitting: list[Candidate], cluster: Cluster, times: KernelTimes) -> list[tuple[float, int, Candidate]]:
+        """(least seconds of a token, number, candidate) by that time: blocks and the bubble of blocks, without all else."""
+        framework = self.framework
+        assert isinstance(framework, Framework)
+        faster, known = sped(cluster, framework), dict[tuple[object, ...], float]()
+        bounds = []
+        for number, candidate in enumerate(fitting):
+            laid = candidate.laid
+            plan, model = laid.plan, laid.transformer
+            key = (plan.tp, plan.microbatch, plan.recompute, plan.sequence_parallel, plan.cp, plan.ep,
+                   *(laid.stride(axis) for axis in ("tp", "cp", "ep")))  # fmt: skip
+            passed = known.get(key)
+            if passed is None:
+                part = slice_of(laid, framework)
+                layer = block(model, part, plan.recompute, framework.exposed, framework.repeated, stops=framework.stops)
+                seconds = seconds_by(times, lambda item, laid=laid: collective(item, laid, faster))
+                passed = known[key] = Passes.of(layer, seconds).seconds
+            passes = (laid.microbatches - 1.0 / plan.chunks) / plan.pp + 1.0 / plan.chunks
+            bounds.append((ROUNDING * passes * model.layers * passed / laid.tokens, number, candidate))
+        return sorted(bounds, key=lambda each: each[:2])
+
+    def _of_network(self, candidates: tuple[Candidate, ...], cluster: Cluster, times: KernelTimes) -> tuple[Candidate, ...]:
+        """With the memory of networks, whose stages are cut by the times of their layers."""
+        return tuple(
+            Candidate(each.laid, step(each.laid, cluster, self.framework, times).memory.total) for each in candidates
+        )
+
+    def _divided(self, gpus: int, per_node: int) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
+        found = list[Candidate]()
+        refused: dict[str, tuple[int, str]] = {}
+        for plan in _plans(self.model, self.plan, gpus, per_node, self.framework, self.fixed):
+            candidate = self._batched(plan, gpus)
+            try:
+                laid = lay(self.model, candidate, gpus)
+            except WrongPlan as error:
+                key, message = error.mistakes[0]
+                count, first = refused.get(key, (0, message))
+                refused[key] = count + 1, first
+                continue
+            if (
+                laid.summing == 1 and candidate.level > 0 and "sharding" not in self.fixed
+            ):  # one replica shares nothing: the same as zero-0
+                continue
+            if (
+                candidate.level == 3 and candidate.pp > 1 and "sharding" not in self.fixed
+            ):  # exchanges what zero-1 does, and keeps more
+                continue
+            need = largest(laid, self.framework).total if isinstance(self.framework, Framework) else 0.0
+            found.append(Candidate(laid, need))
+        return tuple(found), tuple(Refused(key, count, message) for key, (count, message) in refused.items())
+
+    def _batched(self, plan: ParallelPlan, gpus: int) -> ParallelPlan:
+        """The plan with the nearest global batch that its replicas divide, if that is within bounds."""
+        if self.within <= 0 or gpus % (plan.tp * plan.pp * plan.cp):
+            return plan
+        each = replicas(plan, gpus) * plan.microbatch
+        batch = each * max(1, round(plan.global_batch / each))
+        near = abs(batch - plan.global_batch) <= self.within * plan.global_batch * (1 + 1e-12)
+        return replace(plan, global_batch=batch) if near else plan
 
 
 def search(
-    model: Model, plan: ParallelPlan, cluster: Cluster, framework: Framework | Software, fixed: Collection[str] = ()
+    model: Model,
+    plan: ParallelPlan,
+    cluster: Cluster,
+    framework: Framework | Software,
+    fixed: Collection[str] = (),
+    *,
+    margin: float = 0.0,
+    few: int | None = None,
 ) -> Searched:
-    """Plans by the estimate, best first.
+    """Plans by the estimate, best first; as `Search.on`, once.
 
     Args:
         plan: the fields that all of them share; fixed: names of its fields that stay as they are.
@@ -61,64 +235,26 @@ def search(
     Raises:
         WrongPlan: no plan is possible; the mistakes of the given one.
     """
-    laids = tuple(_laid(model, plan, cluster, framework, frozenset(fixed)))
-    if not laids:
-        lay(model, plan, cluster.gpus)  # says why, if the plan itself is wrong
-        raise WrongPlan((("plan", f"no plan lays it over {cluster.gpus} GPUs"),))
-    times = times_of(cluster, framework)
-    size = cluster.gpu.memory.size
-    needs = [(_needed(laid, cluster, framework, times), laid) for laid in laids]
-    fitting = [each for need, each in needs if size is None or need <= size]
-    if not fitting and size is not None:  # those that may
-        fitting = [each for need, each in needs if need * (1.0 - SPREAD) <= size]
-    steps = sorted((step(each, cluster, framework, times) for each in fitting), key=_order)
-    nearest = None
-    if not steps:
-        nearest = step(min(needs, key=lambda each: each[0])[1], cluster, framework, times)
-    return Searched(tuple(steps), len(laids), len(fitting), nearest)
+    return Search(model, plan, framework, frozenset(fixed)).on(cluster, margin=margin, few=few)
 
 
 def _order(found: Step) -> tuple[float, float, int, int, int]:
     """Key that sorts steps: the faster, then the one that needs less memory, then the simpler plan."""
     plan = found.laid.plan
-    return found.seconds, found.memory.total, plan.pp, plan.tp, plan.microbatch
-
-
-def _laid(
-    model: Model, plan: ParallelPlan, cluster: Cluster, framework: Framework | Software, fixed: frozenset[str]
-) -> Iterator[Laid]:
-    for candidate in _plans(model, plan, cluster, framework, fixed):
-        try:
-            laid = lay(model, candidate, cluster.gpus)
-        except WrongPlan:
-            continue
-        if (
-            laid.summing == 1 and candidate.level > 0 and "sharding" not in fixed
-        ):  # one replica shares nothing: the same as zero-0
-            continue
-        if candidate.level == 3 and candidate.pp > 1 and "sharding" not in fixed:  # exchanges what zero-1 does, and keeps more
-            continue
-        yield laid
-
-
-def _needed(laid: Laid, cluster: Cluster, framework: Framework | Software, times: KernelTimes) -> float:
-    """Bytes on the GPU that needs most."""
-    if isinstance(framework, Framework):
-        return largest(laid, framework).total
-    return step(laid, cluster, framework, times).memory.total
+    return found.seconds / found.laid.tokens, found.memory.total, plan.pp, plan.tp, plan.microbatch
 
 
 def _plans(
-    model: Model, plan: ParallelPlan, cluster: Cluster, framework: Framework | Software, fixed: frozenset[str]
+    model: Model, plan: ParallelPlan, gpus: int, per_node: int, framework: Framework | Software, fixed: frozenset[str]
 ) -> Iterator[ParallelPlan]:
     if not isinstance(model, Transformer) or not isinstance(framework, Framework):
-        yield from _of_network(plan, cluster.gpus, fixed)
+        yield from _of_network(plan, gpus, fixed)
         return
     again: tuple[Recompute, ...] = ("none", "full")
     if framework.attention == "plain" or framework.repeated > 0:
         again = ("none", "selective", "full")
-    tps = (plan.tp,) if "tp" in fixed else _powers(min(cluster.per_node, model.heads))
-    stages = tuple(n for n in range(1, min(model.layers, cluster.gpus) + 1) if model.layers % n == 0)
+    tps = (plan.tp,) if "tp" in fixed else _powers(min(per_node, model.heads))
+    stages = tuple(n for n in range(1, min(model.layers, gpus) + 1) if model.layers % n == 0)
     for tp, pp, microbatch, sharding, recompute in product(
         tps,
         (plan.pp,) if "pp" in fixed else stages,

@@ -102,8 +102,7 @@ def step(
     Args:
         exchange: seconds of an exchange (default: `collective`); if given, a single replica exchanges gradients as well.
     """
-    if isinstance(framework, Framework) and (framework.network != 1.0 or framework.bucket is not None):
-        cluster = replace(cluster, network=cluster.network * framework.network, bucket=framework.bucket)
+    cluster = sped(cluster, framework)
     seconds = seconds_by(times, exchange or (lambda item: collective(item, laid, cluster)))
     if isinstance(framework, Framework):
         load = transformer_load(laid, framework)
@@ -130,6 +129,13 @@ def step(
         memory=load.memory,
         verdict=load.memory.verdict(cluster.gpu.memory.size),
     )
+
+
+def sped(cluster: Cluster, framework: Framework | Software) -> Cluster:
+    """The cluster as the framework's collectives use it."""
+    if isinstance(framework, Framework) and (framework.network != 1.0 or framework.bucket is not None):
+        return replace(cluster, network=cluster.network * framework.network, bucket=framework.bucket)
+    return cluster
 
 
 # ---- layers ----

@@ -171,7 +171,7 @@ def _fastest(
     from hwsim.models.search import search
 
     fixed = {key for key, _ in tree.items()} & {field.name for field in dataclasses.fields(ParallelPlan)}
-    best = search(model, plan, cluster_of(machine, devices), framework, fixed)
+    best = search(model, plan, cluster_of(machine, devices), framework, fixed, few=1)
     step = best.steps[0] if best.steps else best.nearest
     if step is None:
         raise WrongPlan((("parallel", f"no plan lays it over {len(devices)} devices"),))
