@@ -30,6 +30,7 @@ COMMANDS: Final = {  # in the order of the help; a module of a package `cli` eac
     **VIEWS,
     "calibrate": "Turn this computer into a machine file: measure, fit, validate.",
     "record": "Run a script of numpy, and write what it calls as a workload.",
+    "plan": "Which machine, how many, at what price: the best options, and why not the others.",
     "estimate": "How long a step of training or a batch of inference takes, in closed form, and whether it fits.",
     "check": "Validate files: all mistakes, with line and column.",
     "show": "Print a machine, part or workload, with the source of each number.",

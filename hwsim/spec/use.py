@@ -26,6 +26,7 @@ FORMATS: Final = {
     "runtime": "part/1",
     "framework": "part/1",
     "study": "study/1",
+    "plan": "plan/1",
     "failures": "failures/1",
     "prices": "prices/1",
 }

@@ -23,16 +23,17 @@ from hwsim.models import (
     training_memory,
 )
 from hwsim.models.memory import FRAGMENTS, recomputed, state_bytes
-from hwsim.spec import Mistakes, Place, Tree, decode
-from hwsim.workload.training.kinds import Kinds, kinds_of
+from hwsim.spec import Mistakes, Place, Tree
+from hwsim.workload.training.kinds import kinds_of
 from hwsim.workload.training.layout import layout_of
 from hwsim.workload.training.plan import Held, Pieces, Plan
-from hwsim.workload.training.schema import ParallelKeys, TrainKeys
+from hwsim.workload.training.schema import TrainKeys
+from hwsim.workload.training.stated import SIZE, USUAL, is_auto, plan_of, sizes_of
+
+__all__ = ["USUAL", "check", "planned"]
 
 OF_NETWORKS: Final = ("shares", "synchronise", "threads", "evaluate")  # keys that no transformer has
 IN_PARALLEL: Final = ("tp", "pp", "dp", "cp", "ep", "order")
-USUAL: Final = "megatron-core"  # framework, unless the file names another one
-SIZE: Final = "{tp: 8, pp: 4, dp: rest}"
 
 
 def planned(
@@ -50,10 +51,11 @@ def planned(
         return None
     try:
         kinds = kinds_of(machine, devices, framework)
-        stated = _stated(keys, kinds, mistakes)
+        usual = "bf16" if all("bf16" in costs.gpu.flop for costs in kinds.costs) else "fp16"
+        stated = plan_of(keys, usual, mistakes)
         if stated is None:
             return None
-        search = _is_auto(keys)
+        search = is_auto(keys)
         laid = _fastest(stated, model, tree, machine, devices, framework) if search else lay(model, stated, len(devices))
     except WrongPlan as error:
         for key, message in error.mistakes:
@@ -115,11 +117,7 @@ def _held(laid: Laid, framework: Framework, stage: int) -> Held:
 def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
     """Note every mistake that needs no machine to be seen."""
     _foreign(keys, tree, mistakes)
-    _parallel(keys, mistakes)
-
-
-def _is_auto(keys: TrainKeys) -> bool:
-    return keys.parallel is not None and keys.parallel.value == "auto"
+    sizes_of(keys, mistakes)
 
 
 def _foreign(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
@@ -130,38 +128,6 @@ def _foreign(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
     if keys.schedule == "interleaved" and keys.chunks == 1:
         message = "an interleaved schedule has several chunks of every stage, not one"
         mistakes.add(tree.key_place("schedule"), message, "such as chunks: 2")
-
-
-def _parallel(keys: TrainKeys, mistakes: Mistakes) -> ParallelKeys | None:
-    """The sizes of the plan, as far as the file states them."""
-    if keys.parallel is None or _is_auto(keys):
-        return ParallelKeys()
-    if not keys.parallel.is_mapping:
-        message = f"`parallel` is a mapping or auto, not {keys.parallel.what()}"
-        mistakes.add(keys.parallel.place, message, f"such as parallel: {SIZE}")
-        return None
-    return decode(keys.parallel, ParallelKeys, mistakes)
-
-
-def _stated(keys: TrainKeys, kinds: Kinds, mistakes: Mistakes) -> ParallelPlan | None:
-    sizes = _parallel(keys, mistakes)
-    if sizes is None:
-        return None
-    return ParallelPlan(
-        tp=sizes.tp,
-        pp=sizes.pp,
-        dp=sizes.dp,
-        cp=sizes.cp,
-        ep=sizes.ep,
-        order=sizes.order if keys.parallel is not None else ParallelKeys().order,
-        sequence_parallel=sizes.tp > 1 if keys.sequence_parallel is None else keys.sequence_parallel,
-        dtype=keys.dtype or ("bf16" if all("bf16" in costs.gpu.flop for costs in kinds.costs) else "fp16"),
-        **{
-            name: getattr(keys, name)
-            for name in ("microbatch", "global_batch", "sequence", "schedule", "chunks", "uneven", "sharding", "shards",
-                         "recompute", "optimizer")
-        },
-    )  # fmt: skip
 
 
 def _fastest(

@@ -1,0 +1,64 @@
+"""`hwsim plan`: which machine, how many, at what price: the best options, the frontier, and why not the others."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hwsim.cli import EXIT_VIOLATED
+from hwsim.cli.arguments import FILE, refuse_unwritable, settings_option, write_files
+
+
+@click.command("plan")
+@click.argument("sources", nargs=-1, required=True, metavar="FILE | MACHINE WORKLOAD")
+@settings_option
+@click.option("--vary", multiple=True, metavar="PATH=VALUES",
+              help="What may vary: let.nodes=16..640, machine.gpu.use=a10,l4, workload.train.parallel=auto, replicas=1..64.")  # fmt: skip
+@click.option("--require", multiple=True, metavar="'NAME at most|at least VALUE'",
+              help="What must hold: 'training p90 at most 60 day', 'power at most 2 MW', 'memory at most 90 %'.")  # fmt: skip
+@click.option("--minimise", multiple=True, metavar="NAME", help="What is to be small: cost, time, energy, nodes; of equals the next.")
+@click.option("--maximise", multiple=True, metavar="NAME", help="What is to be large: tokens/s, samples/s, mfu.")
+@click.option("--also", multiple=True, metavar="NAME", help="A further axis of the frontier.")
+@click.option("--prices", metavar="FILE", help="Prices of your own (hwsim: prices/1).")
+@click.option("--provider", metavar="NAME", help="Whose prices alone are taken.")
+@click.option("--failures", metavar="NAME", help="Rates of failures: a file, a name of the library, or none.")
+@click.option("--rent", type=click.Choice(("purchase", "on_demand", "reserved")), metavar="WAY",
+              help="How machines are paid for: purchase, on_demand or reserved (default: purchase).")  # fmt: skip
+@click.option("--period", metavar="TIME", help="How long they are used, where the workload has no end: 1 year.")
+@click.option("--simulate", type=click.IntRange(min=0), metavar="N",
+              help="Most options near the best that are simulated (default: 20; 0: closed forms alone).")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: plan/1).")
+@click.option("--plot", type=FILE, metavar="FILE", help="Write the frontier as a figure.")
+@click.option("--journal", type=FILE, metavar="FILE", help="Keep simulations in it: after a kill the same command goes on.")
+def command(
+    sources: tuple[str, ...],
+    settings: dict[str, str],
+    as_json: bool,
+    plot: Path | None,
+    journal: Path | None,
+    **options: Any,
+) -> None:
+    """Find the best machine, count and parallel plan for a question: a FILE (hwsim: plan/1), or MACHINE, WORKLOAD and options.
+
+    What does not meet the requirements is listed with its reason. Exit code 3 if nothing meets them: the nearest is named.
+    """
+    refuse_unwritable(plot)
+    refuse_unwritable(journal, "--journal", suffixes=())
+    if len(sources) > 2:
+        raise click.UsageError("either FILE, or MACHINE and WORKLOAD")
+    from hwsim.cli.errors import in_words
+    from hwsim.cli.progress import progress
+    from hwsim.planning import plan, read_question
+    from hwsim.planning.flags import asked, over
+    from hwsim.results.invariants import document
+
+    with in_words(), progress(shown=sys.stderr.isatty(), unit="simulations") as report:
+        tree = asked(*sources, settings, options) if len(sources) == 2 else over(sources[0], settings, options)
+        answer = plan(read_question(tree), journal=journal, progress=report)
+    write_files([(plot if answer.options else None, answer.plot)])
+    click.echo(document(answer.to_json()) if as_json else str(answer), nl=False)
+    if answer.best is None:
+        click.get_current_context().exit(EXIT_VIOLATED)

@@ -1,0 +1,104 @@
+"""The answer of a plan: the best options, the frontier, and why not the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hwsim.planning.choosing import Against
+from hwsim.planning.options import Option
+from hwsim.planning.question import Question
+from hwsim.planning.reasons import Group, Rejected, grouped, nearest_of
+from hwsim.records import dataclass
+from hwsim.study.grid import written
+
+if TYPE_CHECKING:
+    from hwsim.planning.outlay import Outlay
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Options that meet every requirement, and reasons of the others.
+
+    Args:
+        best: None if nothing meets the requirements.
+        options: the best first, simulated ones before estimates.
+        frontier: options that no other is better than in every axis.
+        of_each: the best of each kind of machine.
+        ratios: by number of the option: its objective over that of the best.
+        untried: options that were not simulated, because what is known of them is worse than the best.
+        points, plans, simulations: counts of what was looked at; seconds: of CPU.
+    """
+
+    question: Question
+    best: Option | None
+    options: tuple[Option, ...]
+    frontier: tuple[Option, ...]
+    of_each: tuple[Option, ...]
+    ratios: Mapping[int, Against]
+    rejected: tuple[Rejected, ...]
+    untried: tuple[Option, ...]
+    points: int
+    plans: int
+    simulations: int
+    seconds: float
+    outlay: Outlay
+
+    @cached_property
+    def nearest(self) -> Rejected | None:
+        """The option that misses least, if nothing meets the requirements."""
+        return nearest_of(self.rejected) if self.best is None else None
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Equal reasons together, with what would lift them."""
+        from hwsim.planning.lifting import lifted
+
+        first = self.rejected[0].values[0][0] if self.rejected and self.rejected[0].values else ""
+
+        def alike(each: Rejected) -> str:
+            values = dict(each.values)
+            value = values.get(first)
+            return written(value) if isinstance(value, str) and not value[:1].isdigit() else ""
+
+        return tuple(lifted(self, group) for group in grouped(self.rejected, alike, lambda each: where(each.values)))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `hwsim: plan/1`."""
+        from hwsim.planning.document import as_dict
+
+        return as_dict(self)
+
+    def plot(self, path: str | Path) -> Path:
+        """Write the frontier as a figure: .png, .svg or .pdf."""
+        from hwsim.planning.figure import figure
+        from hwsim.views.frontier.draw import render
+        from hwsim.views.kit.writing import write
+
+        return write(path, render(figure(self), Path(path).suffix))
+
+    def __str__(self) -> str:
+        from hwsim.planning.say import text
+
+        return text(self)
+
+
+def where(values: tuple[tuple[str, object], ...]) -> str:
+    """Values of a point in words.
+
+    >>> where((("let.node", "dgx-h100"), ("let.nodes", 64)))
+    'node=dgx-h100 nodes=64'
+    """
+    return " ".join(f"{short(path)}={written(value)}" for path, value in values)
+
+
+def short(path: str) -> str:
+    """A path by what a reader knows it by.
+
+    >>> short("let.nodes"), short("machine.disk.use"), short("machine"), short("workload.infer.parallel.tp")
+    ('nodes', 'disk', 'machine', 'tp')
+    """
+    steps = path.split(".")
+    return steps[-2] if steps[-1] == "use" and len(steps) > 1 else f"{steps[-2]}.count" if steps[-1] == "count" else steps[-1]

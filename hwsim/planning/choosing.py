@@ -1,0 +1,153 @@
+"""The best of options: their order, which are as good within what is known, the frontier of several measures, the nearest miss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from hwsim.planning.options import Option
+from hwsim.planning.question import Question
+from hwsim.planning.wants import Objective, Quantity
+from hwsim.records import dataclass
+from hwsim.results.ratio import ratio
+
+DIGITS = 6  # by which objectives are compared
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """The objective of an option over that of the best.
+
+    Args:
+        value: ratio; half: half width of its 90 % range, as a logarithm; is_told: whether one of both is better for sure.
+    """
+
+    value: float
+    half: float
+    is_told: bool
+
+
+def order(question: Question, options: Iterable[Option]) -> list[Option]:
+    """Options that have the objective, the best first: then by `also`, nodes, and values in the order of `vary`."""
+    known = [each for each in options if has_objective(question, each)]
+    key = sorting(question, known)
+    return sorted(known, key=key)
+
+
+def has_objective(question: Question, option: Option) -> bool:
+    """Whether all that is made small or large is known of an option."""
+    return all(
+        option.value(quantity.key) is not None for objective in question.objectives for quantity, _ in objective.weights
+    )
+
+
+def sorting(question: Question, options: Sequence[Option]) -> Callable[[Option], tuple[object, ...]]:
+    """The key that sorts options."""
+    bests = {
+        quantity.key: best_of(quantity, objective.most, options)
+        for objective in question.objectives
+        for quantity, _ in objective.weights
+    }
+
+    def key(option: Option) -> tuple[object, ...]:
+        scores = [rounded(score(each, option, bests)) for each in question.objectives]
+        also = [rounded(signed(each, option)) for each in question.also]
+        return (*scores, *also, option.value("nodes") or 0.0, option.point.number)
+
+    return key
+
+
+def best_of(quantity: Quantity, most: bool, options: Iterable[Option]) -> float:
+    """The best value of a quantity; 1 if nobody has one."""
+    values = [value for each in options if (value := each.value(quantity.key)) is not None]
+    return (max(values) if most else min(values)) if values else 1.0
+
+
+def score(objective: Objective, option: Option, bests: Mapping[str, float]) -> float:
+    """A number that is small where an option is good."""
+    sign = -1.0 if objective.most else 1.0
+    if len(objective.weights) == 1:
+        return sign * (option.value(objective.weights[0][0].key) or 0.0)
+    parts = [
+        weight * (option.value(quantity.key) or 0.0) / (bests[quantity.key] or 1.0) for quantity, weight in objective.weights
+    ]
+    return sign * math.fsum(parts)
+
+
+def signed(quantity: Quantity, option: Option) -> float:
+    """A quantity, negative where more of it is better; infinite if it is not known."""
+    value = option.value(quantity.key)
+    return math.inf if value is None else -value if quantity.measure.more else value
+
+
+def rounded(value: float) -> float:
+    """A number with six digits."""
+    return value if value == 0 or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
+
+
+def axes_of(question: Question) -> tuple[tuple[Quantity, bool], ...]:
+    """Axes of the frontier: (quantity, whether more of it is better)."""
+    found = {quantity: objective.most for objective in question.objectives for quantity, _ in objective.weights}
+    for quantity in question.also:
+        found.setdefault(quantity, quantity.measure.more)
+    return tuple(found.items())
+
+
+def frontier(question: Question, options: Sequence[Option]) -> tuple[Option, ...]:
+    """Options that no other is at least as good as in every axis, and better in one; of equals the first."""
+    axes = axes_of(question)
+    points = []
+    for each in options:
+        values = [each.value(quantity.key) for quantity, _ in axes]
+        if None not in values:
+            points.append((tuple(rounded(-value if most else value) for value, (_, most) in zip(values, axes, strict=True) if value is not None), each))  # fmt: skip
+    points.sort(key=lambda pair: pair[0])
+    kept: list[tuple[tuple[float, ...], Option]] = []
+    for values, option in points:
+        if not any(all(a <= b for a, b in zip(other, values, strict=True)) for other, _ in kept):
+            kept.append((values, option))
+    return tuple(option for _, option in kept)
+
+
+def against(question: Question, option: Option, best: Option) -> Against:
+    """How sure it is that an option is worse than the best: what both have alike cancels."""
+    objective = question.objectives[0]
+    bests = {quantity.key: best_of(quantity, objective.most, [option, best]) for quantity, _ in objective.weights}
+    one, other = (abs(score(objective, each, bests)) for each in (option, best))
+    if one <= 0 or other <= 0:
+        return Against(1.0, 0.0, is_told=False)
+    halves = [_half(each, objective) for each in (option, best)]
+    timed, outside, square = _time(option, best)
+    others = [math.sqrt(max(0.0, half**2 - time**2)) for half, time in zip(halves, timed, strict=True)]
+    if not (option.offers and option.offers == best.offers):
+        square += others[0] ** 2 + others[1] ** 2
+    half = math.sqrt(square) if max(halves) > 0 else 0.0
+    value = one / other
+    return Against(value, half, is_told=not outside and abs(math.log(value)) > half)
+
+
+def _half(option: Option, objective: Objective) -> float:
+    """Half width of the objective, as a logarithm."""
+    widths = []
+    for quantity, _ in objective.weights:
+        amount = option.numbers[quantity.key]
+        widths.append(math.log(amount.high / amount.low) / 2 if amount.low > 0 else 0.0)
+    return max(widths)
+
+
+def _time(option: Option, best: Option) -> tuple[tuple[float, float], bool, float]:
+    """(half width of the time of each, whether something unmeasured is in one alone, square of that of their ratio)."""
+    both = [name for name in option.intervals if name in best.intervals]
+    if not both:
+        return (0.0, 0.0), False, 0.0
+    name = both[0]
+    first, second = (each.intervals[name].of(_seconds(each, name)) for each in (option, best))
+    found = ratio(first, second)
+    return (first.half, second.half), found.outside, found.half**2
+
+
+def _seconds(option: Option, name: str) -> float:
+    """Seconds of a token, or of a step: what the interval is of."""
+    step = option.value(f"{name}.step" if name else "step")
+    rate = option.value(f"{name}.tokens_per_s" if name else "tokens_per_s")
+    return 1.0 / rate if rate else step or 1.0

@@ -1,0 +1,85 @@
+"""The answer of a plan as JSON (`hwsim: plan/1`): numbers in SI units, each with the range that it is known in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hwsim.costs import Amount
+from hwsim.planning.answer import Answer
+from hwsim.planning.choosing import Against, axes_of
+from hwsim.planning.options import Option
+from hwsim.planning.reasons import Group, Reason, Rejected
+
+
+def as_dict(answer: Answer) -> dict[str, Any]:
+    """The document."""
+    question = answer.question
+    return {
+        "hwsim": "plan/1",
+        "name": question.keys.name,
+        "machines": [name for name, _ in question.machines],
+        "workloads": list(question.workloads),
+        "require": [each.text for each in question.requirements],
+        "objectives": [each.title for each in question.objectives],
+        "direction": "maximise" if question.objectives and question.objectives[0].most else "minimise",
+        "axes": [quantity.key for quantity, _ in axes_of(question)],
+        "met": answer.best is not None,
+        "points": answer.points,
+        "plans": answer.plans,
+        "simulations": answer.simulations,
+        "options": [_option(each, answer.ratios.get(each.point.number)) for each in answer.options],
+        "frontier": [each.point.number for each in answer.frontier],
+        "best_of_each": [each.point.number for each in answer.of_each],
+        "not_simulated": [each.point.number for each in answer.untried],
+        "rejected": [_rejected(each) for each in answer.rejected],
+        "reasons": [_group(each) for each in answer.groups],
+        "nearest": None if answer.nearest is None else _rejected(answer.nearest),
+        "compare": dict(question.keys.compare),
+    }
+
+
+def _option(option: Option, ratio: Against | None) -> dict[str, Any]:
+    return {
+        "number": option.point.number,
+        "values": dict(option.point.shown),
+        "how": option.how,
+        "plans": dict(option.plans),
+        "settings": dict(option.settings),
+        "numbers": _numbers(option.numbers),
+        "estimated": _numbers(option.estimated),
+        "ratio": None if ratio is None else {"value": ratio.value, "half": ratio.half, "told": ratio.is_told},
+    }
+
+
+def _numbers(numbers: Mapping[str, Amount]) -> dict[str, Any]:
+    return {name: {"value": each.value, "low": each.low, "high": each.high} for name, each in numbers.items()}
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    return {
+        "constraint": reason.constraint,
+        "text": reason.text,
+        "needed": reason.needed,
+        "allowed": reason.allowed,
+        "over": reason.excess if reason.needed is not None else None,
+        "lift": reason.lift,
+    }
+
+
+def _rejected(rejected: Rejected) -> dict[str, Any]:
+    return {
+        "number": rejected.number,
+        "values": dict(rejected.values),
+        "reasons": [_reason(each) for each in rejected.reasons],
+    }
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {
+        "where": group.where,
+        "count": len(group.numbers),
+        "numbers": list(group.numbers),
+        "nearest": group.nearest,
+        "reason": _reason(group.reason),
+    }

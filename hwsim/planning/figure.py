@@ -1,0 +1,41 @@
+"""The frontier of a plan as points of a figure: the objective over the first further axis, by kind of machine."""
+
+from __future__ import annotations
+
+from hwsim.planning.answer import Answer, short
+from hwsim.planning.choosing import axes_of
+from hwsim.planning.options import Option
+from hwsim.planning.searching import kind_of, kind_path
+from hwsim.planning.wants import MEASURES, Quantity
+from hwsim.study.grid import written
+from hwsim.views.frontier.draw import Axis, Cloud, Scatter
+
+
+def figure(answer: Answer) -> Scatter:
+    """What the figure shows."""
+    axes = [quantity for quantity, _ in axes_of(answer.question)]
+    up = axes[0]
+    others = [*axes[1:], *(each.quantity for each in answer.question.requirements), Quantity("", MEASURES["nodes"])]
+    across = next((each for each in others if each.key != up.key and _varies(answer, each)), others[-1])
+    path = kind_path(answer.question)
+    kinds: dict[str, list[Option]] = {}
+    for each in answer.options:
+        kinds.setdefault(written(kind_of(each, path)) if path else "", []).append(each)
+    front = {each.point.number for each in answer.frontier}
+    clouds = []
+    for name, members in kinds.items():
+        points = [(x, y, each.point.number in front) for each in members
+                  if (x := each.value(across.key)) is not None and (y := each.value(up.key)) is not None]  # fmt: skip
+        clouds.append(Cloud(name, tuple(points)))
+    return Scatter(
+        title=answer.question.keys.name or "options that hold",
+        across=Axis(across.title, across.measure.unit),
+        up=Axis(up.title, up.measure.unit),
+        legend=short(path) if path else "",
+        clouds=tuple(clouds),
+    )
+
+
+def _varies(answer: Answer, quantity: Quantity) -> bool:
+    values = {each.value(quantity.key) for each in answer.options}
+    return None not in values and len(values) > 1

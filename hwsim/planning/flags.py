@@ -1,0 +1,98 @@
+"""Questions as flags write them: the same tree as a file's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hwsim.planning.axes import AUTO
+from hwsim.planning.question import FORMAT
+from hwsim.spec import Mistake, Mistakes, Place, Source, SpecError, Tree, read, tree_of
+from hwsim.spec.ranges import is_range
+from hwsim.study.grid import parse_values
+from hwsim.units import TIME, UnitError, parse_as
+
+TEXTS = ("prices", "provider", "failures", "rent", "simulate")
+LISTS = ("require", "also")
+
+
+def asked(machine: str, workload: str, settings: Mapping[str, str], options: Mapping[str, Any]) -> Tree:
+    """The question of a machine, a workload and flags.
+
+    Raises:
+        SpecError: a flag that cannot be read.
+    """
+    start = tree_of({"hwsim": FORMAT, "machine": machine, "workload": workload}, Place("the command", 0, 0))
+    return _with(start, settings, options)
+
+
+def over(file: str, settings: Mapping[str, str], options: Mapping[str, Any]) -> Tree:
+    """The question of a file, with what flags say in the place of what it says; `--vary` and `--require` come in addition.
+
+    Raises:
+        SpecError: the file or a flag cannot be read.
+    """
+    return _with(read(file if file == "-" else Path(file)), settings, options)
+
+
+def _with(tree: Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -> Tree:
+    if not tree.is_mapping:
+        return tree
+    for path, value in settings.items():
+        place = Place("--set", 1, 1, Source("--set", f"{path}={value}"))
+        before = tree.get("set") or tree_of({}, place)
+        tree = tree.put("set", before.put(path, tree_of(parse_values(value)[0] if not is_range(value) else value, place)))
+    for path, values in _varied(options["vary"]):
+        before = tree.get("vary") or tree_of({}, values.place)
+        tree = tree.put("vary", before.put(path, values))
+    for name in LISTS:
+        if options[name]:
+            place = Place(f"--{name}", 0, 0)
+            given = [*(tree.get(name) or tree_of([])).elements(), *(tree_of(each, place) for each in options[name])]
+            tree = tree.put(name, Tree(given, (tree.get(name) or tree_of([], place)).place))
+    for name, other in (("minimise", "maximise"), ("maximise", "minimise")):
+        if options[name]:
+            kept = tree if options[other] else tree.without(other)
+            tree = kept.put(name, tree_of(list(options[name]), Place(f"--{name}", 0, 0)))
+    for name in TEXTS:
+        if options[name] is not None:
+            tree = tree.put(name, tree_of(options[name], Place(f"--{name}", 0, 0)))
+    if options["period"] is not None:
+        tree = tree.put("period", tree_of(_time(options["period"]), Place("--period", 0, 0)))
+    return tree
+
+
+def _time(text: str) -> str:
+    try:
+        parse_as(text, TIME)
+    except UnitError as error:
+        raise SpecError([Mistake(Place("--period", 0, 0), error.message, error.hint)]) from None
+    return text
+
+
+def _varied(texts: Sequence[str]) -> Iterator[tuple[str, Tree]]:
+    seen, mistakes = set[str](), Mistakes()
+    for text in texts:
+        path, equals, values = text.partition("=")
+        place = Place("--vary", 1, len(path) + 2, Source("--vary", text))
+        if not equals or not path.strip() or not values.strip():
+            mistakes.add(Place("--vary", 1, 1, place.source), f"'{text:.60}' does not say what to vary", "PATH=VALUES: let.nodes=16..640")
+        elif path in seen:
+            mistakes.add(place, f"'{path}' is varied twice", "its values stand together, after one =")
+        else:
+            seen.add(path)
+            yield path.strip(), tree_of(_values(path, values.strip()), place)
+    mistakes.raise_if_any()
+
+
+def _values(path: str, values: str) -> Any:
+    if values == "auto" and path.endswith(AUTO):
+        return values
+    if is_range(values) and ":" not in values:
+        return values
+    if values.startswith("{"):
+        from hwsim.spec import read_text
+
+        return read_text(values, "--vary")
+    return list(parse_values(values, path))

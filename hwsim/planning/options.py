@@ -1,0 +1,59 @@
+"""Options: points of a plan with their numbers, first in closed form, then simulated, and the reasons why they are no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING, Literal
+
+from hwsim.costs import Amount
+from hwsim.planning.reasons import Reason
+from hwsim.planning.variants import Point
+from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    from hwsim.models import Step
+    from hwsim.planning.trainings import Whole
+    from hwsim.results.interval import Interval
+
+How = Literal["machine", "estimate", "simulation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A point with what is known of it.
+
+    Args:
+        how: what its numbers come from; of a machine alone nothing is known of its runs.
+        numbers: by the key of their quantity, in SI units, each with the range that it is known in.
+        reasons: constraints that it breaks.
+        steps, wholes: by workload, of trainings.
+        intervals: how sure the time of each workload is.
+        plans: parallel plans in words, by workload; settings: the same as settings.
+        tried: parallel plans that were looked at.
+        offers: prices that its cost comes from; options that have them alike share their errors.
+        estimated: numbers in closed form, where a simulation has replaced them.
+    """
+
+    point: Point
+    how: How
+    numbers: Mapping[str, Amount]
+    reasons: tuple[Reason, ...] = ()
+    steps: Mapping[str, Step] = field(default_factory=dict)
+    wholes: Mapping[str, Whole] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    plans: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    tried: int = 0
+    estimated: Mapping[str, Amount] = field(default_factory=dict)
+    offers: tuple[str, ...] = ()
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether no constraint is broken as far as is known."""
+        return not self.reasons
+
+    def value(self, key: str) -> float | None:
+        """A number, None if it is not known."""
+        amount = self.numbers.get(key)
+        return None if amount is None else amount.value

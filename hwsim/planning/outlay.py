@@ -1,0 +1,167 @@
+"""What an option costs and draws: price, power, energy and carbon of its machines, over the time that they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field, replace
+from typing import Any
+
+from hwsim.costs import Amount, Cost, Energy, Priced, Prices, Site, cost_of, energy_at, load_prices, power_of, price_of, read_site
+from hwsim.machine import Machine
+from hwsim.planning.question import Question
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, find
+
+BUSY = {"gpu": 1.0, "cpu": 0.1, "nic": 0.5, "switch": 0.5}  # shares of time of a machine that works, for closed forms
+DISKS = ("ssd", "hdd", "raid")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Numbers of a machine that no run changes.
+
+    Args:
+        nodes, gpus: counts; capacity: bytes of its disks.
+        power: watts at the meter when all is busy, None where no part says what it draws.
+        rest, work: energy of a second without work, and with GPUs busy.
+        priced: what it costs; None if nobody asks.
+        exact: whether the machine was built; else the numbers lie between two that were.
+    """
+
+    nodes: int
+    gpus: int
+    capacity: float
+    power: Amount | None
+    rest: Energy | None
+    work: Energy | None
+    priced: Priced | None
+    unpowered: tuple[str, ...] = ()
+    exact: bool = True
+
+    def between(self, other: Facts, part: float) -> Facts:
+        """Numbers between two machines that differ by a count."""
+        return Facts(
+            nodes=round(_mean(self.nodes, other.nodes, part)),
+            gpus=round(_mean(self.gpus, other.gpus, part)),
+            capacity=_mean(self.capacity, other.capacity, part),
+            power=_amounts(self.power, other.power, part),
+            rest=_energies(self.rest, other.rest, part),
+            work=_energies(self.work, other.work, part),
+            priced=_prices(self.priced, other.priced, part),
+            unpowered=self.unpowered,
+            exact=False,
+        )
+
+    def drawing(self, busy: float, seconds: float) -> Energy | None:
+        """Energy at the meter in so many seconds, with GPUs busy for a part of them."""
+        found = _energies(self.rest, self.work, busy)
+        return None if found is None else found.times(seconds)
+
+
+def _mean(a: float, b: float, part: float) -> float:
+    return a + part * (b - a)
+
+
+def _amounts(a: Amount | None, b: Amount | None, part: float) -> Amount | None:
+    if a is None or b is None:
+        return None
+    return Amount(_mean(a.value, b.value, part), _mean(a.low, b.low, part), _mean(a.high, b.high, part))
+
+
+def _energies(a: Energy | None, b: Energy | None, part: float) -> Energy | None:
+    if a is None or b is None:
+        return None
+    numbers: dict[str, Any] = {name: _amounts(getattr(a, name), getattr(b, name), part) for name in ("joules", "plug", "carbon")}
+    numbers |= {name: _mean(getattr(a, name), getattr(b, name), part) for name in ("watts", "peak", "loaded")}
+    return replace(a, **numbers)
+
+
+def _prices(a: Priced | None, b: Priced | None, part: float) -> Priced | None:
+    if a is None or b is None:
+        return None
+    return replace(a, **{way: _amounts(a.of(way), b.of(way), part) for way in ("purchase", "on_demand", "reserved")})  # type: ignore[arg-type]
+
+
+@dataclass(slots=True)
+class Outlay:
+    """Prices and the site of a question, and what machines come to with them."""
+
+    question: Question
+    _facts: dict[str, Facts] = field(default_factory=dict)
+    _loaded: list[Prices] = field(default_factory=list)
+
+    @property
+    def prices(self) -> Prices:
+        """The lists of prices, read once, at the site of the question."""
+        if not self._loaded:
+            keys = self.question.keys
+            given = None if keys.prices is None else find("prices", keys.prices, self.question.folder)
+            prices = load_prices(given, provider=keys.provider)
+            if keys.site is not None:
+                mistakes = Mistakes()
+                site = read_site(keys.site, mistakes, dict(prices.sites))
+                mistakes.raise_if_any()
+                prices = replace(prices, site=site.over(prices.site))
+            self._loaded.append(prices)
+        return self._loaded[0]
+
+    @property
+    def site(self) -> Site:
+        """Where the machines stand."""
+        return self.prices.site
+
+    def facts(self, key: str, machine: Callable[[], Machine]) -> Facts:
+        """Numbers of a machine, worked out once for a key."""
+        if key not in self._facts:
+            self._facts[key] = self._of(machine())
+        return self._facts[key]
+
+    def _of(self, machine: Machine) -> Facts:
+        power, site = power_of(machine), self.site
+        loaded = power.loaded if site.pue is None else power.loaded.of(site.pue)
+        gpus = machine.devices_of("gpu")
+        nodes = {machine.node_of(name) for name in gpus or machine.devices_of("cpu")}
+        return Facts(
+            nodes=max(1, len(nodes)),
+            gpus=len(gpus),
+            capacity=_capacity(machine),
+            power=loaded if power.items else None,
+            rest=energy_at(machine, 1.0, {}, site),
+            work=energy_at(machine, 1.0, BUSY, site),
+            priced=price_of(machine, self.prices) if self.question.needs_money else None,
+            unpowered=power.missing,
+        )
+
+    def lacking(self, facts: Facts) -> tuple[str, ...]:
+        """Names of what has no price, or no power where energy is paid for."""
+        if facts.priced is None:
+            return ()
+        return tuple(facts.priced.lacking(self.question.keys.rent))
+
+    def price(self, facts: Facts) -> Amount | None:
+        """What the machine costs to buy; of a rent nothing is bought."""
+        return None if facts.priced is None or facts.priced.missing else facts.priced.purchase
+
+    def cost(self, facts: Facts, seconds: float, energy: Energy | None, spares: float = 0.0, half: float = 0.0) -> Cost | None:
+        """What the machine costs in so many seconds, with nodes that stand by; None where nobody asks.
+
+        half: error of the time, half as a logarithm.
+        """
+        if facts.priced is None:
+            return None
+        priced, factor = facts.priced, 1.0 + spares / facts.nodes
+        amounts: dict[str, Any] = {
+            way: None if (amount := priced.of(way)) is None else amount * factor  # type: ignore[arg-type]
+            for way in ("purchase", "on_demand", "reserved")
+        }
+        return cost_of(replace(priced, **amounts), seconds, energy, self.prices, self.question.keys.rent, half=half)
+
+
+def _capacity(machine: Machine) -> float:
+    """Bytes of all disks that say how many they hold."""
+    return float(sum(_size(machine, name) for kind in DISKS for name in machine.devices_of(kind)))  # whole bytes
+
+
+def _size(machine: Machine, name: str) -> float:
+    size: float | None = getattr(machine.device(name).model, "size", None)
+    return size or 0.0

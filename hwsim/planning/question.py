@@ -1,0 +1,231 @@
+"""`plan/1`: a question, as a file or as flags write it.
+
+hwsim: plan/1
+machine: cluster.yaml
+workload: llama3-70b
+vary: {let.nodes: 16..640, workload.train.parallel: auto}
+require: [training at most 60 day, memory at most 90 %]
+minimise: cost
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from hwsim.planning.axes import Varied, varied_of
+from hwsim.planning.wants import (
+    Objective,
+    Quantity,
+    Requirement,
+    contradictions,
+    quantity_of,
+    requirement_of,
+)
+from hwsim.records import dataclass
+from hwsim.spec import Mistake, Mistakes, Place, SpecError, Tree, check_header, decode, field, find, place_field, read, tree_of
+from hwsim.units import BytesPerSecond, Ratio, Seconds
+
+FORMAT: Final = "plan/1"
+MOST: Final = 20  # simulations, unless the file says more
+SLACK: Final = 0.15
+Rent = Literal["purchase", "on_demand", "reserved"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanKeys:
+    """A question: what may vary, what must hold, what is made small or large."""
+
+    hwsim: str = field("the format of the file: plan/1", default=FORMAT)
+    name: str = field("what is asked, in a few words", default="")
+    notes: str = field("anything worth knowing", default="", record="for readers")
+    machine: tuple[str, ...] = field(
+        "a machine of the library or of a file, several of them, or files by a pattern", one_or_many=True, example="cluster.yaml"
+    )
+    workload: Tree = field(
+        "a workload, or several by name, each of which must hold its own", example="{imagenet: imagenet-epoch, tune: tune.yaml}"
+    )
+    set: Mapping[str, Tree] = field("values that are the same everywhere, by path", default_factory=dict)
+    vary: Tree | None = field(
+        "values by path: a list, a range (without a step the planner picks), auto of a `train.parallel`, "
+        "{tokens, within} of a `train.global_batch`",
+        default=None,
+        example="{let.nodes: 16..640, workload.train.parallel: auto}",
+    )
+    require: tuple[str, ...] = field("what must hold", default=(), one_or_many=True, example="training p90 at most 60 day")
+    minimise: Tree | None = field("a measure, or several: of equals the one with less of the next", default=None, example="cost")
+    maximise: Tree | None = field("the same, of which more is better", default=None, example="tokens_per_s")
+    also: tuple[str, ...] = field("further axes of the frontier", default=(), one_or_many=True, example="[energy, nodes]")
+    prices: str | None = field("a file of prices of your own", default=None, example="prices.yaml")
+    provider: str = field("whose prices alone are taken", default="", example="OCI")
+    failures: str | None = field("rates of failures: a file, a name of the library, or none", default=None, example="none")
+    storage: BytesPerSecond | None = field(
+        "rate at which a checkpoint is written (default: 2 TB/s for 16,384 GPUs, in proportion)", default=None,
+        exclusive_minimum=0.0, example="200 GB/s",
+    )  # fmt: skip
+    site: Tree | None = field("where it stands", default=None, example="{pue: 1.2, grid: 360 g/kWh}")
+    rent: Rent = field("how it is paid: purchase, on_demand or reserved", default="purchase")
+    period: Seconds | None = field("how long it is used, for what has no end of its own", default=None, example="1 year")
+    simulate: int = field("most options that are simulated; 0: closed forms alone", default=MOST, minimum=0, maximum=10_000)
+    slack: Ratio = field("what an estimate may be off: options so near to the best are simulated", default=SLACK, minimum=0.0,
+                         maximum=2.0)  # fmt: skip
+    placement: Literal["ordered", "scattered"] = field("ranks on the machine: neighbours together, or by chance", default="ordered")
+    strict_library: bool = field("parts of the library alone, with their own numbers", default=False)
+    compare: Mapping[str, str] = field("published figures that stand beside the answer", default_factory=dict)
+    seed: int = field("of whatever is drawn", default=1, minimum=0)
+    place: Place = place_field()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question, with its files read.
+
+    Args:
+        machines, workloads: files by name; a single workload has the name "".
+        keys: the rest of what the file says.
+        folder: where relative paths start.
+    """
+
+    keys: PlanKeys
+    machines: tuple[tuple[str, Tree], ...]
+    workloads: Mapping[str, Tree]
+    varied: Varied
+    requirements: tuple[Requirement, ...]
+    objectives: tuple[Objective, ...]
+    also: tuple[Quantity, ...]
+    folder: Path
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What is the same everywhere, by path."""
+        return {path: tree.plain() for path, tree in self.keys.set.items()}
+
+    @property
+    def asked(self) -> tuple[Quantity, ...]:
+        """Every quantity that the answer needs."""
+        wanted = [quantity for objective in self.objectives for quantity, _ in objective.weights]
+        return tuple(dict.fromkeys([*wanted, *self.also, *(each.quantity for each in self.requirements)]))
+
+    @property
+    def needs_money(self) -> bool:
+        """Whether anything asked for is in USD."""
+        return any(each.measure.unit == "USD" for each in self.asked)
+
+
+def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
+    """The question of a file, or of what it would say.
+
+    Raises:
+        SpecError: all its mistakes.
+    """
+    mistakes = Mistakes()
+    if isinstance(source, Tree):
+        tree = source
+    elif isinstance(source, Mapping):
+        tree = tree_of({"hwsim": FORMAT, **source})
+    elif isinstance(source, str) and ("\n" in source or source == "-"):
+        tree = read(source)
+    else:
+        tree = read(Path(source))
+    check_header(tree, FORMAT, mistakes)
+    keys = decode(tree, PlanKeys, mistakes)
+    mistakes.raise_if_any()
+    if keys is None:
+        raise SpecError([Mistake(tree.place, "this is no plan")])
+    file = tree.place.file
+    folder = Path(file).parent if file and not file.startswith(("<", "-")) else Path()
+    machines = _machines(keys, tree, folder, mistakes)
+    workloads = _workloads(keys.workload, folder, mistakes)
+    names = tuple(workloads) or ("",)
+    varied = varied_of(keys.vary, names, mistakes)
+    place = (tree.get("require") or tree).place
+    places = [each.place for each in (tree.get("require") or tree_of([])).elements()]
+    requirements = [
+        requirement_of(text, names, mistakes, places[at] if at < len(places) else place)
+        for at, text in enumerate(keys.require)
+    ]
+    wanted = tuple(each for each in requirements if each is not None)
+    contradictions(wanted, mistakes)
+    objectives = _objectives(keys, tree, names, mistakes)
+    also = [quantity_of(text, names, mistakes, tree.key_place("also")) for text in keys.also]
+    for path in keys.set:
+        if any(axis.path == path for axis in varied.axes):
+            mistakes.add(tree.key_place("set"), f"'{path}' is both set and varied", "leave out one of them")
+    mistakes.raise_if_any()
+    return Question(
+        keys=keys,
+        machines=machines,
+        workloads=workloads,
+        varied=varied,
+        requirements=wanted,
+        objectives=objectives,
+        also=tuple(each for each in also if each is not None),
+        folder=folder,
+    )
+
+
+def _machines(keys: PlanKeys, tree: Tree, folder: Path, mistakes: Mistakes) -> tuple[tuple[str, Tree], ...]:
+    found: dict[str, Tree] = {}
+    place = tree.key_place("machine")
+    for name in keys.machine:
+        try:
+            if "*" in name:
+                matching = {path.stem: read(path) for path in sorted(folder.glob(name))}
+                machines = {stem: each for stem, each in matching.items() if each.text("hwsim") == "machine/1"}
+                if not machines:
+                    mistakes.add(place, f"no machine file matches '{name}'", "a pattern such as \"*.yaml\" beside the plan")
+                found |= machines
+            else:
+                found[Path(name).stem if name.endswith((".yaml", ".yml")) else name] = (
+                    read(name) if name == "-" or "\n" in name else read(find("machine", name, folder, place))
+                )
+        except SpecError as error:
+            mistakes.extend(error.mistakes)
+    return tuple(found.items())
+
+
+def _workloads(tree: Tree, folder: Path, mistakes: Mistakes) -> dict[str, Tree]:
+    found: dict[str, Tree] = {}
+    if tree.is_mapping and tree.get("hwsim") is not None:
+        return {"": tree}
+    for name, each in tree.items() if tree.is_mapping else (("", tree),):
+        if each.is_mapping:
+            found[name] = each
+            continue
+        if not isinstance(each.value, str):
+            mistakes.add(each.place, f"a workload is named, not {each.what()}", "a name of the library, or a file")
+            continue
+        try:
+            found[name] = read(each.value) if "\n" in each.value else read(find("workload", each.value, folder, each.place))
+        except SpecError as error:
+            mistakes.extend(error.mistakes)
+    return found
+
+
+def _objectives(keys: PlanKeys, tree: Tree, workloads: tuple[str, ...], mistakes: Mistakes) -> tuple[Objective, ...]:
+    if keys.minimise is not None and keys.maximise is not None:
+        mistakes.add(tree.key_place("maximise"), "one of `minimise` and `maximise`, not both", "the other as a requirement")
+        return ()
+    given, most = (keys.maximise, True) if keys.maximise is not None else (keys.minimise, False)
+    if given is None:
+        mistakes.add(tree.place, "what is the best?", "minimise: cost, minimise: time, maximise: tokens_per_s, ...")
+        return ()
+    if given.is_mapping:
+        weights = list[tuple[Quantity, float]]()
+        for name, each in given.items():
+            quantity = quantity_of(name, workloads, mistakes, given.key_place(name))
+            if isinstance(each.value, bool) or not isinstance(each.value, int | float) or each.value <= 0:
+                mistakes.add(each.place, f"a weight is a number above 0, not {each.what()}")
+            elif quantity is not None:
+                weights.append((quantity, float(each.value)))
+        return (Objective(tuple(weights), most),) if weights else ()
+    found = list[Objective]()
+    for each in given.elements():
+        if not isinstance(each.value, str):
+            mistakes.add(each.place, f"a measure is named, not {each.what()}")
+        elif (quantity := quantity_of(each.value, workloads, mistakes, each.place)) is not None:
+            if quantity.measure.more != most and quantity.measure.more:
+                mistakes.add(each.place, f"more {quantity.title} is better, not less", f"maximise: {quantity.measure.name}")
+            found.append(Objective(((quantity, 1.0),), most))
+    return tuple(found)

@@ -1,0 +1,159 @@
+"""Options as they are simulated: each workload on the machine of the option, and its numbers in the place of the closed form's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hwsim.api import OutOfMemory, Run, simulate
+from hwsim.costs import Amount, energy_of
+from hwsim.devices import CannotCompute
+from hwsim.engine import Deadlock
+from hwsim.machine import Machine
+from hwsim.planning.options import Option
+from hwsim.planning.reasons import Reason
+from hwsim.planning.screening import Screen, whole_numbers
+from hwsim.planning.variants import Unbuilt, in_a_line, put
+from hwsim.planning.wants import MEASURES
+from hwsim.results.serving import ServiceStatistics
+from hwsim.spec import Mistakes, SpecError, Tree, resolve, tree_of
+from hwsim.study.measures import measures
+from hwsim.units import DAY, RATE, TIME, Quantity, parse_as
+from hwsim.views.explain.starving import pipelines
+
+Row = Mapping[str, Any]  # what a journal keeps of a simulation: numbers by workload, or the reason why there are none
+
+
+def simulated(option: Option, screen: Screen, known: Row | None = None) -> tuple[Option, Row]:
+    """The option with the numbers of its runs, and what a journal keeps of them.
+
+    Args:
+        known: kept by an earlier run, which is then not repeated.
+    """
+    point = option.point
+    row = known if known is not None else _row(option, screen)
+    if "reason" in row:
+        reason = Reason(*row["reason"][:2], *row["reason"][2:])
+        return replace(option, how="simulation", estimated=option.numbers, reasons=(*option.reasons, reason)), row
+    _, facts = screen.exact(point)
+    numbers = {**option.numbers, **screen.of_machine(facts, point)}
+    found = replace(option, how="simulation", estimated=option.numbers, numbers=numbers, wholes={}, reasons=())
+    for name, each in row["runs"].items():
+        found = _with_run(found, screen, name, each)
+    watts = sum(each["watts"] for each in row["runs"].values()) / max(1, len(row["runs"]))
+    return screen.judged(screen.paid(found, facts, watts or None)), row
+
+
+def _with_run(option: Option, screen: Screen, name: str, run: Row) -> Option:
+    """The option with the numbers of one workload."""
+    half = run["half"]
+    numbers = {f"{name}.{key}" if name else key: value for key, value in _amounts(run["numbers"], half, run["ends"]).items()}
+    many = option.point.replicas
+    for key in ("requests_per_s", "tokens_per_s", "samples_per_s"):
+        key = f"{name}.{key}" if name else key
+        if key in numbers and many > 1:
+            numbers[key] = numbers[key] * many
+    option = replace(option, numbers={**option.numbers, **numbers})
+    cluster, facts = screen.exact(option.point)
+    training = screen.training(option.point, name)
+    if training is None or cluster is None or not run.get("count"):
+        return option
+    return screen.with_whole(option, facts, name, training, cluster.gpu, run["count"], run["numbers"]["step"], half)
+
+
+def _amounts(numbers: Mapping[str, float], half: float, ends: Sequence[Mapping[str, float]]) -> dict[str, Amount]:
+    """Times and rates with the error of the run's time, of a service those of two more runs; shares as they are."""
+    found = {}
+    for key, value in numbers.items():
+        several = [value, *(each[key] for each in ends if key in each)]
+        if len(several) > 1:
+            found[key] = Amount(value, min(several), max(several))
+        elif key in MEASURES and MEASURES[key].unit in ("s", "1/s"):
+            found[key] = Amount.exact(value).wider(half)
+        else:
+            found[key] = Amount.exact(value)
+    return found
+
+
+def _row(option: Option, screen: Screen) -> Row:
+    """Simulate every workload of an option."""
+    point = option.point
+    try:
+        tree, workloads = screen.variants.trees(point)
+        machine = screen.variants.of_point(point)
+        for path, value in option.settings.items():
+            tree, workloads = put(tree, workloads, path, value if not isinstance(value, Mapping | list) else tree_of(value))
+        return {"runs": {name: _run(machine, shared(each, point.replicas), screen) for name, each in workloads.items()}}
+    except Unbuilt as error:
+        return {"reason": ["machine", str(error)]}
+    except SpecError as error:
+        return {"reason": ["machine", in_a_line(error.mistakes)]}
+    except OutOfMemory as error:
+        needed = max((device.peak / device.size for device in error.run.memory if device.size), default=1.0)
+        return {"reason": ["memory", " ".join(str(error).split()), needed, 1.0, max(0.0, needed - 1.0)]}
+    except (CannotCompute, Deadlock) as error:
+        return {"reason": ["run", " ".join(str(error).split())]}
+
+
+def _run(machine: Machine, workload: Tree, screen: Screen) -> Row:
+    run = simulate(machine, workload, expect=False, interval=screen.wants_ends)
+    energy = energy_of(run, screen.outlay.site)
+    trained = run.trainings[0] if run.trainings else None
+    return {
+        "numbers": _numbers(run),
+        "half": run.interval.half if run.sure and not run.serving else 0.0,
+        "ends": [] if run.serving_ends is None else [_of_service(each) for each in run.serving_ends],
+        "count": trained.count if trained else 0.0,
+        "watts": 0.0 if energy is None or run.makespan_s <= 0 else energy.joules.value / run.makespan_s,
+    }
+
+
+def _numbers(run: Run) -> dict[str, float]:
+    """Numbers of a run by the names of measures, in SI units."""
+    found = dict(measures(run))
+    numbers = {name.removesuffix("_s") if name in ("step_s", "ttft_p95_s", "tpot_p95_s") else name: value
+               for name, value in found.items()}  # fmt: skip
+    numbers["time"] = run.makespan_s
+    for trained in run.trainings[:1]:
+        numbers |= {"step": trained.step_s, "mfu": trained.mfu, "busy": trained.computing}
+        if trained.whole:
+            numbers["training"] = trained.days * DAY
+    numbers |= _of_service(run.serving)
+    for line in pipelines(run.timeline)[:1]:
+        phase = (line.epochs or (line.whole,))[-1]
+        numbers["epoch"] = phase.time_fs / 1e15
+    shares = [device.peak / device.size for device in run.memory if device.size]
+    if shares:
+        numbers["memory"] = max(shares)
+    if "busy" not in numbers:
+        gpus = [usage.utilisation for usage in run.usage if usage.capacity.endswith(".compute") and "gpu" in usage.capacity]
+        if gpus:
+            numbers["busy"] = sum(gpus) / len(gpus)
+    return numbers
+
+
+def _of_service(services: Sequence[ServiceStatistics]) -> dict[str, float]:
+    return {key: value for service in services[:1] for key, value in service.values().items() if key in MEASURES}
+
+
+def shared(workload: Tree, replicas: int) -> Tree:
+    """The workload of one of several equal machines: its part of the requests.
+
+    Raises:
+        Unbuilt: its requests come in no way that can be shared.
+    """
+    infer = workload.get("infer")
+    if replicas == 1 or infer is None:
+        return workload
+    mistakes = Mistakes()
+    arrivals = (resolve(workload, mistakes, kind="workload").get("infer") or infer).get("arrivals")
+    mistakes.raise_if_any()
+    for key, dimension, factor in (("poisson", RATE, 1.0 / replicas), ("every", TIME, float(replicas))):
+        given = arrivals.get(key) if arrivals is not None else None
+        if arrivals is not None and given is not None and isinstance(given.value, str | int | float | Quantity):
+            value = parse_as(given.value, dimension) * factor
+            unit = "1/s" if dimension is RATE else "s"
+            put_in = tree_of({key: f"{value!r} {unit}"}, arrivals.place)
+            return workload.put("infer", infer.put("arrivals", put_in))
+    raise Unbuilt("requests of a trace, or all at once, are not shared by replicas: arrivals: {poisson: 50 1/s}")

@@ -1,0 +1,178 @@
+"""The answer of a plan as text: the best in a sentence, the options, the frontier, and why not the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hwsim.formats import percent
+from hwsim.planning.answer import Answer, short, where
+from hwsim.planning.choosing import axes_of
+from hwsim.planning.options import Option
+from hwsim.planning.wants import MEASURES, Quantity
+from hwsim.results import invariants
+from hwsim.study.grid import written
+from hwsim.views.kit.lines import titled
+from hwsim.views.kit.table import Column, aligned, shortened
+
+FEW: Final = 5  # options of the first table
+MANY: Final = 10  # rows of the frontier and of reasons
+WIDE: Final = 200  # letters of a reason
+
+
+@invariants.guarded
+def text(answer: Answer) -> str:
+    """The answer in a screenful or two."""
+    question = answer.question
+    names = ", ".join(name or "the workload" for name in question.workloads)
+    machines = ", ".join(name for name, _ in question.machines)
+    out = [question.keys.name or f"{names} on {machines}"]
+    looked = f"{answer.points:,} points, {answer.plans:,} parallel plans, {answer.simulations:,} simulated"
+    out += titled("looked at", looked)
+    objective = ", then ".join(each.title for each in question.objectives)
+    out += titled("wanted", ("most " if question.objectives[0].most else "least ") + objective)
+    if question.requirements:
+        out += titled("must hold", "; ".join(each.text for each in question.requirements))
+    if answer.best is None:
+        out += _none(answer)
+    else:
+        out += _best(answer, answer.best)
+    for name, published in question.keys.compare.items():
+        out += titled(name, published)
+    out += _assumed(answer)
+    if len(answer.of_each) > 1:
+        out += ["", "best of each", *_table(answer, answer.of_each)]
+    if answer.best is not None and len(answer.options) > 1:
+        out += ["", "best", *_table(answer, answer.options[:FEW])]
+        left = len(answer.options) - FEW
+        out += [f"  and {left:,} more that hold"] if left > 0 else []
+    if len(axes_of(question)) > 1 and len(answer.frontier) > 1:
+        axes = ", ".join(quantity.title for quantity, _ in axes_of(question))
+        out += ["", f"frontier of {axes}", *_table(answer, answer.frontier[:MANY])]
+        left = len(answer.frontier) - MANY
+        out += [f"  and {left:,} more"] if left > 0 else []
+    if answer.groups:
+        out += ["", f"why not the other {len(answer.rejected):,}", *_reasons(answer)]
+    if answer.untried:
+        out += [f"  not simulated, worse than the best by what the machine alone says: {len(answer.untried):,}"]
+    return "\n".join(out) + "\n"
+
+
+def _best(answer: Answer, best: Option) -> Iterator[str]:
+    yield from titled("best", where(best.point.shown) or "as the files say")
+    for name, each in best.plans.items():
+        yield from titled(f"plan of {name}" if name else "plan", each)
+    for quantity in _shown(answer):
+        amount = best.numbers.get(quantity.key)
+        if amount is None:
+            continue
+        line = quantity.measure.shown(amount.value)
+        if amount.low < amount.value * 0.999 or amount.high > amount.value * 1.001:
+            line += f", 9 of 10: {quantity.measure.shown(amount.low)} to {quantity.measure.shown(amount.high)}"
+        yield from titled(quantity.title, line + _margin(answer, quantity))
+    whole = next(iter(best.wholes.values()), None)
+    if whole is not None and whole.good is not None:
+        good = whole.good
+        yield from titled("goodput", f"{100 * good.share:.1f} %: a failure every {MEASURES['time'].shown(good.mtbf_s)}, "
+                          f"a checkpoint every {MEASURES['time'].shown(good.every_s)}, {good.spares} spare nodes")  # fmt: skip
+    if best.how == "estimate":
+        yield from titled("known from", "closed forms alone: nothing was simulated")
+    alike = [number for number, each in answer.ratios.items() if not each.is_told]
+    if alike:
+        known = [each for each in answer.options if each.point.number in set(alike)]
+        first = "; ".join(where(each.point.shown) for each in known[:3])
+        more = f" and {len(known) - 3} more" if len(known) > 3 else ""
+        yield from titled("as good", f"within what is known: {first}{more}")
+
+
+def _margin(answer: Answer, quantity: Quantity) -> str:
+    """What is left to a requirement, and whether that is more than what is unsure."""
+    best = answer.best
+    for each in answer.question.requirements:
+        if best is not None and each.quantity == quantity:
+            amount = best.numbers[quantity.key]
+            sure = not each.excess(amount.low) and not each.excess(amount.high)
+            bound = quantity.measure.shown(each.bound)
+            side = "at most" if each.bound == each.high else "at least"
+            return f" ({side} {bound}: {'holds' if sure else 'holds, but not for sure'})"
+    return ""
+
+
+def _none(answer: Answer) -> Iterator[str]:
+    yield from titled("best", "nothing meets the requirements")
+    nearest = answer.nearest
+    if nearest is None:
+        return
+    off = f", {percent(nearest.excess, '.0f')} off" if nearest.excess < float("inf") else ""
+    yield from titled("nearest", where(nearest.values) + off)
+    for reason in nearest.reasons:
+        yield from titled(reason.constraint, reason.text)
+
+
+def _assumed(answer: Answer) -> Iterator[str]:
+    """What the numbers rest on."""
+    best, question = answer.best, answer.question
+    if question.needs_money and best is not None:
+        for each in answer.said[:3]:
+            yield from titled("price", each)
+    if best is not None and best.wholes and question.keys.failures != "none":
+        job = next((whole.job for whole in best.wholes.values() if whole.job is not None), None)
+        if job is not None:
+            yield from titled("failures", job.name)
+
+
+def _shown(answer: Answer) -> list[Quantity]:
+    """Quantities of tables: what is asked for, and what a reader of a plan wants to see."""
+    best = answer.best or next(iter(answer.options), None)
+    quantities = list(answer.question.asked)
+    for name in answer.question.workloads:
+        quantities += [Quantity(name, MEASURES[each]) for each in ("training", "gpu_hours", "step", "mfu", "memory")]
+    quantities += [Quantity("", MEASURES[each]) for each in ("cost", "power", "energy")]
+    named = dict.fromkeys(quantities)
+    return [each for each in named if best is not None and each.key in best.numbers]
+
+
+def _table(answer: Answer, options: Sequence[Option]) -> list[str]:
+    paths = [path for path, _ in options[0].point.shown]
+    several = [path for path in paths if len({written(dict(each.point.shown).get(path)) for each in options}) > 1]
+    columns = [
+        Column(short(path), [written(dict(each.point.shown).get(path)) for each in options], right=False, widest=30)
+        for path in several or paths[:1]
+    ]
+    for name in answer.question.workloads:
+        plans = [each.plans.get(name, "") for each in options]
+        if any(plans):
+            columns.append(Column(f"plan of {name}" if name else "plan", plans, right=False, widest=50))
+    for quantity in _shown(answer):
+        cells = [
+            quantity.measure.shown(amount.value) if (amount := each.numbers.get(quantity.key)) is not None else "-"
+            for each in options
+        ]
+        columns.append(Column(quantity.title, cells))
+    columns.append(Column("", [_against(answer, each) for each in options], right=False))
+    return aligned(columns)
+
+
+def _against(answer: Answer, option: Option) -> str:
+    """How an option compares with the best, and what its numbers are from."""
+    found = answer.ratios.get(option.point.number)
+    how = "" if option.how == "simulation" else "estimate"
+    if found is None:
+        return how
+    told = "as good" if not found.is_told else f"{_change(found.value)}, told apart"
+    return f"{told}; {how}" if how else told
+
+
+def _change(ratio: float) -> str:
+    return f"x {ratio:.2f}" if ratio >= 2 else f"{100 * (ratio - 1):+.1f} %" if abs(ratio - 1) < 0.1 else f"{100 * (ratio - 1):+.0f} %"
+
+
+def _reasons(answer: Answer) -> Iterator[str]:
+    groups = answer.groups
+    for group in groups[:MANY]:
+        many = len(group.numbers)
+        place = f"{group.where}, " if group.where and group.where not in group.nearest_where else ""
+        start = f"{many:,} x, nearest {place}{group.nearest_where}" if many > 1 else f"{place}{group.nearest_where}"
+        yield f"  {shortened(f'{start}: {group.reason}', WIDE)}"
+    if len(groups) > MANY:
+        yield f"  and {sum(len(group.numbers) for group in groups[MANY:]):,} more, of {len(groups) - MANY} other reasons: --json"

@@ -1,0 +1,338 @@
+"""Points in closed form: what is cheap comes first, and every constraint that is known to be broken becomes a reason.
+
+    machine can be built -> its nodes, power and price -> plans that divide, and fit -> time of the step -> failures -> cost
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
+
+from hwsim.costs import Amount
+from hwsim.devices import CannotCompute, Gpu
+from hwsim.models import Cluster, NotAlike, WrongPlan
+from hwsim.planning.axes import Axis
+from hwsim.planning.options import Option
+from hwsim.planning.outlay import Facts, Outlay
+from hwsim.planning.question import Question
+from hwsim.planning.reasons import Reason, broken
+from hwsim.planning.trainings import Training, Whole, computing, memory_reason, plan_reason, settings_of, short, train_of, whole
+from hwsim.planning.variants import Point, Unbuilt, Variants, counted, in_a_line, scaled
+from hwsim.planning.wants import MEASURES, Quantity, Requirement
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, SpecError, Tree
+from hwsim.views.estimate.find import of_step
+
+if TYPE_CHECKING:
+    from hwsim.failures import Failures
+    from hwsim.models import Step
+
+NEAR = 0.03  # part of a limit within which a machine between two others is built
+HOUR = 3600.0
+
+
+@dataclass(slots=True)
+class Screen:
+    """Closed forms of the points of a question."""
+
+    question: Question
+    variants: Variants
+    outlay: Outlay
+    failures: Failures | None
+    wants_ends: bool = True
+    _trainings: dict[tuple[str, int], Training | None] = field(default_factory=dict)
+    _kept: list[Tree] = field(default_factory=list)
+
+    @property
+    def margin(self) -> float:
+        """Part of the memory that stays free, by the requirements."""
+        bounds = [each.high for each in self.question.requirements if each.quantity.measure.name == "memory"]
+        return max(0.0, 1.0 - min(bounds, default=1.0))
+
+    def of(self, point: Point) -> Option:
+        """A point with what closed forms know of it."""
+        try:
+            _, workloads = self.variants.trees(point)
+            cluster, facts = self._machine(point)
+            trainings = {name: self.training(point, name) for name in workloads}
+        except Unbuilt as error:
+            return Option(point, "machine", {}, (Reason("machine", str(error)),))
+        except SpecError as error:
+            return Option(point, "machine", {}, (Reason("workload", in_a_line(error.mistakes)),))
+        numbers = self.of_machine(facts, point)
+        option = Option(point, "machine", numbers, tuple(self._unpriced(facts)))
+        if any(trainings.values()):
+            option = self._trained(option, cluster, facts, trainings)
+        if all(trainings.values()) or not option.is_feasible:
+            option = self.paid(option, facts)
+        return self.judged(option)
+
+    # ---- machines ----
+
+    def _machine(self, point: Point) -> tuple[Cluster | None, Facts]:
+        """The cluster and the facts of a machine; between two of a count where nothing else differs."""
+        axis = next((each for each in self.question.varied.axes if counted(each) and self._counts(point, each)), None)
+        if axis is None:
+            return self.exact(point)
+        low, high = max(2, axis.ends[0]), axis.ends[1]
+        value = point.get(axis.path)
+        assert isinstance(value, int)
+        if not low <= value <= high or low == high:
+            return self.exact(point)
+        (first, at_low), (last, at_high) = (self.exact(with_value(point, axis.path, end)) for end in (low, high))
+        each = scaled(first, last, low, high) if first is not None and last is not None else 0
+        if not each or first is None:
+            return self.exact(point)
+        facts = at_low.between(at_high, (value - low) / (high - low))
+        if self._is_close(facts, point):
+            return replace(first, gpus=each * value), self.exact(point)[1]
+        return replace(first, gpus=each * value), facts
+
+    def _counts(self, point: Point, axis: Axis) -> bool:
+        values = [(path, value) for path, value in point.values if path != axis.path]
+        return self.variants.key(point) != self.variants.key(Point(point.number, point.machine, tuple(values)))
+
+    def exact(self, point: Point) -> tuple[Cluster | None, Facts]:
+        """The same of the machine itself.
+
+        Raises:
+            Unbuilt: it cannot be.
+        """
+        key = self.variants.key(point)
+        machine = self.variants.of_point(point)
+        try:
+            cluster: Cluster | None = self.variants.cluster(machine, key)
+        except NotAlike:
+            cluster = None
+        return cluster, self.outlay.facts(key, lambda: machine)
+
+    def _is_close(self, facts: Facts, point: Point) -> bool:
+        """Whether a limit is so near that the machine between two others has to be built."""
+        numbers = self.of_machine(facts, point)
+        for each in self.question.requirements:
+            value = numbers.get(each.quantity.key)
+            if value is not None and abs(value.value - each.bound) <= NEAR * each.bound:
+                return True
+        return False
+
+    def of_machine(self, facts: Facts, point: Point) -> dict[str, Amount]:
+        """Numbers of the machines of a point."""
+        many = point.replicas
+        numbers = {"nodes": Amount.exact(float(many * facts.nodes)), "gpus": Amount.exact(float(many * facts.gpus))}
+        if facts.power is not None:
+            numbers["power"] = facts.power * many
+        if facts.capacity:
+            numbers["capacity"] = Amount.exact(many * facts.capacity)
+        price = self.outlay.price(facts)
+        if price is not None:
+            numbers["price"] = price * many
+        return numbers
+
+    def _unpriced(self, facts: Facts) -> Iterator[Reason]:
+        names = self.outlay.lacking(facts)
+        if names:
+            rent = {"purchase": "to buy", "on_demand": "by the hour", "reserved": "for a term"}[self.question.keys.rent]
+            who = f" of {self.question.keys.provider}" if self.question.keys.provider else ""
+            listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+            yield Reason("price", f"{listed} has no price{who} {rent}", lift="a list of your own: prices: FILE")
+
+    # ---- trainings ----
+
+    def training(self, point: Point, name: str) -> Training | None:
+        """The training that a workload is; None if it is none that closed forms know.
+
+        Raises:
+            Unbuilt: a value leads nowhere; SpecError: the workload has mistakes.
+        """
+        tree = self.variants.trees(point)[1][name]
+        key = name, id(tree)
+        if key not in self._trainings:
+            self._kept.append(tree)
+            mistakes = Mistakes()
+            train = train_of(tree, mistakes)
+            mistakes.raise_if_any()
+            made = None if train is None else Training(name, tree, self.question)
+            self._trainings[key] = made if made is not None and made.is_transformer() else None
+        return self._trainings[key]
+
+    def _trained(
+        self, option: Option, cluster: Cluster | None, facts: Facts, trainings: Mapping[str, Training | None]
+    ) -> Option:
+        for name, training in trainings.items():
+            if training is None:
+                continue
+            if cluster is None:
+                reason = Reason("machine", f"no closed form: its GPUs are no cluster of equals {name}".strip())
+                return replace(option, reasons=(*option.reasons, reason))
+            option = self._with_plan(option, cluster, facts, name, training)
+        return option
+
+    def _with_plan(self, option: Option, cluster: Cluster, facts: Facts, name: str, training: Training) -> Option:
+        size = cluster.gpu.memory.size
+        try:
+            found = training.best(cluster, self.margin)
+        except WrongPlan as error:
+            return replace(option, reasons=(*option.reasons, plan_reason(error)))
+        except CannotCompute as error:
+            return replace(option, reasons=(*option.reasons, Reason("gpu", error.message, lift=error.hint or "")))
+        except SpecError as error:
+            return replace(option, reasons=(*option.reasons, Reason("workload", in_a_line(error.mistakes))))
+        option = replace(option, tried=option.tried + found.tried)
+        if not found.steps:
+            reason = memory_reason(found, size or float("inf"), self.margin)
+            share = {} if found.nearest is None or size is None else {_key(name, "memory"): Amount.exact(reason.needed or 0.0)}
+            return replace(option, reasons=(*option.reasons, reason), numbers={**option.numbers, **share})
+        step = found.steps[0]
+        sure = of_step(step, cluster.gpu)
+        numbers = self.of_step(step, name, size, sure.half)
+        option = replace(
+            option,
+            how="estimate",
+            numbers={**option.numbers, **numbers},
+            steps={**option.steps, name: step},
+            intervals={**option.intervals, name: sure},
+            plans={**option.plans, name: short(step.laid)},
+            settings={**option.settings, **settings_of(step.laid, name)},
+        )
+        return self.with_whole(option, facts, name, training, cluster.gpu, step.laid.tokens, step.seconds, sure.half)
+
+    def of_step(self, step: Step, name: str, size: float | None, half: float) -> dict[str, Amount]:
+        """Numbers of a step."""
+        seconds = Amount.exact(step.seconds).wider(half)
+        numbers = {
+            "step": seconds,
+            "mfu": Amount.exact(step.mfu).wider(half),
+            f"{'tokens' if step.laid.unit == 'tokens' else 'samples'}_per_s": Amount.exact(step.tokens_per_second).wider(half),
+            "busy": Amount.exact(computing(step)),
+        }
+        if size is not None:
+            numbers["memory"] = Amount.within(step.memory.total / size, step.memory.spread)
+        return {_key(name, what): value for what, value in numbers.items()}
+
+    def with_whole(
+        self, option: Option, facts: Facts, name: str, training: Training, gpu: Gpu, count: float, seconds: float, half: float
+    ) -> Option:
+        """The option with the time of its whole training, failures among it.
+
+        Args:
+            count, seconds: of a step.
+        """
+        total = training.total(gpu)
+        if not total:
+            return option
+        ideal = total / count * seconds
+        counts = {"gpu": facts.gpus * option.point.replicas, "node": facts.nodes * option.point.replicas}
+        from hwsim.failures import NoProgress
+
+        try:
+            found = whole(ideal, counts, self.failures, training.checkpoint(gpu, facts.gpus))
+        except NoProgress as error:
+            return replace(option, reasons=(*option.reasons, Reason("goodput", error.message, lift=error.hint or "")))
+        numbers = whole_numbers(found, facts.gpus, half, self._percentiles(name))
+        numbers = {_key(name, what): value for what, value in numbers.items()}
+        return replace(option, numbers={**option.numbers, **numbers}, wholes={**option.wholes, name: found})
+
+    def _percentiles(self, name: str) -> tuple[int, ...]:
+        asked = [each for each in self.question.asked if each.workload == name and each.percentile is not None]
+        return tuple(dict.fromkeys(each.percentile for each in asked if each.percentile is not None))
+
+    # ---- money ----
+
+    def paid(self, option: Option, facts: Facts, watts: float | None = None) -> Option:
+        """The option with energy and cost of the time that it is used.
+
+        watts: mean power at the meter that a simulation found; None: by the closed form.
+        """
+        many, numbers = option.point.replicas, dict(option.numbers)
+        times = [found.mean_s for found in option.wholes.values()]
+        seconds = sum(times) if times else self.question.keys.period or 0.0
+        half = max((each.half for each in option.intervals.values()), default=0.0) if times else 0.0
+        spares = max((found.good.spares for found in option.wholes.values() if found.good is not None), default=0)
+        if not seconds:
+            price = self.outlay.price(facts)
+            if price is not None and self.question.keys.rent == "purchase":
+                numbers["cost"] = price * many
+            return replace(option, numbers=numbers)
+        busy = max((numbers[key].value for key in numbers if key.rpartition(".")[2] == "busy"), default=1.0)
+        energy = facts.drawing(min(busy, 1.0), seconds)
+        if energy is not None and watts is not None and energy.joules.value > 0:
+            energy = energy.times(watts * seconds / energy.joules.value)
+        cost = self.outlay.cost(facts, seconds, energy, spares, half)
+        offers = () if cost is None else tuple(f"{each.name} {each.provider} {each.date}" for each in cost.prices)
+        if energy is not None:
+            numbers["energy"] = energy.joules.wider(half) * many
+            if energy.carbon is not None:
+                numbers["carbon"] = energy.carbon.wider(half) * many
+        if cost is not None and cost.total is not None:
+            numbers["cost"] = cost.total * many
+            tokens = self._tokens(option, seconds)
+            if tokens:
+                numbers["cost per million tokens"] = cost.total * (many * 1e6 / tokens)
+        reasons = option.reasons
+        if cost is not None and cost.total is None and not any(each.constraint == "price" for each in reasons):
+            reasons = (*reasons, Reason("price", f"no price of {', '.join(cost.missing[:4])}"))
+        return replace(option, numbers=numbers, reasons=reasons, offers=offers)
+
+    def _tokens(self, option: Option, seconds: float) -> float:
+        """Tokens of the whole training, or that a service writes in this time."""
+        totals = [found.ideal_s * option.numbers[_key(name, "tokens_per_s")].value for name, found in option.wholes.items()
+                  if _key(name, "tokens_per_s") in option.numbers]  # fmt: skip
+        if totals:
+            return sum(totals)
+        rate = option.numbers.get("tokens_per_s")
+        return 0.0 if rate is None else rate.value * seconds
+
+    # ---- requirements ----
+
+    def judged(self, option: Option) -> Option:
+        """The option with a reason for each requirement that its numbers break."""
+        reasons = list(option.reasons)
+        named = {each.constraint for each in reasons}
+        for each in self.question.requirements:
+            value = option.value(each.quantity.key)
+            if value is None or each.quantity.title in named or each.quantity.measure.name in named:
+                continue
+            reason = broken(each, value, self._more(option, each))
+            reasons += [reason] if reason is not None else []
+        return replace(option, reasons=tuple(reasons))
+
+    def _more(self, option: Option, requirement: Requirement) -> str:
+        quantity = requirement.quantity
+        found = option.wholes.get(quantity.workload)
+        if quantity.measure.name == "training" and found is not None and found.good is not None:
+            good, ideal = found.good.share, MEASURES["training"].shown(found.ideal_s)
+            return f" ({100 * good:.1f} % goodput; {ideal} without failures)"
+        return ""
+
+
+def with_value(point: Point, path: str, value: object) -> Point:
+    """The point with another value of a path."""
+    return Point(point.number, point.machine, tuple((name, value if name == path else each) for name, each in point.values))
+
+
+def whole_numbers(found: Whole, gpus: int, half: float, percentiles: tuple[int, ...]) -> dict[str, Amount]:
+    """Numbers of a whole training.
+
+    half: error of its time, half as a logarithm.
+    """
+    numbers = {"training": Amount.exact(found.mean_s), "gpu_hours": Amount.exact(found.mean_s * gpus)}
+    for level in percentiles:
+        numbers[f"training p{level}"] = Amount.exact(found.percentile(level))
+        numbers[f"gpu_hours p{level}"] = Amount.exact(found.percentile(level) * gpus)
+    good = found.good
+    if good is not None:
+        unsure = Amount(1.0, good.share / good.high, good.share / good.low)
+        numbers = {name: value.of(unsure) for name, value in numbers.items()}
+    numbers = {name: value.wider(half) for name, value in numbers.items()}
+    if good is not None:
+        numbers["goodput"] = Amount(good.share, good.low, good.high)
+    return numbers
+
+
+def _key(workload: str, name: str) -> str:
+    return f"{workload}.{name}" if workload else name
+
+
+Screened = Callable[[Point], Option]
+__all__ = ["Quantity", "Screen", "Screened", "whole_numbers", "with_value"]

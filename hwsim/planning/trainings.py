@@ -1,0 +1,214 @@
+"""Trainings in closed form: the best parallel plan of a point, its memory and its time, the failures of the whole training.
+
+    legal plans -> memory with its margin -> least time -> estimate of those that could be the fastest (`hwsim.models.search`)
+    days = tokens / (tokens a second x goodput);  percentiles by the number of failures and what each of them takes
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import field, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Final
+
+from hwsim.formats import format_quantity
+from hwsim.models import Cluster, KernelTimes, Laid, Step, Transformer, WrongPlan
+from hwsim.models.library import written_model
+from hwsim.models.search import Search, Searched
+from hwsim.models.step import times_of
+from hwsim.planning.axes import AUTO, BATCH
+from hwsim.planning.question import Question
+from hwsim.planning.reasons import Reason
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, SpecError, Tree, resolve
+from hwsim.workload.training.stated import Stated, stated
+
+if TYPE_CHECKING:
+    from hwsim.devices import Gpu
+    from hwsim.failures import Failures, Goodput, Job
+
+FREE: Final = ("tp", "pp", "microbatch", "sharding", "recompute")  # what `parallel: auto` of a plan looks for
+STORAGE: Final = 2e12 / 16384  # B/s for each GPU: 2 TB/s for 16,384 (Grattafiori et al., arXiv:2407.21783, section 3.3.1)
+STATE: Final = 14.0  # bytes a parameter of a checkpoint: 16-bit weights, 32-bit weights and two moments
+
+
+@dataclass(slots=True)
+class Training:
+    """A `train:` of a workload, and the searches for its plans.
+
+    Args:
+        tree: the workload with the values of a point that are no values of the plan.
+    """
+
+    name: str
+    tree: Tree
+    question: Question
+    _searches: dict[str, tuple[Search, Stated]] = field(default_factory=dict)
+    _times: dict[tuple[str, int], tuple[Gpu, KernelTimes]] = field(default_factory=dict)
+
+    def stated(self, gpu: Gpu) -> Stated:
+        """What the file says of its plan.
+
+        Raises:
+            SpecError: its mistakes.
+        """
+        return self._search(gpu)[1]
+
+    def best(self, cluster: Cluster, margin: float) -> Searched:
+        """The fastest plan on a cluster that fits with so much of the memory free.
+
+        Raises:
+            WrongPlan: no plan divides; SpecError: the file has mistakes; CannotCompute: the GPU does not know its numbers.
+        """
+        search, _ = self._search(cluster.gpu)
+        key = str(search.framework), id(cluster.gpu)
+        if key not in self._times:
+            alike = [times for gpu, times in self._times.values() if gpu == cluster.gpu]
+            self._times[key] = cluster.gpu, alike[0] if alike else times_of(cluster, search.framework)
+        return search.on(cluster, times=self._times[key][1], margin=margin, few=1)
+
+    def total(self, gpu: Gpu) -> float:
+        """Tokens of the whole training; 0 if the file does not say."""
+        keys, plan = self.stated(gpu).keys, self.stated(gpu).plan
+        sequence = plan.sequence or self.stated(gpu).model.sequence
+        return keys.tokens or (keys.epochs * keys.samples * sequence if keys.epochs and keys.samples else 0.0)
+
+    def checkpoint(self, gpu: Gpu, gpus: float) -> float:
+        """Seconds that a checkpoint takes to write, while the training stops."""
+        rate = self.question.keys.storage or STORAGE * gpus
+        return STATE * self.stated(gpu).model.parameters / rate
+
+    def is_transformer(self) -> bool:
+        """Whether closed forms look for its plans."""
+        mistakes = Mistakes()
+        tree = train_of(self.tree, mistakes)
+        model = None if tree is None or tree.get("model") is None else written_model(tree.get("model") or tree, mistakes)
+        mistakes.raise_if_any()
+        return isinstance(model, Transformer)
+
+    def _search(self, gpu: Gpu) -> tuple[Search, Stated]:
+        dtypes = "bf16" if "bf16" in gpu.flop else "fp16"
+        if dtypes not in self._searches:
+            self._searches[dtypes] = self._made(dtypes)
+        return self._searches[dtypes]
+
+    def _made(self, dtype: str) -> tuple[Search, Stated]:
+        mistakes = Mistakes()
+        tree = train_of(self.tree, mistakes)
+        auto = self.name in self.question.varied.auto
+        if tree is not None and auto:
+            tree = tree.without("parallel", *FREE)
+        batch = (self.question.varied.batches or {}).get(self.name)
+        found = None if tree is None else stated(tree, dtype, mistakes, needs_batch=batch is None)
+        mistakes.raise_if_any()
+        if found is None:
+            raise SpecError(mistakes)
+        plan, fixed, within = found.plan, found.fixed, 0.0
+        if batch is not None:
+            tokens = plan.sequence or found.model.sequence
+            plan, within = replace(plan, global_batch=batch.sequences(tokens)), batch.within
+        if not auto and not found.auto:
+            fixed = fixed | set(FREE) | {"sequence_parallel"}
+        return Search(found.model, plan, found.framework, fixed, within), found
+
+
+def train_of(workload: Tree, mistakes: Mistakes) -> Tree | None:
+    """The `train:` of a workload with its parameters put in; None if it has none."""
+    return resolve(workload, mistakes, kind="workload").get("train")
+
+
+def settings_of(laid: Laid, workload: str = "") -> dict[str, object]:
+    """The plan as settings of its workload, by path."""
+    plan = laid.plan
+    sizes = {"tp": plan.tp, "pp": plan.pp, "dp": laid.dp, "cp": plan.cp, "ep": plan.ep, "order": list(plan.order)}
+    start = f"{workload or 'workload'}.train"
+    return {
+        f"{workload or 'workload'}.{AUTO}": sizes,
+        f"{workload or 'workload'}.{BATCH}": plan.global_batch,
+        f"{start}.microbatch": plan.microbatch,
+        f"{start}.sharding": plan.sharding,
+        f"{start}.recompute": plan.recompute,
+        f"{start}.sequence_parallel": plan.sequence_parallel,
+        f"{start}.chunks": plan.chunks,
+    }
+
+
+def memory_reason(found: Searched, size: float, margin: float) -> Reason:
+    """Why no plan fits, and which needs least."""
+    room = (1.0 - margin) * size
+    step = found.nearest
+    need = found.least[1] if found.least is not None else step.memory.total if step is not None else math.inf
+    laid = found.least[0] if found.least is not None else step.laid if step is not None else None
+    free = f" ({margin:.0%} kept free)" if margin > 0 else ""
+    shown = f"{format_quantity(need, 'B')} of {format_quantity(room, 'B')}{free}, {format_quantity(need - room, 'B')} over"
+    least = f" with the least of {found.tried:,} plans, {short(laid)}" if laid is not None and found.tried > 1 else ""
+    return Reason("memory", shown + least, need / size, 1.0 - margin, need / room - 1.0)
+
+
+def plan_reason(error: WrongPlan) -> Reason:
+    """Why no plan divides."""
+    return Reason("no plan", error.mistakes[0][1])
+
+
+def short(laid: Laid) -> str:
+    """A plan in a few words.
+
+    >>> from hwsim.models import ParallelPlan, lay, load_transformer
+    >>> short(lay(load_transformer("gpt2"), ParallelPlan(tp=2, pp=2, global_batch=8, sharding="zero-1"), 8))
+    'tp 2 pp 2 dp 2, microbatch 1, zero-1'
+    """
+    plan = laid.plan
+    text = f"tp {plan.tp} pp {plan.pp} dp {laid.dp}, microbatch {plan.microbatch}"
+    text += f", {plan.sharding}" if plan.level else ""
+    return text + (f", {plan.recompute} recompute" if plan.recompute != "none" else "")
+
+
+# ---- the whole training ----
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole training with failures.
+
+    Args:
+        ideal_s: without failures; mean_s: with them; spread_s: standard deviation by chance.
+        good: None without failures.
+    """
+
+    ideal_s: float
+    mean_s: float
+    spread_s: float
+    good: Goodput | None
+    job: Job | None
+
+    def percentile(self, level: int) -> float:
+        """Seconds that `level` of 100 such trainings stay below."""
+        return self.mean_s + NormalDist().inv_cdf(level / 100) * self.spread_s if level != 50 else self.mean_s
+
+
+def whole(ideal_s: float, counts: Mapping[str, int], failures: Failures | None, write_s: float) -> Whole:
+    """The training on so many parts.
+
+    Args:
+        counts: GPUs and nodes; write_s: seconds that a checkpoint stops it.
+
+    Raises:
+        NoProgress: it fails more often than it gets on.
+    """
+    if failures is None:
+        return Whole(ideal_s, ideal_s, 0.0, None, None)
+    from hwsim.failures import goodput, job_sized
+
+    job = job_sized(failures, dict(counts))
+    good = goodput(job, write_s, job.restart.loading(write_s))
+    mean = good.time(ideal_s)
+    square = good.down_s**2 + good.down_s * good.every_s + good.every_s**2 / 3.0  # of what a failure takes, lost work uniform
+    return Whole(ideal_s, mean, math.sqrt(mean / good.mtbf_s * square), good, job)
+
+
+def computing(step: Step) -> float:
+    """Part of a step in which kernels run on a GPU."""
+    idle = ("tp", "cp", "ep", "pp", "dp", "gradients", "bubble", "host")
+    return 1.0 - math.fsum(step.shares.get(name, 0.0) for name in idle) / step.seconds
+

@@ -1,0 +1,197 @@
+"""Machines and workloads of the points of a plan: both files with the values put in, built once for points that have them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+
+from hwsim.api import load_machine
+from hwsim.machine import Machine, NoRoute
+from hwsim.models import Cluster, NotAlike, cluster_of
+from hwsim.collectives import CannotCollect
+from hwsim.planning.axes import REPLICAS, Axis
+from hwsim.planning.question import Question
+from hwsim.records import dataclass
+from hwsim.spec import Mistake, SpecError, Tree
+from hwsim.spec.paths import apply_set
+from hwsim.study.grid import written
+
+Values = tuple[tuple[str, object], ...]
+MACHINE = "machine"  # the axis of several machine files
+MANY = 8  # values of a count from which machines between two of them are not built for a first look
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point: the machine file and the values of the varied paths, by which it is also named."""
+
+    number: int
+    machine: str
+    values: Values
+
+    @property
+    def shown(self) -> Values:
+        """Its values, the machine's file among them."""
+        return ((MACHINE, self.machine), *self.values) if self.machine else self.values
+
+    def get(self, path: str) -> object:
+        """The value of a path; None if it is not varied."""
+        return dict(self.values).get(path)
+
+    @property
+    def replicas(self) -> int:
+        """Equal machines of which each takes its part of the requests."""
+        count = self.get(REPLICAS)
+        return count if isinstance(count, int) else 1
+
+
+class Unbuilt(ValueError):
+    """A machine or a workload that cannot be; the message says why, in one line."""
+
+
+@dataclass(slots=True)
+class Variants:
+    """Trees and machines by the values that they have."""
+
+    question: Question
+    _trees: dict[tuple[object, ...], tuple[Tree, dict[str, Tree]]] = field(default_factory=dict)
+    _machines: dict[str, Machine | Unbuilt] = field(default_factory=dict)
+    _clusters: dict[str, Cluster | NotAlike] = field(default_factory=dict)
+
+    def trees(self, point: Point, without: Sequence[str] = ()) -> tuple[Tree, dict[str, Tree]]:
+        """Machine and workloads with the values of a point.
+
+        Args:
+            without: paths that are left as the files have them.
+
+        Raises:
+            Unbuilt: a path leads nowhere in them.
+        """
+        values = tuple((path, value) for path, value in point.values if path not in (*without, REPLICAS))
+        key = (point.machine, *((path, written(value)) for path, value in values))
+        if key not in self._trees:
+            self._trees[key] = self._changed(point.machine, values)
+        return self._trees[key]
+
+    def _changed(self, name: str, values: Values) -> tuple[Tree, dict[str, Tree]]:
+        machine = dict(self.question.machines)[name] if name else self.question.machines[0][1]
+        workloads = dict(self.question.workloads)
+        for path, value in (*self.question.settings.items(), *values):
+            if value is None:
+                continue
+            machine, workloads = put(machine, workloads, path, value)
+        return machine, workloads
+
+    def machine(self, tree: Tree, key: str) -> Machine:
+        """The machine of a tree, built once for a key.
+
+        Raises:
+            Unbuilt: it cannot be.
+        """
+        if key not in self._machines:
+            try:
+                self._machines[key] = load_machine(tree)
+            except SpecError as error:
+                self._machines[key] = Unbuilt(in_a_line(error.mistakes))
+        found = self._machines[key]
+        if isinstance(found, Unbuilt):
+            raise found
+        return found
+
+    def of_point(self, point: Point) -> Machine:
+        """The machine of a point.
+
+        Raises:
+            Unbuilt: it cannot be.
+        """
+        return self.machine(self.trees(point)[0], self.key(point))
+
+    def key(self, point: Point) -> str:
+        """Name of the machine of a point: the same for points whose values change the workloads alone."""
+        base = dict(self.question.machines)[point.machine] if point.machine else self.question.machines[0][1]
+        mine = []
+        for path, value in point.values:
+            if path != REPLICAS and changes_machine(base, self.question.workloads, path):
+                mine.append(f"{path}={written(value)}")
+        return " ".join([point.machine, *mine])
+
+    def cluster(self, machine: Machine, key: str) -> Cluster:
+        """The machine as a cluster of equal GPUs.
+
+        Raises:
+            NotAlike, NoRoute, CannotCollect: it is none.
+        """
+        if key not in self._clusters:
+            try:
+                self._clusters[key] = cluster_of(machine)
+            except (NotAlike, NoRoute, CannotCollect) as error:
+                self._clusters[key] = NotAlike(str(error))
+        found = self._clusters[key]
+        if isinstance(found, NotAlike):
+            raise found
+        return found
+
+
+def put(machine: Tree, workloads: Mapping[str, Tree], path: str, value: object) -> tuple[Tree, dict[str, Tree]]:
+    """Machine and workloads with one value changed: of the machine, of a workload by name, or a parameter of whoever has it.
+
+    Raises:
+        Unbuilt: the path leads nowhere.
+    """
+    changed = dict(workloads)
+    first, _, rest = path.partition(".")
+    try:
+        if first == "machine":
+            return apply_set(machine, next(iter(workloads.values())), path, value).machine, changed
+        if first in workloads and first:
+            inside = rest.removeprefix("let.") if rest.startswith("let.") else f"workload.{rest}"
+            changed[first] = apply_set(machine, workloads[first], inside, value).workload
+            return machine, changed
+        if first == "workload" or not rest:
+            if len(workloads) > 1:
+                raise Unbuilt(f"'{path}' is of which workload? {', '.join(f'{name}.{path}' for name in list(workloads)[:3])}")
+            for name, workload in workloads.items():
+                changed[name] = apply_set(machine, workload, path, value).workload
+            return machine, changed
+        having = [name for name, tree in workloads.items() if _has_let(tree, rest)]
+        if first == "let" and having:
+            for name in having:
+                new, changed[name], _ = apply_set(machine, workloads[name], path, value)
+            return new, changed
+        return apply_set(machine, next(iter(workloads.values())), path, value).machine, changed
+    except SpecError as error:
+        raise Unbuilt(in_a_line(error.mistakes)) from error
+
+
+def changes_machine(machine: Tree, workloads: Mapping[str, Tree], path: str) -> bool:
+    """Whether a path may change the machine."""
+    first, _, rest = path.partition(".")
+    if first == "machine":
+        return True
+    if first == "let" and rest:
+        return _has_let(machine, rest) or not any(_has_let(tree, rest) for tree in workloads.values())
+    return False
+
+
+def _has_let(tree: Tree, name: str) -> bool:
+    let = tree.get("let")
+    return let is not None and let.get(name) is not None
+
+
+def in_a_line(mistakes: Sequence[Mistake]) -> str:
+    """The first mistakes, each with its hint, without places in files."""
+    texts = [each.message + (f" ({each.hint})" if each.hint else "") for each in mistakes[:2]]
+    return "; ".join(texts) + (f"; and {len(mistakes) - 2} more" if len(mistakes) > 2 else "")
+
+
+def counted(axis: Axis) -> bool:
+    """Whether an axis has so many whole numbers that machines between its ends are not built for a first look."""
+    numbers = [each for each in axis.values if isinstance(each, int) and not isinstance(each, bool)]
+    return len(numbers) == len(axis.values) and (axis.kind == "range" or len(numbers) > MANY)
+
+
+def scaled(cluster: Cluster, other: Cluster, low: int, high: int) -> int:
+    """GPUs of one of a count, if two machines differ by nothing but that count; else 0."""
+    each, rest = divmod(cluster.gpus, low)
+    alike = replace(cluster, gpus=0) == replace(other, gpus=0)
+    return each if alike and not rest and other.gpus == each * high else 0

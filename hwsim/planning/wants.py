@@ -1,0 +1,267 @@
+"""What a plan may ask about: measures with their units, requirements (`training p90 at most 60 day`), objectives.
+
+A requirement names a workload where there are several (`tune.time at most 2 day`), and a percentile where failures come by chance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from hwsim.formats import format_quantity
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, Place, did_you_mean
+from hwsim.units import COUNT, ENERGY, MASS, MONEY, POWER, RATE, RATIO, SIZE, TIME, Dimension, UnitError, parse, parse_as
+
+_FORM: Final = re.compile(r"(?P<what>.+?)\s+at\s+(?P<side>most|least)\s+(?P<bound>.+)", re.DOTALL)
+_PERCENTILE: Final = re.compile(r"(?P<what>.+?)[\s_]p(?P<part>\d{1,2})")
+_COUNTED: Final = re.compile(r"(?P<number>[-+0-9.eE]*[0-9.])\s*(?P<prefix>[kMGT])(?:\s+(?P<unit>\S.*))?")
+_LIKE: Final = "write 'NAME at most VALUE' or 'NAME at least VALUE', such as 'training p90 at most 60 day'"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number of an option.
+
+    Args:
+        name: its name in requirements and in JSON; title: in tables.
+        unit: unit of its texts; dimension: what it measures.
+        more: whether more of it is better.
+        of: what it comes from: machine, run, training, outlay.
+    """
+
+    name: str
+    title: str
+    unit: str
+    dimension: Dimension
+    of: str
+    more: bool = False
+
+    def shown(self, value: float, digits: int = 3) -> str:
+        """A value as text.
+
+        >>> MEASURES["cost"].shown(28.9e6), MEASURES["training"].shown(5.0e6), MEASURES["nodes"].shown(256.0)
+        ('28.9 M USD', '57.9 day', '256')
+        """
+        if self.unit == "USD":
+            return money(value)
+        if self.dimension is COUNT:
+            return f"{value:,.0f}" if float(value).is_integer() or value >= 1000 else f"{value:.{digits}g}"
+        return format_quantity(value, self.unit, digits)
+
+
+def money(value: float) -> str:
+    """An amount of USD with three digits or to the dollar.
+
+    >>> money(0.0123), money(39_999.5), money(1.5e9)
+    ('0.0123 USD', '40,000 USD', '1,500 M USD')
+    """
+    if abs(value) >= 1e6:
+        number = value / 1e6
+        return f"{number:,.0f} M USD" if number >= 999.5 else f"{number:.3g} M USD"
+    return f"{value:,.0f} USD" if abs(value) >= 100 else f"{value:.3g} USD"
+
+
+def _measures() -> dict[str, Measure]:
+    rows = [
+        ("nodes", "nodes", "1", COUNT, "machine", False),
+        ("gpus", "GPUs", "1", COUNT, "machine", False),
+        ("power", "power", "W", POWER, "machine", False),
+        ("price", "price", "USD", MONEY, "machine", False),
+        ("capacity", "capacity", "B", SIZE, "machine", True),
+        ("time", "time", "s", TIME, "run", False),
+        ("memory", "memory", "%", RATIO, "run", False),
+        ("busy", "GPU busy", "%", RATIO, "run", True),
+        ("epoch", "epoch", "s", TIME, "run", False),
+        ("batches_per_s", "batches/s", "1/s", RATE, "run", True),
+        ("samples_per_s", "samples/s", "1/s", RATE, "run", True),
+        ("tokens_per_s", "tokens/s", "1/s", RATE, "run", True),
+        ("requests_per_s", "requests/s", "1/s", RATE, "run", True),
+        ("step", "step", "s", TIME, "run", False),
+        ("mfu", "MFU", "%", RATIO, "run", True),
+        ("training", "training", "s", TIME, "training", False),
+        ("goodput", "goodput", "%", RATIO, "training", True),
+        ("gpu_hours", "GPU-hours", "h", TIME, "training", False),
+        ("cost", "cost", "USD", MONEY, "outlay", False),
+        ("energy", "energy", "Wh", ENERGY, "outlay", False),
+        ("carbon", "carbon", "t", MASS, "outlay", False),
+        ("cost per million tokens", "USD/M tokens", "USD", MONEY, "outlay", False),
+    ]
+    table = {row[0]: Measure(*row) for row in rows}
+    for what in ("ttft", "tpot", "latency"):
+        for part in ("mean", "p50", "p95", "p99", "max"):
+            table[f"{what}_{part}"] = Measure(f"{what}_{part}", f"{what.upper()} {part}", "s", TIME, "run")
+    return table
+
+
+MEASURES: Final[Mapping[str, Measure]] = _measures()
+_ALIASES: Final[Mapping[str, str]] = {
+    "makespan": "time",
+    "days": "training",
+    "gpu busy": "busy",
+    "peak memory": "memory",
+    "gpu-hours": "gpu_hours",
+    "gpu hours": "gpu_hours",
+    "usd per million tokens": "cost per million tokens",
+    "usd/m tokens": "cost per million tokens",
+    **{measure.title.casefold(): name for name, measure in MEASURES.items()},
+    **{name.replace("_", " "): name for name in MEASURES},
+}
+PERCENTILES: Final = frozenset({"training", "gpu_hours"})  # of chance: failures
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A measure of one workload ("" if there is one), at a percentile of chance."""
+
+    workload: str
+    measure: Measure
+    percentile: int | None = None
+
+    @property
+    def key(self) -> str:
+        """Its name among the numbers of an option."""
+        name = self.measure.name if self.percentile is None else f"{self.measure.name} p{self.percentile}"
+        return f"{self.workload}.{name}" if self.workload else name
+
+    @property
+    def title(self) -> str:
+        """Its name in texts."""
+        name = self.measure.title if self.percentile is None else f"{self.measure.title} p{self.percentile}"
+        return f"{self.workload}.{name}" if self.workload else name
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A bound of a quantity, in SI units; infinite where there is none."""
+
+    quantity: Quantity
+    low: float
+    high: float
+    text: str
+    place: Place | None = None
+
+    @property
+    def bound(self) -> float:
+        """The bound that there is."""
+        return self.high if self.low == -float("inf") else self.low
+
+    def excess(self, value: float) -> float:
+        """Part by which a value misses the bound; 0 if it does not.
+
+        >>> most = Requirement(Quantity("", MEASURES["power"]), -float("inf"), 8e6, "power at most 8 MW")
+        >>> most.excess(10e6), most.excess(8e6)
+        (0.25, 0.0)
+        """
+        if value > self.high:
+            return value / self.high - 1.0 if self.high > 0 else float("inf")
+        if value < self.low:
+            return self.low / value - 1.0 if value > 0 else float("inf")
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What is made small or large: a quantity, or the weighted sum of several, each over the best of it."""
+
+    weights: tuple[tuple[Quantity, float], ...]
+    most: bool
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        if len(self.weights) == 1:
+            return self.weights[0][0].title
+        return " + ".join(f"{weight:g} x {quantity.title}" for quantity, weight in self.weights)
+
+
+def amount(text: str, dimension: Dimension) -> float:
+    """A quantity as people write it: 3 M USD, 15 T, 60 day.
+
+    >>> amount("3 M USD", MONEY), amount("16 M", COUNT), amount("2 MW", POWER)
+    (3000000.0, 16000000.0, 2000000.0)
+
+    Raises:
+        UnitError: it is no such quantity.
+    """
+    match = _COUNTED.fullmatch(text.strip())
+    if match is not None and match["unit"] is None and dimension.plain:
+        return parse(f"{match['number']} {match['prefix']}B").value
+    if match is not None and match["unit"] is not None:
+        text = f"{match['number']} {match['prefix']}{match['unit']}"
+    return parse_as(text if not _is_bare(text) or not dimension.plain else float(text), dimension)
+
+
+def _is_bare(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def quantity_of(
+    text: str, workloads: Collection[str], mistakes: Mistakes, place: Place | None = None
+) -> Quantity | None:
+    """The quantity that a name means; None once the mistake is noted."""
+    name, workload, percentile = " ".join(text.split()), "", None
+    first, dot, rest = name.partition(".")
+    if dot and first in workloads:
+        workload, name = first, rest
+    folded = name.casefold()
+    if folded not in MEASURES and folded not in _ALIASES and (match := _PERCENTILE.fullmatch(name)) is not None:
+        name, percentile = match["what"], int(match["part"])
+        folded = name.casefold()
+    found = MEASURES.get(_ALIASES.get(folded, folded))
+    if found is None:
+        known = did_you_mean(folded, MEASURES)
+        mistakes.add(place, f"nothing is known of '{name}'", known or f"there are {', '.join(MEASURES)}")
+        return None
+    if percentile is not None and found.name not in PERCENTILES:
+        mistakes.add(place, f"'{found.name}' has no percentiles", f"chance comes with failures: {', '.join(sorted(PERCENTILES))}")
+        return None
+    named = [each for each in workloads if each]
+    if not workload and named and found.of in ("run", "training"):
+        hint = " or ".join(f"{each}.{found.name}" for each in named[:3])
+        mistakes.add(place, f"'{found.name}' of which workload?", hint)
+        return None
+    if workload and found.of in ("machine", "outlay"):
+        mistakes.add(place, f"'{found.name}' is of the machine, whatever runs on it", f"write {found.name}")
+        return None
+    return Quantity(workload, found, percentile)
+
+
+def requirement_of(
+    text: str, workloads: Collection[str], mistakes: Mistakes, place: Place | None = None
+) -> Requirement | None:
+    """The requirement that a text writes; None once its mistakes are noted."""
+    match = _FORM.fullmatch(" ".join(text.split()))
+    if match is None:
+        mistakes.add(place, f"'{text:.60}' is no requirement", _LIKE)
+        return None
+    quantity = quantity_of(match["what"], workloads, mistakes, place)
+    if quantity is None:
+        return None
+    try:
+        bound = amount(match["bound"], quantity.measure.dimension)
+    except UnitError as error:
+        mistakes.add(place, f"{quantity.title}: {error.message}", error.hint)
+        return None
+    if bound < 0 or (bound == 0 and match["side"] == "most"):
+        mistakes.add(place, f"{quantity.title} cannot be {match['side']} {match['bound']}", "a number above 0")
+        return None
+    low, high = (-float("inf"), bound) if match["side"] == "most" else (bound, float("inf"))
+    return Requirement(quantity, low, high, " ".join(text.split()), place)
+
+
+def contradictions(requirements: Collection[Requirement], mistakes: Mistakes) -> None:
+    """Note requirements of one quantity that nothing can hold together."""
+    by_key: dict[str, list[Requirement]] = {}
+    for each in requirements:
+        by_key.setdefault(each.quantity.key, []).append(each)
+    for alike in by_key.values():
+        least = max(alike, key=lambda each: each.low)
+        most = min(alike, key=lambda each: each.high)
+        if least.low > most.high:
+            mistakes.add(least.place, f"'{least.text}' and '{most.text}' contradict each other", "leave out one of them")

@@ -1,0 +1,1 @@
+"""Options of a plan as a figure."""
