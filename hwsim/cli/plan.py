@@ -16,10 +16,12 @@ from hwsim.cli.arguments import FILE, refuse_unwritable, settings_option, write_
 @click.argument("sources", nargs=-1, required=True, metavar="FILE | MACHINE WORKLOAD")
 @settings_option
 @click.option("--vary", multiple=True, metavar="PATH=VALUES",
-              help="What may vary: let.nodes=16..640, machine.gpu.use=a10,l4, workload.train.parallel=auto, replicas=1..64.")  # fmt: skip
+              help="What may vary: let.nodes=16..640, machine.gpu.use=a10,l4, workload.train.parallel=auto.")  # fmt: skip
 @click.option("--require", multiple=True, metavar="'NAME at most|at least VALUE'",
               help="What must hold: 'training p90 at most 60 day', 'power at most 2 MW', 'memory at most 90 %'.")  # fmt: skip
-@click.option("--minimise", multiple=True, metavar="NAME", help="What is to be small: cost, time, energy, nodes; of equals the next.")
+@click.option(
+    "--minimise", multiple=True, metavar="NAME", help="What is to be small: cost, time, energy, nodes; of equals the next."
+)
 @click.option("--maximise", multiple=True, metavar="NAME", help="What is to be large: tokens/s, samples/s, mfu.")
 @click.option("--also", multiple=True, metavar="NAME", help="A further axis of the frontier.")
 @click.option("--prices", metavar="FILE", help="Prices of your own (hwsim: prices/1).")

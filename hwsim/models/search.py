@@ -7,8 +7,8 @@
     recompute     nothing, attention scores (if they are kept), all of a layer.
 
 A network of convolutions or a perceptron has stages (pp) and micro-batches: the batch of a replica in 1, 2, 4, ... parts.
-Everything else is as the plan at hand says, and so is whatever is fixed. The global batch may differ by a part (`within`), so that
-more numbers of replicas divide it.
+Everything else is as the plan at hand says, and so is whatever is fixed. The global batch may differ by a part (`within`), so
+that more numbers of replicas divide it.
 
     legal (divides) -> memory, with a margin -> least time of the blocks alone -> estimate, while that could be the fastest
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import field, replace
+from functools import partial
 from itertools import product
 from typing import Final
 
@@ -30,6 +31,7 @@ from hwsim.models.architectures.transformer_layers import block
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.layer import Exchange
 from hwsim.models.memory import SPREAD
 from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, replicas
 from hwsim.models.stages import largest, slice_of
@@ -108,9 +110,7 @@ class Search:
             self._candidates[key] = self._divided(*key)
         return self._candidates[key]
 
-    def on(
-        self, cluster: Cluster, *, times: KernelTimes | None = None, margin: float = 0.0, few: int | None = None
-    ) -> Searched:
+    def on(self, cluster: Cluster, *, times: KernelTimes | None = None, margin: float = 0.0, few: int | None = None) -> Searched:
         """Plans on all GPUs of a cluster, best first.
 
         Args:
@@ -140,9 +140,7 @@ class Search:
         beyond = None if least is None else (least.laid, least.need)
         return Searched(tuple(steps), len(candidates), len(fitting), nearest, refused, estimated, beyond)
 
-    def _fastest(
-        self, fitting: list[Candidate], cluster: Cluster, times: KernelTimes, few: int | None
-    ) -> tuple[list[Step], int]:
+    def _fastest(self, fitting: list[Candidate], cluster: Cluster, times: KernelTimes, few: int | None) -> tuple[list[Step], int]:
         """(steps, fastest first, number of estimates); of a few the others only as long as they could be among them."""
         if few is None or len(fitting) <= few or not isinstance(self.framework, Framework):
             steps = sorted((step(each.laid, cluster, self.framework, times) for each in fitting), key=_order)
@@ -171,7 +169,7 @@ class Search:
             if passed is None:
                 part = slice_of(laid, framework)
                 layer = block(model, part, plan.recompute, framework.exposed, framework.repeated, stops=framework.stops)
-                seconds = seconds_by(times, lambda item, laid=laid: collective(item, laid, faster))
+                seconds = seconds_by(times, partial(_alone, laid, faster))
                 passed = known[key] = Passes.of(layer, seconds).seconds
             passes = (laid.microbatches - 1.0 / plan.chunks) / plan.pp + 1.0 / plan.chunks
             bounds.append((ROUNDING * passes * model.layers * passed / laid.tokens, number, candidate))
@@ -179,9 +177,7 @@ class Search:
 
     def _of_network(self, candidates: tuple[Candidate, ...], cluster: Cluster, times: KernelTimes) -> tuple[Candidate, ...]:
         """With the memory of networks, whose stages are cut by the times of their layers."""
-        return tuple(
-            Candidate(each.laid, step(each.laid, cluster, self.framework, times).memory.total) for each in candidates
-        )
+        return tuple(Candidate(each.laid, step(each.laid, cluster, self.framework, times).memory.total) for each in candidates)
 
     def _divided(self, gpus: int, per_node: int) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
         found = list[Candidate]()
@@ -236,6 +232,10 @@ def search(
         WrongPlan: no plan is possible; the mistakes of the given one.
     """
     return Search(model, plan, framework, frozenset(fixed)).on(cluster, margin=margin, few=few)
+
+
+def _alone(laid: Laid, cluster: Cluster, item: Exchange) -> float:
+    return collective(item, laid, cluster)
 
 
 def _order(found: Step) -> tuple[float, float, int, int, int]:

@@ -65,6 +65,11 @@ class Answer:
 
         return tuple(lifted(self, group) for group in grouped(self.rejected, alike, lambda each: where(each.values)))
 
+    @property
+    def said(self) -> tuple[str, ...]:
+        """Prices behind the cost of the best option: who asks them, and when."""
+        return self.best.offers if self.best is not None else ()
+
     def to_json(self) -> dict[str, Any]:
         """The document `hwsim: plan/1`."""
         from hwsim.planning.document import as_dict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Final, Literal
 
 from hwsim.planning.wants import amount
@@ -27,11 +27,13 @@ class Axis:
     Args:
         kind: listed values; whole numbers of a range of which the planner picks; numbers of equal replicas.
         values: of a range its ends alone.
+        bundles: what each name among the values sets, where these are names of several settings.
     """
 
     path: str
     values: tuple[object, ...]
     kind: Kind = "values"
+    bundles: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -110,8 +112,7 @@ def _of_workload(path: str, workloads: Collection[str]) -> tuple[str, str]:
 
 def _axis(path: str, given: Tree, mistakes: Mistakes) -> Axis | None:
     if given.is_mapping:
-        mistakes.add(given.place, f"values of '{path}' are a list, a range or one value, not a mapping", "[1, 2, 4] or 1..64")
-        return None
+        return _bundles(path, given, mistakes)
     values = list[object]()
     for each in given.elements():
         if not isinstance(each.value, str):
@@ -139,6 +140,18 @@ def _axis(path: str, given: Tree, mistakes: Mistakes) -> Axis | None:
     return Axis(path, kept)
 
 
+def _bundles(path: str, given: Tree, mistakes: Mistakes) -> Axis | None:
+    """Names, each of which stands for several settings: {slow: {let.rate: ndr400}, fast: {let.rate: xdr800, let.radix: 144}}."""
+    wrong = [(name, each) for name, each in given.items() if not each.is_mapping]
+    if wrong or not given.items():
+        place = wrong[0][1].place if wrong else given.place
+        mistakes.add(place, f"values of '{path}' are a list, a range, or names with their settings",
+                     "[1, 2, 4], 1..64, or {slow: {let.rate: ndr400}, fast: {let.rate: xdr800}}")  # fmt: skip
+        return None
+    settings = {name: {inside: value.plain() for inside, value in each.items()} for name, each in given.items()}
+    return Axis(path, tuple(settings), bundles=settings)
+
+
 def _range(path: str, text: str) -> Axis:
     """A range without a step: whole numbers.
 
@@ -155,9 +168,9 @@ def _range(path: str, text: str) -> Axis:
 
 def _batch(tree: Tree, mistakes: Mistakes) -> Batch | None:
     known = ("tokens", "sequences", "within")
-    for key, each in tree.items():
+    for key in dict(tree.items()):
         if key not in known:
-            mistakes.add(tree.key_place(key) or each.place, f"a batch has no '{key}'", f"{', '.join(known)}")
+            mistakes.add(tree.key_place(key), f"a batch has no '{key}'", f"{', '.join(known)}")
             return None
     sizes = [(key, tree.get(key)) for key in ("tokens", "sequences") if tree.get(key) is not None]
     if len(sizes) != 1:

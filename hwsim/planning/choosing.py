@@ -1,4 +1,4 @@
-"""The best of options: their order, which are as good within what is known, the frontier of several measures, the nearest miss."""
+"""The best of options: their order, which are as good within what is known, and the frontier of several measures."""
 
 from __future__ import annotations
 
@@ -36,9 +36,7 @@ def order(question: Question, options: Iterable[Option]) -> list[Option]:
 
 def has_objective(question: Question, option: Option) -> bool:
     """Whether all that is made small or large is known of an option."""
-    return all(
-        option.value(quantity.key) is not None for objective in question.objectives for quantity, _ in objective.weights
-    )
+    return all(option.value(quantity.key) is not None for objective in question.objectives for quantity, _ in objective.weights)
 
 
 def sorting(question: Question, options: Sequence[Option]) -> Callable[[Option], tuple[object, ...]]:
@@ -96,11 +94,12 @@ def axes_of(question: Question) -> tuple[tuple[Quantity, bool], ...]:
 def frontier(question: Question, options: Sequence[Option]) -> tuple[Option, ...]:
     """Options that no other is at least as good as in every axis, and better in one; of equals the first."""
     axes = axes_of(question)
-    points = []
+    points = list[tuple[tuple[float, ...], Option]]()
     for each in options:
-        values = [each.value(quantity.key) for quantity, _ in axes]
-        if None not in values:
-            points.append((tuple(rounded(-value if most else value) for value, (_, most) in zip(values, axes, strict=True) if value is not None), each))  # fmt: skip
+        found = [(each.value(quantity.key), most) for quantity, most in axes]
+        values = tuple(rounded(-value if most else value) for value, most in found if value is not None)
+        if len(values) == len(axes):
+            points.append((values, each))
     points.sort(key=lambda pair: pair[0])
     kept: list[tuple[tuple[float, ...], Option]] = []
     for values, option in points:

@@ -77,7 +77,9 @@ def _varied(texts: Sequence[str]) -> Iterator[tuple[str, Tree]]:
         path, equals, values = text.partition("=")
         place = Place("--vary", 1, len(path) + 2, Source("--vary", text))
         if not equals or not path.strip() or not values.strip():
-            mistakes.add(Place("--vary", 1, 1, place.source), f"'{text:.60}' does not say what to vary", "PATH=VALUES: let.nodes=16..640")
+            mistakes.add(
+                Place("--vary", 1, 1, place.source), f"'{text:.60}' does not say what to vary", "PATH=VALUES: let.nodes=16..640"
+            )
         elif path in seen:
             mistakes.add(place, f"'{path}' is varied twice", "its values stand together, after one =")
         else:

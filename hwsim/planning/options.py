@@ -27,11 +27,12 @@ class Option:
         how: what its numbers come from; of a machine alone nothing is known of its runs.
         numbers: by the key of their quantity, in SI units, each with the range that it is known in.
         reasons: constraints that it breaks.
-        steps, wholes: by workload, of trainings.
+        steps: by workload, of trainings: the step in closed form, and those of other plans that are nearly as fast; wholes.
         intervals: how sure the time of each workload is.
         plans: parallel plans in words, by workload; settings: the same as settings.
         tried: parallel plans that were looked at.
         offers: prices that its cost comes from; options that have them alike share their errors.
+        ratio: by which the closed form was corrected, as a simulation next to it was slower; rank: place of its plan by estimate.
         estimated: numbers in closed form, where a simulation has replaced them.
     """
 
@@ -39,7 +40,7 @@ class Option:
     how: How
     numbers: Mapping[str, Amount]
     reasons: tuple[Reason, ...] = ()
-    steps: Mapping[str, Step] = field(default_factory=dict)
+    steps: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
     wholes: Mapping[str, Whole] = field(default_factory=dict)
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     plans: Mapping[str, str] = field(default_factory=dict)
@@ -47,6 +48,8 @@ class Option:
     tried: int = 0
     estimated: Mapping[str, Amount] = field(default_factory=dict)
     offers: tuple[str, ...] = ()
+    ratio: float = 1.0
+    rank: int = 0
 
     @property
     def is_feasible(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from hwsim.costs import Amount, Cost, Energy, Priced, Prices, Site, cost_of, energy_at, load_prices, power_of, price_of, read_site
+from hwsim.devices.owning import Way
 from hwsim.machine import Machine
 from hwsim.planning.question import Question
 from hwsim.records import dataclass
@@ -79,7 +80,11 @@ def _energies(a: Energy | None, b: Energy | None, part: float) -> Energy | None:
 def _prices(a: Priced | None, b: Priced | None, part: float) -> Priced | None:
     if a is None or b is None:
         return None
-    return replace(a, **{way: _amounts(a.of(way), b.of(way), part) for way in ("purchase", "on_demand", "reserved")})  # type: ignore[arg-type]
+    return _with_prices(a, lambda way: _amounts(a.of(way), b.of(way), part))
+
+
+def _with_prices(priced: Priced, amount: Callable[[Way], Amount | None]) -> Priced:
+    return replace(priced, purchase=amount("purchase"), on_demand=amount("on_demand"), reserved=amount("reserved"))
 
 
 @dataclass(slots=True)
@@ -150,11 +155,8 @@ class Outlay:
         if facts.priced is None:
             return None
         priced, factor = facts.priced, 1.0 + spares / facts.nodes
-        amounts: dict[str, Any] = {
-            way: None if (amount := priced.of(way)) is None else amount * factor  # type: ignore[arg-type]
-            for way in ("purchase", "on_demand", "reserved")
-        }
-        return cost_of(replace(priced, **amounts), seconds, energy, self.prices, self.question.keys.rent, half=half)
+        whole = _with_prices(priced, lambda way: None if (each := priced.of(way)) is None else each * factor)
+        return cost_of(whole, seconds, energy, self.prices, self.question.keys.rent, half=half)
 
 
 def _capacity(machine: Machine) -> float:

@@ -46,7 +46,7 @@ class PlanKeys:
     workload: Tree = field(
         "a workload, or several by name, each of which must hold its own", example="{imagenet: imagenet-epoch, tune: tune.yaml}"
     )
-    set: Mapping[str, Tree] = field("values that are the same everywhere, by path", default_factory=dict)
+    settings: Mapping[str, Tree] = field("values that are the same everywhere, by path", key="set", default_factory=dict)
     vary: Tree | None = field(
         "values by path: a list, a range (without a step the planner picks), auto of a `train.parallel`, "
         "{tokens, within} of a `train.global_batch`",
@@ -70,7 +70,9 @@ class PlanKeys:
     simulate: int = field("most options that are simulated; 0: closed forms alone", default=MOST, minimum=0, maximum=10_000)
     slack: Ratio = field("what an estimate may be off: options so near to the best are simulated", default=SLACK, minimum=0.0,
                          maximum=2.0)  # fmt: skip
-    placement: Literal["ordered", "scattered"] = field("ranks on the machine: neighbours together, or by chance", default="ordered")
+    placement: Literal["ordered", "scattered"] = field(
+        "ranks on the machine: neighbours together, or by chance", default="ordered"
+    )
     strict_library: bool = field("parts of the library alone, with their own numbers", default=False)
     compare: Mapping[str, str] = field("published figures that stand beside the answer", default_factory=dict)
     seed: int = field("of whatever is drawn", default=1, minimum=0)
@@ -99,7 +101,7 @@ class Question:
     @property
     def settings(self) -> dict[str, object]:
         """What is the same everywhere, by path."""
-        return {path: tree.plain() for path, tree in self.keys.set.items()}
+        return {path: tree.plain() for path, tree in self.keys.settings.items()}
 
     @property
     def asked(self) -> tuple[Quantity, ...]:
@@ -142,14 +144,13 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
     place = (tree.get("require") or tree).place
     places = [each.place for each in (tree.get("require") or tree_of([])).elements()]
     requirements = [
-        requirement_of(text, names, mistakes, places[at] if at < len(places) else place)
-        for at, text in enumerate(keys.require)
+        requirement_of(text, names, mistakes, places[at] if at < len(places) else place) for at, text in enumerate(keys.require)
     ]
     wanted = tuple(each for each in requirements if each is not None)
     contradictions(wanted, mistakes)
     objectives = _objectives(keys, tree, names, mistakes)
     also = [quantity_of(text, names, mistakes, tree.key_place("also")) for text in keys.also]
-    for path in keys.set:
+    for path in keys.settings:
         if any(axis.path == path for axis in varied.axes):
             mistakes.add(tree.key_place("set"), f"'{path}' is both set and varied", "leave out one of them")
     mistakes.raise_if_any()
@@ -174,7 +175,7 @@ def _machines(keys: PlanKeys, tree: Tree, folder: Path, mistakes: Mistakes) -> t
                 matching = {path.stem: read(path) for path in sorted(folder.glob(name))}
                 machines = {stem: each for stem, each in matching.items() if each.text("hwsim") == "machine/1"}
                 if not machines:
-                    mistakes.add(place, f"no machine file matches '{name}'", "a pattern such as \"*.yaml\" beside the plan")
+                    mistakes.add(place, f"no machine file matches '{name}'", 'a pattern such as "*.yaml" beside the plan')
                 found |= machines
             else:
                 found[Path(name).stem if name.endswith((".yaml", ".yml")) else name] = (

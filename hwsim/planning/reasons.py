@@ -54,7 +54,7 @@ def broken(requirement: Requirement, value: float, more: str = "") -> Reason | N
     shown, allowed = measure.shown(value), measure.shown(bound)
     if shown == allowed:
         shown, allowed = measure.shown(value, 6), measure.shown(bound, 6)
-    text = f"{shown}, {measure.shown(off)} {side} {allowed}"
+    text = f"{shown}, {measure.off(off, bound)} {side} {allowed}"
     return Reason(requirement.quantity.title, text + more, value, bound, excess)
 
 

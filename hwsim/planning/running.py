@@ -1,4 +1,4 @@
-"""Options as they are simulated: each workload on the machine of the option, and its numbers in the place of the closed form's."""
+"""Options as they are simulated: each workload on the machine of the option; its numbers replace those in closed form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hwsim.engine import Deadlock
 from hwsim.machine import Machine
 from hwsim.planning.options import Option
 from hwsim.planning.reasons import Reason
-from hwsim.planning.screening import Screen, whole_numbers
+from hwsim.planning.screening import Screen
 from hwsim.planning.variants import Unbuilt, in_a_line, put
 from hwsim.planning.wants import MEASURES
 from hwsim.results.serving import ServiceStatistics

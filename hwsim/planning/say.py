@@ -156,7 +156,7 @@ def _table(answer: Answer, options: Sequence[Option]) -> list[str]:
 def _against(answer: Answer, option: Option) -> str:
     """How an option compares with the best, and what its numbers are from."""
     found = answer.ratios.get(option.point.number)
-    how = "" if option.how == "simulation" else "estimate"
+    how = "" if option.how == "simulation" else "estimate" if option.ratio == 1.0 else f"estimate x {option.ratio:.2f}"
     if found is None:
         return how
     told = "as good" if not found.is_told else f"{_change(found.value)}, told apart"
@@ -164,7 +164,13 @@ def _against(answer: Answer, option: Option) -> str:
 
 
 def _change(ratio: float) -> str:
-    return f"x {ratio:.2f}" if ratio >= 2 else f"{100 * (ratio - 1):+.1f} %" if abs(ratio - 1) < 0.1 else f"{100 * (ratio - 1):+.0f} %"
+    return (
+        f"x {ratio:.2f}"
+        if ratio >= 2
+        else f"{100 * (ratio - 1):+.1f} %"
+        if abs(ratio - 1) < 0.1
+        else f"{100 * (ratio - 1):+.0f} %"
+    )
 
 
 def _reasons(answer: Answer) -> Iterator[str]:

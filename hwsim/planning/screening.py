@@ -1,6 +1,6 @@
 """Points in closed form: what is cheap comes first, and every constraint that is known to be broken becomes a reason.
 
-    machine can be built -> its nodes, power and price -> plans that divide, and fit -> time of the step -> failures -> cost
+machine can be built -> its nodes, power and price -> plans that divide, and fit -> time of the step -> failures -> cost
 """
 
 from __future__ import annotations
@@ -156,9 +156,7 @@ class Screen:
             self._trainings[key] = made if made is not None and made.is_transformer() else None
         return self._trainings[key]
 
-    def _trained(
-        self, option: Option, cluster: Cluster | None, facts: Facts, trainings: Mapping[str, Training | None]
-    ) -> Option:
+    def _trained(self, option: Option, cluster: Cluster | None, facts: Facts, trainings: Mapping[str, Training | None]) -> Option:
         for name, training in trainings.items():
             if training is None:
                 continue
@@ -183,28 +181,59 @@ class Screen:
             reason = memory_reason(found, size or float("inf"), self.margin)
             share = {} if found.nearest is None or size is None else {_key(name, "memory"): Amount.exact(reason.needed or 0.0)}
             return replace(option, reasons=(*option.reasons, reason), numbers={**option.numbers, **share})
-        step = found.steps[0]
+        others = tuple(step for step in found.steps[1:] if self._is_near(step, found.steps[0]))
+        return self._stepped(option, cluster, facts, name, training, (found.steps[0], *others))
+
+    def _is_near(self, step: Step, best: Step) -> bool:
+        """Whether a simulation might turn two steps round."""
+        return step.seconds / step.laid.tokens <= (1.0 + self.question.keys.slack) * best.seconds / best.laid.tokens
+
+    def _stepped(
+        self,
+        option: Option,
+        cluster: Cluster,
+        facts: Facts,
+        name: str,
+        training: Training,
+        steps: tuple[Step, ...],
+        ratio: float = 1.0,
+    ) -> Option:
+        """The option with the first of some steps, and all that follows from it.
+
+        ratio: of a simulated step over an estimated one, at the next option that was simulated.
+        """
+        step, size = steps[0], cluster.gpu.memory.size
         sure = of_step(step, cluster.gpu)
-        numbers = self.of_step(step, name, size, sure.half)
         option = replace(
             option,
             how="estimate",
-            numbers={**option.numbers, **numbers},
-            steps={**option.steps, name: step},
+            numbers={**option.numbers, **self.of_step(step, name, size, sure.half, ratio)},
+            steps={**option.steps, name: steps},
             intervals={**option.intervals, name: sure},
             plans={**option.plans, name: short(step.laid)},
             settings={**option.settings, **settings_of(step.laid, name)},
+            ratio=ratio,
         )
-        return self.with_whole(option, facts, name, training, cluster.gpu, step.laid.tokens, step.seconds, sure.half)
+        return self.with_whole(option, facts, name, training, cluster.gpu, step.laid.tokens, ratio * step.seconds, sure.half)
 
-    def of_step(self, step: Step, name: str, size: float | None, half: float) -> dict[str, Amount]:
+    def another(self, option: Option, name: str, place: int = 0, ratio: float = 1.0) -> Option:
+        """The option in closed form with another of its plans, or with a step that takes longer by a ratio."""
+        cluster, facts = self._machine(option.point)
+        training = self.training(option.point, name)
+        if cluster is None or training is None:
+            return option
+        numbers = self.of_machine(facts, option.point)
+        steps = option.steps[name][place:]
+        fresh = Option(option.point, "estimate", numbers, steps=option.steps, tried=option.tried, rank=option.rank + place)
+        return self.judged(self.paid(self._stepped(fresh, cluster, facts, name, training, steps, ratio), facts))
+
+    def of_step(self, step: Step, name: str, size: float | None, half: float, ratio: float = 1.0) -> dict[str, Amount]:
         """Numbers of a step."""
-        seconds = Amount.exact(step.seconds).wider(half)
         numbers = {
-            "step": seconds,
-            "mfu": Amount.exact(step.mfu).wider(half),
-            f"{'tokens' if step.laid.unit == 'tokens' else 'samples'}_per_s": Amount.exact(step.tokens_per_second).wider(half),
-            "busy": Amount.exact(computing(step)),
+            "step": Amount.exact(ratio * step.seconds).wider(half),
+            "mfu": Amount.exact(step.mfu / ratio).wider(half),
+            "tokens_per_s": Amount.exact(step.tokens_per_second / ratio).wider(half),
+            "busy": Amount.exact(computing(step) / max(1.0, ratio)),
         }
         if size is not None:
             numbers["memory"] = Amount.within(step.memory.total / size, step.memory.spread)

@@ -1,10 +1,11 @@
-"""The search: all points in closed form, ranges looked at again around the best, what is near simulated, the rest with reasons."""
+"""The search: all points in closed form, ranges looked at again around the best, and what is near simulated."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +24,9 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistake, SpecError, Tree
 
 MOST: Final = 50_000  # points
+RANKS: Final = 100  # plans of a point, at the most
 ROUNDS: Final = 6  # of a range around its best
+GROUPS: Final = 40  # ranges that are all looked at again; of more, those whose best is near the best of all
 FASTER: Final = 0.03  # part by which a simulation is faster than an estimate, at the most
 Progress = Callable[[int, int], None]  # simulations done, simulations known
 
@@ -40,6 +43,9 @@ class Searching:
     options: dict[int, Option] = field(default_factory=dict)
     simulations: int = 0
     _numbers: dict[tuple[str, Values], int] = field(default_factory=dict)
+    _waiting: dict[int, list[Option]] = field(default_factory=dict)  # other plans of points that were simulated
+    _ratios: list[tuple[Option, str, float]] = field(default_factory=list)
+    _known: dict[tuple[int, int, float], Option] = field(default_factory=dict)
 
     def run(self) -> None:
         """Screen and simulate."""
@@ -61,8 +67,9 @@ class Searching:
         if count > MOST:
             sizes = " x ".join(str(len(each)) for each in lists)
             raise SpecError([Mistake(None, f"{sizes} = {count:,} points are more than {MOST:,}", "fewer values: 16..640:x2")])
-        for machine, *values in product(machines, *lists):
-            yield machine, tuple((axis.path, value) for axis, value in zip(axes, values, strict=True))
+        for machine in machines:
+            for values in product(*lists):
+                yield machine, tuple((axis.path, value) for axis, value in zip(axes, values, strict=True))
 
     def _look(self, machine: str, values: Values) -> Option:
         """The option of a point, screened once."""
@@ -90,10 +97,12 @@ class Searching:
             rest = (each.point.machine, *(pair for pair in each.point.values if pair[0] != axis.path))
             groups.setdefault(rest, []).append(each)
         ordered = order(self.question, [each for each in self.options.values() if each.is_feasible])
-        if not ordered:
+        if not ordered or len(groups) <= GROUPS:
             return list(groups.values())
         limit = self._limit(ordered[0], 1.0 + self.question.keys.slack)
-        return [members for members in groups.values() if any(each.is_feasible and self._score(each) <= limit for each in members)]
+        return [
+            members for members in groups.values() if any(each.is_feasible and self._score(each) <= limit for each in members)
+        ]
 
     def _between(self, axis: Axis, members: Sequence[Option]) -> None:
         seen = {_count(each, axis.path): each for each in members}
@@ -149,37 +158,75 @@ class Searching:
         return any(self._score(each) < self._score(option) for each in done)
 
     def _near(self) -> None:
-        """Simulate estimates near the best, and as many more as could be the best."""
-        keys = self.question.keys
-        budget = keys.simulate
-        for _ in range(budget):
+        """Simulate estimates that could be the best, the most promising first; correct the others by what that shows."""
+        budget = self.question.keys.simulate
+        while self.simulations < budget:
             candidate = self._next()
             if candidate is None:
-                return
-            self._play(candidate.point.number, self.simulations, budget)
+                break
+            self._try(candidate, budget)
+        for number, option in self.options.items():
+            if option.how == "estimate" and option.steps:
+                ratio, is_known = self._ratio(option)
+                if is_known:
+                    self.options[number] = self._corrected(option, ratio)
+
+    def _try(self, candidate: Option, budget: int) -> None:
+        """Simulate a candidate; of several plans of a point the best stays."""
+        number = candidate.point.number
+        before = self.options[number]
+        found = self._played(candidate, self.simulations, budget)
+        for name in candidate.steps:
+            self._ratios.append((found, name, _slower(found, name)))
+        others = [self.screen.another(candidate, name, 1) for name, steps in candidate.steps.items() if len(steps) > 1]
+        self._waiting[number] = others
+        if before.how != "simulation" or self._is_better(found, before):
+            self.options[number] = found
+
+    def _is_better(self, one: Option, other: Option) -> bool:
+        if one.is_feasible != other.is_feasible:
+            return one.is_feasible
+        return self._score(one) < self._score(other) if one.is_feasible else _excess(one) < _excess(other)
 
     def _next(self) -> Option | None:
-        """The estimate to simulate next: the best of those that could be the answer."""
-        slack = 1.0 + self.question.keys.slack
-        known = [each for each in self.options.values() if has_objective(self.question, each)]
-        waiting = [each for each in known if each.how == "estimate" and (each.is_feasible or _excess(each) <= FASTER)]
-        if not waiting:
-            return None
-        done = [each for each in known if each.how == "simulation" and each.is_feasible]
-        feasible = [each for each in known if each.is_feasible]
-        first = min(waiting, key=lambda each: (self._score(each), each.point.number))
-        if not done:
-            return first
-        best = min(done, key=self._score)
-        of_estimates = min((self._estimated(each) for each in feasible), default=self._score(best))
-        limit = max(of_estimates * slack if of_estimates >= 0 else of_estimates / slack, self._score(best))
-        if self._score(first) <= limit:
-            return first
-        return self._best_of_each(waiting)
+        """The estimate to simulate next: the best of those that could be the answer, then one of each kind of machine."""
+        done = [self._score(each) for each in self.options.values() if each.how == "simulation" and each.is_feasible]
+        best = min(done, default=float("inf"))
+        waiting = [each for each in self.options.values() if each.how == "estimate" and each.steps]
+        waiting += [each for others in self._waiting.values() for each in others]
+        found = list[tuple[float, int, int, Option]]()
+        for each in waiting:
+            if _excess(each) > FASTER:
+                continue
+            ratio, is_known = self._ratio(each)
+            likely = self._corrected(each, ratio) if is_known else each
+            if _excess(likely) > FASTER:
+                continue
+            score = self._score(likely)
+            tolerance = FASTER if is_known else self.question.keys.slack
+            if score - abs(score) * tolerance < best:
+                found.append((score, each.point.number, each.rank, each))
+        if found:
+            return min(found, key=lambda each: each[:3])[3]
+        return self._best_of_each([each for each in waiting if each.how == "estimate"])
 
-    def _estimated(self, option: Option) -> float:
-        """The score of an option by its closed form."""
-        return self._score(replace(option, numbers=option.estimated)) if option.estimated else self._score(option)
+    def _ratio(self, option: Option) -> tuple[float, bool]:
+        """(simulated over estimated step, whether that is known) of the nearest option with such a plan that was simulated."""
+        nearest: tuple[float, float] | None = None
+        for found, name, ratio in self._ratios:
+            if name not in option.steps or not _alike(found, option, name):
+                continue
+            distance = _apart(found, option)
+            if distance < float("inf") and (nearest is None or distance < nearest[0]):
+                nearest = distance, ratio
+        return (1.0, False) if nearest is None else (nearest[1], True)
+
+    def _corrected(self, option: Option, ratio: float) -> Option:
+        key = option.point.number, option.rank, ratio
+        if key not in self._known:
+            name = next(iter(option.steps))
+            self._known[key] = self.screen.another(option, name, 0, ratio)
+        return self._known[key]
 
     def _best_of_each(self, waiting: Sequence[Option]) -> Option | None:
         """The best estimate of a kind of machine of which nothing was simulated."""
@@ -191,14 +238,19 @@ class Searching:
         return min(left, key=lambda each: (self._score(each), each.point.number), default=None)
 
     def _play(self, number: int, done: int, total: int) -> Option:
-        """Simulate an option, or take what an earlier run found."""
-        option, row = simulated(self.options[number], self.screen, self.rows.get(number))
-        if number not in self.rows:
-            self.rows[number] = row
+        """Simulate an option in its place."""
+        self.options[number] = self._played(self.options[number], done, total)
+        return self.options[number]
+
+    def _played(self, option: Option, done: int, total: int) -> Option:
+        """The option as simulated, or as an earlier run found it."""
+        key = option.point.number * RANKS + option.rank
+        option, row = simulated(option, self.screen, self.rows.get(key))
+        if key not in self.rows:
+            self.rows[key] = row
             if self.keep is not None:
-                self.keep(number, row)
+                self.keep(key, row)
         self.simulations += 1
-        self.options[number] = option
         if self.progress is not None:
             self.progress(done + 1, total)
         return option
@@ -248,7 +300,11 @@ def kind_path(question: Question) -> str | None:
     """The path that says what kind of machine an option is: the machine's file, else the first that takes names."""
     if len(question.machines) > 1:
         return MACHINE
-    named = (axis.path for axis in question.varied.axes if any(isinstance(each, str) and not each[:1].isdigit() for each in axis.values))
+    named = (
+        axis.path
+        for axis in question.varied.axes
+        if any(isinstance(each, str) and not each[:1].isdigit() for each in axis.values)
+    )
     return next(named, None)
 
 
@@ -265,6 +321,33 @@ def _count(option: Option, path: str) -> int:
 
 def _excess(option: Option) -> float:
     return max((each.excess for each in option.reasons), default=0.0)
+
+
+def _slower(option: Option, name: str) -> float:
+    """The simulated step over the one in closed form; 1 if there is none."""
+    key = f"{name}.tokens_per_s" if name else "tokens_per_s"
+    found, estimated = option.numbers.get(key), option.steps[name][0].tokens_per_second
+    return estimated / found.value if found is not None and found.value > 0 else 1.0
+
+
+def _alike(one: Option, other: Option, name: str) -> bool:
+    """Whether two plans are split alike."""
+    first, second = (each.steps[name][0].laid.plan for each in (one, other))
+    return (first.tp, first.pp > 1, first.level) == (second.tp, second.pp > 1, second.level)
+
+
+def _apart(one: Option, other: Option) -> float:
+    """How far two options are apart in their numbers; infinite where names differ."""
+    if one.point.machine != other.point.machine:
+        return float("inf")
+    apart = 0.0
+    for (_, first), (_, second) in zip(one.point.values, other.point.values, strict=True):
+        if first == second:
+            continue
+        if isinstance(first, bool | str) or isinstance(second, bool | str) or first is None or second is None:
+            return float("inf")
+        apart += abs(math.log(float(str(first)) / float(str(second)))) if first and second else 10.0
+    return apart
 
 
 def plan(

@@ -1,7 +1,7 @@
 """Trainings in closed form: the best parallel plan of a point, its memory and its time, the failures of the whole training.
 
-    legal plans -> memory with its margin -> least time -> estimate of those that could be the fastest (`hwsim.models.search`)
-    days = tokens / (tokens a second x goodput);  percentiles by the number of failures and what each of them takes
+legal plans -> memory with its margin -> least time -> estimate of those that could be the fastest (`hwsim.models.search`)
+days = tokens / (tokens a second x goodput);  percentiles by the number of failures and what each of them takes
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FREE: Final = ("tp", "pp", "microbatch", "sharding", "recompute")  # what `parallel: auto` of a plan looks for
 STORAGE: Final = 2e12 / 16384  # B/s for each GPU: 2 TB/s for 16,384 (Grattafiori et al., arXiv:2407.21783, section 3.3.1)
+FEW: Final = 4  # plans of a point that may be simulated
 STATE: Final = 14.0  # bytes a parameter of a checkpoint: 16-bit weights, 32-bit weights and two moments
 
 
@@ -66,7 +67,7 @@ class Training:
         if key not in self._times:
             alike = [times for gpu, times in self._times.values() if gpu == cluster.gpu]
             self._times[key] = cluster.gpu, alike[0] if alike else times_of(cluster, search.framework)
-        return search.on(cluster, times=self._times[key][1], margin=margin, few=1)
+        return search.on(cluster, times=self._times[key][1], margin=margin, few=FEW)
 
     def total(self, gpu: Gpu) -> float:
         """Tokens of the whole training; 0 if the file does not say."""
@@ -198,7 +199,8 @@ def whole(ideal_s: float, counts: Mapping[str, int], failures: Failures | None, 
     """
     if failures is None:
         return Whole(ideal_s, ideal_s, 0.0, None, None)
-    from hwsim.failures import goodput, job_sized
+    from hwsim.failures import goodput
+    from hwsim.failures.job import job_sized
 
     job = job_sized(failures, dict(counts))
     good = goodput(job, write_s, job.restart.loading(write_s))
@@ -211,4 +213,3 @@ def computing(step: Step) -> float:
     """Part of a step in which kernels run on a GPU."""
     idle = ("tp", "cp", "ep", "pp", "dp", "gradients", "bubble", "host")
     return 1.0 - math.fsum(step.shares.get(name, 0.0) for name in idle) / step.seconds
-

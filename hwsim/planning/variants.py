@@ -1,4 +1,4 @@
-"""Machines and workloads of the points of a plan: both files with the values put in, built once for points that have them alike."""
+"""Machines and workloads of the points of a plan: both files with the values put in, built once where they are alike."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from hwsim.api import load_machine
+from hwsim.collectives import CannotCollect
 from hwsim.machine import Machine, NoRoute
 from hwsim.models import Cluster, NotAlike, cluster_of
-from hwsim.collectives import CannotCollect
 from hwsim.planning.axes import REPLICAS, Axis
 from hwsim.planning.question import Question
 from hwsim.records import dataclass
@@ -76,11 +76,20 @@ class Variants:
     def _changed(self, name: str, values: Values) -> tuple[Tree, dict[str, Tree]]:
         machine = dict(self.question.machines)[name] if name else self.question.machines[0][1]
         workloads = dict(self.question.workloads)
-        for path, value in (*self.question.settings.items(), *values):
+        for path, value in (*self.question.settings.items(), *self.settings(values)):
             if value is None:
                 continue
             machine, workloads = put(machine, workloads, path, value)
         return machine, workloads
+
+    def settings(self, values: Values) -> Values:
+        """Values with the settings that names among them stand for."""
+        bundles = {axis.path: axis.bundles for axis in self.question.varied.axes if axis.bundles}
+        return tuple(
+            pair
+            for path, value in values
+            for pair in (bundles[path][str(value)].items() if path in bundles else ((path, value),))
+        )
 
     def machine(self, tree: Tree, key: str) -> Machine:
         """The machine of a tree, built once for a key.
@@ -110,7 +119,7 @@ class Variants:
         """Name of the machine of a point: the same for points whose values change the workloads alone."""
         base = dict(self.question.machines)[point.machine] if point.machine else self.question.machines[0][1]
         mine = []
-        for path, value in point.values:
+        for path, value in self.settings(point.values):
             if path != REPLICAS and changes_machine(base, self.question.workloads, path):
                 mine.append(f"{path}={written(value)}")
         return " ".join([point.machine, *mine])

@@ -1,6 +1,6 @@
 """What a plan may ask about: measures with their units, requirements (`training p90 at most 60 day`), objectives.
 
-A requirement names a workload where there are several (`tune.time at most 2 day`), and a percentile where failures come by chance.
+A requirement names a workload where there are several (`tune.time at most 2 day`), and a percentile where chance is in it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Final
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, did_you_mean
-from hwsim.units import COUNT, ENERGY, MASS, MONEY, POWER, RATE, RATIO, SIZE, TIME, Dimension, UnitError, parse, parse_as
+from hwsim.units import COUNT, DAY, ENERGY, MASS, MONEY, POWER, RATE, RATIO, SIZE, TIME, Dimension, UnitError, parse, parse_as
 
+HOUR: Final = 3600.0
 _FORM: Final = re.compile(r"(?P<what>.+?)\s+at\s+(?P<side>most|least)\s+(?P<bound>.+)", re.DOTALL)
 _PERCENTILE: Final = re.compile(r"(?P<what>.+?)[\s_]p(?P<part>\d{1,2})")
 _COUNTED: Final = re.compile(r"(?P<number>[-+0-9.eE]*[0-9.])\s*(?P<prefix>[kMGT])(?:\s+(?P<unit>\S.*))?")
@@ -38,6 +39,16 @@ class Measure:
     of: str
     more: bool = False
 
+    def off(self, value: float, bound: float) -> str:
+        """A difference from a bound, in the unit that the bound is shown in.
+
+        >>> MEASURES["training"].off(1.5 * DAY, 60 * DAY), MEASURES["power"].off(3e5, 8e6)
+        ('1.5 day', '300 kW')
+        """
+        if self.dimension is TIME and self.unit == "s" and bound >= 2 * DAY:
+            return f"{value / DAY:.3g} day"
+        return self.shown(value)
+
     def shown(self, value: float, digits: int = 3) -> str:
         """A value as text.
 
@@ -46,6 +57,9 @@ class Measure:
         """
         if self.unit == "USD":
             return money(value)
+        if self.name == "gpu_hours":
+            hours = value / HOUR
+            return f"{hours / 1e6:.3g} M h" if hours >= 1e6 else f"{hours:,.0f} h"
         if self.dimension is COUNT:
             return f"{value:,.0f}" if float(value).is_integer() or value >= 1000 else f"{value:.{digits}g}"
         return format_quantity(value, self.unit, digits)
@@ -201,9 +215,7 @@ def _is_bare(text: str) -> bool:
     return True
 
 
-def quantity_of(
-    text: str, workloads: Collection[str], mistakes: Mistakes, place: Place | None = None
-) -> Quantity | None:
+def quantity_of(text: str, workloads: Collection[str], mistakes: Mistakes, place: Place | None = None) -> Quantity | None:
     """The quantity that a name means; None once the mistake is noted."""
     name, workload, percentile = " ".join(text.split()), "", None
     first, dot, rest = name.partition(".")
@@ -232,9 +244,7 @@ def quantity_of(
     return Quantity(workload, found, percentile)
 
 
-def requirement_of(
-    text: str, workloads: Collection[str], mistakes: Mistakes, place: Place | None = None
-) -> Requirement | None:
+def requirement_of(text: str, workloads: Collection[str], mistakes: Mistakes, place: Place | None = None) -> Requirement | None:
     """The requirement that a text writes; None once its mistakes are noted."""
     match = _FORM.fullmatch(" ".join(text.split()))
     if match is None:
