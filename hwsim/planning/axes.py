@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from hwsim.planning.wants import amount
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, SpecError, Tree
+from hwsim.spec import Mistakes, Place, SpecError, Tree
 from hwsim.spec.ranges import is_range, parse_range
 from hwsim.study.grid import parse_values, written
 from hwsim.units import COUNT, RATIO, UnitError, parse_as
@@ -34,6 +34,7 @@ class Axis:
     values: tuple[object, ...]
     kind: Kind = "values"
     bundles: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    place: Place | None = field(default=None, compare=False)
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -98,7 +99,7 @@ def varied_of(tree: Tree | None, workloads: Collection[str], mistakes: Mistakes)
             if batch is not None:
                 batches[workload] = batch
         elif (axis := _axis(path, given, mistakes)) is not None:
-            axes.append(axis)
+            axes.append(replace(axis, place=(tree or given).key_place(path)))
     return Varied(tuple(axes), frozenset(auto), batches)
 
 

@@ -171,14 +171,14 @@ def _machines(keys: PlanKeys, tree: Tree, folder: Path, mistakes: Mistakes) -> t
     place = tree.key_place("machine")
     for name in keys.machine:
         try:
-            if "*" in name:
+            if "*" in name and "\n" not in name:
                 matching = {path.stem: read(path) for path in sorted(folder.glob(name))}
                 machines = {stem: each for stem, each in matching.items() if each.text("hwsim") == "machine/1"}
                 if not machines:
                     mistakes.add(place, f"no machine file matches '{name}'", 'a pattern such as "*.yaml" beside the plan')
                 found |= machines
             else:
-                found[Path(name).stem if name.endswith((".yaml", ".yml")) else name] = (
+                found["" if "\n" in name else Path(name).stem if name.endswith((".yaml", ".yml")) else name] = (
                     read(name) if name == "-" or "\n" in name else read(find("machine", name, folder, place))
                 )
         except SpecError as error:

@@ -103,6 +103,10 @@ def grouped(
 
 
 def nearest_of(rejected: Sequence[Rejected]) -> Rejected | None:
-    """The option that misses least what it misses most; of equals the first."""
-    known = [each for each in rejected if each.excess < INFINITE]
-    return min(known or list(rejected), key=lambda each: (each.excess, each.number), default=None)
+    """The option with the fewest reasons that have no numbers, and that misses least what it misses most."""
+
+    def missing(each: Rejected) -> tuple[int, float, int]:
+        finite = [reason.excess for reason in each.reasons if reason.excess < INFINITE]
+        return len(each.reasons) - len(finite), max(finite, default=0.0), each.number
+
+    return min(rejected, key=missing, default=None)

@@ -25,14 +25,15 @@ from hwsim.views.explain.starving import pipelines
 Row = Mapping[str, Any]  # what a journal keeps of a simulation: numbers by workload, or the reason why there are none
 
 
-def simulated(option: Option, screen: Screen, known: Row | None = None) -> tuple[Option, Row]:
+def simulated(option: Option, screen: Screen, known: Row | None = None, *, ends: bool = False) -> tuple[Option, Row]:
     """The option with the numbers of its runs, and what a journal keeps of them.
 
     Args:
         known: kept by an earlier run, which is then not repeated.
+        ends: whether services run twice more, with kernels as fast and as slow as their errors have them.
     """
     point = option.point
-    row = known if known is not None else _row(option, screen)
+    row = known if known is not None else _row(option, screen, ends=ends)
     if "reason" in row:
         reason = Reason(*row["reason"][:2], *row["reason"][2:])
         return replace(option, how="simulation", estimated=option.numbers, reasons=(*option.reasons, reason)), row
@@ -76,7 +77,7 @@ def _amounts(numbers: Mapping[str, float], half: float, ends: Sequence[Mapping[s
     return found
 
 
-def _row(option: Option, screen: Screen) -> Row:
+def _row(option: Option, screen: Screen, *, ends: bool) -> Row:
     """Simulate every workload of an option."""
     point = option.point
     try:
@@ -84,7 +85,8 @@ def _row(option: Option, screen: Screen) -> Row:
         machine = screen.variants.of_point(point)
         for path, value in option.settings.items():
             tree, workloads = put(tree, workloads, path, value if not isinstance(value, Mapping | list) else tree_of(value))
-        return {"runs": {name: _run(machine, shared(each, point.replicas), screen) for name, each in workloads.items()}}
+        shares = {name: shared(each, point.replicas) for name, each in workloads.items()}
+        return {"runs": {name: _run(machine, each, screen, ends=ends) for name, each in shares.items()}}
     except Unbuilt as error:
         return {"reason": ["machine", str(error)]}
     except SpecError as error:
@@ -96,8 +98,8 @@ def _row(option: Option, screen: Screen) -> Row:
         return {"reason": ["run", " ".join(str(error).split())]}
 
 
-def _run(machine: Machine, workload: Tree, screen: Screen) -> Row:
-    run = simulate(machine, workload, expect=False, interval=screen.wants_ends)
+def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row:
+    run = simulate(machine, workload, expect=False, interval="runs" if ends and serves(workload) else not serves(workload))
     energy = energy_of(run, screen.outlay.site)
     trained = run.trainings[0] if run.trainings else None
     return {
@@ -107,6 +109,11 @@ def _run(machine: Machine, workload: Tree, screen: Screen) -> Row:
         "count": trained.count if trained else 0.0,
         "watts": 0.0 if energy is None or run.makespan_s <= 0 else energy.joules.value / run.makespan_s,
     }
+
+
+def serves(workload: Tree) -> bool:
+    """Whether a workload is a service."""
+    return workload.get("infer") is not None
 
 
 def _numbers(run: Run) -> dict[str, float]:

@@ -40,7 +40,6 @@ class Screen:
     variants: Variants
     outlay: Outlay
     failures: Failures | None
-    wants_ends: bool = True
     _trainings: dict[tuple[str, int], Training | None] = field(default_factory=dict)
     _kept: list[Tree] = field(default_factory=list)
 
@@ -64,8 +63,7 @@ class Screen:
         option = Option(point, "machine", numbers, tuple(self._unpriced(facts)))
         if any(trainings.values()):
             option = self._trained(option, cluster, facts, trainings)
-        if all(trainings.values()) or not option.is_feasible:
-            option = self.paid(option, facts)
+        option = self.paid(option, facts, busy=None if all(trainings.values()) else 0.0)  # at rest: the least it can be
         return self.judged(option)
 
     # ---- machines ----
@@ -268,10 +266,11 @@ class Screen:
 
     # ---- money ----
 
-    def paid(self, option: Option, facts: Facts, watts: float | None = None) -> Option:
+    def paid(self, option: Option, facts: Facts, watts: float | None = None, busy: float | None = None) -> Option:
         """The option with energy and cost of the time that it is used.
 
         watts: mean power at the meter that a simulation found; None: by the closed form.
+        busy: part of the time that GPUs work; None: as the option's own numbers say.
         """
         many, numbers = option.point.replicas, dict(option.numbers)
         times = [found.mean_s for found in option.wholes.values()]
@@ -283,7 +282,8 @@ class Screen:
             if price is not None and self.question.keys.rent == "purchase":
                 numbers["cost"] = price * many
             return replace(option, numbers=numbers)
-        busy = max((numbers[key].value for key in numbers if key.rpartition(".")[2] == "busy"), default=1.0)
+        shares = [numbers[key].value for key in numbers if key.rpartition(".")[2] == "busy"]
+        busy = max(shares, default=1.0) if busy is None else busy
         energy = facts.drawing(min(busy, 1.0), seconds)
         if energy is not None and watts is not None and energy.joules.value > 0:
             energy = energy.times(watts * seconds / energy.joules.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -17,14 +17,15 @@ from hwsim.planning.options import Option
 from hwsim.planning.outlay import Outlay
 from hwsim.planning.question import Question, read_question
 from hwsim.planning.reasons import Rejected
-from hwsim.planning.running import Row, simulated
+from hwsim.planning.running import Row, serves, simulated
 from hwsim.planning.screening import Screen
-from hwsim.planning.variants import MACHINE, Point, Values, Variants
+from hwsim.planning.variants import MACHINE, Point, Values, Variants, lost_paths
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, SpecError, Tree
 
 MOST: Final = 50_000  # points
 RANKS: Final = 100  # plans of a point, at the most
+SURE: Final = 3  # services whose range is worked out
 ROUNDS: Final = 6  # of a range around its best
 GROUPS: Final = 40  # ranges that are all looked at again; of more, those whose best is near the best of all
 FASTER: Final = 0.03  # part by which a simulation is faster than an estimate, at the most
@@ -53,6 +54,8 @@ class Searching:
             self._look(*values)
         self._refine()
         self._simulate()
+        if any(serves(tree) for tree in self.question.workloads.values()):
+            self._with_ends()
 
     # ---- points ----
 
@@ -146,6 +149,13 @@ class Searching:
                 self._play(each.point.number, at, len(open_ones))
         self._near()
 
+    def _with_ends(self) -> None:
+        """Simulate the best services again with the ends of what is known of their kernels."""
+        held = [each for each in self.options.values() if each.is_feasible and each.how == "simulation"]
+        for option in order(self.question, held)[:SURE]:
+            estimate = replace(option, numbers=option.estimated)
+            self.options[option.point.number] = self._played(estimate, 0, SURE, ends=True)
+
     def _cheapest(self, options: Iterable[Option]) -> list[Option]:
         """In the order of the objective, as far as the machine alone has it."""
         return sorted(options, key=lambda each: (self._score(each), each.point.number))
@@ -155,7 +165,7 @@ class Searching:
         if self.question.also or len(self.question.objectives) != 1 or not has_objective(self.question, option):
             return False
         done = [each for each in self.options.values() if each.how == "simulation" and each.is_feasible]
-        return any(self._score(each) < self._score(option) for each in done)
+        return any(self._limit(each, 1.0 + self.question.keys.slack) < self._score(option) for each in done)
 
     def _near(self) -> None:
         """Simulate estimates that could be the best, the most promising first; correct the others by what that shows."""
@@ -242,10 +252,10 @@ class Searching:
         self.options[number] = self._played(self.options[number], done, total)
         return self.options[number]
 
-    def _played(self, option: Option, done: int, total: int) -> Option:
+    def _played(self, option: Option, done: int, total: int, *, ends: bool = False) -> Option:
         """The option as simulated, or as an earlier run found it."""
-        key = option.point.number * RANKS + option.rank
-        option, row = simulated(option, self.screen, self.rows.get(key))
+        key = option.point.number * RANKS + (RANKS - 1 if ends else option.rank)
+        option, row = simulated(option, self.screen, self.rows.get(key), ends=ends)
         if key not in self.rows:
             self.rows[key] = row
             if self.keep is not None:
@@ -366,6 +376,7 @@ def plan(
         SpecError: mistakes of the question, of its machines or of its workloads.
     """
     asked = question if isinstance(question, Question) else read_question(question)
+    lost_paths(asked).raise_if_any()
     began = time.process_time()
     variants = Variants(asked)
     screen = Screen(asked, variants, Outlay(asked), _failures(asked))

@@ -12,7 +12,7 @@ from hwsim.models import Cluster, NotAlike, cluster_of
 from hwsim.planning.axes import REPLICAS, Axis
 from hwsim.planning.question import Question
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, SpecError, Tree
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree
 from hwsim.spec.paths import apply_set
 from hwsim.study.grid import written
 
@@ -170,6 +170,25 @@ def put(machine: Tree, workloads: Mapping[str, Tree], path: str, value: object) 
         return apply_set(machine, next(iter(workloads.values())), path, value).machine, changed
     except SpecError as error:
         raise Unbuilt(in_a_line(error.mistakes)) from error
+
+
+def lost_paths(question: Question) -> Mistakes:
+    """Mistakes of varied paths that lead nowhere, in whichever machine."""
+    mistakes = Mistakes()
+    for axis in question.varied.axes:
+        if axis.path == REPLICAS:
+            continue
+        settings = [pair for each in axis.bundles.values() for pair in each.items()] or [(axis.path, axis.values[0])]
+        for path, value in settings:
+            found = list[str]()
+            for _, machine in question.machines:
+                try:
+                    put(machine, question.workloads, path, value)
+                except Unbuilt as error:
+                    found.append(str(error))
+            if len(found) == len(question.machines):
+                mistakes.add(axis.place, found[0])
+    return mistakes
 
 
 def changes_machine(machine: Tree, workloads: Mapping[str, Tree], path: str) -> bool:

@@ -60,7 +60,7 @@ class Measure:
         if self.name == "gpu_hours":
             hours = value / HOUR
             return f"{hours / 1e6:.3g} M h" if hours >= 1e6 else f"{hours:,.0f} h"
-        if self.dimension is COUNT:
+        if self.dimension is COUNT or self.unit == "1/s":
             return f"{value:,.0f}" if float(value).is_integer() or value >= 1000 else f"{value:.{digits}g}"
         return format_quantity(value, self.unit, digits)
 
