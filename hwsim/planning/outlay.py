@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from hwsim.costs import Amount, Cost, Energy, Priced, Prices, Site, cost_of, energy_at, load_prices, power_of, price_of, read_site
-from hwsim.devices.owning import Way
+from hwsim.devices.offers import Way
 from hwsim.machine import Machine
 from hwsim.planning.question import Question
 from hwsim.records import dataclass
