@@ -14,6 +14,7 @@ from hwsim.costs.prices import Prices
 from hwsim.devices.offers import WAYS, Price
 from hwsim.machine import Machine
 from hwsim.models.cluster import cluster_of
+from hwsim.models.doubts import case
 from hwsim.spec import find, names, read
 from hwsim.units import parse
 
@@ -240,3 +241,11 @@ def test_an_estimate_counts_every_link_of_a_board_without_switch(name: str, link
     found = cluster_of(load(name))
     assert found.inside_rate(8) == pytest.approx(links, rel=0.01)
     assert found.inside_rate(2) == pytest.approx(links / 7, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "worst"), [("dgx-h100", "known"), ("mi300x-8", "generation"), ("mi325x-8", "generation"), ("gaudi3-8", "outside")]
+)
+def test_kernels_that_nobody_measured_are_not_known(name: str, worst: str) -> None:
+    gpu = stated(load(name), load(name).devices_of("gpu")[0])
+    assert case(gpu, "matmul", "bf16") == case(gpu, "attention", "bf16") == worst

@@ -7,6 +7,7 @@ from typing import Final
 
 from hwsim.demand import Case, Doubt, case_of
 from hwsim.devices import Gpu
+from hwsim.devices.gpu_matmul import tiles_like
 from hwsim.devices.roofline import peak_of, source_of
 from hwsim.formats import precise
 
@@ -50,9 +51,19 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str) -> tuple[Doubt, .
 
 def case(gpu: Gpu, number: str, dtype: str) -> Case:
     """The case of a number of the GPU; a number that it does not have, and links, count as fitted."""
-    path = f"{number}.{dtype}.efficiency" if number == "matmul" else number
+    if number == "attention" and gpu.attention is None:  # its products with the tiles of others
+        return _less(case(gpu, "matmul", dtype), "generation")
     guess: Case = "generation" if number == "matmul" else "device"
+    path = number
+    if number == "matmul":
+        key = tiles_like(peak_of(gpu.flop, dtype, "gpu")[0], gpu.matmul)
+        path = "efficiency.matmul" if key is None else f"matmul.{key}.efficiency"
     return case_of(source_of(gpu.sources, path), guess) or "known"
+
+
+def _less(one: Case, other: Case) -> Case:
+    """The case of the two that is known less well; what states itself is known."""
+    return one if one in ("known", "outside") else other
 
 
 def of_steps(dtype: str, split: int, *, transformer: bool) -> str:
