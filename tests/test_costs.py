@@ -2,44 +2,158 @@
 
 from __future__ import annotations
 
+import json
+import math
+from pathlib import Path
+from typing import Any
+
 import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.costs import cost_of, energy_at, energy_of, load_prices, power_of, price_of
+from hwsim.cli import main
+from hwsim.costs import (
+    Amount,
+    Energy,
+    Paying,
+    Priced,
+    Prices,
+    Site,
+    bill_of,
+    cost_of,
+    energy_at,
+    energy_of,
+    load_prices,
+    power_of,
+    price_of,
+    total,
+)
+from hwsim.costs.power import BEND, BESIDES
+from hwsim.costs.pricing import is_as_listed
+from hwsim.results.result import Result
 from hwsim.spec import SpecError
+from hwsim.ticks import FEMTO
+from hwsim.units import DAY, YEAR
+from tests.test_train_checks import CLUSTER, training
 
-MACHINE = """
-hwsim: machine/1
-name: two GPUs
-parts:
+PARTS = """
   cpu: {kind: cpu, cores: 8, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 100 GB/s}, power: {idle: 20 W, loaded: 100 W}}
   gpu: {kind: gpu, count: 2, flop: {fp32: 10 TFLOP/s}, memory: {bandwidth: 1 TB/s}, class: ideal,
         power: {idle: 50 W, loaded: 400 W, memory: 250 W}, price: {purchase: 10000 USD, on_demand: 2 USD/h}}
-links:
-  - {between: [cpu, gpu*], kind: pcie, gen: 4, lanes: 16}
 """
-WORKLOAD = """
-hwsim: workload/1
+MACHINE = f"hwsim: machine/1\nname: two GPUs\nparts:{PARTS}links:\n  - {{between: [cpu, gpu*], kind: pcie, gen: 4, lanes: 16}}\n"
+WORKLOAD = """hwsim: workload/1
 program:
   - compute: {device: gpu0, flop: 10 TFLOP, dtype: fp32}
   - compute: {device: gpu0, bytes: 1 TB}
 """
+PRICES = """hwsim: prices/1
+date: 2026-06
+site: {electricity: 0.10 USD/kWh, hosting: 150 USD/kW/month, pue: 1.2, grid: 400 g/kWh}
+parts: {cpu: 2000 USD}
+others: {cable: 100 USD}
+"""
+
+
+def energy(machine: Any, workload: Any, site: Site | None = None, **options: Any) -> Energy:
+    found = energy_of(api.simulate(machine, workload, expect=False, **options), site)
+    assert found is not None
+    return found
+
+
+def hwsim(*arguments: object) -> str:
+    done = CliRunner().invoke(main, [str(each) for each in arguments])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def refused(*arguments: object) -> str:
+    done = CliRunner().invoke(main, [str(each) for each in arguments])
+    assert done.exit_code == 2
+    return done.output
+
+
+# ---- energy: closed forms, and another way to the same number
 
 
 def test_energy_of_a_closed_form() -> None:
     run = api.simulate(MACHINE, WORKLOAD)
-    energy = energy_of(run)
-    assert energy is not None
+    found = energy_of(run)
+    assert found is not None
+    assert found.complete
+    gpus = 50.0 * 2 * run.makespan_s + 350.0 + 200.0  # a second of each kernel
+    assert found.joules.value == pytest.approx(gpus * (1 + BESIDES) + 20.0 * run.makespan_s, rel=1e-9)
+
+
+def by_ops(run: Result) -> float:
+    """Joules above idle of the GPUs, op by op, of ops that do not overlap on a GPU."""
+    graph, layout = run.timeline.flat.graph, run.built and run.built.layout
+    assert layout is not None
+    joules = 0.0
+    for op in range(len(run.timeline)):
+        number = int(run.timeline.flat.cost[op])
+        if number < 0:
+            continue
+        demand = graph.costs[number].demand
+        took = (int(run.timeline.end[op]) - int(run.timeline.start[op])) / FEMTO - demand.latency
+        amounts = dict(demand.amounts)
+        for name in {each.rpartition(".")[0] for each in amounts if ".compute" in each or each.endswith(".memory")}:
+            spot = layout.find(name)
+            if spot is None or spot.part.kind != "gpu":
+                continue
+            power: Any = spot.part.model and spot.part.model.power
+            full = min(amounts.get(f"{name}.compute", 0.0) * float(run.timeline.flat.size[op]), took)
+            memory = min(amounts.get(f"{name}.memory", 0.0) * float(run.timeline.flat.size[op]), took - full)
+            joules += (power.loaded - power.idle) * full + (power.memory - power.idle) * memory
+    return joules
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.floats(0, 5), st.floats(0, 5)), min_size=1, max_size=6),
+    st.floats(10, 200), st.floats(1, 3), st.floats(0, 1),
+)  # fmt: skip
+@settings(max_examples=40, deadline=None)
+def test_energy_is_that_of_the_ops_and_obeys_its_laws(
+    kernels: list[tuple[int, float, float]], idle: float, over: float, part: float
+) -> None:
+    loaded = idle * over
+    curve = f"{{idle: {idle!r} W, loaded: {loaded!r} W, memory: {idle + part * (loaded - idle)!r} W}}"
+    machine = MACHINE.replace("{idle: 50 W, loaded: 400 W, memory: 250 W}", curve)
+    ops = [
+        {"compute": {"device": f"gpu{gpu}", "flop": f"{flop!r} TFLOP", "bytes": f"{moved!r} TB", "dtype": "fp32"}}
+        for gpu, flop, moved in kernels
+    ]
+    run = api.simulate(machine, {"hwsim": "workload/1", "program": ops}, interval=False)
+    found, power = energy_of(run), power_of(api.load_machine(machine))
+    assert found is not None
     seconds = run.makespan_s
-    assert energy.complete
-    gpus = 50.0 * 2 * seconds + 350.0 + 200.0
-    assert energy.joules.value == pytest.approx(gpus * 1.25 + 20.0 * seconds, rel=1e-9)
-    assert sum(each.joules for each in energy.items) == pytest.approx(energy.joules.value, rel=1e-12)
+    assert found.joules.value == pytest.approx(power.idle.value * seconds + (1 + BESIDES) * by_ops(run), rel=1e-9)
+    assert math.fsum(each.joules for each in found.items) == pytest.approx(found.joules.value, rel=1e-12)
+    assert power.idle.value * seconds * (1 - 1e-9) <= found.joules.value <= power.loaded.value * seconds * (1 + 1e-9)
+    assert found.watts <= found.peak * (1 + 1e-9)
+    assert found.peak <= power.loaded.value * (1 + 1e-9)
+    assert found.joules.low <= found.joules.value <= found.joules.high
 
 
-def test_energy_at_is_the_same_law() -> None:
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(1, 1e6))
+def test_energy_of_shares_lies_between_idle_and_loaded(full: float, memory: float, seconds: float) -> None:
     machine = api.load_machine(MACHINE)
     power = power_of(machine)
+    found = energy_at(machine, seconds, {"gpu": full, "gpu.memory": memory, "cpu": full})
+    assert found is not None
+    assert power.idle.value * seconds <= found.joules.value * (1 + 1e-12)
+    assert found.joules.value <= power.loaded.value * seconds * (1 + 1e-12)
+    more = energy_at(machine, seconds, {"gpu": min(1.0, full + 0.1), "gpu.memory": memory, "cpu": full})
+    assert more is not None
+    assert more.joules.value >= found.joules.value * (1 - 1e-12)
+
+
+def test_a_machine_at_rest_and_at_work_draws_what_its_parts_say() -> None:
+    machine = api.load_machine(MACHINE)
+    power = power_of(machine)
+    assert (power.idle.value, power.loaded.value) == (20 + 100 * 1.25, 100 + 800 * 1.25)
     idle, loaded = energy_at(machine, 10.0, {}), energy_at(machine, 10.0, {"gpu": 1.0, "cpu": 1.0})
     assert idle is not None
     assert loaded is not None
@@ -47,24 +161,416 @@ def test_energy_at_is_the_same_law() -> None:
     assert loaded.joules.value == pytest.approx(power.loaded.value * 10)
 
 
+def test_a_cpu_at_half_load_draws_less_than_the_middle() -> None:
+    machine = api.load_machine(MACHINE.replace("count: 2", "count: 1"))
+    half, none = energy_at(machine, 1.0, {"cpu": 0.5}), energy_at(machine, 1.0, {})
+    assert half is not None
+    assert none is not None
+    assert half.joules.value - none.joules.value == pytest.approx(80 * 0.5 * (1 - BEND / 2))
+    assert (20 + 40) / (20 + 80 * 0.5 * (1 - BEND / 2)) == pytest.approx(1.12, abs=0.02)  # SPECpower since 2021
+
+
+def test_what_is_left_out_is_of_the_kind() -> None:
+    text = MACHINE.replace("power: {idle: 50 W, loaded: 400 W, memory: 250 W}", "power: 400 W")
+    gpu = next(each for each in power_of(api.load_machine(text)).items if each.kind == "gpu")
+    assert (gpu.idle, gpu.loaded, gpu.memory) == (48, 400, 260)
+    assert gpu.guessed
+
+
+def test_a_measured_node_scales_its_parts() -> None:
+    text = MACHINE.replace("name: two GPUs", "power: {idle: 200 W, loaded: 900 W, source: measured, ref: a meter}")
+    machine = api.load_machine(text)
+    power = power_of(machine)
+    assert power.measured
+    assert (power.idle.value, power.loaded.value) == (pytest.approx(200), pytest.approx(900))
+    assert power.loaded.high == pytest.approx(900 * 1.15)
+    found = energy(text, WORKLOAD, interval=False)
+    assert found.measured
+    assert found.joules.high == pytest.approx(found.joules.value * 1.15)
+    rated = power_of(api.load_machine(text.replace("source: measured", "source: recalled")))
+    assert not rated.measured
+
+
+def test_a_node_whose_parts_say_nothing_draws_what_it_says() -> None:
+    text = MACHINE.replace("name: two GPUs", "power: {idle: 200 W, loaded: 900 W, source: measured}")
+    text = text.replace(", power: {idle: 20 W, loaded: 100 W}", "").replace("power: {idle: 50 W, loaded: 400 W, memory: 250 W}, ", "")
+    machine = api.load_machine(text)
+    power = power_of(machine)
+    assert (power.idle.value, power.loaded.value, power.missing) == (pytest.approx(200), pytest.approx(900), ())
+
+
+def test_parts_without_power_are_named_and_a_machine_without_any_has_no_energy() -> None:
+    without = MACHINE.replace(", power: {idle: 20 W, loaded: 100 W}", "")
+    found = energy(without, WORKLOAD)
+    assert found.missing == ("cpu",)
+    assert not found.complete
+    bare = without.replace("power: {idle: 50 W, loaded: 400 W, memory: 250 W}, ", "")
+    assert energy_of(api.simulate(bare, WORKLOAD)) is None
+    assert api.simulate(bare, WORKLOAD).to_json()["energy"] is None
+
+
+# ---- ranks that are folded, long runs, mixed machines
+
+
+RANKS = """hwsim: workload/1
+program:
+  each: gpu*
+  do:
+    - compute: {flop: 10 TFLOP, dtype: fp32, writes: y}
+    - compute: {bytes: 1 TB}
+    - allreduce: {among: gpu*, bytes: 1 MB, algorithm: ring, reads: y}
+"""
+
+
+@pytest.mark.parametrize("second", ["400 W", "800 W"])
+def test_ranks_that_are_folded_draw_as_all_of_them(second: str) -> None:
+    parts = PARTS.replace("count: 2, ", "").replace("gpu:", "gpu1:") + "  gpu2" + PARTS.partition("  gpu")[2].replace(
+        "count: 2, ", ""
+    ).replace("400 W", second)
+    machine = f"hwsim: machine/1\nparts:{parts}links:\n  - {{between: [cpu, [gpu1, gpu2]], kind: pcie, gen: 4, lanes: 16}}\n"
+    folded, all_of_them = (energy(machine, RANKS, fold=fold) for fold in ("always", "never"))
+    assert folded.joules.value == pytest.approx(all_of_them.joules.value, rel=1e-12)
+    assert [each.joules for each in folded.items] == pytest.approx([each.joules for each in all_of_them.items], rel=1e-12)
+    assert folded.peak == pytest.approx(all_of_them.peak, rel=1e-9)
+
+
+@pytest.mark.parametrize("keys", [{"sharding": "zero-3"}, {"sharding": "zero-1", "parallel": {"tp": 2}}, {"parallel": {"pp": 2}}])
+def test_a_replica_that_stands_for_all_draws_as_all(keys: dict[str, Any]) -> None:
+    few, many = (energy(CLUSTER, training(**keys), fold=fold) for fold in ("always", "never"))
+    gpus = [next(each.joules for each in found.items if each.kind == "gpu") for found in (few, many)]
+    assert gpus[0] == pytest.approx(gpus[1], rel=1e-9)
+    assert few.joules.value == pytest.approx(many.joules.value, rel=0.01)  # cards, whose traffic one replica does not have
+
+
+def test_a_long_loop_draws_as_often_as_it_runs() -> None:
+    loop = {"hwsim": "workload/1", "program": [{"repeat": {"times": 1000, "do": [
+        {"compute": {"device": "gpu0", "flop": "1 GFLOP", "dtype": "fp32"}}, {"compute": {"device": "gpu1", "bytes": "0.1 GB"}}]}}]}  # fmt: skip
+    whole, steady = energy(MACHINE, loop), energy(MACHINE, loop, steady=True)
+    assert steady.joules.value == pytest.approx(whole.joules.value, rel=1e-12)
+    twice: dict[str, Any] = json.loads(json.dumps(loop))
+    twice["program"][0]["repeat"]["times"] = 2000
+    assert energy(MACHINE, twice).joules.value == pytest.approx(2 * whole.joules.value, rel=1e-9)
+
+
+def test_gpus_of_two_kinds_draw_each_their_own() -> None:
+    parts = PARTS + "  old" + PARTS.partition("  gpu")[2].replace("count: 2, ", "").replace("400 W", "300 W").replace("10 TFLOP", "5 TFLOP")
+    machine = f"hwsim: machine/1\nparts:{parts}links:\n  - {{between: [cpu, [gpu*, old]], kind: pcie, gen: 4, lanes: 16}}\n"
+    run = api.simulate(machine, WORKLOAD.replace("device: gpu0, bytes", "device: old, bytes"))
+    found = energy_of(run)
+    assert found is not None
+    by_name = {each.name: each.joules for each in found.items}
+    assert by_name["gpu*"] == pytest.approx(100 * run.makespan_s + 350)
+    assert by_name["old"] == pytest.approx(50 * run.makespan_s + 200)
+
+
+def test_cooling_and_carbon_are_of_the_site() -> None:
+    plug, meter = energy(MACHINE, WORKLOAD), energy(MACHINE, WORKLOAD, load_prices(PRICES).site)
+    assert meter.joules.value == pytest.approx(1.2 * plug.joules.value)
+    assert math.fsum(each.joules for each in meter.items) == pytest.approx(meter.joules.value)
+    assert meter.carbon is not None
+    assert meter.carbon.value == pytest.approx(meter.joules.value / 3.6e6 * 0.4)
+    assert plug.carbon is None
+
+
+def test_a_node_in_training_draws_what_was_measured() -> None:
+    """76 % of its 10.2 kW in the mean of trainings, 8.4 kW at the most (arXiv:2506.14551, arXiv:2412.08602)."""
+    machine = api.load_machine("dgx-h100")
+    found = energy_at(machine, 1.0, {"gpu": 0.85, "gpu.memory": 0.08, "cpu": 0.1})
+    assert found is not None
+    assert found.measured
+    assert found.plug.low <= 7752 <= found.plug.high
+
+
+# ---- prices
+
+
 def test_a_part_without_a_price_is_named_never_0() -> None:
     machine = api.load_machine(MACHINE)
-    priced = price_of(machine, load_prices("hwsim: prices/1\nsite: {electricity: 0.1 USD/kWh, hosting: 0 USD/kW/month}\n"))
+    priced = price_of(machine, load_prices(PRICES.replace("cpu: 2000 USD", "")))
     assert priced.purchase is not None
     assert priced.purchase.value == 20000
     assert priced.missing == ("cpu",)
-    cost = cost_of(priced, 3600.0, energy_at(machine, 3600.0, {}), load_prices())
+    cost = cost_of(priced, 3600.0, energy_at(machine, 3600.0, {}), load_prices(PRICES))
     assert cost.total is None
     assert "cpu" in cost.missing
+    assert cost.known.value > 0
+
+
+def test_a_user_s_list_comes_before_the_file_and_the_file_before_the_library() -> None:
+    machine = api.load_machine(MACHINE.replace("gpu: {kind: gpu,", "gpu: {kind: gpu, use: a100-sxm-40gb,"))
+
+    def price(text: str) -> tuple[float, float]:
+        priced = price_of(machine, load_prices(text))
+        found = {each.way: each.amount.value for each in priced.items if each.name == "a100-sxm-40gb"}
+        return found["purchase"], found["on_demand"] * 3600
+
+    assert price(PRICES) == (20000, pytest.approx(4))
+    assert price(PRICES.replace("cpu: 2000 USD", "gpu: 7 USD")) == (14, pytest.approx(4))
+    assert price(PRICES.replace("cpu: 2000 USD", "a100-sxm-40gb: {on_demand: 9 USD/h}")) == (20000, pytest.approx(18))
+
+
+def test_the_price_of_a_whole_machine_is_not_the_sum_of_its_parts() -> None:
+    listed = PRICES + "machines: {dgx-h100: {purchase: {value: 250000 USD, mark: quote}}}\n"
+    prices = load_prices(listed)
+    whole = price_of(api.load_machine("dgx-h100"), prices)
+    assert [(each.name, each.amount.value) for each in whole.of_way("purchase")] == [("dgx-h100", 250000)]
+    cluster = price_of(api.load_machine(CLUSTER), prices)
+    assert {each.name: each.amount.value for each in cluster.of_way("purchase")} == {"dgx-h100": 500000, "cable": 3200}
+    assert cluster.missing == ("leaf",)
+
+
+def test_a_machine_with_other_parts_has_not_the_price_of_its_name() -> None:
+    same = "hwsim: machine/1\nuse: dgx-h100\n"
+    other = same + "parts: {cpu: {kind: cpu, use: epyc-7742}}\n"
+    assert is_as_listed(api.load_machine(same).layout)
+    assert not is_as_listed(api.load_machine(other).layout)
+    assert [each.name for each in price_of(api.load_machine(same)).of_way("purchase")] == ["dgx-h100"]
+    assert "dgx-h100" not in [each.name for each in price_of(api.load_machine(other)).items]
+
+
+def test_of_several_offers_the_middle_one_decides_with_the_range_of_all() -> None:
+    offers = "{on_demand: [{value: 3 USD/h, provider: a}, {value: 9 USD/h, provider: b, date: 2026-01}, {value: 10 USD/h, provider: c}]}"
+    text = PRICES.replace("cpu: 2000 USD", f"gpu: {offers}")
+    machine = api.load_machine(MACHINE)
+    (item,) = price_of(machine, load_prices(text)).of_way("on_demand")
+    assert (item.provider, item.date, item.offers) == ("b", "2026-01", 3)
+    assert [each * 3600 / 2 for each in (item.amount.low, item.amount.value, item.amount.high)] == pytest.approx([3, 9, 10])
+    (alone,) = price_of(machine, load_prices(text, provider="c")).of_way("on_demand")
+    assert (alone.provider, alone.amount.value * 3600 / 2) == ("c", pytest.approx(10))
+
+
+def test_prices_of_bytes_are_for_what_a_part_holds() -> None:
+    text = "hwsim: machine/1\nparts:\n  disk: {kind: disk, count: 3, read: 100 MB/s, size: 16 TB}\n"
+    priced = price_of(api.load_machine(text), load_prices("hwsim: prices/1\nparts: {disk: {purchase: 0.015 USD/GB}}\n"))
+    assert priced.purchase is not None
+    assert priced.purchase.value == pytest.approx(3 * 240)
+    none = price_of(api.load_machine(text.replace(", size: 16 TB", "")), load_prices("hwsim: prices/1\nparts: {disk: 0.015 USD/GB}\n"))
+    assert none.missing == ("disk*",)
 
 
 def test_a_rent_of_gpus_has_the_node_in_it() -> None:
-    priced = price_of(api.load_machine(MACHINE))
-    cost = cost_of(priced, 7200.0, rent="on_demand")
+    cost = cost_of(price_of(api.load_machine(MACHINE)), 7200.0, rent="on_demand")
     assert cost.total is not None
     assert cost.total.value == pytest.approx(8.0)
+    bare = price_of(api.load_machine(MACHINE.replace(", on_demand: 2 USD/h", "")), Prices())
+    assert set(bare.lacking("on_demand")) == {"cpu", "gpu*"}
 
 
-def test_mistakes_have_their_place() -> None:
-    with pytest.raises(SpecError, match=r"<text>:3:\d+: '3 USD/h' is a price per time, but an amount of money is needed"):
-        load_prices("hwsim: prices/1\nparts:\n  a: {purchase: 3 USD/h}\n")
+@pytest.mark.parametrize(("mark", "low", "high"), [("quote", 0.9, 1.1), ("estimate", 0.65, 1.35), ("street", 0.8, 1.2), ("", 1, 1)])
+def test_a_mark_is_a_range(mark: str, low: float, high: float) -> None:
+    marked = f"{{value: 1000 USD, mark: {mark}}}" if mark else "1000 USD"
+    priced = price_of(api.load_machine(MACHINE), load_prices(f"hwsim: prices/1\nparts: {{cpu: {marked}}}\n"))
+    item = next(each for each in priced.of_way("purchase") if each.name == "cpu")
+    assert (item.amount.low, item.amount.high) == (pytest.approx(1000 * low), pytest.approx(1000 * high))
+
+
+def test_old_prices_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795500000")  # 2026-11-23
+    text = PRICES.replace("cpu: 2000 USD", "cpu: {purchase: {value: 2000 USD, date: 2023-11, provider: somebody}}")
+    cost = cost_of(price_of(api.load_machine(MACHINE), load_prices(text)), 1.0)
+    assert "cpu: somebody, 2023-11; 36 months old" in cost.said
+    assert not any("old" in each for each in cost_of(price_of(api.load_machine(MACHINE), load_prices(PRICES)), 1.0).said)
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "said"),
+    [
+        ("parts: {a: {purchase: 3 USD/h}}", "2:23", "'3 USD/h' is a price per time, but an amount of money is needed"),
+        ("parts: {a: {on_demand: 3 USD}}", "2:24", "'3 USD' is an amount of money, but a price per time is needed"),
+        ("parts: {a: 5}", "2:12", "5 has no unit"),
+        ("parts: {a: -5 USD}", "2:12", "cannot be negative"),
+        ("parts: {a: {purchase: {value: 5 USD, low: 6 USD}}}", "2:43", "on the wrong side"),
+        ("parts: {a: {purchase: {value: 5 USD, mark: sure}}}", "2:44", "'sure' is not one of"),
+        ("parts: {a: {reserved: 5 USD/h}}", "2:23", "a reserved rent without its term"),
+        ("parts: {a: {on_demand: {value: 5 USD/h, term: 1 day}}}", "2:41", "'term' goes with a reserved rent"),
+        ("parts: {a: {}}", "2:12", "a price without a number"),
+        ("parts: {a: {purchase: []}}", "2:23", "an empty list of prices"),
+        ("date: soon", "2:7", "'soon' is not a date"),
+        ("site: {pue: 0.9}", "2:13", "a PUE below 1"),
+        ("site: {grid: 400 W}", "2:14", "'400 W' is a power, but a carbon intensity is needed"),
+        ("site: {electricity: 0.1 USD/h}", "2:21", "is a price per time, but a price of energy is needed"),
+        ("site: nowhere", "2:7", "there is no site 'nowhere'"),
+        ("others: {rope: 3 USD}", "2:10", "no part of an answer is called 'rope'"),
+        ("currency: EUR", "2:11", "'EUR' is not 'USD'"),
+        ("lifetime: 0 year", "2:11", "must be more than 0"),
+    ],
+)
+def test_mistakes_have_their_place(tmp_path: Path, line: str, place: str, said: str) -> None:
+    (tmp_path / "p.yaml").write_text(f"hwsim: prices/1\n{line}\n")
+    printed = refused("check", tmp_path / "p.yaml")
+    assert f"p.yaml:{place}: " in printed
+    assert said in printed
+
+
+@pytest.mark.parametrize(
+    ("power", "place", "said"),
+    [
+        ("{idle: 90 W, loaded: 80 W}", "4:75", "idle at 90 W, more than the 80 W when loaded"),
+        ("{idle: 1 W, loaded: 8 W, memory: 9 W}", "4:99", "9 W is not between idle and loaded"),
+        ("{idle: 1 W}", "4:74", "'loaded' is missing"),
+        ("5 kWh", "4:74", "'5 kWh' is an energy, but a power is needed"),
+    ],
+)
+def test_power_that_contradicts_itself(tmp_path: Path, power: str, place: str, said: str) -> None:
+    text = "hwsim: machine/1\nname: m\nparts:\n  disk: {kind: disk, read: 100 MB/s, size: 16 TB, latency: 10 ms, power: "
+    (tmp_path / "m.yaml").write_text(text + power + "}\n")
+    printed = refused("check", tmp_path / "m.yaml")
+    assert f"m.yaml:{place}: " in printed
+    assert said in printed
+
+
+# ---- costs
+
+
+def bought(seconds: float, **options: Any) -> tuple[Priced, Energy, Any]:
+    machine = api.load_machine(MACHINE)
+    prices = load_prices(PRICES)
+    spent = energy_at(machine, seconds, {"gpu": 1.0, "cpu": 1.0}, prices.site)
+    assert spent is not None
+    priced = price_of(machine, prices)
+    return priced, spent, cost_of(priced, seconds, spent, prices, **options)
+
+
+@given(st.floats(1, 1e9), st.integers(1, 1000))
+@settings(max_examples=30, deadline=None)
+def test_what_is_bought_costs_wear_room_and_energy(seconds: float, nodes: int) -> None:
+    _, spent, cost = bought(seconds, nodes=nodes)
+    items = {each.name: each.amount.value for each in cost.items}
+    assert items["machines"] == pytest.approx(nodes * 22000 * seconds / (4 * YEAR), rel=1e-9)
+    assert items["hosting"] == pytest.approx(nodes * 150 / 1000 * spent.loaded * seconds / (YEAR / 12), rel=1e-9)
+    assert items["energy"] == pytest.approx(nodes * spent.joules.value / 3.6e6 * 0.10, rel=1e-9)
+    assert cost.total is not None
+    assert cost.total.value == pytest.approx(math.fsum(items.values()), rel=1e-12)
+
+
+def test_a_residual_and_a_lifetime_are_of_the_list() -> None:
+    prices = load_prices(PRICES + "lifetime: 2 year\nresidual: 20 %\n")
+    machine = api.load_machine(MACHINE)
+    cost = cost_of(price_of(machine, prices), YEAR, energy_at(machine, YEAR, {}), prices)
+    assert next(each.amount.value for each in cost.items if each.name == "machines") == pytest.approx(22000 * 0.8 / 2)
+
+
+@pytest.mark.parametrize(("days", "paid"), [(1, 14), (14, 14), (14.001, 28), (60, 70)])
+def test_whole_terms_of_a_rent_are_paid(days: float, paid: float) -> None:
+    machine = api.load_machine(MACHINE.replace("on_demand: 2 USD/h", "reserved: {value: 1 USD/h, term: 14 day}"))
+    cost = cost_of(price_of(machine, Prices()), days * DAY, rent="reserved")
+    assert cost.total is not None
+    assert cost.total.value == pytest.approx(2 * paid * 24)
+    assert (cost.paid, cost.seconds) == (pytest.approx(paid * DAY), days * DAY)
+
+
+def test_hours_that_are_billed_in_whole() -> None:
+    machine = api.load_machine(MACHINE.replace("on_demand: 2 USD/h", "on_demand: {value: 2 USD/h, billed: 1 h}"))
+    cost = cost_of(price_of(machine, Prices()), 3601, rent="on_demand")
+    assert cost.total is not None
+    assert cost.total.value == pytest.approx(8)
+
+
+def test_a_site_without_a_pue_has_a_usual_one() -> None:
+    prices = load_prices(PRICES.replace(", pue: 1.2", ""))
+    machine = api.load_machine(MACHINE)
+    spent = energy_at(machine, 3600, {})
+    assert spent is not None
+    item = next(each for each in cost_of(price_of(machine, prices), 3600, spent, prices).items if "energy" in each.name)
+    assert item.name == "energy with a usual PUE 1.3"
+    assert item.amount.value == pytest.approx(1.3 * spent.plug.value / 3.6e6 * 0.1)
+
+
+def test_spares_cost_all_but_energy() -> None:
+    machine, prices = api.load_machine(MACHINE), load_prices(PRICES)
+    spent = energy_at(machine, 1e6, {}, prices.site)
+    costs = [cost_of(price_of(machine, prices), 1e6, spent, prices, spares=spares) for spares in (0.0, 0.1)]
+    held = math.fsum(each.amount.value for each in costs[0].items if each.name != "energy")
+    assert costs[1].known.value - costs[0].known.value == pytest.approx(0.1 * held)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 0.9)), min_size=1, max_size=5))
+def test_sums_keep_their_ranges(given_: list[tuple[float, float]]) -> None:
+    amounts = [Amount.within(value, part) for value, part in given_]
+    found = total(amounts)
+    assert found.value == pytest.approx(math.fsum(each.value for each in amounts))
+    assert found.low <= found.value <= found.high
+    assert found.high <= math.fsum(each.high for each in amounts) * (1 + 1e-12)
+    assert (found * 3).value == pytest.approx(3 * found.value)
+
+
+# ---- what commands say
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    for name, text in (("m", MACHINE), ("w", WORKLOAD), ("p", PRICES)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return tmp_path
+
+
+def test_simulate_says_cost_if_it_is_asked_for(files: Path) -> None:
+    both = files / "m.yaml", files / "w.yaml"
+    assert "energy" not in hwsim("simulate", *both)
+    printed = hwsim("simulate", *both, "--prices", files / "p.yaml")
+    assert "energy       1.17 kJ at the meter (PUE 1.2)" in printed
+    assert "cost         bought: " in printed
+    rented = hwsim("simulate", *both, "--prices", files / "p.yaml", "--rent", "on-demand")
+    assert "4 USD an hour, 35 k USD a year" in rented
+    assert "CO2" in hwsim("simulate", *both, "--site", "pue=1.1,grid=50 g/kWh")
+
+
+def test_energy_is_always_in_the_document(files: Path) -> None:
+    both = files / "m.yaml", files / "w.yaml"
+    plain = json.loads(hwsim("simulate", *both, "--json"))
+    assert plain["cost"] is None
+    assert plain["energy"]["joules"]["value"] == pytest.approx(energy(MACHINE, WORKLOAD).joules.value)
+    assert math.fsum(each["joules"] for each in plain["energy"]["parts"]) == pytest.approx(plain["energy"]["joules"]["value"])
+    priced = json.loads(hwsim("simulate", *both, "--json", "--prices", files / "p.yaml"))
+    assert priced["cost"]["total_usd"]["value"] == pytest.approx(math.fsum(each["usd"]["value"] for each in priced["cost"]["items"]))
+    assert priced["cost"]["missing"] == []
+
+
+def test_rows_of_a_sweep_are_compared_by_energy_and_cost(files: Path) -> None:
+    swept = "sweep", files / "m.yaml", files / "w.yaml", "--vary", "machine.gpu.power.loaded=400 W,800 W"
+    assert "978 J" in hwsim(*swept, "--by", "energy")
+    cheap, dear = json.loads(hwsim(*swept, "--by", "cost", "--json", "--prices", files / "p.yaml", "--workers", 1))["rows"]
+    assert cheap["measures"]["cost_usd"] < dear["measures"]["cost_usd"]
+    assert "it takes a price of every part: --prices" in refused(*swept, "--by", "cost")
+    assert "it takes the carbon of a grid" in refused(*swept, "--by", "carbon")
+
+
+def test_a_training_costs_what_its_tokens_cost(files: Path) -> None:
+    estimated = "estimate", "dgx-h100", "llama-3-8b", "--global-batch", 64, "--tp", 8, "--tokens", 1e12, "--json", "--rent", "on-demand"
+    (files / "p.yaml").write_text("hwsim: prices/1\nmachines: {dgx-h100: {on_demand: 24 USD/h}}\n")
+    one = json.loads(hwsim(*estimated, "--prices", files / "p.yaml"))
+    two = json.loads(hwsim(*estimated, "--prices", files / "p.yaml", "--nodes", 2))
+    assert one["cost"]["total_usd"]["value"] == pytest.approx(24 * one["training"]["seconds"] / 3600)
+    assert one["each"][0]["cost_usd"]["value"] * 1e6 == pytest.approx(one["cost"]["total_usd"]["value"])
+    assert two["cost"]["total_usd"]["value"] == pytest.approx(2 * 24 * two["training"]["seconds"] / 3600)
+    assert 0.8 < two["energy"]["joules"]["value"] / one["energy"]["joules"]["value"] < 1.3
+
+
+def test_a_training_of_a_run_has_the_bill_of_all_of_it() -> None:
+    workload = training(steps=2)
+    workload["train"]["tokens"] = 1e12
+    paying = Paying(load_prices("hwsim: prices/1\nparts: {h100-sxm: {on_demand: 3 USD/h}}\nmachines: {}\n"), "on_demand")
+    bill = bill_of(api.simulate(CLUSTER, workload, paying=paying))
+    assert bill.whole is not None
+    seconds, spent, cost = bill.whole
+    assert cost is not None
+    assert spent is not None
+    assert bill.energy is not None
+    assert spent.joules.value / bill.energy.joules.value == pytest.approx(seconds / bill.energy.seconds)
+    (each,) = bill.each
+    assert each.name == "1 M tokens"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--rent", "reserved"), "--rent goes with --prices"),
+        (("--provider", "AWS"), "--provider goes with --prices"),
+        (("--site", "mars"), "there is no site 'mars'"),
+        (("--site", "pue=0.5"), "a PUE below 1"),
+        (("--prices", "library", "--provider", "Nobody"), "nobody called 'Nobody' offers anything"),
+        (("--prices", "none-such"), "there is no prices 'none-such'"),
+    ],
+)
+def test_options_that_say_nothing_are_refused(files: Path, options: tuple[str, ...], said: str) -> None:
+    assert said in " ".join(refused("simulate", files / "m.yaml", files / "w.yaml", *options).split())

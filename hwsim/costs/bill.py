@@ -183,6 +183,5 @@ def closed(
         if nodes > 1 and paying.way == "purchase"
         else ()
     )
-    return Bill(
-        spent, cost_of(priced, seconds, energy, prices, paying.way, nodes, half=half, spares=spares), priced=priced, notes=notes
-    )
+    cost = cost_of(priced, seconds, energy, prices, paying.way, nodes, half=half, spares=spares)
+    return Bill(spent, cost, cost.at_rate(HOUR), cost.at_rate(YEAR), priced=priced, notes=notes)

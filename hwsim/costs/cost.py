@@ -66,8 +66,8 @@ class Cost:
         return self.prices[0] if self.prices else None
 
     def at_rate(self, seconds: float) -> Amount | None:
-        """USD of so many seconds in which machines do the same."""
-        return None if self.total is None or self.seconds <= 0 else self.total * (seconds / self.seconds)
+        """USD of so many seconds in which machines do the same, all that is paid for in use."""
+        return None if self.total is None or self.paid <= 0 else self.total * (seconds / self.paid)
 
     def each(self, count: float) -> Amount | None:
         """USD of one of so many things that the run did: tokens, requests, epochs."""
