@@ -84,9 +84,9 @@ class Bill:
 def bill_of(result: Result, paying: Paying | None = None) -> Bill:
     """The bill of a run; without prices its energy alone.
 
-    paying: how it is paid for; as the run says if left out.
+    paying: how it is paid for; if left out as the run says, or as the prices in its machine's file.
     """
-    how: Paying = paying or result.paying or Paying()
+    how: Paying = paying or result.paying or stated(result) or Paying()
     energy = energy_of(result, how.place)
     machine, prices = result.built, how.lists
     half = result.interval.half if result.sure else 0.0
@@ -107,6 +107,19 @@ def bill_of(result: Result, paying: Paying | None = None) -> Bill:
         tuple(_each(result, energy, cost)),
         priced,
     )
+
+
+def stated(result: Result) -> Paying | None:
+    """A way to pay for a machine whose file says prices: bought, or else rented; None where it says none."""
+    machine = result.built
+    if machine is None:
+        return None
+    if not machine.layout.priced:
+        return None
+    from hwsim.costs.prices import load_prices
+    from hwsim.devices.offers import WAYS
+
+    return Paying(load_prices(), next(way for way in WAYS if any(price.of(way) for price in machine.layout.prices())))
 
 
 def _whole(

@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.costs.amount import Amount
-from hwsim.devices.owning import Drawn
+from hwsim.devices.owning import Drawn, DrawnByGpu
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
 from hwsim.records import dataclass
@@ -152,7 +152,8 @@ def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator
     drawn = power if isinstance(power, Drawn) else Drawn(loaded=power) if power > 0 else Drawn(loaded=0.0, idle=0.0)
     share = IDLE.get(part.kind, USUAL_IDLE)
     idle = drawn.loaded * share if drawn.idle is None else drawn.idle
-    memory = max(idle, drawn.loaded * MEMORY) if drawn.memory is None else drawn.memory
+    stated = drawn.memory if isinstance(drawn, DrawnByGpu) else None
+    memory = max(idle, drawn.loaded * MEMORY) if stated is None else stated
     sources = getattr(part.model, "sources", {})
     source = sources.get("power") or sources.get("power.loaded") or ""
     besides = BESIDES if part.kind == "gpu" else 0.0

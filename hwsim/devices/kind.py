@@ -24,7 +24,7 @@ class Device:
     kind: ClassVar[str]
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)
     power: Watts | Drawn | None = field(
-        "the most it draws; or idle, loaded, and of a GPU bound by its memory", default=None, example="700 W", kw_only=True
+        "the most it draws, or idle and loaded", default=None, example="{idle: 5 W, loaded: 20 W}", kw_only=True
     )
 
     def problems(self) -> Iterator[Problem]:

@@ -18,14 +18,23 @@ from hwsim.units import Watts
 class Drawn:
     """What a part draws, or a whole machine at its plug."""
 
-    loaded: Watts = field("busy: in large matrix products, on all cores, at its full rate", exclusive_minimum=0.0)
+    loaded: Watts = field("busy: in large matrix products, on all cores, at its full rate")
     idle: Watts | None = field("switched on, without work (default: as its kind)", default=None)
-    memory: Watts | None = field("of a GPU: in kernels bound by its memory (default: 65 % of loaded)", default=None)
 
     def problems(self) -> Iterator[Problem]:
         """Contradictions between its keys."""
         if self.idle is not None and self.idle > self.loaded:
             yield "idle", f"idle at {self.idle:g} W, more than the {self.loaded:g} W when loaded", "are the two exchanged?"
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnByGpu(Drawn):
+    """What a GPU draws, which depends on what its kernels are bound by."""
+
+    memory: Watts | None = field("in kernels bound by its memory (default: 65 % of loaded)", default=None)
+
+    def problems(self) -> Iterator[Problem]:
+        yield from Drawn.problems(self)
         if self.memory is not None and not (self.idle or 0.0) <= self.memory <= self.loaded:
             yield "memory", f"{self.memory:g} W is not between idle and loaded, {self.loaded:g} W", None
 

@@ -238,6 +238,16 @@ class Layout:
                 yield part
                 waiting += part.child.parts if part.child is not None else []
 
+    def prices(self) -> Iterator[Price]:
+        """Prices that its files say, of machines and of parts."""
+        for scope in self.scopes():
+            yield from (price for price in (scope.price, *(part.price for part in scope.parts)) if price is not None)
+
+    @property
+    def priced(self) -> bool:
+        """Whether its files say a price."""
+        return any(True for _ in self.prices())
+
     def scopes(self) -> list[Layout]:
         """Itself and what the machines inside it hold, each once."""
         return [self, *{id(part.child): part.child for part in self.every() if part.child is not None}.values()]

@@ -124,14 +124,16 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _costs(result: Result) -> Iterator[tuple[str, str]]:
-    """Lines of energy and cost, if they are asked for; the energy of trainings and services always."""
-    if result.paying is None and not (result.trainings or result.serving):
+    """Lines of energy and cost, if they are asked for or the machine has prices; the energy of trainings and services always."""
+    machine = result.built
+    priced = machine is not None and machine.layout.priced
+    if result.paying is None and not (result.trainings or result.serving or priced):
         return
     from hwsim.costs.bill import bill_of
     from hwsim.views.summary import costs
 
     bill = bill_of(result)
-    if result.paying is not None:
+    if result.paying is not None or priced:
         yield from costs.lines(bill)
     elif bill.energy is not None and bill.energy.complete:
         yield "energy", costs.energy_text(bill.energy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.keys.examples import collectives, cpus, gpus, memories, networks, programs, serving, storage, training
+from tests.keys.examples import collectives, costs, cpus, gpus, memories, networks, programs, serving, storage, training
 from tests.keys.feeling import Example
 
 EXAMPLES: Final[tuple[Example, ...]] = (
@@ -17,4 +17,5 @@ EXAMPLES: Final[tuple[Example, ...]] = (
     *programs.EXAMPLES,
     *training.EXAMPLES,
     *serving.EXAMPLES,
+    *costs.EXAMPLES,
 )
