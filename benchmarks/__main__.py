@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from benchmarks import checks, fair, inorder, lowering, network, replay, scale, simgrid, startup
+from benchmarks import checks, fair, inorder, lowering, network, replay, scale, simgrid, startup, study
 from benchmarks.raw import timeouts_per_second
 from hwsim.engine import fast
 
@@ -129,6 +129,7 @@ BENCHMARKS: Final[dict[str, Callable[[], Iterator[Row]]]] = {
     "lowering": _lowering,
     "startup": _startup,
     "scale": scale.rows,
+    "study": study.rows,
 }
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from hwsim.graph.opgraph import is_same
 from hwsim.spec import SpecError
 from hwsim.spec.shelf import same, shared, shared_by
 from hwsim.spec.tree import Origin, tree_of
+from hwsim.study import point
 from hwsim.study.point import Content, read_source, run_point
 from tests.random_pairs import random_pair
 
@@ -47,7 +48,7 @@ PAIRS: dict[str, tuple[Any, Any, dict[str, list[object]]]] = {
 
 
 @st.composite
-def points(draw: st.DrawFn, choices: Mapping[str, list[object]]) -> list[dict[str, object]]:
+def changes(draw: st.DrawFn, choices: Mapping[str, list[object]]) -> list[dict[str, object]]:
     """Some points of a study, each with some paths changed; points come again."""
     paths = draw(st.lists(st.sampled_from(sorted(choices)), min_size=1, max_size=3, unique=True))
     one = st.fixed_dictionaries({}, optional={path: st.sampled_from(choices[path]) for path in paths})
@@ -61,8 +62,8 @@ def test_a_point_of_a_study_is_what_it_is_alone(name: str, data: st.DataObject) 
     machine, workload, choices = PAIRS[name]
     both = read_source("machine", machine), read_source("workload", workload)
     study = f"{name} {data.draw(st.integers(0, 3))}"  # what earlier examples left is there, too
-    for point in data.draw(points(choices)):
-        assert run_point(*both, point, (), study) == run_point(*both, point)
+    for changed in data.draw(changes(choices)):
+        assert run_point(*both, changed, (), study) == run_point(*both, changed)
 
 
 @given(st.integers(0, 10_000), st.data())
@@ -75,12 +76,12 @@ def test_the_same_of_any_pair_to_the_last_op(seed: int, data: st.DataObject) -> 
     rates = st.sampled_from(["1 GB/s", "2 GB/s", "40 GB/s"])
     shelf: dict[str, dict[Any, Any]] = {}
     for change in data.draw(st.lists(st.tuples(st.sampled_from(links), rates), min_size=2, max_size=4)):
-        point = {f"machine.links.{change[0]}.bandwidth": change[1]}
+        changed = {f"machine.links.{change[0]}.bandwidth": change[1]}
         found = []
         for among in (shelf, {}):
             with shared(among):
                 try:
-                    run = simulate(machine, workload, set=point, expect=False)
+                    run = simulate(machine, workload, set=changed, expect=False)
                 except (SpecError, Deadlock) as error:
                     found.append(str(error))
                 else:
@@ -92,9 +93,9 @@ def test_what_a_change_leaves_alone_is_not_done_again() -> None:
     both = read_source("machine", TRAINING[0]), read_source("workload", TRAINING[1])
     runs = []
     shelf: dict[str, dict[Any, Any]] = {}
-    for point in ({}, {"machine.links.nvlink.bandwidth": "9 GB/s"}, {"machine.cpu.memory.size": "99 GB"}):
+    for changed in ({}, {"machine.links.nvlink.bandwidth": "9 GB/s"}, {"machine.cpu.memory.size": "99 GB"}):
         with shared(shelf):
-            runs.append(simulate(both[0].tree, both[1].tree, set=point, expect=False))
+            runs.append(simulate(both[0].tree, both[1].tree, set=changed, expect=False))
     graphs = [run.timeline.flat.graph for run in runs]
     assert graphs[1].blocks[0].edges is graphs[0].blocks[0].edges, "the ops are written once"
     assert runs[2].timeline.start is runs[0].timeline.start, "a run is played once"
@@ -121,3 +122,29 @@ def test_trees_are_the_same_with_their_sources_only() -> None:
 
 def test_contents_with_the_same_values_are_equal() -> None:
     assert read_source("machine", "d2l-laptop") == Content.of("machine", read_source("machine", "d2l-laptop").tree)
+
+
+def test_prices_alone_run_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = read_source("machine", TRAINING[0]), read_source("workload", TRAINING[1])
+    runs: list[object] = []
+
+    def counting(*arguments: Any, **more: Any) -> Any:
+        runs.append(arguments)
+        return simulate(*arguments, **more)
+
+    monkeypatch.setattr(point, "simulate", counting)
+    cheap, dear = ({"machine.gpu.price": price} for price in ("5000 USD", "9000 USD"))
+    found = [run_point(*both, each, (), "prices") for each in (cheap, dear, cheap)]
+    assert len(runs) == 1
+    assert found[1] == run_point(*both, dear)
+    assert found[0] == found[2]
+    assert found[0].fingerprint != found[1].fingerprint
+
+
+def test_a_defect_in_one_point_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: Any, **more: Any) -> Any:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(point, "simulate", broken)
+    both = read_source("machine", TRAINING[0]), read_source("workload", TRAINING[1])
+    assert "contradicts itself: ZeroDivisionError: division by zero; this is a defect of hwsim" in run_point(*both, {}).error

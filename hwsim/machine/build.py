@@ -186,7 +186,7 @@ def _known_model(
     """The model of a part; among runs that share what they find, the one that an equal part had before."""
     known, place = shared_by("parts"), parts.key_place(name)
     before = known.get((name, kind, ideal, place)) if known is not None else None
-    if before is not None and same(before[0], tree):
+    if before is not None and same(before[0].without("price"), tree.without("price")):
         warnings += before[2]
         return before[1]  # type: ignore[no-any-return]
     count, found = len(mistakes), list[Warning]()

@@ -9,9 +9,9 @@ from dataclasses import asdict, field, fields, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hwsim.api import OutOfMemory, Source, simulate
+from hwsim.api import OutOfMemory, Run, Source, simulate
 from hwsim.engine import Deadlock
 from hwsim.machine import Machine, build
 from hwsim.records import dataclass
@@ -19,7 +19,7 @@ from hwsim.results.critical import families, limited_by
 from hwsim.results.interval import Interval, Part
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, different, resolve
-from hwsim.spec.shelf import Shelf, shared
+from hwsim.spec.shelf import Shelf, shared, shared_by
 from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.study.work import Work, work_of
 from hwsim.version import __version__
@@ -27,6 +27,9 @@ from hwsim.workload import sources
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying
+
+PRICE: Final = "price"  # the key of a machine or part that no time depends on
+MOST_RUNS: Final = 4  # that a study keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +107,13 @@ class Content:
 
     Args:
         digest: hash of the content; empty if a used file cannot be found.
+        timed: hash of what a run can depend on: all but prices.
         resolved: the tree with the files that it uses.
     """
 
     kind: Literal["machine", "workload"]
     digest: str
+    timed: str = field(compare=False, repr=False)
     tree: Tree = field(compare=False, repr=False)
     resolved: Tree | None = field(default=None, compare=False, repr=False)
 
@@ -117,7 +122,11 @@ class Content:
         mistakes = Mistakes()
         resolved = resolve(tree, mistakes, kind=kind)
         text = json.dumps(resolved.plain(), default=str)
-        return cls(kind, "" if len(mistakes) else sha256(text.encode()).hexdigest(), tree, resolved)
+        digest = "" if len(mistakes) else sha256(text.encode()).hexdigest()
+        timed = digest
+        if kind == "machine" and f'"{PRICE}":' in text:
+            timed = sha256(json.dumps(_without_prices(resolved.plain()), default=str).encode()).hexdigest()
+        return cls(kind, digest, timed, tree, resolved)
 
     def become(self, tree: Tree) -> Content:
         """Return the content of another tree; nothing to do if that is the present one."""
@@ -187,7 +196,7 @@ def _run(
     try:
         machine, workload, warnings = changed(machine, workload, settings)
         fingerprint = fingerprint_of(machine, workload)
-        run = simulate(_built(machine) if machine.digest else machine.tree, workload.tree, expect=False, paying=paying)
+        run = _ran(machine, workload, paying)
     except SpecError as error:
         return Outcome(error=_in_one_line(error), fingerprint=fingerprint, warnings=_small(warnings))
     except Deadlock as error:
@@ -197,6 +206,11 @@ def _run(
         return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(warnings))
     except BrokenInvariant as error:
         return Outcome(error=f"{CONTRADICTS}: {error}; {DEFECT}", fingerprint=fingerprint, warnings=_small(warnings))
+    except (OSError, MemoryError) as error:
+        return Outcome(error=str(error) or "out of memory", warnings=_small(warnings), lost=True)
+    except Exception as error:  # noqa: BLE001  (one point of thousands: the others are not lost with it)
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return Outcome(error=f"{CONTRADICTS}: {text}; {DEFECT}", fingerprint=fingerprint, warnings=_small(warnings))
     document = cache(run.to_json)
     try:
         requested = {column.column: number(run, column, document) for column in map(measure, wanted)}
@@ -208,6 +222,32 @@ def _run(
     return Outcome(
         run.makespan_s, name, share, "", fingerprint, numbers, warnings, work_of(run), None if run.serving else run.interval
     )
+
+
+def _ran(machine: Content, workload: Content, paying: Paying | None) -> Run:
+    """The run of both files; that of an earlier point of the study if only prices are others."""
+    built = _built(machine) if machine.digest else None
+    known = shared_by("runs") if built is not None and workload.digest else None
+    if known is None:
+        return simulate(machine.tree if built is None else built, workload.tree, expect=False, paying=paying)
+    key = machine.timed, workload.digest
+    before: Run | None = known.get(key)
+    if before is None:
+        run = simulate(built, workload.tree, expect=False, paying=paying)
+        while len(known) >= MOST_RUNS:
+            del known[next(iter(known))]
+        known[key] = run
+        return run
+    run = replace(before, built=built, paying=paying)
+    if "interval" in before.__dict__:
+        run.__dict__["interval"] = before.interval
+    return run
+
+
+def _without_prices(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_prices(each) for key, each in value.items() if key != PRICE}
+    return list(map(_without_prices, value)) if isinstance(value, list) else value
 
 
 def _place(warning: Warning) -> list[Any] | None:
