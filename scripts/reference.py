@@ -24,6 +24,7 @@ from hwsim.ops import OPS
 from hwsim.results.invariants import printed
 from hwsim.spec import FieldPlan, Tree, plan
 from hwsim.spec.decode import title
+from hwsim.study.file import DrawnKeys, StudyKeys
 from hwsim.units import Dimension
 from hwsim.workload.file import Each, Job, Runtime, Workload
 from hwsim.workload.pipeline import PipelineKeys, StageKeys
@@ -120,6 +121,9 @@ def _headings() -> Iterator[tuple[Any, str]]:
         yield op, f"Op `{name}`"
     for name, algorithm in ALGORITHMS.items():
         yield algorithm, f"Algorithm of collectives `{name}`"
+    yield None, "## Studies\n"
+    yield StudyKeys, "At the top (`hwsim: study/1`)"
+    yield DrawnKeys, "`points: {random: ...}` and `points: {latin: ...}`"
     yield None, "## Models and frameworks\n"
     for name, model in MODELS.items():
         yield model, f"Model `{name}` (`hwsim: model/1`)"

@@ -88,6 +88,11 @@ def _checked(tree: Tree) -> tuple[Warning, ...]:
             warnings = ()
         case "part/1":
             warnings = _check_part(tree, mistakes)
+        case "study/1":
+            from hwsim.study.sweeping import check_study
+
+            check_study(tree)
+            warnings = ()
         case "prices/1":
             from hwsim.costs import check_prices
 
@@ -196,6 +201,12 @@ def _prices_schema() -> dict[str, Any]:
     return prices_schema()
 
 
+def _study_schema() -> dict[str, Any]:
+    from hwsim.study.file import study_schema
+
+    return study_schema()
+
+
 SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "failures": failures_schema,
     "machine": machine_schema,
@@ -203,4 +214,5 @@ SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "workload": workload_schema,
     "part": part_schema,
     "prices": _prices_schema,
+    "study": _study_schema,
 }

@@ -93,18 +93,22 @@ def finish(
     plot: Path | None,
     report: Path | None,
     go_on: str,
+    most: int = 0,
 ) -> None:
     """Write the files, print the table or the JSON, and end with the exit code that says how it went.
 
     Args:
         go_on: how to go on after an interruption; "" if there is no way.
+        most: rows that are printed; 0: all.
     """
+    from hwsim.study.text import text
+
     all_failed = len(study.failed) == len(study.rows)
     write_files([(rows, write), (None if all_failed else plot, study.plot), (report, study.report)])
     if as_json:
         click.echo(document(study.to_json()), nl=False)
     elif stopped or not all_failed:
-        click.echo(printed(str(study)), nl=False)
+        click.echo(printed(text(study, most)), nl=False)
     if stopped:
         more = f"; {go_on}" if go_on and len(study.rows) < study.points else ""
         click.echo(f"interrupted: {len(study.rows)} of {study.points} points are done{more}", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,6 +15,8 @@ from hwsim.cli.studies import carried_out, finish, study_options
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying
+
+FEW: Final = 20  # rows that are printed where a file has all of them
 
 
 @click.command("study")
@@ -71,6 +73,7 @@ def command(
         plot=plot,
         report=report,
         go_on="" if journal is None else "the same command goes on",
+        most=FEW if rows is not None else 0,
     )
 
 

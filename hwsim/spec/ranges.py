@@ -59,8 +59,10 @@ def is_range(text: object) -> bool:
     return isinstance(text, str) and (match := _RANGE.fullmatch(text)) is not None and match[1][:1] in set("0123456789.+-")
 
 
-def parse_range(text: str) -> Range:
+def parse_range(text: str, *, listed: bool = True) -> Range:
     """Read a range.
+
+    listed: its values are to be listed, not only its ends.
 
     Raises:
         UnitError: the text is no range, its ends do not fit each other, or it has too many values.
@@ -77,13 +79,13 @@ def parse_range(text: str) -> Range:
     if low.value > high.value:
         raise UnitError(f"'{text}' goes from the larger to the smaller")
     scale, step = _scale(text, match[3] or "", low.dimension)
-    if scale == "linear" and not match[3] and not low.dimension.plain:
+    if listed and scale == "linear" and not match[3] and not low.dimension.plain:
         raise UnitError(f"'{text}' does not say which values between", f"write '{text}:x2', '{text}:log' or '{text}:+{match[1]}'")
     if scale != "linear" and low.value <= 0:
         raise UnitError(f"'{text}' has to begin above 0")
     if scale == "times" and math.log(high.value / low.value) / math.log(step) > MAX_VALUES:
         raise UnitError(f"'{text}' has more than {MAX_VALUES} values")
-    if scale == "linear" and (high.value - low.value) / step > MAX_VALUES:
+    if listed and scale == "linear" and (high.value - low.value) / step > MAX_VALUES:
         raise UnitError(f"'{text}' has more than {MAX_VALUES} values", f"write '{match[1]}..{match[2]}:x2'")
     return Range(low.value, high.value, scale, step, low.dimension if not low.dimension.plain else COUNT, text.strip())
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from statistics import NormalDist
 from typing import Any, Final
 
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, did_you_mean
-from hwsim.spec.ranges import Scale, is_range, parse_range
+from hwsim.spec.ranges import Range, Scale, is_range, parse_range
 from hwsim.study.grid import scalar, with_unit
 from hwsim.units import COUNT, Dimension, Quantity, UnitError, parse, parse_as
 
 DIGITS: Final = 6  # of a value that is drawn; a row says the value that was simulated
+_POINT: Final = re.compile(r"\d\.\d")
 LEAST: Final = 1e-9  # quantiles of a normal distribution are cut here
 Quantile = Callable[[float], object]  # of a number from 0 to 1, which is left out
 
@@ -55,6 +57,7 @@ class Normal:
     sd: float
     low: float
     high: float
+    whole: bool
     dimension: Dimension
 
     def __call__(self, part: float) -> object:
@@ -62,7 +65,8 @@ class Normal:
         bell = NormalDist(self.mean, self.sd)
         first, last = bell.cdf(self.low), bell.cdf(self.high)
         value = bell.inv_cdf(min(max(first + (last - first) * part, LEAST), 1 - LEAST))
-        return _written(min(max(value, self.low), self.high), self.dimension)
+        value = min(max(value, self.low), self.high)
+        return round(value) if self.whole else _written(value, self.dimension)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class Choice:
 def distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
     """The distribution that a file writes; None once its mistakes are noted.
 
-    8 GB/s..64 GB/s          evenly; with :log evenly on a logarithmic scale; whole numbers between whole numbers
+    8 GB/s..64 GB/s          evenly; with :log evenly on a logarithmic scale; of whole numbers come whole numbers
     [a, b, c]                one of them
     {uniform: [1 s, 2 s]}    {log: [1 s, 2 s]}    {choice: [a, b]}    {normal: {mean: 6 ms, sd: 1 ms, low: 1 ms}}
     """
@@ -94,13 +98,13 @@ def _distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
     if tree.is_list:
         return _choice(tree, mistakes)
     if is_range(tree.value):
-        found = parse_range(str(tree.value))
+        found = parse_range(str(tree.value), listed=False)
         if found.scale == "times" or (found.scale == "linear" and ":" in found.text):
             mistakes.add(
                 tree.place, f"'{found.text}' has steps, and values are drawn between its ends", "leave them out, or :log"
             )
             return None
-        return _between(found.low, found.high, found.scale, found.dimension, whole=found.whole)
+        return _between(found.low, found.high, found.scale, found.dimension, whole=_of_whole(found))
     if not tree.is_mapping or len(tree.items()) != 1:
         mistakes.add(
             tree.place, f"{tree.what()} is no distribution", "8 GB/s..64 GB/s, [a, b], or {normal: {mean: 6 ms, sd: 1 ms}}"
@@ -119,6 +123,11 @@ def _distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
     return None
 
 
+def _of_whole(found: Range) -> bool:
+    """Whether the ends are written as whole numbers."""
+    return found.whole and not _POINT.search(found.text)
+
+
 def _choice(tree: Tree, mistakes: Mistakes) -> Choice | None:
     values = tuple(scalar(each.plain()) for each in tree.elements())
     if not values:
@@ -129,8 +138,8 @@ def _choice(tree: Tree, mistakes: Mistakes) -> Choice | None:
 
 def _ends(kind: str, tree: Tree, mistakes: Mistakes) -> Between | None:
     if is_range(tree.value):
-        found = parse_range(str(tree.value))
-        return _between(found.low, found.high, "log" if kind == "log" else "linear", found.dimension, whole=found.whole)
+        found = parse_range(str(tree.value), listed=False)
+        return _between(found.low, found.high, "log" if kind == "log" else "linear", found.dimension, whole=_of_whole(found))
     ends = [_quantity(each) for each in tree.elements()]
     if len(ends) != 2:
         mistakes.add(tree.place, f"{kind} takes the two ends", f"{{{kind}: [8 GB/s, 64 GB/s]}}")
@@ -177,7 +186,8 @@ def _normal(tree: Tree, mistakes: Mistakes) -> Normal | None:
     if sd <= 0 or not low < high or not low - 5 * sd < mean.value < high + 5 * sd:
         mistakes.add(tree.place, "no value lies in it", "sd is above 0, and mean lies between low (default: 0) and high")
         return None
-    return Normal(mean.value, sd, low, high, mean.dimension)
+    whole = all(isinstance(each.value, int) for _, each in tree.items())
+    return Normal(mean.value, sd, low, high, whole, mean.dimension)
 
 
 def _quantity(tree: Tree) -> Quantity:

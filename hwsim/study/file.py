@@ -14,15 +14,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, did_you_mean, field, place_field, read
 from hwsim.spec.library import find
+from hwsim.spec.schema import json_schema
 from hwsim.study.drawing import Quantile, distribution, drawn
 from hwsim.study.grid import MOST_POINTS, Grid, Listed, Points, parse_values, scalar
 from hwsim.study.measures import refuse_unknown
+from hwsim.study.point import Content, changed
 from hwsim.study.rows import SUFFIXES
+from hwsim.units import UnitError, parse
 
 FORMAT: Final = "study/1"
 MOST_DRAWN: Final = 100_000
@@ -69,6 +72,7 @@ class StudyFile:
         machine, workload: what to read them from.
         folder: paths in the file start here.
         rows, journal: files to write; None if they are not named.
+        places: where each path that is varied or set stands.
     """
 
     name: str
@@ -79,6 +83,23 @@ class StudyFile:
     settings: Mapping[str, object]
     rows: Path | None
     journal: Path | None
+    places: Mapping[str, Place]
+
+    def check(self, machine: Content, workload: Content) -> None:
+        """Raise before any point is run if a path leads nowhere.
+
+        Raises:
+            SpecError: the paths that do, each at its place.
+        """
+        mistakes = Mistakes()
+        firsts = {path: values[0] for path, values in zip(self.points.paths, self.points.values, strict=True)}
+        for path, value in {**self.settings, **firsts}.items():
+            try:
+                changed(machine, workload, {path: value})
+            except SpecError as error:
+                for mistake in error.mistakes:
+                    mistakes.add(self.places.get(path, mistake.place), mistake.message, mistake.hint)
+        mistakes.raise_if_any()
 
 
 def load_study(source: str | Path | Tree) -> StudyFile:
@@ -115,7 +136,10 @@ def load_study(source: str | Path | Tree) -> StudyFile:
     if points is None or machine is None or workload is None:
         raise SpecError(mistakes)
     journal = folder / keys.journal if keys.journal else None
-    return StudyFile(keys.name, machine, workload, points, keys.measure, settings, rows, journal)
+    places = {**_keys(tree.get("set")), **_keys(keys.points.get("grid") or keys.points.get("zip"))}
+    for drawn_by in ("random", "latin"):
+        places |= _keys((keys.points.get(drawn_by) or keys.points).get("of"))
+    return StudyFile(keys.name, machine, workload, points, keys.measure, settings, rows, journal, places)
 
 
 def _side(kind: str, tree: Tree, folder: Path, mistakes: Mistakes) -> Path | Tree | None:
@@ -129,6 +153,10 @@ def _side(kind: str, tree: Tree, folder: Path, mistakes: Mistakes) -> Path | Tre
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None
+
+
+def _keys(tree: Tree | None) -> dict[str, Place]:
+    return {key: tree.key_place(key) for key, _ in tree.items()} if tree is not None else {}
 
 
 def _places(tree: Tree | None) -> Sequence[Place]:
@@ -158,9 +186,17 @@ def read_points(tree: Tree, mistakes: Mistakes) -> Points | None:
 
 def _values(path: str, tree: Tree, mistakes: Mistakes) -> tuple[object, ...]:
     """The values of a path: a list, a text with ranges, or one value."""
+    before = len(mistakes)
     found: list[object] = []
+    units: dict[str, str] = {}  # what the values of the path measure, with the first that does
     for each in tree.elements():
         value = each.plain()
+        measured = _measured(value)
+        if measured and units.setdefault(measured, str(value)) and len(units) > 1:
+            first = next(iter(units))
+            message = f"'{value}' is {measured}, and '{units[first]}', a value of the same path, is {first}"
+            mistakes.add(each.place, message, "all values of a path measure the same")
+            return ()
         if not isinstance(value, str):
             found.append(value)
             continue
@@ -169,9 +205,20 @@ def _values(path: str, tree: Tree, mistakes: Mistakes) -> tuple[object, ...]:
         except SpecError as error:
             for mistake in error.mistakes:
                 mistakes.add(each.place, mistake.message, mistake.hint)
-    if not found and not len(mistakes):
+    if not found and len(mistakes) == before:
         mistakes.add(tree.place, f"'{path}' has no values to take", "[1, 2, 4], or 1..64:x2")
     return tuple(found)
+
+
+def _measured(value: object) -> str:
+    """What a text with a unit measures, with its article; "" for anything else."""
+    if not isinstance(value, str):
+        return ""
+    try:
+        dimension = parse(value).dimension
+    except UnitError:
+        return ""
+    return "" if dimension.plain else dimension.name
 
 
 def _grid(tree: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistakes) -> Points | None:
@@ -213,4 +260,9 @@ def _drawn(tree: Tree, mistakes: Mistakes, *, latin: bool) -> Points | None:
     return Listed(tuple(quantiles), rows)
 
 
-__all__ = ["DrawnKeys", "StudyFile", "StudyKeys", "load_study", "read_points"]
+def study_schema() -> dict[str, Any]:
+    """The JSON Schema of a study's file."""
+    return json_schema(StudyKeys, header=FORMAT)
+
+
+__all__ = ["DrawnKeys", "StudyFile", "StudyKeys", "load_study", "read_points", "study_schema"]

@@ -228,7 +228,7 @@ def _ran(machine: Content, workload: Content, paying: Paying | None) -> Run:
     """The run of both files; that of an earlier point of the study if only prices are others."""
     built = _built(machine) if machine.digest else None
     known = shared_by("runs") if built is not None and workload.digest else None
-    if known is None:
+    if known is None or built is None:
         return simulate(machine.tree if built is None else built, workload.tree, expect=False, paying=paying)
     key = machine.timed, workload.digest
     before: Run | None = known.get(key)

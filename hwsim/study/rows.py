@@ -23,7 +23,8 @@ def write_rows(study: Sweep, path: str | Path) -> Path:
         SpecError: another ending, or Parquet without pyarrow.
         OSError: it cannot be written; the file is as it was.
     """
-    return write(path, _WRITERS[Path(path).suffix](study))
+    write(path, _WRITERS[Path(path).suffix](study))
+    return Path(path)
 
 
 def refuse_missing(path: str | Path) -> None:

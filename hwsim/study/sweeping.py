@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwsim.api import Source
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import Mistake, SpecError, Tree
 from hwsim.study.csv_file import earlier_points
 from hwsim.study.file import StudyFile, load_study
 from hwsim.study.grid import Grid
@@ -93,8 +93,19 @@ def study(
     found = file if isinstance(file, StudyFile) else load_study(file)
     both = read_source("machine", found.machine), read_source("workload", found.workload)
     _refuse_none(workers)
+    found.check(*both)
     asked = Study(found.name, *both, found.points, found.settings, found.measures, paying=paying)
     return run(asked, workers=workers, executor=executor, lent=lent, progress=progress, journal=journal)
+
+
+def check_study(tree: Tree) -> None:
+    """Find the mistakes of a study without running it: of its file, of the files it names, and of paths that lead nowhere.
+
+    Raises:
+        SpecError: all of them.
+    """
+    found = load_study(tree)
+    found.check(read_source("machine", found.machine), read_source("workload", found.workload))
 
 
 def _refuse_none(workers: int | None) -> None:

@@ -29,17 +29,21 @@ LEAST_HALF: Final = 5e-4  # half widths below are none
 LEAST: Final = 6  # letters of a column of values
 
 
-def text(sweep: Sweep) -> str:
-    """The table, 100 columns wide, ending with a newline."""
-    return "\n".join(_lines(sweep)) + "\n"
+def text(sweep: Sweep, most: int = 0) -> str:
+    """The table, 100 columns wide, ending with a newline.  most: rows that are shown; 0: all."""
+    return "\n".join(_lines(sweep, most)) + "\n"
 
 
-def _lines(sweep: Sweep) -> Iterator[str]:
+def _lines(sweep: Sweep, most: int) -> Iterator[str]:
     yield f"{sweep.workload}  on  {sweep.machine}"
     if sweep.settings:
         yield from titled("set", ", ".join(f"{path}={value}" for path, value in sweep.settings))
     yield ""
-    yield from _table(sweep)
+    lines = list(_table(sweep))
+    few = 0 < most < len(sweep.rows)
+    yield from lines[: most + 1] if few else lines
+    if few:
+        yield f"  and {len(sweep.rows) - most:,} more rows"
     if below := [*ended(sweep), *warned(sweep)]:
         yield ""
         for line in below:

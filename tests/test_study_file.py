@@ -1,0 +1,254 @@
+"""Files of studies: points of every kind, each mistake at its place, rows in every form; processes that die."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwsim.cli import main
+from hwsim.spec import Mistakes, SpecError, read, tree_of
+from hwsim.study import load_study, study
+from hwsim.study.drawing import distribution, drawn
+from hwsim.study.file import read_points
+from hwsim.study.grid import Points
+from hwsim.study.point import Outcome
+from hwsim.study.pool import run_all
+
+HEAD = "hwsim: study/1\nmachine: d2l-laptop\nworkload: d2l/async-loop\n"
+
+
+FIRST = [("1.38854 us", "y"), ("1.53908 us", "y")]
+
+
+def points_of(text: str) -> Points:
+    mistakes = Mistakes()
+    found = read_points(read(text + "\n"), mistakes)
+    mistakes.raise_if_any()
+    assert found is not None
+    return found
+
+
+def run(*arguments: str | Path, given: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["study", *map(str, arguments)], input=given)
+
+
+# ---- points
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [
+        ("grid: {a: [1, 2], b: [x, 8 GB/s]}", [(1, "x"), (1, "8 GB/s"), (2, "x"), (2, "8 GB/s")]),
+        ("grid: {a: 1..8:x2}", [(1,), (2,), (4,), (8,)]),
+        ("grid: {a: [1..3, 7]}", [(1,), (2,), (3,), (7,)]),
+        ("grid: {a: 5, b: [true]}", [(5, True)]),
+        ("grid: {a: [1, 1, 2]}", [(1,), (2,)]),
+        ("zip: {a: [1, 2, 1], b: [x, y, x]}", [(1, "x"), (2, "y"), (1, "x")]),
+    ],
+)
+def test_points_are_as_written(text: str, points: list[tuple[object, ...]]) -> None:
+    assert list(points_of(text)) == points
+
+
+@given(st.integers(1, 60), st.integers(0, 5))
+def test_a_latin_hypercube_has_a_value_in_every_part(count: int, seed: int) -> None:
+    found = points_of(f"latin: {{points: {count}, seed: {seed}, of: {{a: 0.0..1.0, b: 1 GB/s..2 GB/s}}}}")
+    column = sorted(float(str(values[0])) for values in found)
+    for part, value in enumerate(column):
+        assert part / count - 1e-5 <= value <= (part + 1) / count + 1e-5
+
+
+def test_a_seed_gives_the_same_points_and_another_path_leaves_them() -> None:
+    text = "random: {points: 5, seed: 4, of: {a: 1 us..9 us:log, b: [x, y]}}"
+    assert list(points_of(text))[:2] == FIRST
+    longer = list(points_of(text.replace("b: [x, y]", "b: [x, y], c: 1..3")))
+    assert [values[:2] for values in longer] == list(points_of(text))
+    assert list(points_of(text.replace("seed: 4", "seed: 5"))) != list(points_of(text))
+
+
+@given(st.floats(0.001, 0.999))
+def test_distributions_keep_to_their_ends(part: float) -> None:
+    def at(value: Any) -> Any:
+        found = distribution(tree_of(value), Mistakes())
+        assert found is not None
+        return found(part)
+
+    assert 1 <= at("1..64") <= 64
+    assert 1 <= at("1..64:log") <= 64
+    assert isinstance(at("1..64"), int)
+    assert at({"choice": ["a"]}) == "a"
+    assert at({"normal": {"mean": 8, "sd": 3, "low": 2, "high": 9}}) in range(2, 10)
+    assert float(str(at({"normal": {"mean": "1 s", "sd": "5 s"}})).split()[0]) >= 0
+
+
+def test_quantiles_are_drawn_evenly() -> None:
+    half = sum(values[0] == 1 for values in drawn([round], 2000, 1, latin=False)) / 2000  # integers
+    assert 0.45 < half < 0.55
+
+
+@pytest.mark.parametrize(
+    ("points", "said"),
+    [
+        ("{grid: {n: 9..1}}", "4:20: '9..1' goes from the larger to the smaller"),
+        ("{grid: {n: []}}", "4:20: 'n' has no values to take"),
+        ("{grid: {n: [1 us, 8 GB/s]}}", "4:27: '8 GB/s' is a bandwidth, and '1 us', a value of the same path, is a time"),
+        ("{gird: {n: 1}}", "4:10: there are no points 'gird'"),
+        ("{grid: {}}", "4:16: grid is followed by paths and their values, not a mapping"),
+        ("[1]", "4:9: the points are one of grid, zip, random, latin, not a list"),
+        ("{zip: {n: [1, 2], blocking: [true]}}", "'blocking' has 1 values, 'n' has 2"),
+        ("{latin: {points: 0, of: {n: 1..2}}}", "0 is less than the least, 1"),
+        ("{latin: {points: 5, of: {}}}", "nothing is drawn"),
+        ("{latin: {points: 5, of: {n: 1 s..2}}}", "goes from a time to a number"),
+        ("{random: {points: 5, of: {n: {normal: {mean: 5 s, sd: 1 GB}}}}}", "sd is a size, mean is a time"),
+        ("{random: {points: 5, of: {n: {norml: {mean: 5}}}}}", "there is no distribution 'norml'"),
+        ("{random: {points: 5, of: {n: {uniform: [3, 1]}}}}", "the ends go from the larger to the smaller"),
+        ("{random: {points: 5, of: {n: 1..9:x2}}}", "has steps"),
+        ("{grid: {n: 1..1000, blocking: 1..1000}}", "1000 x 1000 = 1000000 points are more than the 100000"),
+        ("{grid: {m: [1, 2]}}", "4:17: the workload has no parameter 'm'"),
+        ("{latin: {points: 2, of: {m: 1..2}}}", "4:34: the workload has no parameter 'm'"),
+    ],
+)
+def test_a_mistake_in_points_is_said_at_its_place(points: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(f"{HEAD}points: {points}\n")
+    found = run(tmp_path / "s.yaml")
+    assert found.exit_code == 2
+    assert said in found.stderr
+    assert "hint" in found.stderr or "..1'" in said or "least" in said or "goes" in said or " is a size" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["s.yaml"], "nothing was begun"
+
+
+def test_all_mistakes_of_a_file_come_together(tmp_path: Path) -> None:
+    keys = "points: {grid: {n: 1}}\nmeasure: [time, mfuu]\nset: {n: 3}\nrows: x.txt\n"
+    (tmp_path / "s.yaml").write_text(f"hwsim: study/1\nmachine: no-such\nworkload: d2l/async-loop\n{keys}")
+    said = run(tmp_path / "s.yaml").stderr
+    for each in (
+        "no-such",
+        "5:17: there is no measure 'mfuu'",
+        "6:7: 'n' is both set and varied",
+        "rows are written as .csv, .jsonl",
+    ):
+        assert each in said
+    assert CliRunner().invoke(main, ["check", str(tmp_path / "s.yaml")]).exit_code == 2
+
+
+# ---- rows
+
+
+def test_rows_are_the_same_in_every_form(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "s.yaml").write_text(f"{HEAD}points: {{grid: {{n: [1, x, 3]}}}}\nmeasure: [op_count, time]\n")
+    for suffix in ("csv", "jsonl", "parquet"):
+        done = run(tmp_path / "s.yaml", "-o", tmp_path / f"rows.{suffix}", "--journal", tmp_path / "j")
+        assert (done.exit_code, done.stderr.splitlines()[-1:]) == (0, [f"wrote {tmp_path / f'rows.{suffix}'}"])
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        of_csv = list(csv.DictReader(file))
+    of_lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    of_parquet = parquet.read_table(tmp_path / "rows.parquet").to_pylist()
+    times = [row["makespan_s"] for row in of_lines]
+    assert [float(row["makespan_s"]) if row["makespan_s"] else None for row in of_csv] == times
+    assert [row["makespan_s"] for row in of_parquet] == times
+    assert [row["set"]["n"] for row in of_lines] == [1, "x", 3]
+    assert [row["measures"]["op_count"] for row in of_lines if not row["error"]] == [
+        float(row["by:op_count"]) for row in of_csv if row["by:op_count"]
+    ]
+    assert times[1] is None
+    assert of_lines[1]["error"] == of_parquet[1]["error"]
+
+
+def test_what_cannot_be_written_is_said_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(f"{HEAD}points: {{grid: {{n: [1, 2]}}}}\n")
+    assert "there is no folder" in run(tmp_path / "s.yaml", "-o", tmp_path / "no" / "rows.csv").stderr
+    assert "rows are written as" in run(tmp_path / "s.yaml", "-o", tmp_path / "rows.xls").stderr
+    assert not (tmp_path / "s.journal.jsonl").exists()
+
+
+def test_a_study_may_come_from_standard_input_and_hold_its_files() -> None:
+    workload = "{hwsim: workload/1, let: {n: 1}, program: [{busy: {device: cpu, time: $n * 1 us}}]}"
+    text = f"hwsim: study/1\nmachine: d2l-laptop\npoints: {{zip: {{n: [1, 2]}}}}\nworkload: {workload}\n"
+    done = run("-", given=text)
+    assert done.exit_code == 0
+    assert [line.split()[1] for line in done.stdout.splitlines()[3:5]] == ["1.00", "2.00"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_keeps_what_is_finished(name: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(f"{HEAD}points: {{grid: {{n: 1..3000}}}}\nrows: rows.csv\n")
+    command = [sys.executable, "-m", "hwsim", "study", "s.yaml", "--workers", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    running = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8"
+    )
+    journal = tmp_path / "rows.journal.jsonl"
+    while running.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") > 50):
+        pass
+    running.send_signal(getattr(signal, name))
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "points are done; the same command goes on" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "rows.csv").exists()
+
+
+# ---- processes
+
+
+class Deadly:
+    """A job that ends its process at some points: always, or the first time."""
+
+    def __init__(self, always: set[int], once: set[int], folder: Path) -> None:
+        self.always, self.once, self.folder = always, once, folder
+
+    def __call__(self, values: tuple[object, ...]) -> Outcome:
+        number = int(str(values[0]))
+        mark = self.folder / str(number)
+        if number in self.always or (number in self.once and not mark.exists()):
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Outcome(makespan_s=float(number))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
+def test_a_process_that_dies_costs_only_the_point_that_ends_it(tmp_path: Path) -> None:
+    job = Deadly({17}, {5, 40, 41}, tmp_path)
+    found: dict[int, Outcome] = {}
+    for number, outcome in run_all(job, {number: (number,) for number in range(60)}, workers=2):
+        assert number not in found, "no point comes twice"
+        found[number] = outcome
+    assert sorted(found) == list(range(60))
+    assert {number for number, outcome in found.items() if outcome.error} == {17}
+    assert "ended abruptly (SIGKILL: out of memory, perhaps)" in found[17].error
+    assert found[17].lost
+    assert all(found[number].makespan_s == number for number in range(60) if number != 17)
+
+
+def test_a_script_that_expects_no_processes_is_not_run_again(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(f"{HEAD}points: {{grid: {{n: 1..20}}}}\n")
+    script = "import sys, hwsim.study\nprint('once')\nprint(len(hwsim.study.study(sys.argv[1], workers=2).rows))\n"
+    (tmp_path / "script.py").write_text(script)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "script.py", "s.yaml"], cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", check=False
+    )
+    assert (done.stdout.split(), done.stderr) == (["once", "20"], "")
+
+
+def test_python_takes_the_file_too(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(f"{HEAD}points: {{grid: {{n: [1, 2]}}}}\nmeasure: op_count\n")
+    found = study(tmp_path / "s.yaml")
+    assert [dict(row.measures)["op_count"] > 0 for row in found.rows] == [True, True]
+    assert found == study(load_study(tmp_path / "s.yaml"))
+    with pytest.raises(SpecError, match="at least one worker"):
+        study(tmp_path / "s.yaml", workers=0)
