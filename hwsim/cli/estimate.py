@@ -277,7 +277,7 @@ def _training(case: _Case, options: Mapping[str, Any], given: set[str]) -> tuple
                 step.shares, done / step.tokens_per_second, done, step.laid.unit, sure, fails if tokens else None
             )
         if case.as_json:
-            return case.document(say.of_training(step, size, tokens, fails), sure, bill), step.fits
+            return case.document(say.of_training(step, size, tokens, fails, sure), sure, bill), step.fits
         return say.training(step, case.title, case.software, size, tokens, sure, fails, bill), step.fits
     plans = search(case.model, plan, case.cluster, case.framework, given)
     if case.as_json:

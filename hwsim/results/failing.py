@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from hwsim.graph.opgraph import Trained
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
+
+if TYPE_CHECKING:
+    from hwsim.results.interval import Interval
 
 COPY: Final = "checkpoint copy"
 WRITE: Final = "checkpoint"
@@ -157,6 +160,21 @@ def failing(job: Job, saves: Saves, saved: Checkpoints, step_s: float, work_s: f
         high_s=work_s / best.low if best.low > 0 else None,
         failures=_mean(run.failures) / part,
     )
+
+
+def in_all(failing: Failing, sure: Interval | None) -> tuple[float, float] | None:
+    """(low, high) of the mean time at nine of ten sites: by the rates, and by how sure a step is; None if either is not known.
+
+    sure: interval of a step, or of a run of steps, whose stated part is left out.
+
+    >>> in_all(Failing.__new__(Failing), None) is None
+    True
+    """
+    if sure is None or failing.seconds <= 0 or failing.high_s is None or sure.stated >= 0.999:
+        return None
+    half = sure.half / (1.0 - sure.stated)
+    low, high = (math.hypot(half, math.log(end / failing.seconds)) for end in (failing.low_s, failing.high_s))
+    return failing.seconds * math.exp(-low), failing.seconds * math.exp(high)
 
 
 def _best(job: Job, saves: Saves, saved: Checkpoints, step_s: float) -> tuple[int, Goodput]:

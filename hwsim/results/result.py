@@ -151,6 +151,11 @@ class Result:
         sure = interval(weights, value=self.makespan_s, whole=regime)
         return sure if self.ends is None else self.ends(self.timeline, sure)
 
+    @property
+    def of_one_training(self) -> bool:
+        """Whether its interval is of one training alone."""
+        return self.sure and len(self.trainings) == 1 and not self.jobs
+
     @cached_property
     def trainings(self) -> tuple[Training, ...]:
         """Results of every `train:`."""

@@ -71,7 +71,7 @@ def training(
     if tokens is not None:
         out += titled("training", f"{_count(tokens)} tokens take {_days(tokens / step.tokens_per_second)}")
     if fails is not None:
-        for name, line in (*saved_lines(fails[0]), *failing_lines(fails[1])):
+        for name, line in (*saved_lines(fails[0]), *failing_lines(fails[1], sure)):
             out += titled(name, line)
     out += _bill(bill)
     return "\n".join([*out, "", *_shares(step.shares), "", *_kinds(step.memory)]) + "\n"
@@ -215,7 +215,11 @@ def document(
 
 
 def of_training(
-    step: Step, size: float | None, tokens: float | None = None, fails: tuple[Checkpoints, Failing] | None = None
+    step: Step,
+    size: float | None,
+    tokens: float | None = None,
+    fails: tuple[Checkpoints, Failing] | None = None,
+    sure: Interval | None = None,
 ) -> dict[str, Any]:
     """A step as dicts and lists: seconds, bytes."""
     laid = step.laid
@@ -242,7 +246,7 @@ def of_training(
     if tokens is not None:
         numbers["training"] = {"tokens": tokens, "seconds": tokens / step.tokens_per_second}
     if fails is not None:
-        numbers |= {"checkpoints": saved_as_dict(fails[0]), "failures": as_dict(fails[1])}
+        numbers |= {"checkpoints": saved_as_dict(fails[0]), "failures": as_dict(fails[1], sure)}
     return numbers
 
 

@@ -8,10 +8,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hwsim.formats import format_quantity, format_share, percent
+from hwsim.results.failing import in_all
 from hwsim.units import DAY
 
 if TYPE_CHECKING:
     from hwsim.results.failing import Checkpoints, Failing
+    from hwsim.results.interval import Interval
 
 
 def saved_lines(saved: Checkpoints) -> Iterator[tuple[str, str]]:
@@ -25,8 +27,11 @@ def saved_lines(saved: Checkpoints) -> Iterator[tuple[str, str]]:
     yield "checkpoint", f"{every}{written}; {stops}{slower}"
 
 
-def failing_lines(failing: Failing) -> Iterator[tuple[str, str]]:
-    """(title, text) of what failures leave: how often, the goodput and what the rest is lost to, and the days."""
+def failing_lines(failing: Failing, sure: Interval | None = None) -> Iterator[tuple[str, str]]:
+    """(title, text) of what failures leave: how often, the goodput and what the rest is lost to, and the days.
+
+    sure: how sure a step is, or a run of steps.
+    """
     job, goodput = failing.job, failing.goodput
     causes = ", ".join(f"{name} {format_share(part)}" for name, part in largest(job.by_cause))
     yield (
@@ -46,6 +51,8 @@ def failing_lines(failing: Failing) -> Iterator[tuple[str, str]]:
         high = "never" if failing.high_s is None else f"{failing.high_s / DAY:,.4g}"
         sites = f"{low:,.4g} to {high} by what is known of the rates; " if failing.low_s < failing.seconds else ""
         yield "days", f"{days:,.4g} with failures ({sites}by chance 9 of 10 below {p90:,.4g})"
+        if (ends := in_all(failing, sure)) is not None:
+            yield "", f"in all {ends[0] / DAY:,.3g} to {ends[1] / DAY:,.3g}, with the interval of a step"
 
 
 def accounted(failing: Failing) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
@@ -65,8 +72,8 @@ def saved_as_dict(saved: Checkpoints) -> dict[str, Any]:
     return entries if saved.steps else {**entries, "every_s": None, "steps": None}
 
 
-def as_dict(failing: Failing) -> dict[str, Any]:
-    """Goodput and days for a document."""
+def as_dict(failing: Failing, sure: Interval | None = None) -> dict[str, Any]:
+    """Goodput and days for a document.  sure: how sure a step is, or a run of steps."""
     job, goodput = failing.job, failing.goodput
     numbers: dict[str, Any] = {
         "rates": job.name,
@@ -86,4 +93,6 @@ def as_dict(failing: Failing) -> dict[str, Any]:
         times = (failing.seconds, failing.p50_s, failing.p90_s, failing.low_s, failing.high_s)
         numbers |= {f"days_{name}": None if time is None else time / DAY for name, time in zip(names, times, strict=True)}
         numbers["failures"] = failing.failures
+        ends = in_all(failing, sure)
+        numbers |= {f"days_in_all_{name}": None if ends is None else ends[at] / DAY for at, name in enumerate(("low", "high"))}
     return numbers

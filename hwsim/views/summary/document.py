@@ -77,7 +77,10 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
             for device in result.requests
         ],
         **costs.as_dict(bill_of(result)),
-        "trainings": list(map(training.as_dict, result.trainings)),
+        "trainings": [
+            training.as_dict(each, result.interval if each.failing is not None and result.of_one_training else None)
+            for each in result.trainings
+        ],
         "serving": [serving.as_dict(service, rows=ops) for service in result.serving],
         "latency_curves": [asdict(curve) for curve in result.curves],
         "steady": _steady(result),

@@ -106,7 +106,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     for requests in result.requests:
         yield "requests", _requests(requests)
     for trained in result.trainings:
-        yield from training.lines(trained)
+        yield from training.lines(trained, result.interval if trained.failing is not None and result.of_one_training else None)
     for service in result.serving:
         yield from serving.lines(service)
     if result.serving_ends is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hwsim.formats import format_quantity, format_share
 from hwsim.results.cause import family
@@ -14,14 +14,20 @@ from hwsim.views.kit.failing import as_dict as failing_as_dict
 from hwsim.views.kit.failing import failing_lines, saved_as_dict, saved_lines
 from hwsim.views.summary.capacities import group
 
+if TYPE_CHECKING:
+    from hwsim.results.interval import Interval
 
-def lines(training: Training) -> Iterator[tuple[str, str]]:
-    """(title, text) of each line of the summary, after the name of the job if there are several."""
+
+def lines(training: Training, sure: Interval | None = None) -> Iterator[tuple[str, str]]:
+    """(title, text) of each line of the summary, after the name of the job if there are several.
+
+    sure: how sure the run is, where it is this training alone.
+    """
     of = "" if training.name == MAIN else f"{training.name}: "
-    yield from ((title, f"{of}{text}") for title, text in _lines(training))
+    yield from ((title, f"{of}{text}") for title, text in _lines(training, sure))
 
 
-def _lines(training: Training) -> Iterator[tuple[str, str]]:
+def _lines(training: Training, sure: Interval | None) -> Iterator[tuple[str, str]]:
     represents = f"; one of {training.replicas:,} equal data-parallel replicas is simulated, and capacities show its use alone"
     yield "plan", training.plan + (represents if training.replicas > 1 else "")
     unit = training.unit
@@ -40,7 +46,7 @@ def _lines(training: Training) -> Iterator[tuple[str, str]]:
         if training.failing is None and training.whole > 0 and training.saved.steps:
             yield "", f"with checkpoints {training.saving_days:,.4g} days"
     if training.failing is not None:
-        yield from failing_lines(training.failing)
+        yield from failing_lines(training.failing, sure)
 
 
 def _kinds(training: Training) -> str:
@@ -56,8 +62,8 @@ def _kinds(training: Training) -> str:
     return f"{names[0]}: {format_quantity(slowest.computing_s, 's')} of kernels a step; waiting for it: {', '.join(waits)}"
 
 
-def as_dict(training: Training) -> dict[str, Any]:
-    """The entry of the document; keys end in their unit."""
+def as_dict(training: Training, sure: Interval | None = None) -> dict[str, Any]:
+    """The entry of the document; keys end in their unit.  sure: see `lines`."""
     slowest = max((kind.computing_s for kind in training.kinds), default=0.0)
     kinds = [{**picked(kind, "devices", "computing_s"), "waits_s": slowest - kind.computing_s} for kind in training.kinds]
     return {
@@ -69,7 +75,7 @@ def as_dict(training: Training) -> dict[str, Any]:
         "days": training.days if training.whole > 0 else None,
         **({"kinds": kinds} if kinds else {}),
         **({"checkpoints": saved_as_dict(training.saved)} if training.saved is not None else {}),
-        **({"failures": failing_as_dict(training.failing)} if training.failing is not None else {}),
+        **({"failures": failing_as_dict(training.failing, sure)} if training.failing is not None else {}),
     }
 
 

@@ -72,12 +72,15 @@ def _disturbed(
     """(its checkpoints, its rates of failures), where it has them; their mistakes are noted."""
     if keys.checkpoint is None and keys.failures is None:
         return None, None
-    from hwsim.workload.training.saving import check, job_for, saved_by
+    from hwsim.workload.training.saving import check, job_for, refuse_hopeless, saved_by
 
     check(keys, tree, mistakes)
     if plan is None or len(mistakes):
         return None, None
-    return saved_by(keys, plan, machine, mistakes), job_for(keys, machine, plan.layout.devices, mistakes)
+    saved, job = saved_by(keys, plan, machine, mistakes), job_for(keys, machine, plan.layout.devices, mistakes)
+    if saved is not None and job is not None:
+        refuse_hopeless(saved, job, machine, tree, mistakes)
+    return saved, job
 
 
 def check_training(tree: Tree, mistakes: Mistakes) -> None:

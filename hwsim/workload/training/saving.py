@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal
 
-from hwsim.failures import Job, Near, Saves, job_of, load_failures
+from hwsim.failures import Job, Near, NoProgress, Saves, goodput, job_of, load_failures
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import CannotPlace
@@ -27,7 +27,7 @@ from hwsim.workload.training.workers import Ops
 from hwsim.workload.training.writing import Steps
 
 MOST: Final = 64  # checkpoints among the steps that are simulated
-AUTO: Final = "auto"
+AUTO: Final[Literal["auto"]] = "auto"
 EPOCH: Final = "epoch"
 
 
@@ -163,6 +163,16 @@ def saved_by(keys: TrainKeys, plan: Plan, machine: Machine, mistakes: Mistakes) 
         near=near,
     )
     return Saved(saves, ops, machine.select(storage.target, machine.node_of(writers[0]))[0] if storage.target else "")
+
+
+def refuse_hopeless(saved: Saved, job: Job, machine: Machine, tree: Tree, mistakes: Mistakes) -> None:
+    """Note a training that fails more often than it gets on, as far as that is known before it is simulated."""
+    copied, written, _ = saved.ops.seconds(machine.rates())
+    stops = copied if saved.saves.mode == "async" else copied + written
+    try:
+        goodput(job, stops, job.restart.loading(saved.saves.load_s), saved.saves.every_s or AUTO, near=saved.saves.near)
+    except NoProgress as error:
+        mistakes.add(tree.key_place("failures"), error.message, error.hint)
 
 
 def _place(saved: CheckpointKeys) -> Place:
