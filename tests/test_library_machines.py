@@ -212,8 +212,8 @@ def test_a_cluster_is_priced_with_its_switches_and_cables() -> None:
     assert priced.missing == ()
     bought = {item.name: item.count for item in priced.of_way("purchase")}
     assert bought["dgx-h100"] == 4
-    assert bought["quantum-2-ndr"] == 8 + 4
-    assert bought["cable"] == 2 * (4 * 8 + 8 * 32)
+    assert bought["quantum-2-ndr"] == 8 + 1
+    assert bought["cable"] == 2 * (4 * 8 + 8 * 4)
 
 
 def test_a_wire_inside_a_computer_is_no_cable_of_a_network() -> None:

@@ -56,13 +56,13 @@ class LeafSpine:
 def uplinks(ports: int, oversubscription: float, switches: int) -> int:
     """Links from one switch to each of the `switches` above it.
 
-    >>> uplinks(32, 2.0, 4)
-    4
+    >>> uplinks(32, 2.0, 4), uplinks(9, 9 / 7, 1)
+    (4, 7)
 
     Raises:
         ValueError: not a whole number.
     """
-    count = ports / oversubscription / switches
+    count = round(ports / oversubscription / switches, 9)  # 9 / (9 / 7) is 7
     if count < 1 or not count.is_integer():
         above = "one switch" if switches == 1 else f"{switches} switches"
         raise ValueError(f"{ports} ports at an oversubscription of {oversubscription:g} are {count:g} links to each of {above}")
