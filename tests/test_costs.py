@@ -419,7 +419,7 @@ def test_mistakes_have_their_place(tmp_path: Path, line: str, place: str, said: 
     ("power", "place", "said"),
     [
         ("{idle: 90 W, loaded: 80 W}", "4:75", "idle at 90 W, more than the 80 W when loaded"),
-        ("{idle: 1 W, loaded: 8 W, memory: 9 W}", "4:99", "9 W is not between idle and loaded"),
+        ("{idle: 1 W, loaded: 8 W, memory: 9 W}", "4:99", "unknown key 'memory' in power curve"),
         ("{idle: 1 W}", "4:74", "'loaded' is missing"),
         ("5 kWh", "4:74", "'5 kWh' is an energy, but a power is needed"),
     ],
@@ -519,7 +519,9 @@ def files(tmp_path: Path) -> Path:
 
 def test_simulate_says_cost_if_it_is_asked_for(files: Path) -> None:
     both = files / "m.yaml", files / "w.yaml"
-    assert "energy" not in hwsim("simulate", *both)
+    assert "unknown, as these have no price: cpu" in hwsim("simulate", *both)  # its file has prices
+    (files / "bare.yaml").write_text(MACHINE.replace(", price: {purchase: 10000 USD, on_demand: 2 USD/h}", ""))
+    assert "energy" not in hwsim("simulate", files / "bare.yaml", files / "w.yaml")
     printed = hwsim("simulate", *both, "--prices", files / "p.yaml")
     assert "energy       1.17 kJ at the meter (PUE 1.2)" in printed
     assert "cost         bought: " in printed
@@ -530,8 +532,10 @@ def test_simulate_says_cost_if_it_is_asked_for(files: Path) -> None:
 
 def test_energy_is_always_in_the_document(files: Path) -> None:
     both = files / "m.yaml", files / "w.yaml"
+    (files / "bare.yaml").write_text(MACHINE.replace(", price: {purchase: 10000 USD, on_demand: 2 USD/h}", ""))
+    assert json.loads(hwsim("simulate", files / "bare.yaml", files / "w.yaml", "--json"))["cost"] is None
     plain = json.loads(hwsim("simulate", *both, "--json"))
-    assert plain["cost"] is None
+    assert plain["cost"]["missing"] == ["cpu"]
     assert plain["energy"]["joules"]["value"] == pytest.approx(energy(MACHINE, WORKLOAD).joules.value)
     assert math.fsum(each["joules"] for each in plain["energy"]["parts"]) == pytest.approx(plain["energy"]["joules"]["value"])
     priced = json.loads(hwsim("simulate", *both, "--json", "--prices", files / "p.yaml"))

@@ -28,7 +28,7 @@ class SiteKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class _Range:
+class RangeKeys:
     """A number with its range."""
 
     value: Tree = field("the number")
@@ -79,7 +79,7 @@ def _known(tree: Tree, known: dict[str, Site], mistakes: Mistakes) -> Site:
 
 
 def _amount(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> Amount | None:
-    written = decode(tree, _Range, mistakes, ignore=("ref", "note")) if tree.is_mapping else _Range(tree)
+    written = decode(tree, RangeKeys, mistakes, ignore=("ref", "note")) if tree.is_mapping else RangeKeys(tree)
     if written is None:
         return None
     value = _number(written.value, dimension, mistakes)

@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.costs.amount import Amount
-from hwsim.devices.owning import Drawn, DrawnByGpu
+from hwsim.devices.owning import GpuPowerCurve, PowerCurve
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
 from hwsim.records import dataclass
@@ -149,10 +149,12 @@ def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator
         if part.kind not in FREE:
             missing.append(name)
         return
-    drawn = power if isinstance(power, Drawn) else Drawn(loaded=power) if power > 0 else Drawn(loaded=0.0, idle=0.0)
+    drawn = (
+        power if isinstance(power, PowerCurve) else PowerCurve(loaded=power) if power > 0 else PowerCurve(loaded=0.0, idle=0.0)
+    )
     share = IDLE.get(part.kind, USUAL_IDLE)
     idle = drawn.loaded * share if drawn.idle is None else drawn.idle
-    stated = drawn.memory if isinstance(drawn, DrawnByGpu) else None
+    stated = drawn.memory if isinstance(drawn, GpuPowerCurve) else None
     memory = max(idle, drawn.loaded * MEMORY) if stated is None else stated
     sources = getattr(part.model, "sources", {})
     source = sources.get("power") or sources.get("power.loaded") or ""
@@ -164,13 +166,13 @@ def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator
 
 def _scaled(layout: Layout, found: list[PowerItem], inside: str, many: int) -> Iterator[PowerItem]:
     """Parts of a machine that was measured as a whole, so that they come to what it draws."""
-    whole = layout.drawn if isinstance(layout.drawn, Drawn) else Drawn(loaded=layout.drawn or 0.0)
+    whole = layout.drawn if isinstance(layout.drawn, PowerCurve) else PowerCurve(loaded=layout.drawn or 0.0)
     idle = math.fsum(each.idle * each.count * (1.0 + each.besides) for each in found) / many
     above = math.fsum((each.loaded - each.idle) * each.count * (1.0 + each.besides) for each in found) / many
     measured = layout.drawn_source.startswith("measured")
     at_rest = whole.idle if whole.idle is not None else min(idle, whole.loaded) if found else whole.loaded * USUAL_IDLE
     if not found or idle <= 0 or above <= 0:
-        yield from _in_place(layout, Drawn(loaded=whole.loaded, idle=at_rest), inside, many, measured=measured)
+        yield from _in_place(layout, PowerCurve(loaded=whole.loaded, idle=at_rest), inside, many, measured=measured)
         return
     low, high = at_rest / idle, (whole.loaded - at_rest) / above
     for each in found:
@@ -188,7 +190,7 @@ def _scaled(layout: Layout, found: list[PowerItem], inside: str, many: int) -> I
         )
 
 
-def _in_place(layout: Layout, whole: Drawn, inside: str, many: int, *, measured: bool) -> Iterator[PowerItem]:
+def _in_place(layout: Layout, whole: PowerCurve, inside: str, many: int, *, measured: bool) -> Iterator[PowerItem]:
     """The power of a machine whose parts say none, given to its GPUs, or to its CPUs where it has none."""
     kinds = [part for part in layout.parts if part.kind == "gpu"] or [part for part in layout.parts if part.kind == "cpu"]
     kinds = kinds or layout.parts[:1]

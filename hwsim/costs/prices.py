@@ -212,11 +212,11 @@ def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
 def prices_schema() -> dict[str, Any]:
     """The JSON Schema of a list of prices."""
     from hwsim.costs.places import SiteKeys
-    from hwsim.devices.offers import PriceKeys, Written
+    from hwsim.devices.offers import OfferKeys, PriceKeys
     from hwsim.spec.schema import json_schema
 
     out = json_schema(PricesFile, header=HEADER)
-    one = json_schema(Written)
+    one = json_schema(OfferKeys)
     one.pop("$schema")
     one["properties"] |= {"note": {"type": "string"}, "ref": {"type": "string"}}
     offer = {"anyOf": [{"type": "string"}, one]}

@@ -38,7 +38,7 @@ from hwsim.devices.gpu_experts import Grouped, named
 from hwsim.devices.gpu_matmul import Chip, Tiling, format_of, software_of, tiles_like
 from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
 from hwsim.devices.kind import Device
-from hwsim.devices.owning import DrawnByGpu
+from hwsim.devices.owning import GpuPowerCurve
 from hwsim.devices.roofline import (
     WORKLOAD,
     CannotCompute,
@@ -132,7 +132,7 @@ class Gpu(Device):
     l2: Level2 | None = field("last cache before memory", default=None)
     sustained: Sustained = field("part of the memory's bandwidth that is reached", default_factory=Sustained)
     occupancy: Occupancy | None = field("threads it takes to keep the memory busy; any number if left out", default=None)
-    power: Watts | DrawnByGpu | None = field(
+    power: Watts | GpuPowerCurve | None = field(
         "the most it draws; or idle, loaded, and in kernels bound by its memory", default=None, example="700 W", kw_only=True
     )
     copies: Copies = field("how bytes get into it and out of it (default: as fast as the links)", default_factory=Copies)

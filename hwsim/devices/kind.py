@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from hwsim.demand import Capacity, Cost
-from hwsim.devices.owning import Drawn
+from hwsim.devices.owning import PowerCurve
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -23,7 +23,7 @@ class Device:
 
     kind: ClassVar[str]
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)
-    power: Watts | Drawn | None = field(
+    power: Watts | PowerCurve | None = field(
         "the most it draws, or idle and loaded", default=None, example="{idle: 5 W, loaded: 20 W}", kw_only=True
     )
 

@@ -41,7 +41,7 @@ def is_date(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class OfferKeys:
     """A price as a file writes it."""
 
     value: Tree = field("amount of money, or money by time for a rent; with /GB for each byte that it holds")
@@ -136,7 +136,7 @@ def _offers(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, 
 def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, source: str) -> Offer | None:
     before = len(mistakes)
     given = tree if tree.is_mapping else tree_of({"value": tree}, tree.place)
-    written = decode(given, Written, mistakes, ignore=("ref", "note"))
+    written = decode(given, OfferKeys, mistakes, ignore=("ref", "note"))
     if written is None:
         return None
     unit = _UNITS[way]

@@ -15,7 +15,7 @@ from hwsim.units import Watts
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class PowerCurve:
     """What a part draws, or a whole machine at its plug."""
 
     loaded: Watts = field("busy: in large matrix products, on all cores, at its full rate")
@@ -28,17 +28,17 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnByGpu(Drawn):
+class GpuPowerCurve(PowerCurve):
     """What a GPU draws, which depends on what its kernels are bound by."""
 
     memory: Watts | None = field("in kernels bound by its memory (default: 65 % of loaded)", default=None)
 
     def problems(self) -> Iterator[Problem]:
-        yield from Drawn.problems(self)
+        yield from PowerCurve.problems(self)
         if self.memory is not None and not (self.idle or 0.0) <= self.memory <= self.loaded:
             yield "memory", f"{self.memory:g} W is not between idle and loaded, {self.loaded:g} W", None
 
 
-def loaded_watts(power: float | Drawn | None) -> float | None:
+def loaded_watts(power: float | PowerCurve | None) -> float | None:
     """The most that a part draws, as its `power:` says."""
-    return power.loaded if isinstance(power, Drawn) else power
+    return power.loaded if isinstance(power, PowerCurve) else power

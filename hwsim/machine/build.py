@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim import devices
 from hwsim.devices import Device
-from hwsim.devices.owning import Drawn, loaded_watts
+from hwsim.devices.owning import PowerCurve, loaded_watts
 from hwsim.formats import format_quantity, natural
 from hwsim.machine import views
 from hwsim.machine.capacities import Backplanes, capacities
@@ -225,9 +225,9 @@ def _price(tree: Tree, mistakes: Mistakes) -> Price:
     return read_price(tree, mistakes)
 
 
-def _check_drawn(power: float | Drawn | None, tree: Tree, mistakes: Mistakes) -> None:
+def _check_drawn(power: float | PowerCurve | None, tree: Tree, mistakes: Mistakes) -> None:
     """Note contradictions inside a `power:`."""
-    for key, message, hint in power.problems() if isinstance(power, Drawn) else ():
+    for key, message, hint in power.problems() if isinstance(power, PowerCurve) else ():
         mistakes.add((tree.get("power") or tree).key_place(key), message, hint)
 
 

@@ -23,7 +23,7 @@ from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from hwsim.devices.offers import Price
-    from hwsim.devices.owning import Drawn
+    from hwsim.devices.owning import PowerCurve
 
 _DIGITS: Final = "0123456789"
 _LONG: Final = 9  # more digits than any number of a member has
@@ -141,7 +141,7 @@ class Layout:
         self.power = 0.0
         self.libraries: Libraries | None = None
         self.file = ""
-        self.drawn: float | Drawn | None = None
+        self.drawn: float | PowerCurve | None = None
         self.drawn_source = ""
         self.price: Price | None = None
         self._named: dict[str, tuple[Part, int]] = {}

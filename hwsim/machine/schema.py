@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from hwsim import devices, links
-from hwsim.devices.owning import Drawn
+from hwsim.devices.owning import PowerCurve
 from hwsim.machine.placed import Routing
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.records import dataclass
@@ -31,7 +31,7 @@ class MachineFile:
         "ideal: what its parts and links leave out is not filled in, but free and at its peak", key="class", default=None
     )
     supply: Watts | None = field("what its power supply gives; unchecked if left out", default=None, exclusive_minimum=0.0)
-    power: Watts | Drawn | None = field(
+    power: Watts | PowerCurve | None = field(
         "what all of it draws at its plug, as measured: its parts are scaled to that",
         default=None,
         example="{idle: 2 kW, loaded: 8.4 kW}",
