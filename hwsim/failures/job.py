@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from hwsim.failures.file import Failures, Restart, Spares, Spread
 from hwsim.records import dataclass
 
-if TYPE_CHECKING:
-    from hwsim.machine import Machine
+
+class Parts(Protocol):
+    """A machine, as far as its parts are counted."""
+
+    def devices_of(self, kind: str, inside: str = "") -> tuple[str, ...]:
+        """Full names of all devices of one kind in a node (default: everywhere)."""
+        ...
+
+    def node_of(self, name: str) -> str:
+        """The node that a device is in."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,7 @@ class Job:
         return self.mtbf_s * self.gpus
 
 
-def job_of(machine: Machine, failures: Failures, gpus: int | Iterable[str] | None = None) -> Job:
+def job_of(machine: Parts, failures: Failures, gpus: int | Iterable[str] | None = None) -> Job:
     """The job that a training on a machine is.
 
     gpus: how many GPUs of it, the first ones, or their names (default: all).
