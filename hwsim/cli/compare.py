@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import click
 
 from hwsim.cli.arguments import FILE, LibraryName, as_settings, refuse_unwritable, settings_option, write_files
+from hwsim.cli.paying import paying_options
 from hwsim.results.invariants import document, printed
+
+if TYPE_CHECKING:
+    from hwsim.costs import Paying
 
 ANY: Final = LibraryName("machine")
 TABLES: Final = (".csv", ".json", ".json.gz", ".gz")
@@ -45,6 +49,7 @@ class Given(NamedTuple):
     "--clock", type=click.Choice(["cpu", "wall"]), help="Of a recorded workload: CPU time or wall time (default: as recorded)."
 )
 @click.option("--all", "every", is_flag=True, help="Print every op of a run and its measurements.")
+@paying_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: compare/1, comparison/1).")
 @click.option("--report", type=FILE, metavar="FILE", help="Write a page for a browser (.html); not of measurements.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write a figure (.png, .svg or .pdf).")
@@ -57,6 +62,7 @@ def command(
     set_a: dict[str, str],
     set_b: dict[str, str],
     by: str,
+    paying: Paying | None,
     attribute: bool,
     orders: int | None,
     interval: bool,
@@ -96,6 +102,7 @@ def command(
         raise click.UsageError("--all goes with measurements")
     from hwsim import comparing
     from hwsim.cli.progress import progress
+    from hwsim.comparing.shapley import ORDERS
 
     with in_words(), progress(shown=sys.stderr.isatty(), unit="runs") as shown:
         if kinds == ["run", "run"]:
@@ -108,8 +115,8 @@ def command(
                 raise click.UsageError(_no_form(given))
             both = comparing.compare(
                 (machines[0], machines[-1]), (workloads[0], workloads[-1]), set=settings, set_a=set_a, set_b=set_b, by=by,
-                attribute=attribute, progress=shown, interval="runs" if interval else True,
-                **({} if orders is None else {"orders": orders}),
+                attribute=attribute, paying=paying, progress=shown, interval="runs" if interval else True,
+                orders=orders or ORDERS,
             )  # fmt: skip
     write_files([(plot, both.plot), (report, both.report)])
     click.echo(document(both.to_json()) if as_json else printed(str(both)), nl=False)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hwsim.cli.arguments import FILE, MACHINE, WORKLOAD, as_settings, refuse_unwritable, run_arguments, write_files
+from hwsim.cli.paying import paying_options
 from hwsim.results.invariants import document, printed
+
+if TYPE_CHECKING:
+    from hwsim.costs import Paying
 
 
 @click.command("sensitivity")
@@ -18,6 +23,7 @@ from hwsim.results.invariants import document, printed
 @click.option("--set-b", "set_b", multiple=True, metavar="PATH=VALUE", callback=as_settings,
               help="Change one value of the second option.")  # fmt: skip
 @click.option("--by", default="", metavar="MEASURE", help="The number, as in a sweep: time, step, tokens/s, ttft_p95, ...")
+@paying_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sensitivity/1).")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write the tornado (.png, .svg or .pdf).")
 def command(
@@ -28,6 +34,7 @@ def command(
     against_workload: str | None,
     set_b: dict[str, str],
     by: str,
+    paying: Paying | None,
     as_json: bool,
     plot: Path | None,
 ) -> None:
@@ -43,6 +50,6 @@ def command(
 
     second = [(against or machine, against_workload or workload)] if against or against_workload else []
     with in_words(), progress(shown=sys.stderr.isatty(), unit="numbers") as report:
-        answer = sensitivity(machine, workload, against=second, set=settings, set_b=set_b, by=by, progress=report)
+        answer = sensitivity(machine, workload, against=second, set=settings, set_b=set_b, by=by, paying=paying, progress=report)
     write_files([(plot, answer.plot)])
     click.echo(document(answer.to_json()) if as_json else printed(str(answer)), nl=False)

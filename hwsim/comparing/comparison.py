@@ -15,6 +15,7 @@ from hwsim.comparing.parameters import Files, comparable
 from hwsim.comparing.shapley import EXACT, ORDERS
 from hwsim.comparing.sides import Group, Side, Spent, of_run
 from hwsim.comparing.waterfall import CannotMix, Progress, Waterfall, quantum, waterfall
+from hwsim.costs import Paying
 from hwsim.engine import Deadlock
 from hwsim.records import dataclass
 from hwsim.results.cause import family
@@ -150,6 +151,7 @@ def compare(
     exact: int = EXACT,
     orders: int = ORDERS,
     interval: bool | Literal["runs"] = True,
+    paying: Paying | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Simulate two runs and compare them.
@@ -161,6 +163,7 @@ def compare(
         attribute: find what each change of the files contributes, by further runs.
         exact: number of changes up to which all sets of them are run; orders: orders that are drawn beyond.
         interval: "runs": find the ends of the intervals with more runs, of a service too.
+        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.costs.Paying`).
         progress: called with the further runs done and to do.
 
     Raises:
@@ -172,7 +175,7 @@ def compare(
     ((0.005, 0.00302), [('blocking', -1980000000000)])
     """
     files = _files(machines, workloads, _own_settings(set, set_a, set_b))
-    runs = [run_files(each, interval=interval) for each in files]
+    runs = [run_files(each, interval=interval, paying=paying) for each in files]
     settings = [tuple((path, str(value)) for path, value in own.items()) for own in _own_settings(set, set_a, set_b)]
     sides = [replace(of_run(run, run.to_json), settings=each) for run, each in zip(runs, settings, strict=True)]
     both = of_sides(sides[0], sides[1], by)
@@ -181,13 +184,18 @@ def compare(
     if not attribute or both.measure is None or both.values is None:
         return both
     compared, unit = both.measure, quantum(both.values, both.measure.unit)
+    is_cost = compared.column == "cost_usd"
+    if is_cost:  # a machine with parts of both has no price: the price is a change of its own
+        rates = [value / run.makespan_s for value, run in zip(both.values, runs, strict=True)]
+        files = files[0]._replace(price=rates[0]), files[1]._replace(price=rates[1])
 
     def value(mixture: Files) -> int:
         for end, run in zip(files, runs, strict=True):
             if mixture is end:
                 return _whole(run, compared, unit)
         try:
-            return _whole(run_files(mixture, interval=False), compared, unit)
+            run = run_files(mixture, interval=False, paying=paying)
+            return round(mixture.price * run.makespan_s / unit) if is_cost else _whole(run, compared, unit)
         except (SpecError, Deadlock) as error:
             raise CannotMix from error
 
@@ -219,10 +227,10 @@ def _files(
     return first, second
 
 
-def run_files(files: Files, *, interval: bool | Literal["runs"]) -> Run:
+def run_files(files: Files, *, interval: bool | Literal["runs"], paying: Paying | None = None) -> Run:
     """Simulate both files, even if the run does not fit its memory."""
     try:
-        return simulate(files.machine, files.workload, expect=False, interval=interval)
+        return simulate(files.machine, files.workload, expect=False, interval=interval, paying=paying)
     except ExpectationFailed as failed:
         return failed.run
 
@@ -280,6 +288,11 @@ def _value(side: Side, compared: Measure) -> float:
 def _over(first: Side, second: Side, compared: Measure, values: tuple[float, float], unit: str) -> Ratio | None:
     """Ratio by which the second is better, where the interval of the time says how sure it is."""
     ours, theirs = first.interval, second.interval
+    ranges = [side.range_of(compared) for side in (first, second)]
+    if ours is not None and theirs is not None and None not in ranges and min(values) > 0:  # prices are unsure, and the time is
+        halves = [math.log(ends[1] / ends[0]) / 2 for ends in ranges if ends is not None and ends[0] > 0]
+        time = ratio(ours, theirs)
+        return Ratio(values[0] / values[1], math.hypot(time.half, *halves), time.outside)
     if ours is None or theirs is None or compared.column not in OF_TIME or min(values) <= 0:
         return None
     paces = [next((work.per_s for work in side.work if work.unit == unit), 0.0) for side in (first, second)] if unit else [0.0]

@@ -19,14 +19,16 @@ IDENTITY: Final = ("use", "kind", "topology")  # keys that make a mapping anothe
 APART: Final = "count"  # a change of its own, apart from the rest of a part
 LETTERS: Final = 40  # of a value in words
 NONE: Final = "none"
+PRICE: Final = "price of the machine"
 MANY: Final = 24  # changes inside a workload from which on its top keys are the changes
 
 
 class Files(NamedTuple):
-    """The two files of a run, settings put in."""
+    """The two files of a run, settings put in; price: what a second of the machine costs (USD), where cost is compared."""
 
     machine: Tree
     workload: Tree
+    price: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,12 @@ def parameters(first: Files, second: Files) -> tuple[Parameter, ...]:
     if len(workloads) > MANY:
         workloads = list(_top(first.workload, second.workload))
     changes = sorted(_distinct([*_wiring(machines, first, second), *workloads]), key=lambda change: change.name)
-    return tuple(_in_full(changes, first, second))
+    priced = [] if first.price == second.price else [Parameter(PRICE, _hourly(first), _hourly(second), ((PRICE,),))]
+    return (*_in_full(changes, first, second), *priced)
+
+
+def _hourly(files: Files) -> str:
+    return f"{files.price * 3600:.3g} USD/h"
 
 
 def _in_full(changes: Sequence[Parameter], first: Files, second: Files) -> Iterator[Parameter]:
@@ -83,10 +90,13 @@ def mixed(first: Files, second: Files, changes: Iterable[Parameter]) -> Files:
     files = first
     for change in changes:
         for root, *steps in change.places:
+            if root == PRICE:
+                files = files._replace(price=second.price)
+                continue
             at = 0 if root == "machine" else 1
-            taken = at_path(second[at], steps)
-            moved = _put(files[at], steps, taken)
-            files = Files(moved, files.workload) if at == 0 else Files(files.machine, moved)
+            taken = at_path(second.machine if at == 0 else second.workload, steps)
+            moved = _put(files.machine if at == 0 else files.workload, steps, taken)
+            files = files._replace(machine=moved) if at == 0 else files._replace(workload=moved)
     return files
 
 
@@ -110,14 +120,15 @@ def at_path(tree: Tree | None, steps: Sequence[str | int]) -> Tree | None:
 
 
 def _put(tree: Tree, steps: Sequence[str | int], new: Tree | None) -> Tree:
-    """The tree with another node at a path; None takes the key away."""
+    """The tree with another node at a path; None takes the key away, and a mapping that it leaves empty."""
     step, rest = steps[0], steps[1:]
     if isinstance(step, int):
         elements = list(tree.elements())
         elements[step] = _put(elements[step], rest, new) if rest else elements[step] if new is None else new
         return replace(tree, value=elements)
     if rest:
-        return tree.put(step, _put(tree.get(step) or Tree({}, tree.place), rest, new))
+        inside = _put(tree.get(step) or Tree({}, tree.place), rest, new)
+        return tree.without(step) if new is None and inside.is_mapping and not inside.items() else tree.put(step, inside)
     return tree.without(step) if new is None else tree.put(step, new)
 
 

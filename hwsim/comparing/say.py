@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 CAUSES: Final = 8  # rows of a table
 OPS: Final = 10
 NAME: Final = 44  # letters
+CHANGE: Final = 30
 STEPS: Final = 12
 ONE: Final = {"samples": "sample", "tokens": "token", "requests": "request", "batches": "batch", "accesses": "access"}
 SMALL: Final = 5e-4  # part of the larger time below which a row is left to "the rest"
@@ -199,7 +200,7 @@ def _waterfall(both: Comparison, steps: Waterfall) -> Iterator[str]:
     names = ["A", *(shortened(step.change.name, NAME) for step in shown), *([f"{len(rest)} more"] if rest else []), "B"]
     changes = [
         "",
-        *(shortened(f"{step.change.before} -> {step.change.after}", NAME) for step in shown),
+        *(shortened(f"{step.change.before} -> {step.change.after}", CHANGE if steps.orders else NAME) for step in shown),
         *([""] if rest else []),
         "",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, Literal
 
@@ -19,7 +20,7 @@ from hwsim.results.interval import NORMAL, Interval, Part
 from hwsim.results.ops import Ops, weights
 from hwsim.results.result import Result
 from hwsim.spec import Mistake, SpecError, Warning
-from hwsim.study.measures import BUSY, PEAK, TIME, Measure, NoSuchNumber, at_path, measures, number
+from hwsim.study.measures import BILL, BUSY, PEAK, TIME, Measure, NoSuchNumber, at_path, measures, number
 from hwsim.study.work import Work, work_of
 from hwsim.ticks import FEMTO
 
@@ -67,6 +68,7 @@ class Side:
         ops: by name; empty where the document has none.
         interval: how sure the time is; None for a service, or if it was left out.
         number: finds a measure; raises `NoSuchNumber`.
+        range_of: finds the ends of a measure that has a range of its own: energy, carbon, cost.
     """
 
     machine: str
@@ -81,6 +83,7 @@ class Side:
     is_service: bool
     warnings: tuple[Warning, ...]
     number: Callable[[Measure], float]
+    range_of: Callable[[Measure], tuple[float, float] | None] = lambda _: None
 
     @property
     def makespan_s(self) -> float:
@@ -113,7 +116,23 @@ def of_run(run: Result, document: Callable[[], Mapping[str, Any]]) -> Side:
         bool(run.serving),
         run.warnings,
         lambda wanted: number(run, wanted, document),
+        lambda wanted: _range_of(run, wanted),
     )
+
+
+def _range_of(run: Result, wanted: Measure) -> tuple[float, float] | None:
+    """Ends of the energy or the cost of a run."""
+    if wanted.column not in BILL:
+        return None
+    from hwsim.costs import bill_of
+
+    bill = bill_of(replace(run, sure=False))  # of prices and powers alone: errors of the time cancel in a ratio
+    amount = bill.cost.total if wanted.column == "cost_usd" and bill.cost is not None else None
+    if wanted.column in ("energy_joules", "power_watts") and bill.energy is not None:
+        amount = bill.energy.joules
+    if wanted.column == "carbon_kg" and bill.energy is not None:
+        amount = bill.energy.carbon
+    return None if amount is None or amount.low <= 0 else (amount.low, amount.high)
 
 
 def _ops_of(run: Result) -> tuple[Spent, ...]:

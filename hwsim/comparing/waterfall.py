@@ -15,6 +15,7 @@ from hwsim.comparing.shapley import EXACT, ORDERS, Chosen, shares
 from hwsim.records import dataclass
 
 Progress = Callable[[int, int], None]
+MONEY: Final = 100.0  # USD from which cents are small
 DIGITS: Final = 12  # of a value without a smallest unit
 
 
@@ -63,9 +64,9 @@ def quantum(values: Iterable[float], unit: str) -> float:
     >>> quantum([1.0], "s"), quantum([3e6], "USD"), quantum([0.37], "%")
     (1e-15, 0.01, 1e-12)
     """
-    if unit in ("s", "USD"):
-        return 1e-15 if unit == "s" else 0.01
     largest = max(map(abs, values), default=0.0)
+    if unit == "s" or (unit == "USD" and largest >= MONEY):
+        return 1e-15 if unit == "s" else 0.01
     return 10.0 ** (math.floor(math.log10(largest)) + 1 - DIGITS) if largest > 0 else 1.0
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hwsim.api import ExpectationFailed, Run, Source, load_machine, simulate
-from hwsim.costs import Amount, price_of
+from hwsim.costs import Amount, Paying, load_prices, price_of
 from hwsim.engine import Deadlock
 from hwsim.records import dataclass
 from hwsim.results.interval import Interval, Part
@@ -160,6 +160,7 @@ def sensitivity(
     set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
     set_b: Mapping[str, object] | None = None,
     by: str = "",
+    paying: Paying | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sensitivity:
     """Find the numbers that the answer of a run hangs on; with another option, the choice between them.
@@ -168,6 +169,7 @@ def sensitivity(
         against: (machine, workload) of option B; at most one.
         set: what to change in both options; set_b: in B alone, which is the same files if `against` is empty.
         by: the number, as in a sweep; default: time, or work a second where the options do different amounts.
+        paying: prices, a way to pay and a site (`hwsim.costs.Paying`); default: the library's prices, for break-even alone.
         progress: called with the numbers done and to do.
 
     Raises:
@@ -176,7 +178,7 @@ def sensitivity(
     given = [(machine, workload, dict(set or {}))]
     if against or set_b:
         given.append((*(against[0] if against else (machine, workload)), {**dict(set or {}), **dict(set_b or {})}))
-    return _Analysis([_option(*each) for each in given], by, progress).run()
+    return _Analysis([_option(*each) for each in given], by, paying, progress).run()
 
 
 def _option(machine: Source, workload: Source, settings: Mapping[str, object]) -> Option:
@@ -191,8 +193,10 @@ def _option(machine: Source, workload: Source, settings: Mapping[str, object]) -
 
 
 class _Analysis:
-    def __init__(self, options: Sequence[Option], by: str, progress: Callable[[int, int], None] | None) -> None:
-        self._options, self._progress = tuple(options), progress
+    def __init__(
+        self, options: Sequence[Option], by: str, paying: Paying | None, progress: Callable[[int, int], None] | None
+    ) -> None:
+        self._options, self._paying, self._progress = tuple(options), paying, progress
         self._runs = 0
         self._known: dict[tuple[int, tuple[tuple[str, str], ...]], float | None] = {}
         self.first = [self._simulated(option, {}) for option in options]
@@ -216,7 +220,7 @@ class _Analysis:
     def _simulated(self, option: Option, settings: Settings) -> Run:
         self._runs += 1
         try:
-            return simulate(*option, set=settings, expect=False)
+            return simulate(*option, set=settings, expect=False, paying=self._paying)
         except ExpectationFailed as failed:
             return failed.run
 
@@ -371,7 +375,8 @@ class _Analysis:
         """Break-even of prices, for both ways to pay; and machines without a price."""
         if not (self._measure.is_pace or self._measure.column == "step_s"):
             return (), ()
-        priced = [price_of(load_machine(option.machine)) for option in self._options]
+        prices = (None if self._paying is None else self._paying.lists) or load_prices()
+        priced = [price_of(load_machine(option.machine), prices) for option in self._options]
         ways = []
         for way in ("purchase", "on_demand"):
             first, second = (getattr(each, way) for each in priced)
