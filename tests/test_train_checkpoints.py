@@ -300,6 +300,13 @@ def test_storage_must_be_named_where_there_is_none_or_several() -> None:
             api.simulate(made, {"hwsim": "workload/1", "train": train})
 
 
+def test_a_pipeline_has_no_best_interval() -> None:
+    saved = {"every": "auto", "bytes": "1 GB", "to": "store"}
+    pipeline = {"batches": 4, "checkpoint": saved, "stages": [{"busy": {"device": "node0.cpu", "time": "1 ms"}}]}
+    with pytest.raises(SpecError, match="not of a pipeline"):
+        api.simulate(machine(), {"hwsim": "workload/1", "pipeline": pipeline})
+
+
 def test_a_stage_of_a_pipeline_has_none_of_its_own() -> None:
     train = {"model": MODEL, "device": ["node*.gpu*"], "global_batch": 16, "checkpoint": {"every": 5}}
     pipeline = {"batches": 4, "stages": [{"busy": {"device": "node0.cpu", "time": "1 ms"}}, {"train": train}]}

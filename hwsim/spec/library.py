@@ -102,7 +102,8 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     ends = [each for each in candidates if each.rpartition("/")[2] == name]
     near = did_you_mean(ends[0], ends) if ends else did_you_mean(name, candidates)
     hint = hint or (near if near and near.startswith("did") else _elsewhere(kind, name) or near)
-    raise _missing(place, f"there is no {kind} '{name[:60]}' in the library", hint)
+    called = "file of failures" if kind == "failures" else kind
+    raise _missing(place, f"there is no {called} '{name[:60]}' in the library", hint)
 
 
 def _is_file(path: Path) -> bool:

@@ -96,6 +96,10 @@ def _every(keys: Checkpoint, batches: int, slowest: float, mistakes: Mistakes) -
     if isinstance(every, int | float | bool) or every is None:
         mistakes.add(keys.every.place, f"a checkpoint comes every so many batches, not every {keys.every.what()}", "such as 1000")
         return 0
+    if every == "auto":
+        message = "the best interval is known of a `train` with `failures`, not of a pipeline"
+        mistakes.add(keys.every.place, message, "such as 1000, 30 min or epoch")
+        return 0
     seconds = decode_value(keys.every, Seconds, mistakes)
     return max(1, round(seconds / slowest)) if seconds and slowest > 0 else 1 if seconds is not None else 0
 
