@@ -14,6 +14,10 @@ from typing import Annotated, Any, Final, get_args, get_origin
 
 from hwsim import devices, links
 from hwsim.collectives import KINDS as ALGORITHMS
+from hwsim.costs.places import SiteKeys
+from hwsim.costs.prices import PricesFile
+from hwsim.devices.offers import OfferKeys, PriceKeys
+from hwsim.devices.owning import GpuPowerCurve
 from hwsim.failures import Failures
 from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
@@ -121,6 +125,12 @@ def _headings() -> Iterator[tuple[Any, str]]:
         yield op, f"Op `{name}`"
     for name, algorithm in ALGORITHMS.items():
         yield algorithm, f"Algorithm of collectives `{name}`"
+    yield None, "## Power and prices\n"
+    yield GpuPowerCurve, "`power` of a GPU; of other parts and of machines without `memory`"
+    yield PriceKeys, "`price` of a part or machine, and prices of a list"
+    yield OfferKeys, "A price with its range, date and provider"
+    yield PricesFile, "A list of prices (`hwsim: prices/1`)"
+    yield SiteKeys, "`site`"
     yield None, "## Studies\n"
     yield StudyKeys, "At the top (`hwsim: study/1`)"
     yield DrawnKeys, "`points: {random: ...}` and `points: {latin: ...}`"

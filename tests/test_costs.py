@@ -30,8 +30,8 @@ from hwsim.costs import (
     price_of,
     total,
 )
+from hwsim.costs.listed import is_as_listed
 from hwsim.costs.power import BEND, BESIDES
-from hwsim.costs.pricing import is_as_listed
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.units import DAY, YEAR
@@ -188,6 +188,14 @@ def test_a_measured_node_scales_its_parts() -> None:
     assert found.joules.high == pytest.approx(found.joules.value * 1.15)
     rated = power_of(api.load_machine(text.replace("source: measured", "source: recalled")))
     assert not rated.measured
+
+
+def test_a_measured_curve_is_not_of_a_node_with_other_gpus() -> None:
+    same, other = ("hwsim: machine/1\nuse: dgx-h100\n" + more for more in ("", "parts: {gpu: {kind: gpu, use: b200}}\n"))
+    assert power_of(api.load_machine(same)).measured
+    changed = power_of(api.load_machine(other))
+    assert not changed.measured
+    assert changed.loaded.value > 8 * 1000
 
 
 def test_a_node_whose_parts_say_nothing_draws_what_it_says() -> None:

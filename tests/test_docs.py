@@ -57,8 +57,15 @@ def blocks(page: str) -> list[Block]:
 
 
 def in_utf8() -> dict[str, str]:
-    """No colours, no terminal width, the same on every system."""
-    return {**os.environ, "PYTHONUTF8": "1", "NO_COLOR": "1", "COLUMNS": "100", "PYTHONPATH": str(ROOT)}
+    """No colours, no terminal width, one day for the age of prices: the same on every system."""
+    return {
+        **os.environ,
+        "PYTHONUTF8": "1",
+        "NO_COLOR": "1",
+        "COLUMNS": "100",
+        "PYTHONPATH": str(ROOT),
+        "SOURCE_DATE_EPOCH": "1795392000",
+    }
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.costs.amount import Amount
+from hwsim.costs.listed import is_as_listed
 from hwsim.devices.owning import GpuPowerCurve, PowerCurve
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
@@ -127,7 +128,7 @@ def _items(layout: Layout, inside: str, many: int, missing: list[str]) -> Iterat
     """Parts of a scope and of those inside it, `many` times."""
     lacking: list[str] = []
     found = [each for part in layout.parts for each in _of_part(part, inside, many, lacking)]
-    if layout.drawn is None:
+    if layout.drawn is None or not is_as_listed(layout):  # a node with other GPUs does not draw what that one was measured to
         missing += lacking
         yield from found
         return

@@ -8,17 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
 from typing import Final
 
 from hwsim.costs.amount import Amount, total
+from hwsim.costs.listed import is_as_listed
 from hwsim.costs.prices import OLD, Prices, Taken, load_prices, months_old, taken
 from hwsim.devices.offers import WAYS, Way
 from hwsim.devices.owning import loaded_watts
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, find, names, read, resolve
 
 CABLED: Final = 12.5e9  # B/s of a link, from which its cables have a price of their own
 RENTED: Final = ("gpu", "cpu")  # kinds of parts by which a node is rented
@@ -169,26 +168,6 @@ def _of_scope(
     missing += lacking
     if way == "purchase":
         yield from _cables(layout, inside, many, prices, missing)
-
-
-def is_as_listed(layout: Layout) -> bool:
-    """Whether a machine has the parts, and as many, as the one of the library by its name; True of the user's own."""
-    parts = _listed(layout.file)
-    return parts is None or parts == {part.family: (part.use, len(part.names)) for part in layout.parts if not part.made}
-
-
-@cache
-def _listed(name: str) -> dict[str, tuple[str, int]] | None:
-    """Use and count of each part of a machine of the library, by its name there; None if there is no such machine."""
-    if name not in names("machine"):
-        return None
-    tree = resolve(read(find("machine", name)), Mistakes(), kind="machine")
-    counts = ((each, part, part.get("count")) for each, part in (tree.get("parts") or tree).items())
-    return {
-        each: (part.text("use") or "", count.value if count is not None and isinstance(count.value, int) else 1)
-        for each, part, count in counts
-        if part.is_mapping
-    }
 
 
 def _is_of_kind(layout: Layout, text: str, inside: str, kind: str) -> bool:
