@@ -137,12 +137,14 @@ class Claims:
     alike: float
 
 
-def claims(found: Iterable[Judged]) -> Iterator[Claims]:
+def claims(found: Iterable[Judged], *, apart: bool = False) -> Iterator[Claims]:
     """By topic and case: "B is faster, 95 %" is said where |ln ratio| is beyond the half width of the ratio's interval of 90 %.
 
     Half widths come from the other units, and the correlation from the other pairs of devices of the topic and case.
+
+    apart: by regime, of pairs of one.
     """
-    for (topic, case), (both, halves) in paired(found).items():
+    for (topic, case), (both, halves) in paired(found, apart=apart).items():
         seen = works(both, halves)
         codes = np.unique(seen.pair)
         if len(both) < PAIRS or len(codes) < 2:
@@ -159,13 +161,19 @@ def claims(found: Iterable[Judged]) -> Iterator[Claims]:
         )  # fmt: skip
 
 
-def paired(found: Iterable[Judged]) -> dict[tuple[str, str], tuple[list[Pair], list[tuple[float, float]]]]:
-    """By topic and case: pairs of rows of equal work, and the half widths of both."""
-    out: dict[tuple[str, str], tuple[list[Pair], list[tuple[float, float]]]] = {}
+Paired = dict[tuple[str, str], tuple[list[Pair], list[tuple[float, float]]]]
+
+
+def paired(found: Iterable[Judged], *, apart: bool = False) -> Paired:
+    """By topic and case: pairs of rows of equal work, and the half widths of both.  apart: by regime, of pairs of one."""
+    out: Paired = {}
     for each in found:
         halves = dict(zip(map(id, each.rows), each.half[LEVEL].tolist(), strict=True))
-        both, sides = out.setdefault((each.topic, SHOWN[each.case]), ([], []))
         for a, b in pairs(each.rows):
+            if apart and a.regime != b.regime:
+                continue
+            topic = f"{each.topic}/{a.regime}" if apart else each.topic
+            both, sides = out.setdefault((topic, SHOWN[each.case]), ([], []))
             both.append((a, b))
             sides.append((halves[id(a)], halves[id(b)]))
     return dict(sorted(out.items()))
