@@ -20,7 +20,7 @@ from published.residual import Residual
 
 DRAWS: Final = 500
 SEED: Final = 20
-FEWER: Final = 10  # draws of pairs of devices, where each pair is left out in turn
+FEWER: Final = 5  # draws of pairs of devices, where each pair is left out in turn
 # What the cases are called together: devices and generations left out are one question to a reader of an answer.
 SHOWN: Final[Mapping[Case, str]] = {"known": "known", "source": "source left out", "device": "device left out",
                                     "generation": "device left out"}  # fmt: skip
