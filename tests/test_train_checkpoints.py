@@ -156,6 +156,21 @@ def test_the_first_copy_of_the_model_alone_writes_longer() -> None:
     assert alone.write_s == pytest.approx(1.6, rel=0.01)
 
 
+def test_nodes_without_a_host_write_from_their_gpus_over_all_cards() -> None:
+    """A card of 10 GB/s for each of eight GPUs: 2 GB over each."""
+    made = machine(bandwidth="1000 GB/s")
+    inside = made["parts"]["node"]
+    del inside["parts"]["cpu"], inside["links"][1:]
+    inside["parts"]["nic"]["count"] = 4
+    inside["links"].append({"name": "cards", "between": ["gpu*", "nic*"], "per": 1, "kind": "direct", "bandwidth": "40 GB/s"})
+    made["links"][0]["between"] = ["node*.nic*", "leaf"]
+    saved = trained({"every": 5, "bytes": "16 GB"}, made).saved
+    assert saved is not None
+    assert saved.write_s == saved.stop_s == pytest.approx(0.2, rel=0.01)
+    with pytest.raises(SpecError, match="has no cpu"):
+        trained({"every": 5, "bytes": "16 GB", "mode": "async"}, made)
+
+
 def test_disks_of_each_node_are_written_side_by_side() -> None:
     made = machine()
     inside = made["parts"]["node"]

@@ -22,7 +22,7 @@ from typing import Final, Literal
 
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import Cpu, Nic, Sockets
-from hwsim.devices.storage import Asked
+from hwsim.devices.storage import Asked, Direction
 from hwsim.formats import format_quantity, precise
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import CannotPlace, Placed, Scope
@@ -141,7 +141,9 @@ def together(
     for gpu in gpus:
         nodes.setdefault(machine.node_of(gpu), []).append(gpu)
     part = size / len(gpus)
-    copies, writes, reads = [], [], []
+    copies: list[list[Cost]] = []
+    writes: list[list[Cost]] = []
+    reads: list[list[Cost]] = []
     for node, inside in nodes.items():
         host = _host(machine, node)
         if snapshot is None and host:
@@ -149,9 +151,18 @@ def together(
         if held:
             _refuse_full(machine, host, node, part * len(inside), snapshot)
         if storage.target:
-            share = part * len(inside)
-            writes.append(list(_served(machine, node, host or inside[0], storage.target, share, "write", request, depth)))
-            reads.append(list(_served(machine, node, host or inside[0], storage.target, share, "read", request, depth)))
+            memories = (
+                {host: part * len(inside)} if host else dict.fromkeys(inside, part)
+            )  # without a host each GPU writes its own
+            ways: tuple[tuple[Direction, list[list[Cost]]], ...] = (("write", writes), ("read", reads))
+            for direction, costs in ways:
+                costs.append(
+                    [
+                        cost
+                        for memory, share in memories.items()
+                        for cost in _served(machine, node, memory, storage.target, share, direction, request, depth)
+                    ]
+                )
     rates = machine.rates()
     of_links = joined(copies, rates) if copies else None
     copy = of_links if snapshot is None else stated(snapshot, "snapshot")
@@ -193,7 +204,7 @@ def _served(
     memory: str,
     target: str,
     size: float,
-    direction: Literal["read", "write"],
+    direction: Direction,
     request: float,
     depth: int,
 ) -> Iterator[Cost]:
