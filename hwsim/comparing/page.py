@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hwsim.comparing.comparison import Comparison
     from hwsim.comparing.sides import Side, Spent
 
-OPS: Final = 200
+OPS: Final = 40
 UNSAID: Final = Cell("", "")
 
 
