@@ -193,3 +193,30 @@ def test_published_collectives_stay_near(reference_data: Path) -> None:
     ]
     assert group_median(wide)[0] < 0.06
     assert group_median(kernels)[0] < 0.06
+
+
+@cache
+def boards(node: str, nodes: int) -> Machine:
+    return api.load_machine(
+        f"""
+hwsim: machine/1
+parts:
+  node: {{kind: machine, use: {node}, count: {nodes}}}
+  fabric: {{kind: switch}}
+links: [{{between: [node*.nic*, fabric], kind: infiniband, use: ndr400}}]
+"""
+    )
+
+
+@pytest.mark.parametrize("node", ["dgx-h100", "dgx-h200", "dgx-b200", "dgx-b300"])
+@pytest.mark.parametrize("nodes", [2, 5])
+@pytest.mark.parametrize("stride", [1, 8])
+def test_what_is_chosen_between_nodes_carries_what_cards_carry(node: str, nodes: int, stride: int) -> None:
+    """What a GPU's threads pass on of NVLink's rate is not what they make of a card's: one rank a node, or all."""
+    machine = boards(node, nodes)
+    ranks = machine.devices_of("gpu")[::stride]
+    for size in (256 * MIB, 2048 * MIB):
+        seconds = timing.timed(machine, None, "all-reduce", ranks, size).alone(machine.rates())
+        crossing = 2 * (nodes - 1) / nodes * size / (8 // stride)  # bytes through each card that is used
+        inside = 2 * size if stride == 1 else 0.0  # through each GPU's NVLinks
+        assert seconds <= max(crossing / 50e9, inside / 450e9) / 0.6

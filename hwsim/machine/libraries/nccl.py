@@ -46,6 +46,7 @@ Method = Literal["ring", "tree", "nvls", "nvls-tree"]
 PROTOCOLS: Final[tuple[Protocol, ...]] = ("ll", "ll128", "simple")
 # s from node to node in NCCL's tables (src/graph/tuning.cc at 5067397c2676), bytes a thread has at least, threads of a channel.
 HOPS: Final[Mapping[Protocol, float]] = {"ll": 2.7e-6, "ll128": 4.0e-6, "simple": 14.0e-6}
+WIRE: Final[Mapping[Protocol, float]] = {"ll": 4 / 8, "ll128": 120 / 128, "simple": 1.0}  # part of the bytes between nodes
 _LEAST: Final[Mapping[Protocol, float]] = {"ll": 8.0, "ll128": 8.0, "simple": 64.0}
 _THREADS: Final = 512
 SENT: Final[tuple[Operation, ...]] = ("send", "all-to-all")
@@ -191,13 +192,16 @@ class Nccl:
             moved = f * (n - 1) / n * size if operation not in ("broadcast", "reduce") else size
             passed = moved + speeds.kept * size / n
             wait = self._wait(speeds, f * (n - k), f * (k - 1), size)
-            yield Estimate("ring", protocol, wait, passed / (rate * speeds.rate))
+            # what a GPU's threads pass on of NVLink's rate (`speeds.rate`) is far more than a card sends
+            sent = WIRE[protocol] if self.choice == "tables" else speeds.rate
+            body = passed / (inside * speeds.rate)
+            yield Estimate("ring", protocol, wait, body if k == 1 else max(body, passed / (across * sent)))
             if operation != "all-reduce":
                 continue
             crossing = 2 * (k - 1) / k * size / across
             if k > 1 and self.tree > 0:
                 wait = self._wait(speeds, 2 * (n / k - 1), 2 * math.log2(k), size)
-                yield Estimate("tree", protocol, wait, max(passed / inside, crossing) / (self.tree * speeds.rate))
+                yield Estimate("tree", protocol, wait, max(body, crossing / sent) / self.tree)
             if protocol == "simple" and self.nvls > 0 and max(group.sizes) >= self.nvls_ranks:
                 longer = softened(size, self.nvls_knee) / size if size > 0 else 1.0
                 start = self.start + self.nvls_start
