@@ -198,6 +198,14 @@ def test_a_job_waits_for_repairs_without_spares(spares: int, loses: float) -> No
     assert run.goodput == pytest.approx(found.share, rel=5e-3)
 
 
+def test_a_million_spares_cost_nothing_to_simulate() -> None:
+    job = job_sized(load_failures(), LLAMA)
+    many = replace(job, spares=replace(job.spares, nodes=10**9))
+    assert goodput(many, 2.0, 300.0).lost["waiting for a repair"] == 0.0
+    run = simulate_failures(many, DAY, write_s=2.0, every_s=600.0, restart=down(300.0), runs=5)
+    assert run.waiting_s == 0.0
+
+
 def test_spares_are_enough_in_the_percentile() -> None:
     job = job_sized(load_failures(), LLAMA)
     more = replace(job, spares=replace(job.spares, percentile=0.999))
@@ -333,6 +341,17 @@ def test_mistakes_of_a_file(text: str, words: str, tmp_path: object) -> None:
     with pytest.raises(SpecError, match=r"rates\.yaml") as refused:
         load_failures(file)
     assert words in str(refused.value)
+
+
+def test_a_disk_fails_once_in_64_years() -> None:
+    """1.57 % a year (Backblaze, 2024); eight disks of each of two nodes."""
+    from hwsim.failures import read_failures
+    from hwsim.spec import Mistakes, tree_of
+
+    mistakes = Mistakes()
+    failures = read_failures(tree_of({"parts": {"disk": {"mtbf": "557962 h"}}}), mistakes)
+    assert failures is not None
+    assert job_sized(failures, {"disk": 16}).mtbf_s == pytest.approx(557_962 * HOUR / 16)
 
 
 def test_a_job_without_any_part_that_fails() -> None:

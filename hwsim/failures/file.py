@@ -27,7 +27,7 @@ class Part:
 
     of: str = field("what it is counted by: gpu, node, or another kind of part (default: its name)", default="", example="node")
     mtbf: Seconds | None = field(
-        "mean time between failures of one of them", default=None, exclusive_minimum=0.0, example="50000 h"
+        "mean time between failures of one of them", default=None, exclusive_minimum=0.0, maximum=1e13, example="50000 h"
     )
     failures: int | None = field("instead of `mtbf`: failures that were counted", default=None, minimum=1, example="268")
     among: int | None = field("of how many of them", default=None, minimum=1, example="16384")
@@ -135,7 +135,7 @@ class Failures:
         minimum=0.3,
         maximum=3.0,
     )
-    runs: int = field("runs that are simulated for the percentiles", default=400, minimum=1, maximum=100_000)
+    runs: int = field("runs that are simulated for the percentiles", default=400, minimum=1, maximum=10_000)
     seed: int = field("another seed, other runs", default=1, minimum=0)
     place: Place = place_field()
 

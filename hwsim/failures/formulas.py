@@ -159,4 +159,6 @@ def erlang_b(servers: int, load: float) -> float:
     part = 1.0
     for count in range(1, servers + 1):
         part = load * part / (count + load * part)
+        if part < 1e-16:
+            return 0.0
     return part

@@ -161,7 +161,10 @@ def simulate_failures(
     stored = np.zeros(many)  # of it, what is on storage
     failures, lost, waiting = np.zeros(many, np.int64), np.zeros(many), np.zeros(many)
     down, ends = np.zeros(many), np.full(many, -1.0)
-    repaired = np.full((stand_by + 1, many), -math.inf)  # when the last nodes that were replaced are back, in turns
+    limited = stand_by < job.broken + 20.0 * math.sqrt(job.broken) + 20.0  # else no run ever waits
+    repaired = np.full(
+        (stand_by + 1 if limited else 1, many), -math.inf
+    )  # when the last nodes that were replaced are back, in turns
     turn = np.zeros(many, np.int64)
     columns = np.arange(many)
     least = 1000 + 1000 * math.ceil(work_s / job.mtbf_s)
@@ -186,7 +189,7 @@ def simulate_failures(
         cause = np.searchsorted(bounds, draw.random(many), side="right")
         down = np.where(survive, near_down[cause], far_down[cause])
         away = going & replaced[cause]
-        if away.any():
+        if limited and away.any():
             repaired[turn[away], columns[away]] = clock[away] + job.spares.repair
             turn[away] = (turn[away] + 1) % (stand_by + 1)
             oldest = repaired[turn, columns]  # of those that went last, one more than there are spares
