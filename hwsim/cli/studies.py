@@ -1,4 +1,4 @@
-"""What `sweep` and `study` have alike: where points run, what ends them, and what is said at the end."""
+"""Options of `sweep` and `study`: where points run, which signals end them, and the output at the end."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def block(
 
 
 class Written(NamedTuple):
-    """What was added to a builder without pools and buffers; the costs of its bodies are numbers that the writer gave."""
+    """The content of a builder without pools and buffers; the costs of its bodies are numbers that the writer gave."""
 
     labels: tuple[Label, ...]
     queues: tuple[Queue, ...]

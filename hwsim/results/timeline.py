@@ -60,7 +60,7 @@ class Timeline:
 
     @cached_property
     def found(self) -> dict[str, Any]:
-        """What results have worked out of it, for those who ask again: the critical path, the usage."""
+        """Results worked out of it, kept for later questions: the critical path, the usage."""
         return {}
 
     @property

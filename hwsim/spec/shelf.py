@@ -1,4 +1,4 @@
-"""What successive runs of one study share: values that were worked out once and hold for equal inputs.
+"""Values that successive runs of one study share: they were worked out once and hold for equal inputs.
 
 Nothing is shared by default. Inside `shared(shelf)` a function that takes long may look under its name for what it has found for
 the same inputs before. What it puts there must be a function of its inputs alone, so that a run is the same with and without.
@@ -28,7 +28,7 @@ def shared(shelf: Shelf) -> Iterator[None]:
 
 
 def shared_by(name: str) -> dict[Any, Any] | None:
-    """What was found under this name; None where nothing is shared."""
+    """Values kept under this name; None where nothing is shared."""
     shelf = _SHELF.get()
     return None if shelf is None else shelf.setdefault(name, {})
 

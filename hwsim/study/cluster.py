@@ -41,7 +41,7 @@ class Cluster:
         """Connect, and refuse workers with another hwsim.
 
         Raises:
-            SpecError: dask is not installed, nobody answers, or a worker has another version.
+            SpecError: dask is not installed, no scheduler answers, or a worker has another version.
         """
         try:
             self._dask = importlib.import_module("distributed")

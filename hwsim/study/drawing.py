@@ -83,7 +83,7 @@ class Choice:
 def distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
     """The distribution that a file writes; None once its mistakes are noted.
 
-    8 GB/s..64 GB/s          evenly; with :log evenly on a logarithmic scale; of whole numbers come whole numbers
+    8 GB/s..64 GB/s          evenly; with :log on a logarithmic scale; whole numbers where both ends are
     [a, b, c]                one of them
     {uniform: [1 s, 2 s]}    {log: [1 s, 2 s]}    {choice: [a, b]}    {normal: {mean: 6 ms, sd: 1 ms, low: 1 ms}}
     """

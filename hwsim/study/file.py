@@ -211,7 +211,7 @@ def _values(path: str, tree: Tree, mistakes: Mistakes) -> tuple[object, ...]:
 
 
 def _measured(value: object) -> str:
-    """What a text with a unit measures, with its article; "" for anything else."""
+    """The dimension of a text with a unit, with its article; "" for anything else."""
     if not isinstance(value, str):
         return ""
     try:

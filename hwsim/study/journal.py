@@ -30,7 +30,7 @@ class Journal:
     """Rows by number of the point; `add` writes one.
 
     Attributes:
-        done: the rows so far, those of earlier runs included; of a point written twice the first.
+        done: the rows so far, also from earlier runs; of a point written twice the first.
     """
 
     def __init__(self, path: str | Path, head: Mapping[str, Any], *, every: float = EVERY) -> None:

@@ -225,7 +225,7 @@ def _run(
 
 
 def _ran(machine: Content, workload: Content, paying: Paying | None) -> Run:
-    """The run of both files; that of an earlier point of the study if only prices are others."""
+    """The run of both files, taken from an earlier point of the study if only prices differ."""
     built = _built(machine) if machine.digest else None
     known = shared_by("runs") if built is not None and workload.digest else None
     if known is None or built is None:

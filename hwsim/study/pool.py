@@ -125,7 +125,7 @@ class _Worker:
 
     @property
     def reason(self) -> str:
-        """How it ended, in words."""
+        """Reason of its end, in words."""
         self.process.join(POLL)
         code = self.process.exitcode
         if code is not None and code < 0:
@@ -140,7 +140,7 @@ class _Worker:
 def _in_processes(job: Job, waiting: dict[int, Values], count: int) -> Finished:
     """Run points in a new pool, taking them out of `waiting`; closing the generator stops its processes.
 
-    What is left in `waiting` at the end could not be run because no process could be started.
+    Points left in `waiting` at the end could not be run because no process could be started.
     """
     pool = _Pool(job, waiting, count)
     try:
@@ -237,7 +237,7 @@ class _Pool:
 
 
 def _context() -> Any:
-    """How processes are started: from one that has imported what this one has, where there is such a thing."""
+    """The way to start processes: where possible from a server that has imported the modules of this process."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -259,7 +259,7 @@ def _bare_main() -> Iterator[None]:
 
 
 def _serve(line: connection.Connection, job: Job) -> None:
-    """What a process does: run chunks, until there are no more."""
+    """Run chunks, until there are no more: the work of a process."""
     for name in ("SIGINT", "SIGHUP"):  # left to the parent, which stops its processes
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)

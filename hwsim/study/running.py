@@ -39,7 +39,7 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What is run: both files, the points, and what is the same at all of them.
+    """Both files, the points, and the settings that all of them have.
 
     Args:
         measures: numbers that every row must have; rows are compared by the first.
@@ -65,7 +65,7 @@ class Study:
         return {**self.settings, **dict(zip(self.points.paths, values, strict=True))}
 
     def head(self) -> dict[str, Any]:
-        """What tells it from other studies: the head of its journal."""
+        """The head of its journal, which no other study has."""
         parts = [
             self.machine.digest,
             self.workload.digest,
@@ -111,7 +111,7 @@ def run(
     journal: str | Path | None = None,
     earlier: Mapping[str, Outcome] | None = None,
 ) -> Sweep:
-    """Run the points that nobody has run yet.
+    """Run the points that have not been run yet.
 
     Args:
         workers, executor, lent: where; see `hwsim.study.pool.run_all`.

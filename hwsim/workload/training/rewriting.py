@@ -65,7 +65,7 @@ class Answers:
 
 @dataclass(slots=True)
 class Tape:
-    """What a writer asks for, in its order, each once; ops are written with the numbers of costs on the tape."""
+    """The questions of a writer, in its order, each once; ops are written with the numbers of costs on the tape."""
 
     answers: Answers
     asked: dict[Any, tuple[tuple[Any, ...], int, Given]] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class Kept(NamedTuple):
 
 
 def frame_of(plan: Plan, hosts: Sequence[str], replicas: Sequence[int], name: str) -> tuple[Any, ...] | None:
-    """All that the writer sees beside costs; None where it sees more."""
+    """All that the writer sees except costs; None where it sees more."""
     exchange, layout = plan.exchange, plan.layout
     if not isinstance(exchange, Buckets) or exchange.by != "all-reduce" or exchange.asynchronous or plan.evaluation is not None:
         return None
