@@ -27,6 +27,9 @@ from hwsim.results.errors import CASES, Table, table
 
 LEVEL: Final = 90
 NORMAL: Final[Mapping[int, float]] = {50: 0.6745, 80: 1.2816, 90: 1.6449}
+PROGRAM: Final = "program/"  # begins the regimes of recorded calls
+CALLED: Final = 3  # functions of a recorded program, at least
+MOST: Final = 0.5  # part of the time that they take, at least
 COUNTS: Final = 0.1  # part of the variance from which on an error says how sure the answer is
 ELSEWHERE: Final = frozenset({"step/sharded", "step/tp", "step/fp8"})  # a framework of the library, as others run it
 Basis = Literal["measured", "composed", "stated"]
@@ -147,6 +150,7 @@ def interval(
     stated = weights.stated / weights.total if weights.total > 0 else 1.0
     besides = errors_of.own[case] * mixed(parts)
     variance = composed + besides**2
+    whole = whole or recorded(parts)
     measured = errors_of.errors(whole, "source" if case == "known" and whole in ELSEWHERE else case) if whole else None
     if measured is not None:
         half = measured.half[level] * (1.0 - stated)
@@ -158,6 +162,17 @@ def interval(
         rows, units = (parts[0].rows, parts[0].units) if parts else (0, 0)
     basis: Basis = "measured" if measured is not None else "composed" if half > 0 else "stated"
     return Interval(value or weights.total, half, half, level, basis, case, rows, units, stated, besides, parts)
+
+
+def recorded(parts: Sequence[Part]) -> str:
+    """The regime of recorded programs, where most of the time is that of their calls; "" of a few calls alone.
+
+    >>> calls = [Part(key, "program/measured", "known", 0.3, 0.0, 0.0, 1.0) for key in "abc"]
+    >>> recorded(calls), recorded(calls[:2])
+    ('program/whole', '')
+    """
+    calls = [part for part in parts if part.regime.startswith(PROGRAM)]
+    return f"{PROGRAM}whole" if len(calls) >= CALLED and math.fsum(part.of_time for part in calls) >= MOST else ""
 
 
 def mixed(parts: Sequence[Part]) -> float:
