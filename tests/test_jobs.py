@@ -74,3 +74,24 @@ def test_the_start_of_a_job_hides_behind_nothing_and_is_no_part_that_could_be_be
     alone = explain(run({"only": {"start": "3 s", "program": [COPY]}}))
     assert alone.sentences[0] == "For 3.000 s (75 %) the run waits for the start of a job."
     assert not any(one.change.startswith("start") for one in alone.what_if or ())
+
+
+def test_each_job_has_the_interval_of_the_path_to_its_own_end() -> None:
+    program = {
+        "unsure": {"program": [{"busy": {"device": "cpu", "name": "a", "time": {"value": "20 ms", "spread": "10 %"}}}]},
+        "late": {
+            "start": "50 ms",
+            "program": [{"busy": {"device": "cpu", "name": "b", "time": {"value": "5 ms", "spread": "20 %"}}}],
+        },
+        "sure": {"program": [{"busy": {"device": "disk", "name": "c", "time": "5 ms"}}]},
+    }
+    run = api.simulate("d2l-laptop", {"hwsim": "workload/1", "jobs": program})
+    by_name = {job.name: sure for job, sure in zip(run.jobs, run.job_intervals, strict=True)}
+    halves = {name: sure.half if sure is not None else None for name, sure in by_name.items()}
+    assert halves["unsure"] == pytest.approx(1.6449 * 0.1)
+    assert halves["late"] == pytest.approx(1.6449 * 0.2)
+    assert halves["sure"] == 0.0
+    late = by_name["late"]
+    assert late is not None
+    assert late.value == pytest.approx(0.005)
+    assert "job late     5.00 ms (-28 to +39 %) from 50.0 ms on" in str(run)

@@ -83,15 +83,18 @@ class CriticalPath:
         return tuple(sorted(rows, key=lambda row: (-row.time_fs, row.cause)))
 
 
-def critical_path(timeline: Timeline, *, pools: bool = True) -> CriticalPath:
+def critical_path(timeline: Timeline, *, pools: bool = True, last: int | None = None) -> CriticalPath:
     """The pieces of time that make up the run; O(ops + edges), vectorised except for the walk.
 
     Args:
+        last: the op to whose end the path leads; the op that ends last if not given.
         pools: a pool without a free server is the cause while an op waits for it; else what the op with the server does is.
     """
     if not timeline.makespan_fs:
         none = np.empty(0, np.int64)
         return CriticalPath(none, timeline.start[:0], timeline.end[:0], none, ())
+    if last is not None:
+        return _pieces(timeline, walk(timeline, last), pools=pools)
     known = timeline.found.setdefault("paths", {})
     if not known:
         path = walk(timeline)
@@ -157,10 +160,15 @@ def families(shares: Iterable[Share]) -> list[tuple[str, int, float]]:
     return sorted(rows, key=lambda row: (-row[1], natural(row[0])))
 
 
-def walk(timeline: Timeline) -> Ints:
-    """Op numbers of the path in order of time."""
-    last = int(np.flatnonzero((timeline.end == timeline.makespan_fs).astype(np.bool_))[0])
-    return walk_back(last, last_predecessors(timeline).tolist())
+def walk(timeline: Timeline, last: int | None = None) -> Ints:
+    """Op numbers of the path to an op, or to the one that ends last, in order of time."""
+    if last is None:
+        last = int(np.flatnonzero((timeline.end == timeline.makespan_fs).astype(np.bool_))[0])
+        return walk_back(last, last_predecessors(timeline).tolist())
+    before = timeline.found.get("before")
+    if before is None:  # jobs have a path each
+        before = timeline.found["before"] = last_predecessors(timeline).tolist()
+    return walk_back(last, before)
 
 
 def walk_back(op: int, before: Sequence[int]) -> Ints:

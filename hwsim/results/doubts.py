@@ -17,7 +17,7 @@ import numpy as np
 from hwsim.demand import Case, Cost, Doubt, Term, case_of
 from hwsim.records import dataclass
 from hwsim.results.cause import HOST, Cause, binding, holder
-from hwsim.results.critical import critical_path
+from hwsim.results.critical import CriticalPath, critical_path
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
@@ -58,9 +58,18 @@ class Weights:
 MANY: Final = 4  # kernels of unlike shapes in a line that stands for all kernels of a pass
 
 
-def weights_of(timeline: Timeline) -> Weights:
-    """Seconds of the critical path by error."""
-    path = critical_path(timeline, pools=False)
+def weights_of(timeline: Timeline, *, last: int | None = None, since: int = 0) -> Weights:
+    """Seconds of the critical path by error.
+
+    Args:
+        last: the op to whose end the path leads; the op that ends last if not given.
+        since: time (fs) before which nothing counts: the start of a job.
+    """
+    path = critical_path(timeline, pools=False, last=last)
+    if since:
+        later = np.flatnonzero((path.end > since).astype(np.bool_))
+        start = np.maximum(path.start[later], since)
+        path = CriticalPath(path.op[later], start, path.end[later], path.cause[later], path.causes)
     if not len(path):
         return Weights((), 0.0, 0.0)
     flat = timeline.flat

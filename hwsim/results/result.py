@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobSpan:
-    """A job from its start to the end of its last op, in s."""
+    """A job from its start to the end of its last op, in s; last: that op, -1 if it has none."""
 
     name: str
     start_s: float
     end_s: float
+    last: int = -1
 
     @property
     def makespan_s(self) -> float:
@@ -52,12 +53,14 @@ def job_spans(timeline: Timeline, jobs: Sequence[tuple[str, int]]) -> tuple[JobS
     for name, start in jobs:
         is_own = np.array([label.program == name or label.program.startswith(f"{name}.") for label in labels], np.bool_)
         ops = np.flatnonzero(is_own[timeline.flat.label])
-        end = max((int(timeline.end[op]) for op in ops.tolist()), default=start)
-        spans.append(JobSpan(name, start / FEMTO, end / FEMTO))
+        last = max(ops.tolist(), key=lambda op: int(timeline.end[op]), default=-1)
+        end = int(timeline.end[last]) if last >= 0 else start
+        spans.append(JobSpan(name, start / FEMTO, end / FEMTO, last))
     return tuple(spans)
 
 
 ISSUING: Final = frozenset({"dispatch", "compile", "call", "insert"})  # kinds of ops by which a program's thread issues one
+MOST_JOBS: Final = 32  # jobs up to which each has an interval
 Settings = Mapping[str, str]
 """Paths and values, as `--set` takes them: {"machine.cpu.coherence.cluster": "25 ns"}."""
 
@@ -155,6 +158,30 @@ class Result:
     def of_one_training(self) -> bool:
         """Whether its interval is of one training alone."""
         return self.sure and len(self.trainings) == 1 and not self.jobs
+
+    @cached_property
+    def job_intervals(self) -> tuple[Interval | None, ...]:
+        """The range in which the time of each job lies, along the path to its last op.
+
+        None for a service, whose arrivals set its time; for all if there are more than 32 jobs.
+        """
+        from hwsim.results.doubts import weights_of
+        from hwsim.results.interval import interval
+
+        served = {service.name for service in self.serving}
+        regimes = {training.program: training.errors for training in self.timeline.flat.graph.trainings}
+        if not self.sure or len(self.jobs) > MOST_JOBS:
+            return (None,) * len(self.jobs)
+        return tuple(
+            None
+            if job.name in served or job.last < 0
+            else interval(
+                weights_of(self.timeline, last=job.last, since=round(job.start_s * FEMTO)),
+                value=job.makespan_s,
+                whole=regimes.get(job.name, ""),
+            )
+            for job in self.jobs
+        )
 
     @cached_property
     def trainings(self) -> tuple[Training, ...]:

@@ -55,7 +55,13 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
             for usage in result.usage
         ],
         "pipelines": pipeline.as_dicts(pipelines(result.timeline)),
-        "jobs": [picked(job, "name", "start_s", "end_s", "makespan_s") for job in result.jobs],
+        "jobs": [
+            {
+                **picked(job, "name", "start_s", "end_s", "makespan_s"),
+                "interval": None if sure is None else picked(sure, "level", "case", low_s="low", high_s="high"),
+            }
+            for job, sure in zip(result.jobs, result.job_intervals, strict=True)
+        ],
         "events": [asdict(event) for event in result.events],
         "collectives": [
             {

@@ -87,8 +87,9 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.issued_s is not None:
         yield "front end", f"issued its last op at {format_quantity(result.issued_s, 's')}"
     yield from pipeline.rows(pipelines(result.timeline))
-    for job in result.jobs:
-        yield f"job {job.name}", f"{format_quantity(job.makespan_s, 's')} from {format_quantity(job.start_s, 's')} on"
+    for job, sure in zip(result.jobs, result.job_intervals, strict=True):
+        unsure = f" ({interval.within(sure)})" if sure is not None and interval.within(sure) else ""
+        yield f"job {job.name}", f"{format_quantity(job.makespan_s, 's')}{unsure} from {format_quantity(job.start_s, 's')} on"
     for event in result.events[:EVENTS]:
         yield "event", str(event)
     if len(result.events) > EVENTS:
