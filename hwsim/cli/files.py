@@ -93,6 +93,11 @@ def _checked(tree: Tree) -> tuple[Warning, ...]:
 
             check_study(tree)
             warnings = ()
+        case "plan/1":
+            from hwsim.planning import read_question
+
+            read_question(tree)
+            warnings = ()
         case "prices/1":
             from hwsim.costs import check_prices
 

@@ -29,6 +29,7 @@ class Answer:
         of_each: the best of each kind of machine.
         ratios: by number of the option: its objective over that of the best.
         untried: options that were not simulated, because what is known of them is worse than the best.
+        otherwise: the best with its nodes in the other order: by chance, or as they stand.
         points, plans, simulations: counts of what was looked at; seconds: of CPU.
     """
 
@@ -45,6 +46,7 @@ class Answer:
     simulations: int
     seconds: float
     outlay: Outlay
+    otherwise: Option | None = None
 
     @cached_property
     def nearest(self) -> Rejected | None:
@@ -68,7 +70,7 @@ class Answer:
     @property
     def said(self) -> tuple[str, ...]:
         """Prices behind the cost of the best option: who asks them, and when."""
-        return self.best.offers if self.best is not None else ()
+        return self.best.said if self.best is not None else ()
 
     def to_json(self) -> dict[str, Any]:
         """The document `hwsim: plan/1`."""

@@ -35,6 +35,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "rejected": [_rejected(each) for each in answer.rejected],
         "reasons": [_group(each) for each in answer.groups],
         "nearest": None if answer.nearest is None else _rejected(answer.nearest),
+        "other_placement": None if answer.otherwise is None else _option(answer.otherwise, None),
         "compare": dict(question.keys.compare),
     }
 

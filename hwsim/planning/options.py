@@ -32,6 +32,7 @@ class Option:
         plans: parallel plans in words, by workload; settings: the same as settings.
         tried: parallel plans that were looked at.
         offers: prices that its cost comes from; options that have them alike share their errors.
+        said: the same in words, with source and date.
         ratio: by which the closed form was corrected, as a simulation next to it was slower; rank: place of its plan by estimate.
         estimated: numbers in closed form, where a simulation has replaced them.
     """
@@ -48,6 +49,7 @@ class Option:
     tried: int = 0
     estimated: Mapping[str, Amount] = field(default_factory=dict)
     offers: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
     ratio: float = 1.0
     rank: int = 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,15 +26,18 @@ from hwsim.views.explain.starving import pipelines
 Row = Mapping[str, Any]  # what a journal keeps of a simulation: numbers by workload, or the reason why there are none
 
 
-def simulated(option: Option, screen: Screen, known: Row | None = None, *, ends: bool = False) -> tuple[Option, Row]:
+def simulated(
+    option: Option, screen: Screen, known: Row | None = None, *, ends: bool = False, scattered: bool = False
+) -> tuple[Option, Row]:
     """The option with the numbers of its runs, and what a journal keeps of them.
 
     Args:
         known: kept by an earlier run, which is then not repeated.
         ends: whether services run twice more, with kernels as fast and as slow as their errors have them.
+        scattered: whether nodes are taken in an order by chance, so that neighbours of a ring are on different leaves.
     """
     point = option.point
-    row = known if known is not None else _row(option, screen, ends=ends)
+    row = known if known is not None else _row(option, screen, ends=ends, scattered=scattered)
     if "reason" in row:
         reason = Reason(*row["reason"][:2], *row["reason"][2:])
         return replace(option, how="simulation", estimated=option.numbers, reasons=(*option.reasons, reason)), row
@@ -63,6 +67,19 @@ def _with_run(option: Option, screen: Screen, name: str, run: Row) -> Option:
     return screen.with_whole(option, facts, name, training, cluster.gpu, run["count"], run["numbers"]["step"], half)
 
 
+def _scattered(machine: Machine, tree: Tree, workloads: Mapping[str, Tree], seed: int) -> tuple[Tree, dict[str, Tree]]:
+    """Trainings on all GPUs with their nodes in an order by chance; GPUs of a node stay together."""
+    nodes = list(dict.fromkeys(machine.node_of(name) for name in machine.devices_of("gpu")))
+    random.Random(seed).shuffle(nodes)
+    given = dict(workloads)
+    for name, workload in workloads.items():
+        train = workload.get("train")
+        if train is not None and train.get("device") is None and len(nodes) > 1:
+            devices = tree_of([f"{node}.gpu*" for node in nodes], train.place)
+            given[name] = workload.put("train", train.put("device", devices))
+    return tree, given
+
+
 def _amounts(numbers: Mapping[str, float], half: float, ends: Sequence[Mapping[str, float]]) -> dict[str, Amount]:
     """Times and rates with the error of the run's time, of a service those of two more runs; shares as they are."""
     found = {}
@@ -77,7 +94,7 @@ def _amounts(numbers: Mapping[str, float], half: float, ends: Sequence[Mapping[s
     return found
 
 
-def _row(option: Option, screen: Screen, *, ends: bool) -> Row:
+def _row(option: Option, screen: Screen, *, ends: bool, scattered: bool) -> Row:
     """Simulate every workload of an option."""
     point = option.point
     try:
@@ -85,6 +102,8 @@ def _row(option: Option, screen: Screen, *, ends: bool) -> Row:
         machine = screen.variants.of_point(point)
         for path, value in option.settings.items():
             tree, workloads = put(tree, workloads, path, value if not isinstance(value, Mapping | list) else tree_of(value))
+        if scattered:
+            tree, workloads = _scattered(machine, tree, workloads, screen.question.keys.seed)
         shares = {name: shared(each, point.replicas) for name, each in workloads.items()}
         return {"runs": {name: _run(machine, each, screen, ends=ends) for name, each in shares.items()}}
     except Unbuilt as error:

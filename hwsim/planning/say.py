@@ -17,6 +17,8 @@ from hwsim.views.kit.table import Column, aligned, shortened
 
 FEW: Final = 5  # options of the first table
 MANY: Final = 10  # rows of the frontier and of reasons
+OF_ONE: Final = ("training", "gpu_hours", "step", "mfu", "memory")
+OF_ALL: Final = ("gpu_hours",)
 WIDE: Final = 200  # letters of a reason
 
 
@@ -74,7 +76,8 @@ def _best(answer: Answer, best: Option) -> Iterator[str]:
     if whole is not None and whole.good is not None:
         good = whole.good
         yield from titled("goodput", f"{100 * good.share:.1f} %: a failure every {MEASURES['time'].shown(good.mtbf_s)}, "
-                          f"a checkpoint every {MEASURES['time'].shown(good.every_s)}, {good.spares} spare nodes")  # fmt: skip
+                          f"a checkpoint every {MEASURES['time'].shown(good.every_s)}, {good.spares} spare node{'' if good.spares == 1 else 's'}")  # fmt: skip
+    yield from _placed(answer, best)
     if best.how == "estimate":
         yield from titled("known from", "closed forms alone: nothing was simulated")
     alike = [number for number, each in answer.ratios.items() if not each.is_told]
@@ -83,6 +86,26 @@ def _best(answer: Answer, best: Option) -> Iterator[str]:
         first = "; ".join(where(each.point.shown) for each in known[:3])
         more = f" and {len(known) - 3} more" if len(known) > 3 else ""
         yield from titled("as good", f"within what is known: {first}{more}")
+
+
+def _placed(answer: Answer, best: Option) -> Iterator[str]:
+    """The step with the nodes in the other order."""
+    other = answer.otherwise
+    if other is None:
+        return
+    for name in best.steps:
+        key = f"{name}.step" if name else "step"
+        here, there = best.value(key), other.value(key)
+        if here is None or there is None:
+            continue
+        order = "in order" if answer.question.keys.placement == "scattered" else "scattered"
+        change = "no slower" if there <= here * 1.001 else f"{100 * (there / here - 1):.3g} % slower"
+        line = f"{MEASURES['step'].shown(there)} a step, {change}: "
+        line += (
+            "nodes next to each other" if order == "in order" else "nodes by chance, so that rings cross the leaves of the fabric"
+        )
+        broken = "; ".join(f"{reason.constraint} does not hold" for reason in other.reasons)
+        yield from titled(order, line + (f"; {broken}" if broken else ""))
 
 
 def _margin(answer: Answer, quantity: Quantity) -> str:
@@ -121,13 +144,16 @@ def _assumed(answer: Answer) -> Iterator[str]:
             yield from titled("failures", job.name)
 
 
-def _shown(answer: Answer) -> list[Quantity]:
-    """Quantities of tables: what is asked for, and what a reader of a plan wants to see."""
+def _shown(answer: Answer, more: bool = True) -> list[Quantity]:
+    """Quantities that are asked for, and what a reader of a plan wants to see.
+
+    more: of the best, not of a table.
+    """
     best = answer.best or next(iter(answer.options), None)
     quantities = list(answer.question.asked)
     for name in answer.question.workloads:
-        quantities += [Quantity(name, MEASURES[each]) for each in ("training", "gpu_hours", "step", "mfu", "memory")]
-    quantities += [Quantity("", MEASURES[each]) for each in ("cost", "power", "energy")]
+        quantities += [Quantity(name, MEASURES[each]) for each in (OF_ONE if more else OF_ALL)]
+    quantities += [Quantity("", MEASURES[each]) for each in (("cost", "power", "energy") if more else ("cost",))]
     named = dict.fromkeys(quantities)
     return [each for each in named if best is not None and each.key in best.numbers]
 
@@ -143,7 +169,7 @@ def _table(answer: Answer, options: Sequence[Option]) -> list[str]:
         plans = [each.plans.get(name, "") for each in options]
         if any(plans):
             columns.append(Column(f"plan of {name}" if name else "plan", plans, right=False, widest=50))
-    for quantity in _shown(answer):
+    for quantity in _shown(answer, more=False):
         cells = [
             quantity.measure.shown(amount.value) if (amount := each.numbers.get(quantity.key)) is not None else "-"
             for each in options

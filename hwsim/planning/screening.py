@@ -301,7 +301,7 @@ class Screen:
         reasons = option.reasons
         if cost is not None and cost.total is None and not any(each.constraint == "price" for each in reasons):
             reasons = (*reasons, Reason("price", f"no price of {', '.join(cost.missing[:4])}"))
-        return replace(option, numbers=numbers, reasons=reasons, offers=offers)
+        return replace(option, numbers=numbers, reasons=reasons, offers=offers, said=() if cost is None else cost.said)
 
     def _tokens(self, option: Option, seconds: float) -> float:
         """Tokens of the whole training, or that a service writes in this time."""

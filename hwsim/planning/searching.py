@@ -220,6 +220,13 @@ class Searching:
             return min(found, key=lambda each: each[:3])[3]
         return self._best_of_each([each for each in waiting if each.how == "estimate"])
 
+    def otherwise(self, best: Option) -> Option | None:
+        """The best of several nodes simulated with its nodes in the other order."""
+        if best.how != "simulation" or not best.steps or (best.value("nodes") or 1.0) <= 1.0:
+            return None
+        estimate = replace(best, numbers=best.estimated)
+        return self._played(estimate, self.simulations, self.simulations + 1, other=True)
+
     def _ratio(self, option: Option) -> tuple[float, bool]:
         """(simulated over estimated step, whether that is known) of the nearest option with such a plan that was simulated."""
         nearest: tuple[float, float] | None = None
@@ -252,10 +259,14 @@ class Searching:
         self.options[number] = self._played(self.options[number], done, total)
         return self.options[number]
 
-    def _played(self, option: Option, done: int, total: int, *, ends: bool = False) -> Option:
-        """The option as simulated, or as an earlier run found it."""
-        key = option.point.number * RANKS + (RANKS - 1 if ends else option.rank)
-        option, row = simulated(option, self.screen, self.rows.get(key), ends=ends)
+    def _played(self, option: Option, done: int, total: int, *, ends: bool = False, other: bool = False) -> Option:
+        """The option as simulated, or as an earlier run found it.
+
+        other: with the nodes in the other order, by chance or as they stand.
+        """
+        scattered = (self.question.keys.placement == "scattered") != other
+        key = option.point.number * RANKS + (RANKS - 1 if ends else RANKS - 2 if other else option.rank)
+        option, row = simulated(option, self.screen, self.rows.get(key), ends=ends, scattered=scattered)
         if key not in self.rows:
             self.rows[key] = row
             if self.keep is not None:
@@ -347,17 +358,14 @@ def _alike(one: Option, other: Option, name: str) -> bool:
 
 
 def _apart(one: Option, other: Option) -> float:
-    """How far two options are apart in their numbers; infinite where names differ."""
+    """How far two options are apart that differ by the number of their nodes; infinite where more differs."""
     if one.point.machine != other.point.machine:
-        return float("inf")
-    apart = 0.0
-    for (_, first), (_, second) in zip(one.point.values, other.point.values, strict=True):
-        if first == second:
-            continue
-        if isinstance(first, bool | str) or isinstance(second, bool | str) or first is None or second is None:
-            return float("inf")
-        apart += abs(math.log(float(str(first)) / float(str(second)))) if first and second else 10.0
-    return apart
+        return math.inf
+    different = [pair for pair in zip(one.point.values, other.point.values, strict=True) if pair[0] != pair[1]]
+    nodes = one.value("nodes") or 1.0, other.value("nodes") or 1.0
+    if not different:
+        return 0.0
+    return abs(math.log(nodes[0] / nodes[1])) if len(different) == 1 and nodes[0] != nodes[1] else math.inf
 
 
 def plan(
@@ -431,4 +439,5 @@ def _answer(searching: Searching, seconds: float) -> Answer:
         simulations=searching.simulations,
         seconds=seconds,
         outlay=searching.screen.outlay,
+        otherwise=None if best is None else searching.otherwise(best),
     )

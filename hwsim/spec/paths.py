@@ -164,7 +164,7 @@ def _in_machine(tree: Tree, steps: list[str], new: Tree, place: Place, base: Tre
             return _in_links(tree, base, rest, new, place)
         return _with_let(tree, rest[0], new)
     part = parts_here.get(first)
-    if part is None and inherited.get(first) is None:
+    if part is None and inherited.get(first) is None and not (rest and (tree.text("use") or "").startswith("$")):
         if first == "collectives":
             return _in_tree(tree, steps, new, place)
         keys = tuple(key for key, _ in tree.items())
