@@ -45,7 +45,7 @@ def command(
 ) -> None:
     """Find the best machine, count and parallel plan for a question: a FILE (hwsim: plan/1), or MACHINE, WORKLOAD and options.
 
-    What does not meet the requirements is listed with its reason. Exit code 3 if nothing meets them: the nearest is named.
+    Every other option is listed with its reason. Exit code 3 if nothing meets them: the nearest is named.
     """
     refuse_unwritable(plot)
     refuse_unwritable(journal, "--journal", suffixes=())

@@ -66,7 +66,7 @@ class Searched:
         tried: number of plans that model and machine allow; fitting: number of plans whose memory suffices.
         nearest: the plan that needs least memory, if none fits.
         refused: plans that do not divide, by the key that does not.
-        estimated: number of plans whose step was estimated; the least time of the others is longer than that of the fastest.
+        estimated: number of plans whose step was estimated; the others cannot be faster than the fastest.
         least: the plan that needs least memory among those that do not fit, and its bytes.
     """
 
@@ -93,7 +93,7 @@ class Search:
 
     Args:
         plan: the fields that all plans share; fixed: names of its fields that stay as they are.
-        within: part by which the global batch may differ from that of the plan.
+        within: part by which the global batch may differ from the one in the plan.
     """
 
     model: Model
@@ -104,7 +104,7 @@ class Search:
     _candidates: dict[tuple[int, int], tuple[tuple[Candidate, ...], tuple[Refused, ...]]] = field(default_factory=dict)
 
     def candidates(self, gpus: int, per_node: int) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
-        """Plans that so many GPUs allow, and those that they do not."""
+        """Plans that a number of GPUs allows, and those that it does not."""
         key = gpus, min(per_node, gpus)
         if key not in self._candidates:
             self._candidates[key] = self._divided(*key)
@@ -158,19 +158,19 @@ class Search:
         """(least seconds of a token, number, candidate) by that time: blocks and the bubble of blocks, without all else."""
         framework = self.framework
         assert isinstance(framework, Framework)
-        faster, known = sped(cluster, framework), dict[tuple[object, ...], float]()
+        faster, passes_of = sped(cluster, framework), dict[tuple[object, ...], float]()
         bounds = []
         for number, candidate in enumerate(fitting):
             laid = candidate.laid
             plan, model = laid.plan, laid.transformer
             key = (plan.tp, plan.microbatch, plan.recompute, plan.sequence_parallel, plan.cp, plan.ep,
                    *(laid.stride(axis) for axis in ("tp", "cp", "ep")))  # fmt: skip
-            passed = known.get(key)
+            passed = passes_of.get(key)
             if passed is None:
                 part = slice_of(laid, framework)
                 layer = block(model, part, plan.recompute, framework.exposed, framework.repeated, stops=framework.stops)
                 seconds = seconds_by(times, partial(_alone, laid, faster))
-                passed = known[key] = Passes.of(layer, seconds).seconds
+                passed = passes_of[key] = Passes.of(layer, seconds).seconds
             passes = (laid.microbatches - 1.0 / plan.chunks) / plan.pp + 1.0 / plan.chunks
             bounds.append((ROUNDING * passes * model.layers * passed / laid.tokens, number, candidate))
         return sorted(bounds, key=lambda each: each[:2])
@@ -180,7 +180,7 @@ class Search:
         return tuple(Candidate(each.laid, step(each.laid, cluster, self.framework, times).memory.total) for each in candidates)
 
     def _divided(self, gpus: int, per_node: int) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
-        found = list[Candidate]()
+        candidates = list[Candidate]()
         refused: dict[str, tuple[int, str]] = {}
         for plan in _plans(self.model, self.plan, gpus, per_node, self.framework, self.fixed):
             candidate = self._batched(plan, gpus)
@@ -200,15 +200,15 @@ class Search:
             ):  # exchanges what zero-1 does, and keeps more
                 continue
             need = largest(laid, self.framework).total if isinstance(self.framework, Framework) else 0.0
-            found.append(Candidate(laid, need))
-        return tuple(found), tuple(Refused(key, count, message) for key, (count, message) in refused.items())
+            candidates.append(Candidate(laid, need))
+        return tuple(candidates), tuple(Refused(key, count, message) for key, (count, message) in refused.items())
 
     def _batched(self, plan: ParallelPlan, gpus: int) -> ParallelPlan:
         """The plan with the nearest global batch that its replicas divide, if that is within bounds."""
         if self.within <= 0 or gpus % (plan.tp * plan.pp * plan.cp):
             return plan
-        each = replicas(plan, gpus) * plan.microbatch
-        batch = each * max(1, round(plan.global_batch / each))
+        sequences = replicas(plan, gpus) * plan.microbatch
+        batch = sequences * max(1, round(plan.global_batch / sequences))
         near = abs(batch - plan.global_batch) <= self.within * plan.global_batch * (1 + 1e-12)
         return replace(plan, global_batch=batch) if near else plan
 

@@ -27,7 +27,7 @@ class Answer:
         options: the best first, simulated ones before estimates.
         frontier: options that no other is better than in every axis.
         of_each: the best of each kind of machine.
-        ratios: by number of the option: its objective over that of the best.
+        ratios: objective of an option over the objective of the best, by the number of the option.
         untried: options that were not simulated, because what is known of them is worse than the best.
         otherwise: the best with its nodes in the other order: by chance, or as they stand.
         points, plans, simulations: counts of what was looked at; seconds: of CPU.

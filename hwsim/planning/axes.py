@@ -1,4 +1,4 @@
-"""What may vary in a plan: values of paths, ranges of which the planner picks, plans of parallelism, batches, replicas."""
+"""Axes of a plan: values of paths, ranges from which the planner picks, plans of parallelism, batches, replicas."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Axis:
     """A path and the values that it may take.
 
     Args:
-        kind: listed values; whole numbers of a range of which the planner picks; numbers of equal replicas.
-        values: of a range its ends alone.
-        bundles: what each name among the values sets, where these are names of several settings.
+        kind: listed values; whole numbers of a range, from which the planner picks; numbers of equal replicas.
+        values: the ends alone if it is a range.
+        bundles: settings by name, where the values are names of several settings.
     """
 
     path: str
@@ -67,7 +67,7 @@ class Batch:
     within: float
 
     def sequences(self, tokens: int) -> int:
-        """Sequences of so many tokens each."""
+        """The number of sequences, each of `tokens` tokens."""
         return max(1, round(self.size / tokens if self.in_tokens else self.size))
 
 
@@ -85,7 +85,7 @@ class Varied:
 
 
 def varied_of(tree: Tree | None, workloads: Collection[str], mistakes: Mistakes) -> Varied:
-    """What a `vary:` writes; mistakes are noted."""
+    """The axes that a `vary:` writes; mistakes are noted."""
     axes, auto, batches = list[Axis](), set[str](), dict[str, Batch]()
     if tree is not None and not tree.is_mapping:
         mistakes.add(tree.place, f"`vary` is a mapping, not {tree.what()}", "vary: {let.nodes: 16..640}")
@@ -142,14 +142,14 @@ def _axis(path: str, given: Tree, mistakes: Mistakes) -> Axis | None:
 
 
 def _bundles(path: str, given: Tree, mistakes: Mistakes) -> Axis | None:
-    """Names, each of which stands for several settings: {slow: {let.rate: ndr400}, fast: {let.rate: xdr800, let.radix: 144}}."""
-    wrong = [(name, each) for name, each in given.items() if not each.is_mapping]
+    """Names that stand for several settings each: {slow: {let.rate: ndr400}, fast: {let.rate: xdr800, let.radix: 144}}."""
+    wrong = [(name, entry) for name, entry in given.items() if not entry.is_mapping]
     if wrong or not given.items():
         place = wrong[0][1].place if wrong else given.place
         mistakes.add(place, f"values of '{path}' are a list, a range, or names with their settings",
                      "[1, 2, 4], 1..64, or {slow: {let.rate: ndr400}, fast: {let.rate: xdr800}}")  # fmt: skip
         return None
-    settings = {name: {inside: value.plain() for inside, value in each.items()} for name, each in given.items()}
+    settings = {name: {inside: value.plain() for inside, value in entry.items()} for name, entry in given.items()}
     return Axis(path, tuple(settings), bundles=settings)
 
 
@@ -159,19 +159,19 @@ def _range(path: str, text: str) -> Axis:
     Raises:
         UnitError: it is none.
     """
-    found = parse_range(text)
-    if not found.whole:
+    bounds = parse_range(text)
+    if not bounds.whole:
         raise UnitError(f"'{text}' has no step, and its ends are no whole numbers", f"'{text}:x2' or '{text}:log'")
-    if path == REPLICAS and found.low < 1:
+    if path == REPLICAS and bounds.low < 1:
         raise UnitError(f"'{text}': replicas begin at 1", "1..64")
-    return Axis(path, (round(found.low), round(found.high)), "replicas" if path == REPLICAS else "range")
+    return Axis(path, (round(bounds.low), round(bounds.high)), "replicas" if path == REPLICAS else "range")
 
 
 def _batch(tree: Tree, mistakes: Mistakes) -> Batch | None:
-    known = ("tokens", "sequences", "within")
+    keys = ("tokens", "sequences", "within")
     for key in dict(tree.items()):
-        if key not in known:
-            mistakes.add(tree.key_place(key), f"a batch has no '{key}'", f"{', '.join(known)}")
+        if key not in keys:
+            mistakes.add(tree.key_place(key), f"a batch has no '{key}'", f"{', '.join(keys)}")
             return None
     sizes = [(key, tree.get(key)) for key in ("tokens", "sequences") if tree.get(key) is not None]
     if len(sizes) != 1:
@@ -199,10 +199,10 @@ def between(seen: Collection[int], axis: Axis, near: Collection[int]) -> tuple[i
     """
     ordered = sorted(seen)
     more = set[int]()
-    for each in near:
-        at = ordered.index(each)
-        for other in ordered[max(0, at - 1) : at + 2]:
-            middle = (each + other) // 2
+    for number in near:
+        at = ordered.index(number)
+        for neighbour in ordered[max(0, at - 1) : at + 2]:
+            middle = (number + neighbour) // 2
             if middle not in seen and axis.kind == "range":
                 more.add(middle)
     return tuple(sorted(more))

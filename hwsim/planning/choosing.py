@@ -16,7 +16,7 @@ DIGITS = 6  # by which objectives are compared
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """The objective of an option over that of the best.
+    """The objective of an option over the objective of the best.
 
     Args:
         value: ratio; half: half width of its 90 % range, as a logarithm; is_told: whether one of both is better for sure.
@@ -56,7 +56,7 @@ def sorting(question: Question, options: Sequence[Option]) -> Callable[[Option],
 
 
 def best_of(quantity: Quantity, most: bool, options: Iterable[Option]) -> float:
-    """The best value of a quantity; 1 if nobody has one."""
+    """The best value of a quantity; 1 without any."""
     values = [value for each in options if (value := each.value(quantity.key)) is not None]
     return (max(values) if most else min(values)) if values else 1.0
 
@@ -95,33 +95,33 @@ def frontier(question: Question, options: Sequence[Option]) -> tuple[Option, ...
     """Options that no other is at least as good as in every axis, and better in one; of equals the first."""
     axes = axes_of(question)
     points = list[tuple[tuple[float, ...], Option]]()
-    for each in options:
-        found = [(each.value(quantity.key), most) for quantity, most in axes]
-        values = tuple(rounded(-value if most else value) for value, most in found if value is not None)
+    for option_ in options:
+        signs = [(option_.value(quantity.key), most) for quantity, most in axes]
+        values = tuple(rounded(-value if most else value) for value, most in signs if value is not None)
         if len(values) == len(axes):
-            points.append((values, each))
+            points.append((values, option_))
     points.sort(key=lambda pair: pair[0])
     kept: list[tuple[tuple[float, ...], Option]] = []
     for values, option in points:
-        if not any(all(a <= b for a, b in zip(other, values, strict=True)) for other, _ in kept):
+        if not any(all(a <= b for a, b in zip(better, values, strict=True)) for better, _ in kept):
             kept.append((values, option))
     return tuple(option for _, option in kept)
 
 
 def against(question: Question, option: Option, best: Option) -> Against:
-    """How sure it is that an option is worse than the best: what both have alike cancels."""
+    """The ratio of an option to the best, and whether it is sure: errors that both have cancel."""
     objective = question.objectives[0]
     bests = {quantity.key: best_of(quantity, objective.most, [option, best]) for quantity, _ in objective.weights}
-    one, other = (abs(score(objective, each, bests)) for each in (option, best))
-    if one <= 0 or other <= 0:
+    score_here, score_best = (abs(score(objective, entry, bests)) for entry in (option, best))
+    if score_here <= 0 or score_best <= 0:
         return Against(1.0, 0.0, is_told=False)
-    halves = [_half(each, objective) for each in (option, best)]
+    halves = [_half(entry, objective) for entry in (option, best)]
     timed, outside, square = _time(option, best)
     others = [math.sqrt(max(0.0, half**2 - time**2)) for half, time in zip(halves, timed, strict=True)]
     if not (option.offers and option.offers == best.offers):
         square += others[0] ** 2 + others[1] ** 2
     half = math.sqrt(square) if max(halves) > 0 else 0.0
-    value = one / other
+    value = score_here / score_best
     return Against(value, half, is_told=not outside and abs(math.log(value)) > half)
 
 
@@ -135,14 +135,14 @@ def _half(option: Option, objective: Objective) -> float:
 
 
 def _time(option: Option, best: Option) -> tuple[tuple[float, float], bool, float]:
-    """(half width of the time of each, whether something unmeasured is in one alone, square of that of their ratio)."""
+    """(half width of the time of each, whether something unmeasured is in one alone, square of the half width of their ratio)."""
     both = [name for name in option.intervals if name in best.intervals]
     if not both:
         return (0.0, 0.0), False, 0.0
     name = both[0]
     first, second = (each.intervals[name].of(_seconds(each, name)) for each in (option, best))
-    found = ratio(first, second)
-    return (first.half, second.half), found.outside, found.half**2
+    quotient = ratio(first, second)
+    return (first.half, second.half), quotient.outside, quotient.half**2
 
 
 def _seconds(option: Option, name: str) -> float:

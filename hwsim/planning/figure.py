@@ -12,7 +12,7 @@ from hwsim.views.frontier.draw import Axis, Cloud, Scatter
 
 
 def figure(answer: Answer) -> Scatter:
-    """What the figure shows."""
+    """The points of the figure."""
     axes = [quantity for quantity, _ in axes_of(answer.question)]
     up = axes[0]
     others = [*axes[1:], *(each.quantity for each in answer.question.requirements), Quantity("", MEASURES["nodes"])]

@@ -51,9 +51,9 @@ def _with(tree: Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -
             place = Place(f"--{name}", 0, 0)
             given = [*(tree.get(name) or tree_of([])).elements(), *(tree_of(each, place) for each in options[name])]
             tree = tree.put(name, Tree(given, (tree.get(name) or tree_of([], place)).place))
-    for name, other in (("minimise", "maximise"), ("maximise", "minimise")):
+    for name, opposite in (("minimise", "maximise"), ("maximise", "minimise")):
         if options[name]:
-            kept = tree if options[other] else tree.without(other)
+            kept = tree if options[opposite] else tree.without(opposite)
             tree = kept.put(name, tree_of(list(options[name]), Place(f"--{name}", 0, 0)))
     for name in TEXTS:
         if options[name] is not None:

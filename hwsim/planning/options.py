@@ -27,7 +27,7 @@ class Option:
         how: what its numbers come from; of a machine alone nothing is known of its runs.
         numbers: by the key of their quantity, in SI units, each with the range that it is known in.
         reasons: constraints that it breaks.
-        steps: by workload, of trainings: the step in closed form, and those of other plans that are nearly as fast; wholes.
+        steps: by workload, of trainings: the step in closed form, then steps of other plans that are nearly as fast; wholes.
         intervals: how sure the time of each workload is.
         plans: parallel plans in words, by workload; settings: the same as settings.
         tried: parallel plans that were looked at.

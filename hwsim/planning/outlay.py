@@ -1,4 +1,4 @@
-"""What an option costs and draws: price, power, energy and carbon of its machines, over the time that they are used."""
+"""Cost and power of an option: price, power, energy and carbon of its machines, over the time that they are used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Facts:
         nodes, gpus: counts; capacity: bytes of its disks.
         power: watts at the meter when all is busy, None where no part says what it draws.
         rest, work: energy of a second without work, and with GPUs busy.
-        priced: what it costs; None if nobody asks.
+        priced: its prices; None where no money is asked for.
         exact: whether the machine was built; else the numbers lie between two that were.
     """
 
@@ -39,22 +39,22 @@ class Facts:
     unpowered: tuple[str, ...] = ()
     exact: bool = True
 
-    def between(self, other: Facts, part: float) -> Facts:
+    def between(self, second: Facts, part: float) -> Facts:
         """Numbers between two machines that differ by a count."""
         return Facts(
-            nodes=round(_mean(self.nodes, other.nodes, part)),
-            gpus=round(_mean(self.gpus, other.gpus, part)),
-            capacity=_mean(self.capacity, other.capacity, part),
-            power=_amounts(self.power, other.power, part),
-            rest=_energies(self.rest, other.rest, part),
-            work=_energies(self.work, other.work, part),
-            priced=_prices(self.priced, other.priced, part),
+            nodes=round(_mean(self.nodes, second.nodes, part)),
+            gpus=round(_mean(self.gpus, second.gpus, part)),
+            capacity=_mean(self.capacity, second.capacity, part),
+            power=_amounts(self.power, second.power, part),
+            rest=_energies(self.rest, second.rest, part),
+            work=_energies(self.work, second.work, part),
+            priced=_prices(self.priced, second.priced, part),
             unpowered=self.unpowered,
             exact=False,
         )
 
     def drawing(self, busy: float, seconds: float) -> Energy | None:
-        """Energy at the meter in so many seconds, with GPUs busy for a part of them."""
+        """Energy at the meter in a time, with GPUs busy for a part of it."""
         found = _energies(self.rest, self.work, busy)
         return None if found is None else found.times(seconds)
 
@@ -112,7 +112,7 @@ class Outlay:
 
     @property
     def site(self) -> Site:
-        """Where the machines stand."""
+        """The place of the machines."""
         return self.prices.site
 
     def facts(self, key: str, machine: Callable[[], Machine]) -> Facts:
@@ -144,19 +144,19 @@ class Outlay:
         return tuple(facts.priced.lacking(self.question.keys.rent))
 
     def price(self, facts: Facts) -> Amount | None:
-        """What the machine costs to buy; of a rent nothing is bought."""
+        """The price of the machine to buy; None of a rent."""
         return None if facts.priced is None or facts.priced.missing else facts.priced.purchase
 
     def cost(self, facts: Facts, seconds: float, energy: Energy | None, spares: float = 0.0, half: float = 0.0) -> Cost | None:
-        """What the machine costs in so many seconds, with nodes that stand by; None where nobody asks.
+        """The cost of the machine in a time, with nodes that stand by; None where no money is asked for.
 
         half: error of the time, half as a logarithm.
         """
         if facts.priced is None:
             return None
         priced, factor = facts.priced, 1.0 + spares / facts.nodes
-        whole = _with_prices(priced, lambda way: None if (each := priced.of(way)) is None else each * factor)
-        return cost_of(whole, seconds, energy, self.prices, self.question.keys.rent, half=half)
+        with_spares = _with_prices(priced, lambda way: None if (amount := priced.of(way)) is None else amount * factor)
+        return cost_of(with_spares, seconds, energy, self.prices, self.question.keys.rent, half=half)
 
 
 def _capacity(machine: Machine) -> float:

@@ -100,7 +100,7 @@ class Question:
 
     @property
     def settings(self) -> dict[str, object]:
-        """What is the same everywhere, by path."""
+        """Settings that are the same everywhere, by path."""
         return {path: tree.plain() for path, tree in self.keys.settings.items()}
 
     @property
@@ -167,41 +167,41 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
 
 
 def _machines(keys: PlanKeys, tree: Tree, folder: Path, mistakes: Mistakes) -> tuple[tuple[str, Tree], ...]:
-    found: dict[str, Tree] = {}
+    machines_by_name: dict[str, Tree] = {}
     place = tree.key_place("machine")
     for name in keys.machine:
         try:
             if "*" in name and "\n" not in name:
                 matching = {path.stem: read(path) for path in sorted(folder.glob(name))}
-                machines = {stem: each for stem, each in matching.items() if each.text("hwsim") == "machine/1"}
+                machines = {stem: machine for stem, machine in matching.items() if machine.text("hwsim") == "machine/1"}
                 if not machines:
                     mistakes.add(place, f"no machine file matches '{name}'", 'a pattern such as "*.yaml" beside the plan')
-                found |= machines
+                machines_by_name |= machines
             else:
-                found["" if "\n" in name else Path(name).stem if name.endswith((".yaml", ".yml")) else name] = (
+                machines_by_name["" if "\n" in name else Path(name).stem if name.endswith((".yaml", ".yml")) else name] = (
                     read(name) if name == "-" or "\n" in name else read(find("machine", name, folder, place))
                 )
         except SpecError as error:
             mistakes.extend(error.mistakes)
-    return tuple(found.items())
+    return tuple(machines_by_name.items())
 
 
 def _workloads(tree: Tree, folder: Path, mistakes: Mistakes) -> dict[str, Tree]:
-    found: dict[str, Tree] = {}
+    trees: dict[str, Tree] = {}
     if tree.is_mapping and tree.get("hwsim") is not None:
         return {"": tree}
-    for name, each in tree.items() if tree.is_mapping else (("", tree),):
-        if each.is_mapping:
-            found[name] = each
+    for name, entry in tree.items() if tree.is_mapping else (("", tree),):
+        if entry.is_mapping:
+            trees[name] = entry
             continue
-        if not isinstance(each.value, str):
-            mistakes.add(each.place, f"a workload is named, not {each.what()}", "a name of the library, or a file")
+        if not isinstance(entry.value, str):
+            mistakes.add(entry.place, f"a workload is named, not {entry.what()}", "a name of the library, or a file")
             continue
         try:
-            found[name] = read(each.value) if "\n" in each.value else read(find("workload", each.value, folder, each.place))
+            trees[name] = read(entry.value) if "\n" in entry.value else read(find("workload", entry.value, folder, entry.place))
         except SpecError as error:
             mistakes.extend(error.mistakes)
-    return found
+    return trees
 
 
 def _objectives(keys: PlanKeys, tree: Tree, workloads: tuple[str, ...], mistakes: Mistakes) -> tuple[Objective, ...]:
@@ -214,19 +214,19 @@ def _objectives(keys: PlanKeys, tree: Tree, workloads: tuple[str, ...], mistakes
         return ()
     if given.is_mapping:
         weights = list[tuple[Quantity, float]]()
-        for name, each in given.items():
+        for name, entry in given.items():
             quantity = quantity_of(name, workloads, mistakes, given.key_place(name))
-            if isinstance(each.value, bool) or not isinstance(each.value, int | float) or each.value <= 0:
-                mistakes.add(each.place, f"a weight is a number above 0, not {each.what()}")
+            if isinstance(entry.value, bool) or not isinstance(entry.value, int | float) or entry.value <= 0:
+                mistakes.add(entry.place, f"a weight is a number above 0, not {entry.what()}")
             elif quantity is not None:
-                weights.append((quantity, float(each.value)))
+                weights.append((quantity, float(entry.value)))
         return (Objective(tuple(weights), most),) if weights else ()
-    found = list[Objective]()
-    for each in given.elements():
-        if not isinstance(each.value, str):
-            mistakes.add(each.place, f"a measure is named, not {each.what()}")
-        elif (quantity := quantity_of(each.value, workloads, mistakes, each.place)) is not None:
+    objectives = list[Objective]()
+    for entry in given.elements():
+        if not isinstance(entry.value, str):
+            mistakes.add(entry.place, f"a measure is named, not {entry.what()}")
+        elif (quantity := quantity_of(entry.value, workloads, mistakes, entry.place)) is not None:
             if quantity.measure.more != most and quantity.measure.more:
-                mistakes.add(each.place, f"more {quantity.title} is better, not less", f"maximise: {quantity.measure.name}")
-            found.append(Objective(((quantity, 1.0),), most))
-    return tuple(found)
+                mistakes.add(entry.place, f"more {quantity.title} is better, not less", f"maximise: {quantity.measure.name}")
+            objectives.append(Objective(((quantity, 1.0),), most))
+    return tuple(objectives)

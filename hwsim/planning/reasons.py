@@ -94,12 +94,12 @@ def grouped(
     groups: dict[tuple[str, str], list[Rejected]] = {}
     for each in rejected:
         groups.setdefault((each.reasons[0].constraint, alike(each)), []).append(each)
-    found = []
+    groups_found = []
     for (_, where), members in groups.items():
         nearest = min(members, key=lambda each: (each.reasons[0].excess, each.number))
         numbers = tuple(each.number for each in members)
-        found.append(Group(where, nearest.reasons[0], numbers, nearest.number, named(nearest)))
-    return tuple(sorted(found, key=lambda group: (-len(group.numbers), group.numbers)))
+        groups_found.append(Group(where, nearest.reasons[0], numbers, nearest.number, named(nearest)))
+    return tuple(sorted(groups_found, key=lambda group: (-len(group.numbers), group.numbers)))
 
 
 def nearest_of(rejected: Sequence[Rejected]) -> Rejected | None:

@@ -27,27 +27,27 @@ Row = Mapping[str, Any]  # what a journal keeps of a simulation: numbers by work
 
 
 def simulated(
-    option: Option, screen: Screen, known: Row | None = None, *, ends: bool = False, scattered: bool = False
+    option: Option, screen: Screen, kept: Row | None = None, *, ends: bool = False, scattered: bool = False
 ) -> tuple[Option, Row]:
     """The option with the numbers of its runs, and what a journal keeps of them.
 
     Args:
-        known: kept by an earlier run, which is then not repeated.
+        kept: the row of an earlier run, which is then not repeated.
         ends: whether services run twice more, with kernels as fast and as slow as their errors have them.
         scattered: whether nodes are taken in an order by chance, so that neighbours of a ring are on different leaves.
     """
     point = option.point
-    row = known if known is not None else _row(option, screen, ends=ends, scattered=scattered)
+    row = kept if kept is not None else _row(option, screen, ends=ends, scattered=scattered)
     if "reason" in row:
         reason = Reason(*row["reason"][:2], *row["reason"][2:])
         return replace(option, how="simulation", estimated=option.numbers, reasons=(*option.reasons, reason)), row
     _, facts = screen.exact(point)
     numbers = {**option.numbers, **screen.of_machine(facts, point)}
-    found = replace(option, how="simulation", estimated=option.numbers, numbers=numbers, wholes={}, reasons=())
+    result = replace(option, how="simulation", estimated=option.numbers, numbers=numbers, wholes={}, reasons=())
     for name, each in row["runs"].items():
-        found = _with_run(found, screen, name, each)
+        result = _with_run(result, screen, name, each)
     watts = sum(each["watts"] for each in row["runs"].values()) / max(1, len(row["runs"]))
-    return screen.judged(screen.paid(found, facts, watts or None)), row
+    return screen.judged(screen.paid(result, facts, watts or None)), row
 
 
 def _with_run(option: Option, screen: Screen, name: str, run: Row) -> Option:
@@ -81,17 +81,17 @@ def _scattered(machine: Machine, tree: Tree, workloads: Mapping[str, Tree], seed
 
 
 def _amounts(numbers: Mapping[str, float], half: float, ends: Sequence[Mapping[str, float]]) -> dict[str, Amount]:
-    """Times and rates with the error of the run's time, of a service those of two more runs; shares as they are."""
-    found = {}
+    """Times and rates with the error of the run's time, of a service the range of two more runs; shares as they are."""
+    amounts = {}
     for key, value in numbers.items():
         several = [value, *(each[key] for each in ends if key in each)]
         if len(several) > 1:
-            found[key] = Amount(value, min(several), max(several))
+            amounts[key] = Amount(value, min(several), max(several))
         elif key in MEASURES and MEASURES[key].unit in ("s", "1/s"):
-            found[key] = Amount.exact(value).wider(half)
+            amounts[key] = Amount.exact(value).wider(half)
         else:
-            found[key] = Amount.exact(value)
-    return found
+            amounts[key] = Amount.exact(value)
+    return amounts
 
 
 def _row(option: Option, screen: Screen, *, ends: bool, scattered: bool) -> Row:
@@ -104,8 +104,8 @@ def _row(option: Option, screen: Screen, *, ends: bool, scattered: bool) -> Row:
             tree, workloads = put(tree, workloads, path, value if not isinstance(value, Mapping | list) else tree_of(value))
         if scattered:
             tree, workloads = _scattered(machine, tree, workloads, screen.question.keys.seed)
-        shares = {name: shared(each, point.replicas) for name, each in workloads.items()}
-        return {"runs": {name: _run(machine, each, screen, ends=ends) for name, each in shares.items()}}
+        shares = {name: shared(workload, point.replicas) for name, workload in workloads.items()}
+        return {"runs": {name: _run(machine, workload, screen, ends=ends) for name, workload in shares.items()}}
     except Unbuilt as error:
         return {"reason": ["machine", str(error)]}
     except SpecError as error:
@@ -137,9 +137,9 @@ def serves(workload: Tree) -> bool:
 
 def _numbers(run: Run) -> dict[str, float]:
     """Numbers of a run by the names of measures, in SI units."""
-    found = dict(measures(run))
+    columns = dict(measures(run))
     numbers = {name.removesuffix("_s") if name in ("step_s", "ttft_p95_s", "tpot_p95_s") else name: value
-               for name, value in found.items()}  # fmt: skip
+               for name, value in columns.items()}  # fmt: skip
     numbers["time"] = run.makespan_s
     for trained in run.trainings[:1]:
         numbers |= {"step": trained.step_s, "mfu": trained.mfu, "busy": trained.computing}

@@ -72,51 +72,52 @@ def _best(answer: Answer, best: Option) -> Iterator[str]:
         if amount.low < amount.value * 0.999 or amount.high > amount.value * 1.001:
             line += f", 9 of 10: {quantity.measure.shown(amount.low)} to {quantity.measure.shown(amount.high)}"
         yield from titled(quantity.title, line + _margin(answer, quantity))
-    whole = next(iter(best.wholes.values()), None)
-    if whole is not None and whole.good is not None:
-        good = whole.good
+    training = next(iter(best.wholes.values()), None)
+    if training is not None and training.good is not None:
+        good = training.good
         yield from titled("goodput", f"{100 * good.share:.1f} %: a failure every {MEASURES['time'].shown(good.mtbf_s)}, "
-                          f"a checkpoint every {MEASURES['time'].shown(good.every_s)}, {good.spares} spare node{'' if good.spares == 1 else 's'}")  # fmt: skip
+                          f"a checkpoint every {MEASURES['time'].shown(good.every_s)}, "
+                          f"{good.spares} spare node{'' if good.spares == 1 else 's'}")  # fmt: skip
     yield from _placed(answer, best)
     if best.how == "estimate":
         yield from titled("known from", "closed forms alone: nothing was simulated")
     alike = [number for number, each in answer.ratios.items() if not each.is_told]
     if alike:
-        known = [each for each in answer.options if each.point.number in set(alike)]
-        first = "; ".join(where(each.point.shown) for each in known[:3])
-        more = f" and {len(known) - 3} more" if len(known) > 3 else ""
+        equals = [each for each in answer.options if each.point.number in set(alike)]
+        first = "; ".join(where(each.point.shown) for each in equals[:3])
+        more = f" and {len(equals) - 3} more" if len(equals) > 3 else ""
         yield from titled("as good", f"within what is known: {first}{more}")
 
 
 def _placed(answer: Answer, best: Option) -> Iterator[str]:
     """The step with the nodes in the other order."""
-    other = answer.otherwise
-    if other is None:
+    placed = answer.otherwise
+    if placed is None:
         return
     for name in best.steps:
         key = f"{name}.step" if name else "step"
-        here, there = best.value(key), other.value(key)
-        if here is None or there is None:
+        step_here, step_there = best.value(key), placed.value(key)
+        if step_here is None or step_there is None:
             continue
         order = "in order" if answer.question.keys.placement == "scattered" else "scattered"
-        change = "no slower" if there <= here * 1.001 else f"{100 * (there / here - 1):.3g} % slower"
-        line = f"{MEASURES['step'].shown(there)} a step, {change}: "
+        change = "no slower" if step_there <= step_here * 1.001 else f"{100 * (step_there / step_here - 1):.3g} % slower"
+        line = f"{MEASURES['step'].shown(step_there)} a step, {change}: "
         line += (
             "nodes next to each other" if order == "in order" else "nodes by chance, so that rings cross the leaves of the fabric"
         )
-        broken = "; ".join(f"{reason.constraint} does not hold" for reason in other.reasons)
+        broken = "; ".join(f"{reason.constraint} does not hold" for reason in placed.reasons)
         yield from titled(order, line + (f"; {broken}" if broken else ""))
 
 
 def _margin(answer: Answer, quantity: Quantity) -> str:
-    """What is left to a requirement, and whether that is more than what is unsure."""
+    """The bound of a requirement, and whether the whole range of the number holds it."""
     best = answer.best
-    for each in answer.question.requirements:
-        if best is not None and each.quantity == quantity:
+    for requirement in answer.question.requirements:
+        if best is not None and requirement.quantity == quantity:
             amount = best.numbers[quantity.key]
-            sure = not each.excess(amount.low) and not each.excess(amount.high)
-            bound = quantity.measure.shown(each.bound)
-            side = "at most" if each.bound == each.high else "at least"
+            sure = not requirement.excess(amount.low) and not requirement.excess(amount.high)
+            bound = quantity.measure.shown(requirement.bound)
+            side = "at most" if requirement.bound == requirement.high else "at least"
             return f" ({side} {bound}: {'holds' if sure else 'holds, but not for sure'})"
     return ""
 
@@ -133,11 +134,11 @@ def _none(answer: Answer) -> Iterator[str]:
 
 
 def _assumed(answer: Answer) -> Iterator[str]:
-    """What the numbers rest on."""
+    """Sources behind the numbers."""
     best, question = answer.best, answer.question
     if question.needs_money and best is not None:
-        for each in answer.said[:3]:
-            yield from titled("price", each)
+        for price in answer.said[:3]:
+            yield from titled("price", price)
     if best is not None and best.wholes and question.keys.failures != "none":
         job = next((whole.job for whole in best.wholes.values() if whole.job is not None), None)
         if job is not None:
@@ -147,7 +148,7 @@ def _assumed(answer: Answer) -> Iterator[str]:
 def _shown(answer: Answer, more: bool = True) -> list[Quantity]:
     """Quantities that are asked for, and what a reader of a plan wants to see.
 
-    more: of the best, not of a table.
+    more: for the best option; else for a table.
     """
     best = answer.best or next(iter(answer.options), None)
     quantities = list(answer.question.asked)
@@ -170,6 +171,8 @@ def _table(answer: Answer, options: Sequence[Option]) -> list[str]:
         if any(plans):
             columns.append(Column(f"plan of {name}" if name else "plan", plans, right=False, widest=50))
     for quantity in _shown(answer, more=False):
+        if quantity.key in {column.heading for column in columns}:
+            continue
         cells = [
             quantity.measure.shown(amount.value) if (amount := each.numbers.get(quantity.key)) is not None else "-"
             for each in options
@@ -180,13 +183,13 @@ def _table(answer: Answer, options: Sequence[Option]) -> list[str]:
 
 
 def _against(answer: Answer, option: Option) -> str:
-    """How an option compares with the best, and what its numbers are from."""
-    found = answer.ratios.get(option.point.number)
+    """The comparison of an option with the best, and the source of its numbers."""
+    quotient = answer.ratios.get(option.point.number)
     how = "" if option.how == "simulation" else "estimate" if option.ratio == 1.0 else f"estimate x {option.ratio:.2f}"
-    if found is None:
+    if quotient is None:
         return how
-    told = "as good" if not found.is_told else f"{_change(found.value)}, told apart"
-    return f"{told}; {how}" if how else told
+    verdict = "as good" if not quotient.is_told else f"{_change(quotient.value)}, worse for sure"
+    return f"{verdict}; {how}" if how else verdict
 
 
 def _change(ratio: float) -> str:

@@ -108,9 +108,9 @@ class Screen:
     def _is_close(self, facts: Facts, point: Point) -> bool:
         """Whether a limit is so near that the machine between two others has to be built."""
         numbers = self.of_machine(facts, point)
-        for each in self.question.requirements:
-            value = numbers.get(each.quantity.key)
-            if value is not None and abs(value.value - each.bound) <= NEAR * each.bound:
+        for requirement in self.question.requirements:
+            value = numbers.get(requirement.quantity.key)
+            if value is not None and abs(value.value - requirement.bound) <= NEAR * requirement.bound:
                 return True
         return False
 
@@ -167,20 +167,20 @@ class Screen:
     def _with_plan(self, option: Option, cluster: Cluster, facts: Facts, name: str, training: Training) -> Option:
         size = cluster.gpu.memory.size
         try:
-            found = training.best(cluster, self.margin)
+            plans = training.best(cluster, self.margin)
         except WrongPlan as error:
             return replace(option, reasons=(*option.reasons, plan_reason(error)))
         except CannotCompute as error:
             return replace(option, reasons=(*option.reasons, Reason("gpu", error.message, lift=error.hint or "")))
         except SpecError as error:
             return replace(option, reasons=(*option.reasons, Reason("workload", in_a_line(error.mistakes))))
-        option = replace(option, tried=option.tried + found.tried)
-        if not found.steps:
-            reason = memory_reason(found, size or float("inf"), self.margin)
-            share = {} if found.nearest is None or size is None else {_key(name, "memory"): Amount.exact(reason.needed or 0.0)}
+        option = replace(option, tried=option.tried + plans.tried)
+        if not plans.steps:
+            reason = memory_reason(plans, size or float("inf"), self.margin)
+            share = {} if plans.nearest is None or size is None else {_key(name, "memory"): Amount.exact(reason.needed or 0.0)}
             return replace(option, reasons=(*option.reasons, reason), numbers={**option.numbers, **share})
-        others = tuple(step for step in found.steps[1:] if self._is_near(step, found.steps[0]))
-        return self._stepped(option, cluster, facts, name, training, (found.steps[0], *others))
+        others = tuple(step for step in plans.steps[1:] if self._is_near(step, plans.steps[0]))
+        return self._stepped(option, cluster, facts, name, training, (plans.steps[0], *others))
 
     def _is_near(self, step: Step, best: Step) -> bool:
         """Whether a simulation might turn two steps round."""
@@ -198,7 +198,7 @@ class Screen:
     ) -> Option:
         """The option with the first of some steps, and all that follows from it.
 
-        ratio: of a simulated step over an estimated one, at the next option that was simulated.
+        ratio: simulated over estimated step, at the nearest option that was simulated.
         """
         step, size = steps[0], cluster.gpu.memory.size
         sure = of_step(step, cluster.gpu)
@@ -235,7 +235,7 @@ class Screen:
         }
         if size is not None:
             numbers["memory"] = Amount.within(step.memory.total / size, step.memory.spread)
-        return {_key(name, what): value for what, value in numbers.items()}
+        return {_key(name, key): value for key, value in numbers.items()}
 
     def with_whole(
         self, option: Option, facts: Facts, name: str, training: Training, gpu: Gpu, count: float, seconds: float, half: float
@@ -243,7 +243,7 @@ class Screen:
         """The option with the time of its whole training, failures among it.
 
         Args:
-            count, seconds: of a step.
+            count, seconds: tokens and time of a step.
         """
         total = training.total(gpu)
         if not total:
@@ -253,12 +253,12 @@ class Screen:
         from hwsim.failures import NoProgress
 
         try:
-            found = whole(ideal, counts, self.failures, training.checkpoint(gpu, facts.gpus))
+            trained = whole(ideal, counts, self.failures, training.checkpoint(gpu, facts.gpus))
         except NoProgress as error:
             return replace(option, reasons=(*option.reasons, Reason("goodput", error.message, lift=error.hint or "")))
-        numbers = whole_numbers(found, facts.gpus, half, self._percentiles(name))
-        numbers = {_key(name, what): value for what, value in numbers.items()}
-        return replace(option, numbers={**option.numbers, **numbers}, wholes={**option.wholes, name: found})
+        numbers = whole_numbers(trained, facts.gpus, half, self._percentiles(name))
+        numbers = {_key(name, key): value for key, value in numbers.items()}
+        return replace(option, numbers={**option.numbers, **numbers}, wholes={**option.wholes, name: trained})
 
     def _percentiles(self, name: str) -> tuple[int, ...]:
         asked = [each for each in self.question.asked if each.workload == name and each.percentile is not None]
@@ -305,7 +305,7 @@ class Screen:
 
     def _tokens(self, option: Option, seconds: float) -> float:
         """Tokens of the whole training, or that a service writes in this time."""
-        totals = [found.ideal_s * option.numbers[_key(name, "tokens_per_s")].value for name, found in option.wholes.items()
+        totals = [trained.ideal_s * option.numbers[_key(name, "tokens_per_s")].value for name, trained in option.wholes.items()
                   if _key(name, "tokens_per_s") in option.numbers]  # fmt: skip
         if totals:
             return sum(totals)
@@ -328,9 +328,9 @@ class Screen:
 
     def _more(self, option: Option, requirement: Requirement) -> str:
         quantity = requirement.quantity
-        found = option.wholes.get(quantity.workload)
-        if quantity.measure.name == "training" and found is not None and found.good is not None:
-            good, ideal = found.good.share, MEASURES["training"].shown(found.ideal_s)
+        trained = option.wholes.get(quantity.workload)
+        if quantity.measure.name == "training" and trained is not None and trained.good is not None:
+            good, ideal = trained.good.share, MEASURES["training"].shown(trained.ideal_s)
             return f" ({100 * good:.1f} % goodput; {ideal} without failures)"
         return ""
 
@@ -340,16 +340,16 @@ def with_value(point: Point, path: str, value: object) -> Point:
     return Point(point.number, point.machine, tuple((name, value if name == path else each) for name, each in point.values))
 
 
-def whole_numbers(found: Whole, gpus: int, half: float, percentiles: tuple[int, ...]) -> dict[str, Amount]:
+def whole_numbers(training: Whole, gpus: int, half: float, percentiles: tuple[int, ...]) -> dict[str, Amount]:
     """Numbers of a whole training.
 
     half: error of its time, half as a logarithm.
     """
-    numbers = {"training": Amount.exact(found.mean_s), "gpu_hours": Amount.exact(found.mean_s * gpus)}
+    numbers = {"training": Amount.exact(training.mean_s), "gpu_hours": Amount.exact(training.mean_s * gpus)}
     for level in percentiles:
-        numbers[f"training p{level}"] = Amount.exact(found.percentile(level))
-        numbers[f"gpu_hours p{level}"] = Amount.exact(found.percentile(level) * gpus)
-    good = found.good
+        numbers[f"training p{level}"] = Amount.exact(training.percentile(level))
+        numbers[f"gpu_hours p{level}"] = Amount.exact(training.percentile(level) * gpus)
+    good = training.good
     if good is not None:
         unsure = Amount(1.0, good.share / good.high, good.share / good.low)
         numbers = {name: value.of(unsure) for name, value in numbers.items()}

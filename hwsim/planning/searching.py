@@ -185,13 +185,13 @@ class Searching:
         """Simulate a candidate; of several plans of a point the best stays."""
         number = candidate.point.number
         before = self.options[number]
-        found = self._played(candidate, self.simulations, budget)
+        result = self._played(candidate, self.simulations, budget)
         for name in candidate.steps:
-            self._ratios.append((found, name, _slower(found, name)))
+            self._ratios.append((result, name, _slower(result, name)))
         others = [self.screen.another(candidate, name, 1) for name, steps in candidate.steps.items() if len(steps) > 1]
         self._waiting[number] = others
-        if before.how != "simulation" or self._is_better(found, before):
-            self.options[number] = found
+        if before.how != "simulation" or self._is_better(result, before):
+            self.options[number] = result
 
     def _is_better(self, one: Option, other: Option) -> bool:
         if one.is_feasible != other.is_feasible:
@@ -204,7 +204,7 @@ class Searching:
         best = min(done, default=float("inf"))
         waiting = [each for each in self.options.values() if each.how == "estimate" and each.steps]
         waiting += [each for others in self._waiting.values() for each in others]
-        found = list[tuple[float, int, int, Option]]()
+        promising = list[tuple[float, int, int, Option]]()
         for each in waiting:
             if _excess(each) > FASTER:
                 continue
@@ -215,9 +215,9 @@ class Searching:
             score = self._score(likely)
             tolerance = FASTER if is_known else self.question.keys.slack
             if score - abs(score) * tolerance < best:
-                found.append((score, each.point.number, each.rank, each))
-        if found:
-            return min(found, key=lambda each: each[:3])[3]
+                promising.append((score, each.point.number, each.rank, each))
+        if promising:
+            return min(promising, key=lambda each: each[:3])[3]
         return self._best_of_each([each for each in waiting if each.how == "estimate"])
 
     def otherwise(self, best: Option) -> Option | None:
@@ -230,10 +230,10 @@ class Searching:
     def _ratio(self, option: Option) -> tuple[float, bool]:
         """(simulated over estimated step, whether that is known) of the nearest option with such a plan that was simulated."""
         nearest: tuple[float, float] | None = None
-        for found, name, ratio in self._ratios:
-            if name not in option.steps or not _alike(found, option, name):
+        for neighbour, name, ratio in self._ratios:
+            if name not in option.steps or not _alike(neighbour, option, name):
                 continue
-            distance = _apart(found, option)
+            distance = _apart(neighbour, option)
             if distance < float("inf") and (nearest is None or distance < nearest[0]):
                 nearest = distance, ratio
         return (1.0, False) if nearest is None else (nearest[1], True)
@@ -246,7 +246,7 @@ class Searching:
         return self._known[key]
 
     def _best_of_each(self, waiting: Sequence[Option]) -> Option | None:
-        """The best estimate of a kind of machine of which nothing was simulated."""
+        """The best estimate of a kind of machine without a simulation."""
         path = kind_path(self.question)
         if path is None:
             return None
@@ -279,7 +279,7 @@ class Searching:
     # ---- replicas ----
 
     def _replicate(self) -> None:
-        """Of each machine the fewest replicas that hold: more of them never wait longer."""
+        """The fewest replicas of each machine that hold: more of them never wait longer."""
         axis = next(axis for axis in self.question.varied.axes if axis.kind == "replicas")
         singles = [each for each in self.options.values() if each.is_feasible]
         rejected = {number: each for number, each in self.options.items() if not each.is_feasible}
@@ -357,12 +357,12 @@ def _alike(one: Option, other: Option, name: str) -> bool:
     return (first.tp, first.pp > 1, first.level) == (second.tp, second.pp > 1, second.level)
 
 
-def _apart(one: Option, other: Option) -> float:
-    """How far two options are apart that differ by the number of their nodes; infinite where more differs."""
-    if one.point.machine != other.point.machine:
+def _apart(first: Option, second: Option) -> float:
+    """The distance of two options that differ by the number of their nodes; infinite where more differs."""
+    if first.point.machine != second.point.machine:
         return math.inf
-    different = [pair for pair in zip(one.point.values, other.point.values, strict=True) if pair[0] != pair[1]]
-    nodes = one.value("nodes") or 1.0, other.value("nodes") or 1.0
+    different = [pair for pair in zip(first.point.values, second.point.values, strict=True) if pair[0] != pair[1]]
+    nodes = first.value("nodes") or 1.0, second.value("nodes") or 1.0
     if not different:
         return 0.0
     return abs(math.log(nodes[0] / nodes[1])) if len(different) == 1 and nodes[0] != nodes[1] else math.inf
@@ -383,18 +383,18 @@ def plan(
     Raises:
         SpecError: mistakes of the question, of its machines or of its workloads.
     """
-    asked = question if isinstance(question, Question) else read_question(question)
-    lost_paths(asked).raise_if_any()
+    read = question if isinstance(question, Question) else read_question(question)
+    lost_paths(read).raise_if_any()
     began = time.process_time()
-    variants = Variants(asked)
-    screen = Screen(asked, variants, Outlay(asked), _failures(asked))
-    searching = Searching(asked, screen, progress=progress)
+    variants = Variants(read)
+    screen = Screen(read, variants, Outlay(read), _failures(read))
+    searching = Searching(read, screen, progress=progress)
     if journal is None:
         searching.run()
     else:
         from hwsim.planning.keeping import kept
 
-        with kept(journal, asked) as notes:
+        with kept(journal, read) as notes:
             searching.rows = dict(notes.rows)
             searching.keep = notes.add
             searching.run()

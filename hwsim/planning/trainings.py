@@ -49,7 +49,7 @@ class Training:
     _times: dict[tuple[str, int], tuple[Gpu, KernelTimes]] = field(default_factory=dict)
 
     def stated(self, gpu: Gpu) -> Stated:
-        """What the file says of its plan.
+        """The plan that the file states.
 
         Raises:
             SpecError: its mistakes.
@@ -57,7 +57,7 @@ class Training:
         return self._search(gpu)[1]
 
     def best(self, cluster: Cluster, margin: float) -> Searched:
-        """The fastest plan on a cluster that fits with so much of the memory free.
+        """The fastest plan on a cluster that fits and leaves a part of the memory free.
 
         Raises:
             WrongPlan: no plan divides; SpecError: the file has mistakes; CannotCompute: the GPU does not know its numbers.
@@ -101,17 +101,17 @@ class Training:
         if tree is not None and auto:
             tree = tree.without("parallel", *FREE)
         batch = (self.question.varied.batches or {}).get(self.name)
-        found = None if tree is None else stated(tree, dtype, mistakes, needs_batch=batch is None)
+        training = None if tree is None else stated(tree, dtype, mistakes, needs_batch=batch is None)
         mistakes.raise_if_any()
-        if found is None:
+        if training is None:
             raise SpecError(mistakes)
-        plan, fixed, within = found.plan, found.fixed, 0.0
+        plan, fixed, within = training.plan, training.fixed, 0.0
         if batch is not None:
-            tokens = plan.sequence or found.model.sequence
+            tokens = plan.sequence or training.model.sequence
             plan, within = replace(plan, global_batch=batch.sequences(tokens)), batch.within
-        if not auto and not found.auto:
+        if not auto and not training.auto:
             fixed = fixed | set(FREE) | {"sequence_parallel"}
-        return Search(found.model, plan, found.framework, fixed, within), found
+        return Search(training.model, plan, training.framework, fixed, within), training
 
 
 def train_of(workload: Tree, mistakes: Mistakes) -> Tree | None:
@@ -135,15 +135,15 @@ def settings_of(laid: Laid, workload: str = "") -> dict[str, object]:
     }
 
 
-def memory_reason(found: Searched, size: float, margin: float) -> Reason:
+def memory_reason(plans: Searched, size: float, margin: float) -> Reason:
     """Why no plan fits, and which needs least."""
     room = (1.0 - margin) * size
-    step = found.nearest
-    need = found.least[1] if found.least is not None else step.memory.total if step is not None else math.inf
-    laid = found.least[0] if found.least is not None else step.laid if step is not None else None
+    step = plans.nearest
+    need = plans.least[1] if plans.least is not None else step.memory.total if step is not None else math.inf
+    laid = plans.least[0] if plans.least is not None else step.laid if step is not None else None
     free = f" ({margin:.0%} kept free)" if margin > 0 else ""
     shown = f"{format_quantity(need, 'B')} of {format_quantity(room, 'B')}{free}, {format_quantity(need - room, 'B')} over"
-    least = f" with the least of {found.tried:,} plans, {short(laid)}" if laid is not None and found.tried > 1 else ""
+    least = f" with the least of {plans.tried:,} plans, {short(laid)}" if laid is not None and plans.tried > 1 else ""
     return Reason("memory", shown + least, need / size, 1.0 - margin, need / room - 1.0)
 
 
@@ -189,7 +189,7 @@ class Whole:
 
 
 def whole(ideal_s: float, counts: Mapping[str, int], failures: Failures | None, write_s: float) -> Whole:
-    """The training on so many parts.
+    """The whole training on a number of parts.
 
     Args:
         counts: GPUs and nodes; write_s: seconds that a checkpoint stops it.

@@ -40,7 +40,7 @@ class Point:
 
     @property
     def replicas(self) -> int:
-        """Equal machines of which each takes its part of the requests."""
+        """Equal machines that share the requests."""
         count = self.get(REPLICAS)
         return count if isinstance(count, int) else 1
 
@@ -102,10 +102,10 @@ class Variants:
                 self._machines[key] = load_machine(tree)
             except SpecError as error:
                 self._machines[key] = Unbuilt(in_a_line(error.mistakes))
-        found = self._machines[key]
-        if isinstance(found, Unbuilt):
-            raise found
-        return found
+        built = self._machines[key]
+        if isinstance(built, Unbuilt):
+            raise built
+        return built
 
     def of_point(self, point: Point) -> Machine:
         """The machine of a point.
@@ -135,14 +135,14 @@ class Variants:
                 self._clusters[key] = cluster_of(machine)
             except (NotAlike, NoRoute, CannotCollect) as error:
                 self._clusters[key] = NotAlike(str(error))
-        found = self._clusters[key]
-        if isinstance(found, NotAlike):
-            raise found
-        return found
+        alike = self._clusters[key]
+        if isinstance(alike, NotAlike):
+            raise alike
+        return alike
 
 
 def put(machine: Tree, workloads: Mapping[str, Tree], path: str, value: object) -> tuple[Tree, dict[str, Tree]]:
-    """Machine and workloads with one value changed: of the machine, of a workload by name, or a parameter of whoever has it.
+    """Machine and workloads with one value changed: of the machine, of a workload by name, or a parameter where there is one.
 
     Raises:
         Unbuilt: the path leads nowhere.
@@ -158,7 +158,9 @@ def put(machine: Tree, workloads: Mapping[str, Tree], path: str, value: object) 
             return machine, changed
         if first == "workload" or not rest:
             if len(workloads) > 1:
-                raise Unbuilt(f"'{path}' is of which workload? {', '.join(f'{name}.{path}' for name in list(workloads)[:3])}")
+                raise Unbuilt(
+                    f"'{path}' is ambiguous among workloads: {', '.join(f'{name}.{path}' for name in list(workloads)[:3])}"
+                )
             for name, workload in workloads.items():
                 changed[name] = apply_set(machine, workload, path, value).workload
             return machine, changed
@@ -180,14 +182,14 @@ def lost_paths(question: Question) -> Mistakes:
             continue
         settings = [pair for each in axis.bundles.values() for pair in each.items()] or [(axis.path, axis.values[0])]
         for path, value in settings:
-            found = list[str]()
+            errors = list[str]()
             for _, machine in question.machines:
                 try:
                     put(machine, question.workloads, path, value)
                 except Unbuilt as error:
-                    found.append(str(error))
-            if len(found) == len(question.machines):
-                mistakes.add(axis.place, found[0])
+                    errors.append(str(error))
+            if len(errors) == len(question.machines):
+                mistakes.add(axis.place, errors[0])
     return mistakes
 
 
@@ -213,7 +215,7 @@ def in_a_line(mistakes: Sequence[Mistake]) -> str:
 
 
 def counted(axis: Axis) -> bool:
-    """Whether an axis has so many whole numbers that machines between its ends are not built for a first look."""
+    """Whether an axis has too many whole numbers to build every machine for a first look."""
     numbers = [each for each in axis.values if isinstance(each, int) and not isinstance(each, bool)]
     return len(numbers) == len(axis.values) and (axis.kind == "range" or len(numbers) > MANY)
 

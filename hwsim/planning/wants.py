@@ -1,4 +1,4 @@
-"""What a plan may ask about: measures with their units, requirements (`training p90 at most 60 day`), objectives.
+"""Questions of a plan: measures with their units, requirements (`training p90 at most 60 day`), objectives.
 
 A requirement names a workload where there are several (`tune.time at most 2 day`), and a percentile where chance is in it.
 """
@@ -103,9 +103,9 @@ def _measures() -> dict[str, Measure]:
         ("cost per million tokens", "USD/M tokens", "USD", MONEY, "outlay", False),
     ]
     table = {row[0]: Measure(*row) for row in rows}
-    for what in ("ttft", "tpot", "latency"):
+    for latency in ("ttft", "tpot", "latency"):
         for part in ("mean", "p50", "p95", "p99", "max"):
-            table[f"{what}_{part}"] = Measure(f"{what}_{part}", f"{what.upper()} {part}", "s", TIME, "run")
+            table[f"{latency}_{part}"] = Measure(f"{latency}_{part}", f"{latency.upper()} {part}", "s", TIME, "run")
     return table
 
 
@@ -177,7 +177,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What is made small or large: a quantity, or the weighted sum of several, each over the best of it."""
+    """A quantity that is made small or large, or the weighted sum of several, each over the best of it."""
 
     weights: tuple[tuple[Quantity, float], ...]
     most: bool
@@ -225,23 +225,25 @@ def quantity_of(text: str, workloads: Collection[str], mistakes: Mistakes, place
     if folded not in MEASURES and folded not in _ALIASES and (match := _PERCENTILE.fullmatch(name)) is not None:
         name, percentile = match["what"], int(match["part"])
         folded = name.casefold()
-    found = MEASURES.get(_ALIASES.get(folded, folded))
-    if found is None:
-        known = did_you_mean(folded, MEASURES)
-        mistakes.add(place, f"nothing is known of '{name}'", known or f"there are {', '.join(MEASURES)}")
+    measure = MEASURES.get(_ALIASES.get(folded, folded))
+    if measure is None:
+        near = did_you_mean(folded, MEASURES)
+        mistakes.add(place, f"nothing is known of '{name}'", near or f"there are {', '.join(MEASURES)}")
         return None
-    if percentile is not None and found.name not in PERCENTILES:
-        mistakes.add(place, f"'{found.name}' has no percentiles", f"chance comes with failures: {', '.join(sorted(PERCENTILES))}")
+    if percentile is not None and measure.name not in PERCENTILES:
+        mistakes.add(
+            place, f"'{measure.name}' has no percentiles", f"chance comes with failures: {', '.join(sorted(PERCENTILES))}"
+        )
         return None
     named = [each for each in workloads if each]
-    if not workload and named and found.of in ("run", "training"):
-        hint = " or ".join(f"{each}.{found.name}" for each in named[:3])
-        mistakes.add(place, f"'{found.name}' of which workload?", hint)
+    if not workload and named and measure.of in ("run", "training"):
+        hint = " or ".join(f"{each}.{measure.name}" for each in named[:3])
+        mistakes.add(place, f"'{measure.name}' of which workload?", hint)
         return None
-    if workload and found.of in ("machine", "outlay"):
-        mistakes.add(place, f"'{found.name}' is of the machine, whatever runs on it", f"write {found.name}")
+    if workload and measure.of in ("machine", "outlay"):
+        mistakes.add(place, f"'{measure.name}' is of the machine, whatever runs on it", f"write {measure.name}")
         return None
-    return Quantity(workload, found, percentile)
+    return Quantity(workload, measure, percentile)
 
 
 def requirement_of(text: str, workloads: Collection[str], mistakes: Mistakes, place: Place | None = None) -> Requirement | None:
@@ -268,10 +270,10 @@ def requirement_of(text: str, workloads: Collection[str], mistakes: Mistakes, pl
 def contradictions(requirements: Collection[Requirement], mistakes: Mistakes) -> None:
     """Note requirements of one quantity that nothing can hold together."""
     by_key: dict[str, list[Requirement]] = {}
-    for each in requirements:
-        by_key.setdefault(each.quantity.key, []).append(each)
+    for requirement in requirements:
+        by_key.setdefault(requirement.quantity.key, []).append(requirement)
     for alike in by_key.values():
-        least = max(alike, key=lambda each: each.low)
-        most = min(alike, key=lambda each: each.high)
+        least = max(alike, key=lambda requirement: requirement.low)
+        most = min(alike, key=lambda requirement: requirement.high)
         if least.low > most.high:
             mistakes.add(least.place, f"'{least.text}' and '{most.text}' contradict each other", "leave out one of them")

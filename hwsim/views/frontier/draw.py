@@ -1,4 +1,4 @@
-"""Options as points over two quantities, those of the frontier filled; PNG, SVG or PDF by the file's suffix."""
+"""Options as points over two quantities, the frontier filled; PNG, SVG or PDF by the file's suffix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a `train:` says of its parallel plan, before a machine is known: the one reading for simulation, estimate and planning."""
+"""The parallel plan that a `train:` states, before a machine is known: one reading for simulation and planning."""
 
 from __future__ import annotations
 
