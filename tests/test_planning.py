@@ -175,7 +175,7 @@ def test_what_does_not_fit_says_by_how_much() -> None:
 
 def test_more_failures_take_longer() -> None:
     days = []
-    for failures in ("none", "llama-3-405b"):
+    for failures in ("none", "meta-llama-3"):
         answer = asked(
             vary={"let.nodes": [2]}, minimise="training", simulate=0, failures=failures, require=["training p90 at most 1 year"]
         )
