@@ -127,14 +127,14 @@ class Attending:
 
 def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapping[str, str], *, key: str) -> Cost:
     """The cost of a call of experts.  key: name of the kernel; "" if neither the GPU nor its class has one that was measured."""
-    known, key = bool(key), f"experts.{key or call.kernel}"
+    measured, key = bool(key), f"experts.{key or call.kernel}"
     seconds, compute, memory = kernel.seconds(call, rates), f"{name}.compute", f"{name}.memory"
     body = seconds - kernel.start
     weights = call.active * (call.gates + 1) * call.hidden * call.inner * call.weight
     busy = min(body, call.flop / (kernel.efficiency * rates.peak))
     drawn = min(body, weights / rates.bandwidth)
     source = source_of(sources, f"{key}.efficiency")
-    case = case_of(source) or "device" if known else "outside"
+    case = case_of(source) or "device" if measured else "outside"
     chip = f"{precise(rates.peak, 'FLOP/s')}, {rates.multiprocessors:g} multiprocessors"
     regime = "moe/few" if call.pairs < MANY * max(1.0, call.active) else "moe/many"
     products = [

@@ -70,12 +70,12 @@ def experts_call(
 
     weight: bytes of a weight; width: of a number of a token.
     """
-    each = tokens_of(tokens, top_k, experts, skew)
+    by_expert = tokens_of(tokens, top_k, experts, skew)
     return Routed(
         tokens=tokens,
-        pairs=float(sum(each)),  # integers
-        active=float(sum(one > 0 for one in each)),
-        blocks=blocks_of(each),
+        pairs=float(sum(by_expert)),  # integers
+        active=float(sum(one > 0 for one in by_expert)),
+        blocks=blocks_of(by_expert),
         hidden=hidden,
         inner=inner,
         gates=float(gates),
@@ -85,14 +85,14 @@ def experts_call(
     )
 
 
-def named(kernel: str, known: Collection[str]) -> str:
+def named(kernel: str, names: Collection[str]) -> str:
     """The name among the known kernels that a call has: its own, else another library's in this format; "": there is none.
 
     >>> named("vllm bf16", ("flash bf16", "tensorrt fp8")), named("flash fp8", ("tensorrt fp8",)), named("flash nvfp4", ())
     ('flash bf16', 'tensorrt fp8', '')
     """
     library, _, width = kernel.partition(" ")
-    return next((name for each in (library, *LIBRARIES) if (name := f"{each} {width}") in known), "")
+    return next((name for each in (library, *LIBRARIES) if (name := f"{each} {width}") in names), "")
 
 
 def blocks_of(tokens: Sequence[int]) -> tuple[float, ...]:

@@ -289,7 +289,7 @@ def format_of(key: str) -> str | None:
 
 
 def software_of(key: str) -> str:
-    """Whose kernels a key of `matmul` has, if it says so.
+    """The software whose kernels a key of `matmul` has, if it says so.
 
     >>> software_of("fp8-vllm"), software_of("fp8-block"), software_of("fp8-block-vllm"), software_of("bf16")
     ('vllm', '', 'vllm', '')

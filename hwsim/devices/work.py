@@ -280,7 +280,7 @@ class Routed:
 
 
 def _ages(since: Sequence[float], count: int) -> list[float | None]:
-    """What each of `count` operands says of its last use; those that say nothing, None."""
+    """The last use of each of `count` operands; None of those that say nothing."""
     return [*since[:count], *([None] * (count - len(since)))]
 
 

@@ -71,8 +71,8 @@ def served(sequences: int, tokens: int, context: int, tp: int, dtype: str, atten
     """
     if dtype != "fp8":
         return Slice(sequences, tokens, context, tp, dtype=dtype, attention=attention, cache=True)
-    whole = "bf16" if gpu is None or "bf16" in gpu.flop else "fp16"
-    return Slice(sequences, tokens, context, tp, dtype=whole, products=dtype, attention=attention, cache=True, kept=dtype)
+    activations = "bf16" if gpu is None or "bf16" in gpu.flop else "fp16"
+    return Slice(sequences, tokens, context, tp, dtype=activations, products=dtype, attention=attention, cache=True, kept=dtype)
 
 
 def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Framework, times: KernelTimes | None = None) -> Pass:

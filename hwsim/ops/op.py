@@ -259,11 +259,11 @@ class CalledOp(ComputeOp):
         return self.since or (() if self.working_set is None else (self.working_set,) * operands)
 
 
-def refuse_unknown(scope: Scope, device: str, what: Literal["attention", "experts", "matmul"], key: str, name: str) -> None:
+def refuse_unknown(scope: Scope, device: str, part: Literal["attention", "experts", "matmul"], key: str, name: str) -> None:
     """Reject a name of kernels that the op's device does not tell apart.
 
     Args:
-        what: key of a gpu that holds them; key: of the op, which says `name`.
+        part: key of a gpu that holds them; key: of the op, which says `name`.
 
     Raises:
         CannotPlace: the device has none of this name.
@@ -273,12 +273,12 @@ def refuse_unknown(scope: Scope, device: str, what: Literal["attention", "expert
     device, model = scope.computing(device)
     if not isinstance(model, Gpu):
         raise CannotPlace(f"'{device}' is a {scope.kind(device)}: it tells no kernels apart by name", f"leave out `{key}`")
-    known = model.libraries(what)
-    if name not in known:
+    names = model.libraries(part)
+    if name not in names:
         hint = f"leave out `{key}`: it names none"
-        if known:
-            hint = " ".join(filter(None, (did_you_mean(name, known), f"it has {', '.join(known)}")))
-        raise CannotPlace(f"'{device}' has no kernels in its `{what}` that are called '{name}'", hint)
+        if names:
+            hint = " ".join(filter(None, (did_you_mean(name, names), f"it has {', '.join(names)}")))
+        raise CannotPlace(f"'{device}' has no kernels in its `{part}` that are called '{name}'", hint)
 
 
 def as_made(call: Call, among_others: bool, new_pages: float | None, new_bytes: float | None) -> Call:

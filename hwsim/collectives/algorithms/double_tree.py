@@ -7,8 +7,8 @@ With enough pieces 2 S/B + 2 d a: the bandwidth of a ring with the latency of a 
 
 Source: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel
 Computing 35(12), 2009; NCCL 2.4 ("double binary trees", NVIDIA, 2019).
-Range: pieces that are small against a x B waste steps; for two or three ranks a step is shorter than the formula, and the steps
-that fill and empty the trees are: by up to 6 %, of up to 64 ranks counted as what they carry.
+Range: pieces that are small against a x B waste steps; for two or three ranks a step is shorter than the formula. Steps that fill
+and empty the trees are shorter, too (6 % of the time at most); up to 64 ranks they count as what they carry.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class DoubleTree(Algorithm):
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
         """Up, then down: full steps, and before and after them those that fill and empty the trees, which carry less.
 
-        Of very many ranks the latter count as full ones.
+        Among very many ranks the latter count as full ones.
         """
         n = group.ranks
         if n == 1:
             return ()
         if n <= EXACT:
-            found = rounds_of(self.plan(operation, group))
-            return tuple(each if each.reduce else replace(each, name="broadcast") for each in found)
+            stages = rounds_of(self.plan(operation, group))
+            return tuple(stage if stage.reduce else replace(stage, name="broadcast") for stage in stages)
         fill = depth(operation, n) - 1
         up = tuple(sorted(_edges(operation, n, 0.5 / self.pieces)))
         down = tuple(sorted((target, source, share) for source, target, share in up))

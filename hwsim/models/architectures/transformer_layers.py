@@ -83,7 +83,7 @@ class Slice:
 def product(name: str, rows: int, columns: int, depth: int, part: Slice, batch: int = 1, kind: Kind = "matmul") -> Kernel:
     """(rows x depth) by (depth x columns): a linear map of that many tokens.
 
-    Where a server computes in 8 bits, the kernel casts what comes in (a training does so apart: `casting`).
+    The kernel of a server that computes in 8 bits casts what comes in (a training does so apart: `casting`).
     """
     dtype = part.products or part.dtype
     casts = part.width if part.cache and part.products and kind == "matmul" else 0.0
@@ -208,11 +208,11 @@ def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
     """The experts on this GPU, to which tokens go alike: sorted, multiplied and summed in kernels of their own."""
     dtype, h, f = part.products or part.dtype, model.hidden, model.of_ffn // part.tensor
     count = max(1, model.experts // part.expert)
-    each = min(model.top_k, count)  # of a token; where a GPU has fewer, more tokens come
-    tokens = max(1, part.rows * model.top_k // each)
+    top_k = min(model.top_k, count)  # of a token; where a GPU has fewer, more tokens come
+    tokens = max(1, part.rows * model.top_k // top_k)
     weight = BYTES[dtype]
     kernel = f"{LIBRARIES[0]} {'bf16' if weight > 1 else NARROW}"
-    call = experts_call(tokens, each, count, h, f, model.gates, kernel, weight=weight, width=part.width)
+    call = experts_call(tokens, top_k, count, h, f, model.gates, kernel, weight=weight, width=part.width)
     weights = call.active * (call.gates + 1) * h * f
     if part.products == "fp8" and not part.cache:
         yield cast("cast-experts", call.pairs * (h + f) + weights, part)
