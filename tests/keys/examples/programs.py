@@ -68,7 +68,8 @@ OF_A_LIBRARY: Final = in_turn(
     {"elementwise": {"device": "cpu", "function": "add", "count": 3e7}},
     {"elementwise": {"device": "cpu", "function": "sort", "count": 1000.0, "rows": 10.0}},
     {"access": {"device": "cpu", "function": "take", "count": 1e4, "bytes": "8 B", "pattern": "random", "working_set": "100 MB",
-                "dtype": "fp64", "into": "out", "among_others": True, "since": ["50 MB", "1 MB", "30 MB"]}},
+                "dtype": "fp64", "into": "out", "among_others": True, "new_pages": 3000.0, "new_bytes": "40 kB",
+                "since": ["50 MB", "1 MB", "30 MB"]}},
 )  # fmt: skip
 PLAIN_OPS: Final = in_turn(
     *({op: {"device": "cpu0", "count": 1e6, "cores": 2, "isa": "avx2", "working_set": "1 MiB", "dtype": "fp32"}}
