@@ -608,7 +608,7 @@ def test_a_training_of_a_run_has_the_bill_of_all_of_it() -> None:
         (("--provider", "AWS"), "--provider goes with --prices"),
         (("--site", "mars"), "there is no site 'mars'"),
         (("--site", "pue=0.5"), "a PUE below 1"),
-        (("--prices", "library", "--provider", "Nobody"), "nobody called 'Nobody' offers anything"),
+        (("--prices", "library", "--provider", "Nobody"), "no provider 'Nobody' offers anything"),
         (("--prices", "none-such"), "there is no prices 'none-such'"),
     ],
 )

@@ -41,7 +41,7 @@ def paying_options(function: F) -> F:
 
 
 def paying_of(prices: str | None, rent: str | None, provider: str | None, site: str | None) -> Paying | None:
-    """How machines are paid for; None where no option says anything."""
+    """The way to pay for machines; None where no option says anything."""
     if prices is None:
         for option, value in (("--rent", rent), ("--provider", provider)):
             if value is not None:
@@ -66,7 +66,7 @@ def _refuse_unknown(provider: str, prices: Prices) -> None:
     from hwsim.spec import did_you_mean
 
     tables = [table for listed in (prices.own, prices.library) for table in (listed.parts, listed.machines, listed.others)]
-    known = {
+    providers = {
         offer.provider
         for table in tables
         for price in table.values()
@@ -74,10 +74,10 @@ def _refuse_unknown(provider: str, prices: Prices) -> None:
         for offer in price.of(way)
         if offer.provider
     }
-    if provider not in known:
-        hint = did_you_mean(provider, known)
+    if provider not in providers:
+        hint = did_you_mean(provider, providers)
         raise click.BadParameter(
-            f"nobody called '{provider}' offers anything" + (f"; {hint}" if hint else ""), param_hint="--provider"
+            f"no provider '{provider}' offers anything" + (f"; {hint}" if hint else ""), param_hint="--provider"
         )
 
 

@@ -1,6 +1,6 @@
 """Costs: what machines draw and cost: power, energy, carbon and money of a run or of a closed form, each with its range.
 
-    prices = load_prices("prices.yaml")                               None: those of the library alone
+    prices = load_prices("prices.yaml")                               None: the library's alone
     machine = api.load_machine("dgx-h100")
     energy = energy_at(machine, 3600, {"gpu": 0.8, "gpu.memory": 0.15})   or energy_of(result)
     cost = cost_of(price_of(machine, prices), 3600, energy, prices, "on_demand", nodes=8)

@@ -46,17 +46,17 @@ class Amount:
 
     __rmul__ = __mul__
 
-    def of(self, other: Amount) -> Amount:
+    def of(self, factor: Amount) -> Amount:
         """The product with a number that is unsure for other reasons.
 
         >>> Amount.within(100.0, 0.3).of(Amount.within(2.0, 0.4))
         Amount(value=200.0, low=100.0, high=300.0)
         """
-        value = self.value * other.value
+        value = self.value * factor.value
         if value == 0:
-            return Amount.exact(0.0) if not (self.high and other.high) else Amount(0.0, 0.0, self.high * other.high)
-        below = math.hypot(1.0 - self.low / self.value, 1.0 - other.low / other.value)
-        above = math.hypot(self.high / self.value - 1.0, other.high / other.value - 1.0)
+            return Amount.exact(0.0) if not (self.high and factor.high) else Amount(0.0, 0.0, self.high * factor.high)
+        below = math.hypot(1.0 - self.low / self.value, 1.0 - factor.low / factor.value)
+        above = math.hypot(self.high / self.value - 1.0, factor.high / factor.value - 1.0)
         return Amount(value, value * max(0.0, 1.0 - below), value * (1.0 + above))
 
     def wider(self, half: float) -> Amount:
@@ -73,10 +73,10 @@ def total(amounts: Iterable[Amount]) -> Amount:
     >>> total([])
     Amount(value=0.0, low=0.0, high=0.0)
     """
-    found = tuple(amounts)
-    if len(found) == 1:
-        return found[0]
-    value = math.fsum(each.value for each in found)
-    below = math.hypot(*(each.value - each.low for each in found))
-    above = math.hypot(*(each.high - each.value for each in found))
+    summands = tuple(amounts)
+    if len(summands) == 1:
+        return summands[0]
+    value = math.fsum(each.value for each in summands)
+    below = math.hypot(*(each.value - each.low for each in summands))
+    above = math.hypot(*(each.high - each.value for each in summands))
     return Amount(value, value - below, value + above)

@@ -26,7 +26,7 @@ HOUR: Final = 3600.0
 
 
 class Paying(NamedTuple):
-    """How machines are paid for, and where they stand. prices: None for energy alone."""
+    """The way to pay for machines, and their site. prices: None for energy alone."""
 
     prices: Prices | None = None
     way: Way = "purchase"
@@ -34,7 +34,7 @@ class Paying(NamedTuple):
 
     @property
     def place(self) -> Site:
-        """The site that the user names, before that of the prices."""
+        """The site that the user names, before the site of the prices."""
         stands = self.prices.site if self.prices is not None else Site()
         return stands if self.site is None else self.site.over(stands)
 
@@ -46,11 +46,11 @@ class Paying(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """What one of many things comes to.
+    """Energy and cost of one of many things.
 
     Args:
         name: "1 M tokens", "request". count: how many of them the run did.
-        joules: at the meter; cost: USD, without the days of a term that nobody used.
+        joules: at the meter; cost: USD, without the days of a term that are not used.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Bill:
     """Energy and cost.
 
     Args:
-        energy, cost: of the run; None where nothing says its power, or no prices were given.
+        energy, cost: for the run; None where nothing says its power, or no prices were given.
         hour, year: USD of machines that do the same all the time.
         whole: energy and cost of the entire training; None where the run is none, or says not how long.
         each: what tokens, requests and epochs come to.
@@ -97,13 +97,13 @@ def bill_of(result: Result, paying: Paying | None = None) -> Bill:
 
         priced = price_of(machine, prices)
         cost = cost_of(priced, result.makespan_s, energy, prices, how.way, half=half, in_terms=False)
-    whole = _whole(result, energy, priced, how, half)
+    entire = _whole(result, energy, priced, how, half)
     return Bill(
         energy,
         cost,
         None if cost is None else cost.at_rate(HOUR),
         None if cost is None else cost.at_rate(YEAR),
-        whole,
+        entire,
         tuple(_each(result, energy, cost)),
         priced,
     )
@@ -179,9 +179,9 @@ def closed(
     half: float = 0.0,
     spares: float = 0.0,
 ) -> Bill:
-    """The bill of `nodes` machines for so many seconds.
+    """The bill of `nodes` machines in `seconds`.
 
-    energy: of one of them. spares: machines beside them, over their number.
+    energy: spent by one of them. spares: machines that stand by, over their number.
     """
     spent = None if energy is None else energy.machines(nodes)
     prices = paying.lists

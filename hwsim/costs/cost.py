@@ -37,13 +37,13 @@ class CostItem:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a run costs, in USD.
+    """The cost of a run, in USD.
 
     Args:
         total: None if a price is missing: `missing` says of what; `known` is the sum of the others.
         items: what it adds up from, the largest first.
         way: how machines are paid for.
-        seconds: of the run; paid: seconds of rent that are paid, at least those.
+        seconds: the time of the run; paid: seconds of rent that are paid, at least those.
         prices: the offers behind it, the dearest first.
     """
 
@@ -66,16 +66,16 @@ class Cost:
         return self.prices[0] if self.prices else None
 
     def at_rate(self, seconds: float) -> Amount | None:
-        """USD of so many seconds in which machines do the same, all that is paid for in use."""
+        """USD of `seconds` in which machines do the same, all that is paid for in use."""
         return None if self.total is None or self.paid <= 0 else self.total * (seconds / self.paid)
 
     def each(self, count: float) -> Amount | None:
-        """USD of one of so many things that the run did: tokens, requests, epochs."""
+        """USD of one of `count` things that the run did: tokens, requests, epochs."""
         return None if self.total is None or count <= 0 else self.total * (1.0 / count)
 
     @property
     def said(self) -> tuple[str, ...]:
-        """What a reader must know of its prices: who asks them and when, and which are old."""
+        """Provider, mark and date of its prices, and the age of old ones, in words."""
         return tuple(_said(self.prices))
 
 
@@ -91,10 +91,10 @@ def cost_of(
     in_terms: bool = True,
     spares: float = 0.0,
 ) -> Cost:
-    """What `nodes` such machines cost for so many seconds.
+    """Cost of `nodes` such machines in `seconds`.
 
     Args:
-        priced: of one machine. energy: of one machine in that time; needed where machines are bought.
+        priced: one machine. energy: spent by one machine in that time; needed where machines are bought.
         half: error of the time: half the width of its 90 % range, as a logarithm.
         spares: machines that stand by, over those that work: they cost as much, but for energy.
         in_terms: a rent is paid in whole terms and billing steps; False: of a time that is part of a longer use.
@@ -130,7 +130,7 @@ def _running(
         missing.append("the energy of a machine whose parts have no power")
         return ()
     missing += [f"the energy of {name}" for name in energy.missing]
-    found = []
+    items = []
     for name, tariff in (("energy", prices.site.electricity), ("hosting", prices.site.hosting)):
         if tariff is None:
             missing.append(WITHOUT[name])
@@ -142,10 +142,10 @@ def _running(
                     energy.plug.of(pue),
                     f"energy with {'a usual ' if prices.site.pue is None else ''}PUE {pue.value:g}",
                 )
-            found.append(CostItem(name, joules.of(tariff) * nodes))
+            items.append(CostItem(name, joules.of(tariff) * nodes))
         else:
-            found.append(CostItem("hosting", (tariff * (energy.loaded * seconds * nodes)).wider(half)))
-    return found
+            items.append(CostItem("hosting", (tariff * (energy.loaded * seconds * nodes)).wider(half)))
+    return items
 
 
 def _said(items: Sequence[PricedItem]) -> list[str]:

@@ -25,7 +25,7 @@ from hwsim.results.result import Result
 from hwsim.results.usage import drawing_since
 from hwsim.ticks import FEMTO
 
-RATED_PART: Final = 0.1  # of the energy, up to which it counts as measured: cards and switches beside measured nodes
+RATED_PART: Final = 0.1  # of the energy, up to which it counts as measured: cards and switches around measured nodes
 HERE: Final = Site()  # at the plug
 
 
@@ -46,7 +46,7 @@ class Energy:
 
     Args:
         joules: at the meter, with cooling where a site says its PUE.
-        seconds: of the run.
+        seconds: the time of the run.
         plug: joules at the plugs of the machines.
         watts, peak: drawn at the plugs, in the mean and at the most; loaded: with all parts busy.
         items: by part, in the order of the file; they add up to `joules`.
@@ -73,7 +73,7 @@ class Energy:
         return not self.missing
 
     def times(self, factor: float) -> Energy:
-        """That of so many such runs one after another."""
+        """The energy of several such runs, one after another."""
         return Energy(
             self.joules * factor, self.seconds * factor, self.plug * factor, self.watts, self.peak, self.loaded,
             tuple(EnergyItem(each.name, each.kind, each.count, each.joules * factor, each.busy) for each in self.items),
@@ -81,7 +81,7 @@ class Energy:
         )  # fmt: skip
 
     def machines(self, many: int) -> Energy:
-        """That of so many such machines side by side."""
+        """The energy of several such machines side by side."""
         return Energy(
             self.joules * many, self.seconds, self.plug * many, self.watts * many, self.peak * many, self.loaded * many,
             tuple(EnergyItem(each.name, each.kind, each.count * many, each.joules * many, each.busy) for each in self.items),
@@ -111,10 +111,10 @@ def energy_of(result: Result, site: Site | None = None) -> Energy | None:
     busy, above = _busy(result, machine, power)
     by_part: dict[int, list[Busy]] = {}
     layout = machine.layout
-    for name, each in busy.items():
+    for name, used in busy.items():
         spot = layout.find(name)
         if spot is not None:
-            by_part.setdefault(id(spot.part), []).append(each)
+            by_part.setdefault(id(spot.part), []).append(used)
     half = result.interval.half if result.sure else 0.0
     return _energy(power, result.makespan_s, by_part, site or HERE, above=above, half=half)
 
@@ -122,7 +122,7 @@ def energy_of(result: Result, site: Site | None = None) -> Energy | None:
 def energy_at(
     machine: Machine, seconds: float, busy: Mapping[str, float], site: Site | None = None, *, half: float = 0.0
 ) -> Energy | None:
-    """Energy in so many seconds, with every part of a kind busy for a share of them; None where no part says what it draws.
+    """Energy in `seconds`, with every part of a kind busy for a share of them; None where no part says what it draws.
 
     busy: by kind of part: {"gpu": 0.8, "gpu.memory": 0.15, "cpu": 0.1}; `gpu.memory`: bound by memory. Others are idle.
     half: error of the seconds, half as a logarithm.
@@ -149,10 +149,10 @@ def busy_of(shares: Mapping[str, float], full: float = 1.0) -> dict[str, float]:
     >>> busy_of({"matmul": 6.0, "elementwise": 1.0, "tp": 2.0, "bubble": 1.0})
     {'gpu': 0.6, 'gpu.memory': 0.1}
     """
-    whole = math.fsum(shares.values())
-    products = math.fsum(each for kind, each in shares.items() if kind in COMPUTING)
-    memory = math.fsum(each for kind, each in shares.items() if kind in MOVING) + products * (1.0 - full)
-    return {"gpu": products * full / whole, "gpu.memory": memory / whole} if whole > 0 else {}
+    seconds = math.fsum(shares.values())
+    products = math.fsum(spent for kind, spent in shares.items() if kind in COMPUTING)
+    memory = math.fsum(spent for kind, spent in shares.items() if kind in MOVING) + products * (1.0 - full)
+    return {"gpu": products * full / seconds, "gpu.memory": memory / seconds} if seconds > 0 else {}
 
 
 def _energy(
@@ -182,8 +182,8 @@ def _energy(
     mean = value / seconds if seconds > 0 else power.idle.value
     peak = mean if above is None else min(power.loaded.value, max(mean, power.idle.value + steady + above))
     carbon = None if site.grid is None else joules.of(site.grid)
-    known = rated < RATED_PART * value
-    return Energy(joules, seconds, plug, mean, peak, power.loaded.value, tuple(rows), power.missing, known, carbon, site)
+    is_measured = rated < RATED_PART * value
+    return Energy(joules, seconds, plug, mean, peak, power.loaded.value, tuple(rows), power.missing, is_measured, carbon, site)
 
 
 def _spread(items: Sequence[PowerItem], busy: Mapping[int, list[Busy]]) -> dict[int, list[Busy]]:
@@ -192,19 +192,19 @@ def _spread(items: Sequence[PowerItem], busy: Mapping[int, list[Busy]]) -> dict[
     left = {item.part: item.count for item in items}
     rest: list[tuple[PowerItem, Busy]] = []
     for item in items:
-        for each in busy.get(item.part, ()):
-            many = min(each.many, left[item.part])
+        for device in busy.get(item.part, ()):
+            many = min(device.many, left[item.part])
             left[item.part] -= many
-            placed.setdefault(item.part, []).append(each._replace(many=many))
-            if each.many > many:
-                rest.append((item, each._replace(many=each.many - many)))
-    for item, each in rest:
-        for other in items:
-            many = min(each.many, left[other.part])
-            if many and other.draw == item.draw:
-                left[other.part] -= many
-                placed.setdefault(other.part, []).append(each._replace(many=many))
-                each = each._replace(many=each.many - many)
+            placed.setdefault(item.part, []).append(device._replace(many=many))
+            if device.many > many:
+                rest.append((item, device._replace(many=device.many - many)))
+    for item, device in rest:
+        for room in items:
+            many = min(device.many, left[room.part])
+            if many and room.draw == item.draw:
+                left[room.part] -= many
+                placed.setdefault(room.part, []).append(device._replace(many=many))
+                device = device._replace(many=device.many - many)
     return placed
 
 
@@ -214,11 +214,11 @@ def _of_item(item: PowerItem, seconds: float, busy: Iterable[Busy]) -> tuple[flo
     if seconds <= 0:
         return 0.0, 0.0
     parts, shares = [], []
-    for each in busy:
-        full = min(each.full / seconds, 1.0)
-        memory = min(each.memory / seconds, 1.0 - full)
-        parts.append(each.many * item.above_idle(full, memory) * seconds)
-        shares.append(each.many * (full + memory))
+    for device in busy:
+        full = min(device.full / seconds, 1.0)
+        memory = min(device.memory / seconds, 1.0 - full)
+        parts.append(device.many * item.above_idle(full, memory) * seconds)
+        shares.append(device.many * (full + memory))
     return idle + math.fsum(parts), math.fsum(shares) / item.count
 
 
@@ -229,7 +229,7 @@ def _busy(result: Result, machine: Machine, power: Power) -> tuple[dict[str, Bus
     """Busy times by device, one of each that stands for others; and the most watts that GPUs draw above idle at once."""
     replicas = max((each.replicas for each in result.timeline.flat.graph.trainings), default=1)
     seconds = result.makespan_s
-    found: dict[str, Busy] = {}
+    busy: dict[str, Busy] = {}
     gpus, above = _gpus(result, machine, {item.part: item for item in power.items}, replicas)
     for usage in result.usage:
         if ":" in usage.capacity or not usage.busy_fs:
@@ -237,11 +237,11 @@ def _busy(result: Result, machine: Machine, power: Power) -> tuple[dict[str, Bus
         name = usage.capacity.rpartition(".")[0]
         if name in gpus:
             continue
-        before = found.get(name)
+        before = busy.get(name)
         worked = usage.utilisation * seconds
-        found[name] = Busy(max(worked, before.full if before else 0.0), 0.0, max(usage.alike, before.many if before else 1))
-    found = {name: each._replace(many=each.many * replicas) for name, each in found.items()}
-    return found | gpus, above
+        busy[name] = Busy(max(worked, before.full if before else 0.0), 0.0, max(usage.alike, before.many if before else 1))
+    busy = {name: each._replace(many=each.many * replicas) for name, each in busy.items()}
+    return busy | gpus, above
 
 
 def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem], replicas: int) -> tuple[dict[str, Busy], float]:
@@ -250,21 +250,21 @@ def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem], repl
     flat = timeline.flat
     costs = flat.graph.costs
     alike = flat.graph.alike.capacities if flat.graph.alike is not None else {}
-    known: dict[str, PowerItem | None] = {}
+    items_by_gpu: dict[str, PowerItem | None] = {}
 
     def gpu(name: str) -> PowerItem | None:
-        if name not in known:
+        if name not in items_by_gpu:
             spot = machine.layout.find(name)
-            known[name] = items.get(id(spot.part)) if spot is not None and spot.part.kind == "gpu" else None
-        return known[name]
+            items_by_gpu[name] = items.get(id(spot.part)) if spot is not None and spot.part.kind == "gpu" else None
+        return items_by_gpu[name]
 
     slots: list[dict[int, tuple[float, float, list[str]]]] = []  # by place: what a cost draws of each of these GPUs
     for number, cost in enumerate(costs):
         drawn: dict[str, list[float]] = {}
         for capacity, amount, times in cost.demand.drawn:
-            name, _, what = capacity.rpartition(".")
-            if what in ("compute", "memory") and gpu(name) is not None:
-                drawn.setdefault(name, [0.0, 0.0])[what == "memory"] += amount * times
+            name, _, capacity_kind = capacity.rpartition(".")
+            if capacity_kind in ("compute", "memory") and gpu(name) is not None:
+                drawn.setdefault(name, [0.0, 0.0])[capacity_kind == "memory"] += amount * times
         pairs: dict[tuple[float, float], list[str]] = {}
         for name, (compute, memory) in drawn.items():
             pairs.setdefault((compute, memory), []).append(name)
@@ -300,16 +300,16 @@ def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem], repl
         with np.errstate(divide="ignore", invalid="ignore"):
             drew = np.where(spans > 0, (full * watts[0, numbers] + memory_bound * watts[1, numbers]) / spans, 0.0)
         edges.append((begin[ops].astype(np.float64), timeline.end[ops].astype(np.float64), drew))
-    found = {
+    busy_by_gpu = {
         name: Busy(full_s, memory_s, alike.get(f"{name}.compute", 1) * replicas) for name, (full_s, memory_s) in busy.items()
     }
-    return found, _most(edges)
+    return busy_by_gpu, _most(edges)
 
 
 def _most(edges: Iterable[tuple[Floats, Floats, Floats]]) -> float:
     """The highest sum of what is drawn at the same time: (begin, end, watts) of ops."""
-    found = list(edges)
-    begins, ends, watts = (np.concatenate([each[place] for each in found]) for place in range(3))
+    columns = list(edges)
+    begins, ends, watts = (np.concatenate([each[place] for each in columns]) for place in range(3))
     at = np.concatenate([ends, begins])  # what ends at an instant comes before what begins
     order = np.argsort(at, kind="stable")
     level = np.cumsum(np.concatenate([-watts, watts])[order])

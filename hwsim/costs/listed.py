@@ -39,8 +39,8 @@ def _listed(name: str) -> dict[str, tuple[str, int | None]] | None:
             break
         tree = merge(read(find("machine", base)), tree.without("use"))
     parts = tree.get("parts")
-    found = parts.items() if parts is not None else ()
-    return {each: (part.text("use") or "", _count(part)) for each, part in found if part.is_mapping}
+    entries = parts.items() if parts is not None else ()
+    return {family: (part.text("use") or "", _count(part)) for family, part in entries if part.is_mapping}
 
 
 def _count(part: Tree) -> int | None:

@@ -15,7 +15,7 @@ _DIMENSIONS: Final[dict[str, Dimension]] = {"pue": COUNT, "grid": GRID, "electri
 
 @dataclass(frozen=True, slots=True)
 class SiteKeys:
-    """Where machines stand."""
+    """The place of machines."""
 
     use: str | None = field("a site of the library, or of this file; the keys beside it override", default=None)
     pue: Tree | None = field("power at the meter over power of the machines", default=None, example="1.2")
@@ -39,15 +39,15 @@ class RangeKeys:
     source: str = field("where it was read", default="")
 
 
-def read_site(tree: Tree, mistakes: Mistakes, known: dict[str, Site] | None = None) -> Site:
+def read_site(tree: Tree, mistakes: Mistakes, sites: dict[str, Site] | None = None) -> Site:
     """The value of a `site:`; its mistakes are noted.
 
     Args:
         known: sites that `use:` may name; a text alone is such a name.
     """
-    known = known or {}
+    sites = sites or {}
     if isinstance(tree.value, str):
-        return _known(tree, known, mistakes)
+        return _known(tree, sites, mistakes)
     keys = decode(tree, SiteKeys, mistakes, ignore=("ref",))
     if keys is None:
         return Site()
@@ -62,10 +62,10 @@ def read_site(tree: Tree, mistakes: Mistakes, known: dict[str, Site] | None = No
         mistakes.add(
             place, "a PUE below 1: more at the machines than at the meter", "1.1 of a large data centre, 1.6 of a usual one"
         )
-    said = ", ".join(filter(None, (keys.source, str(keys.date or ""))))
-    site = Site(**numbers, name=keys.use or "", said=said)
+    origin = ", ".join(filter(None, (keys.source, str(keys.date or ""))))
+    site = Site(**numbers, name=keys.use or "", said=origin)
     if keys.use is not None:
-        base = _known(tree.get("use") or tree, known, mistakes)
+        base = _known(tree.get("use") or tree, sites, mistakes)
         return site.over(base)
     return site
 

@@ -1,4 +1,4 @@
-"""What a machine draws: idle and loaded power of its parts, and of a node as a whole where that was measured.
+"""Power of a machine: idle and loaded power of its parts, and of a node as a whole where that was measured.
 
     part      idle + (loaded - idle) x busy
     GPU       idle + (loaded - idle) x matrix-bound + (memory - idle) x memory-bound
@@ -9,9 +9,8 @@
 **Source**: idle of a GPU 80 W of 700 W (an H200 that serves; api.serialalice.pt/alice-benchmark, 2026-06). A node of eight H100
 rated at 10.2 kW drew 8.4 kW at the most and 76 % of its rating in the mean of trainings (Latif et al., arXiv:2412.08602;
 arXiv:2506.14551): the ratings of its GPUs alone are 5.6 kW. CPU servers of SPECpower_ssj2008: idle 0.16 to 0.22 and full load
-0.96 to 1.06 of the chips' TDP, at the wall; a straight line between them is 12 % too high at half load since 2021, which the
-curve takes away.
-**Error**: energy of a node +-15 % with a measured curve, +-35 % from ratings: TDP times hours is 28 % below what an H100 node
+0.96 to 1.06 of the chips' TDP, at the wall. A straight line between them is 12 % too high at half load since 2021.
+**Error**: energy of a node +-15 % with a measured curve, +-35 % from ratings. TDP times hours is 28 % below what an H100 node
 draws in a training, its rating 32 % above (arXiv:2506.14551: errors of 27 to 37 %).
 **Range**: clocks and power caps are as usual; memory modules of a CPU are in its power.
 """
@@ -49,7 +48,7 @@ class PowerItem:
     """Parts that are alike.
 
     Args:
-        name: of the part, at any depth: "node*.gpu*". kind: of its devices. count: how many.
+        name: the part's, at any depth: "node*.gpu*". kind: its devices' kind. count: how many.
         idle, loaded, memory: watts of each; memory: of a GPU in kernels bound by memory.
         besides: part of that for fans and power supplies.
         measured: whether its node was measured; guessed: whether idle is of its class.
@@ -71,7 +70,7 @@ class PowerItem:
 
     @property
     def draw(self) -> tuple[str, float, float, float]:
-        """What devices are alike in that draw the same."""
+        """Equal for devices that draw the same."""
         return self.kind, self.idle, self.loaded, self.memory
 
     def above_idle(self, busy: float, memory: float = 0.0) -> float:
@@ -88,10 +87,10 @@ class PowerItem:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What a machine draws at its plug, in watts.
+    """Power of a machine at its plug, in watts.
 
     Args:
-        idle, loaded: of all parts whose power is known.
+        idle, loaded: sums over all parts whose power is known.
         items: its parts. missing: names of those without `power:`.
     """
 
@@ -107,7 +106,7 @@ class Power:
 
 
 def power_of(machine: Machine) -> Power:
-    """What all of a machine draws without work, and with all parts busy."""
+    """Power of all of a machine, without work and with all parts busy."""
     missing: list[str] = []
     items = tuple(_items(machine.layout, "", 1, missing))
     idle = [_range(each, each.idle, GUESSED if each.guessed else RATED) for each in items]
@@ -127,12 +126,12 @@ def _sum(amounts: list[Amount]) -> Amount:
 def _items(layout: Layout, inside: str, many: int, missing: list[str]) -> Iterator[PowerItem]:
     """Parts of a scope and of those inside it, `many` times."""
     lacking: list[str] = []
-    found = [each for part in layout.parts for each in _of_part(part, inside, many, lacking)]
+    items = [each for part in layout.parts for each in _of_part(part, inside, many, lacking)]
     if layout.drawn is None or not is_as_listed(layout):  # a node with other GPUs does not draw what that one was measured to
         missing += lacking
-        yield from found
+        yield from items
         return
-    yield from _scaled(layout, found, inside, many)
+    yield from _scaled(layout, items, inside, many)
 
 
 def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator[PowerItem]:
@@ -165,18 +164,18 @@ def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator
     )  # fmt: skip
 
 
-def _scaled(layout: Layout, found: list[PowerItem], inside: str, many: int) -> Iterator[PowerItem]:
+def _scaled(layout: Layout, items: list[PowerItem], inside: str, many: int) -> Iterator[PowerItem]:
     """Parts of a machine that was measured as a whole, so that they come to what it draws."""
-    whole = layout.drawn if isinstance(layout.drawn, PowerCurve) else PowerCurve(loaded=layout.drawn or 0.0)
-    idle = math.fsum(each.idle * each.count * (1.0 + each.besides) for each in found) / many
-    above = math.fsum((each.loaded - each.idle) * each.count * (1.0 + each.besides) for each in found) / many
+    curve = layout.drawn if isinstance(layout.drawn, PowerCurve) else PowerCurve(loaded=layout.drawn or 0.0)
+    idle = math.fsum(each.idle * each.count * (1.0 + each.besides) for each in items) / many
+    above = math.fsum((each.loaded - each.idle) * each.count * (1.0 + each.besides) for each in items) / many
     measured = layout.drawn_source.startswith("measured")
-    at_rest = whole.idle if whole.idle is not None else min(idle, whole.loaded) if found else whole.loaded * USUAL_IDLE
-    if not found or idle <= 0 or above <= 0:
-        yield from _in_place(layout, PowerCurve(loaded=whole.loaded, idle=at_rest), inside, many, measured=measured)
+    at_rest = curve.idle if curve.idle is not None else min(idle, curve.loaded) if items else curve.loaded * USUAL_IDLE
+    if not items or idle <= 0 or above <= 0:
+        yield from _in_place(layout, PowerCurve(loaded=curve.loaded, idle=at_rest), inside, many, measured=measured)
         return
-    low, high = at_rest / idle, (whole.loaded - at_rest) / above
-    for each in found:
+    low, high = at_rest / idle, (curve.loaded - at_rest) / above
+    for each in items:
         factor = 1.0 + each.besides
         rest = each.idle * low * factor
         yield replace(
@@ -186,19 +185,19 @@ def _scaled(layout: Layout, found: list[PowerItem], inside: str, many: int) -> I
             memory=rest + (each.memory - each.idle) * high * factor,
             besides=0.0,
             measured=measured,
-            guessed=each.guessed and whole.idle is None,
+            guessed=each.guessed and curve.idle is None,
             source=layout.drawn_source,
         )
 
 
-def _in_place(layout: Layout, whole: PowerCurve, inside: str, many: int, *, measured: bool) -> Iterator[PowerItem]:
+def _in_place(layout: Layout, curve: PowerCurve, inside: str, many: int, *, measured: bool) -> Iterator[PowerItem]:
     """The power of a machine whose parts say none, given to its GPUs, or to its CPUs where it has none."""
     kinds = [part for part in layout.parts if part.kind == "gpu"] or [part for part in layout.parts if part.kind == "cpu"]
     kinds = kinds or layout.parts[:1]
     several = sum(len(part.names) for part in kinds)
     for part in kinds:
         name = inside + (f"{part.family}*" if part.numbered else part.family)
-        idle, loaded = (whole.idle or 0.0) / several, whole.loaded / several
+        idle, loaded = (curve.idle or 0.0) / several, curve.loaded / several
         yield PowerItem(
             name, part.kind, many * len(part.names), idle, loaded, max(idle, loaded * MEMORY), 0.0, measured, False,
             layout.drawn_source, id(part),

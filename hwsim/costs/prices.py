@@ -57,10 +57,10 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices of the user's own, before those of the library.
+    """Prices of the user's own, before the library's.
 
     Args:
-        site: where machines stand if nobody says; sites: all that have a name.
+        site: where machines stand by default; sites: all that have a name.
         lifetime: seconds that what is bought lasts; residual: part of its price that is left then.
         provider: whose offers alone are taken; "" for all.
         given: whether the user gave a list.
@@ -76,7 +76,7 @@ class Prices:
     given: bool = False
 
     def of_part(self, called: Iterable[str], stated: Price | None, way: Way) -> tuple[Offer, ...]:
-        """Offers of a part: of the user's list, of the machine's file, of the library; nothing if nobody has any.
+        """Offers of a part: of the user's list, of the machine's file, of the library; nothing if none of them has any.
 
         called: names it may be listed under, the first that is decides.
         """
@@ -87,14 +87,14 @@ class Prices:
         return self._first((listed.machines for listed in (self.own, self.library)), tuple(called), stated, way)
 
     def of_other(self, name: str) -> tuple[Offer, ...]:
-        """What a cable costs to buy."""
+        """Prices of a cable."""
         return self._first((listed.others for listed in (self.own, self.library)), (name,), None, "purchase")
 
     def _first(
         self, tables: Iterable[Mapping[str, Price]], called: tuple[str, ...], stated: Price | None, way: Way
     ) -> tuple[Offer, ...]:
-        own, library = ([table[name].of(way) for name in called if name in table] for table in tables)
-        sources = [*own, stated.of(way) if stated is not None else (), *library]
+        listed, library = ([table[name].of(way) for name in called if name in table] for table in tables)
+        sources = [*listed, stated.of(way) if stated is not None else (), *library]
         kept = (tuple(offer for offer in offers if self.provider in ("", offer.provider)) for offers in sources)
         return next((offers for offers in kept if offers), ())
 
@@ -108,7 +108,7 @@ class Prices:
 
 
 def load_prices(source: Path | str | Tree | None = None, *, provider: str = "") -> Prices:
-    """Prices of a file of the user's own before those of the library.
+    """Prices of a file of the user's own before the library's.
 
     Args:
         source: the file, its text or its tree; None: the library's alone.
@@ -121,15 +121,15 @@ def load_prices(source: Path | str | Tree | None = None, *, provider: str = "") 
     if source is None:
         return replace(library, provider=provider) if provider else library
     mistakes = Mistakes()
-    own = _read(source if isinstance(source, Tree) else read(source), mistakes, dict(library.sites))
+    listed = _read(source if isinstance(source, Tree) else read(source), mistakes, dict(library.sites))
     mistakes.raise_if_any()
     return Prices(
-        own=own.own,
+        own=listed.own,
         library=library.library,
-        site=own.site.over(library.site),
-        sites=own.sites,
-        lifetime=own.lifetime or library.lifetime,
-        residual=library.residual if own.residual < 0 else own.residual,
+        site=listed.site.over(library.site),
+        sites=listed.sites,
+        lifetime=listed.lifetime or library.lifetime,
+        residual=library.residual if listed.residual < 0 else listed.residual,
         provider=provider,
         given=True,
     )
@@ -151,13 +151,13 @@ def _library() -> Prices:
     site, lifetime, residual = Site(), 0.0, -1.0
     mistakes = Mistakes()
     for name in names("prices"):
-        found = _read(read(find("prices", name)), mistakes, sites)
-        for table, more in ((parts, found.own.parts), (machines, found.own.machines), (others, found.own.others)):
+        listed = _read(read(find("prices", name)), mistakes, sites)
+        for table, more in ((parts, listed.own.parts), (machines, listed.own.machines), (others, listed.own.others)):
             for key, price in more.items():
                 table[key] = _joined(table[key], price) if key in table else price
-        sites |= found.sites
-        site = site.over(found.site)
-        lifetime, residual = lifetime or found.lifetime, found.residual if residual < 0 else residual
+        sites |= listed.sites
+        site = site.over(listed.site)
+        lifetime, residual = lifetime or listed.lifetime, listed.residual if residual < 0 else residual
     mistakes.raise_if_any()
     return Prices(
         library=Listed(parts, machines, others),
@@ -189,21 +189,21 @@ def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
 
     def priced(given: Mapping[str, Tree]) -> dict[str, Price]:
         return {
-            name: read_price(each, mistakes, date=date, provider=file.provider, source=file.source)
-            for name, each in given.items()
+            name: read_price(tree_of_price, mistakes, date=date, provider=file.provider, source=file.source)
+            for name, tree_of_price in given.items()
         }
 
-    known = dict(sites)
-    for name, each in file.sites.items():
-        known[name] = replace(read_site(each, mistakes, known), name=name)
+    named_sites = dict(sites)
+    for name, tree_of_price in file.sites.items():
+        named_sites[name] = replace(read_site(tree_of_price, mistakes, named_sites), name=name)
     for name in file.others:
         if name != "cable":
             mistakes.add((tree.get("others") or tree).key_place(name), f"no part of an answer is called '{name}'", "known: cable")
-    site = Site() if file.site is None else read_site(file.site, mistakes, known)
+    site = Site() if file.site is None else read_site(file.site, mistakes, named_sites)
     return Prices(
         own=Listed(priced(file.parts), priced(file.machines), priced(file.others)),
         site=site,
-        sites=known,
+        sites=named_sites,
         lifetime=file.lifetime or 0.0,
         residual=-1.0 if file.residual is None else file.residual,
     )
@@ -216,14 +216,14 @@ def prices_schema() -> dict[str, Any]:
     from hwsim.spec.schema import json_schema
 
     out = json_schema(PricesFile, header=HEADER)
-    one = json_schema(OfferKeys)
-    one.pop("$schema")
-    one["properties"] |= {"note": {"type": "string"}, "ref": {"type": "string"}}
-    offer = {"anyOf": [{"type": "string"}, one]}
+    written = json_schema(OfferKeys)
+    written.pop("$schema")
+    written["properties"] |= {"note": {"type": "string"}, "ref": {"type": "string"}}
+    offer = {"anyOf": [{"type": "string"}, written]}
     offers = {"anyOf": [offer, {"type": "array", "items": offer}]}
     keys = json_schema(PriceKeys)
     keys.pop("$schema")
-    keys["properties"] = {name: {**each, **offers} for name, each in keys["properties"].items()}
+    keys["properties"] = {name: {**entry, **offers} for name, entry in keys["properties"].items()}
     place = json_schema(SiteKeys)
     place.pop("$schema")
     out["properties"]["site"] |= {"anyOf": [{"type": "string"}, place]}
@@ -237,7 +237,7 @@ def prices_schema() -> dict[str, Any]:
 class Taken:
     """The offer that decides, and the range of all that there are.
 
-    amount: of one part; offers: how many there are, of `providers`.
+    amount: for one part; offers: how many there are, of `providers`.
     """
 
     offer: Offer
@@ -258,11 +258,13 @@ def taken(offers: Iterable[Offer], size: float | None) -> Taken | None:
     sized = [(offer, factor) for offer, factor in usable if factor is not None]
     if not sized:
         return None
-    ranked = sorted(sized, key=lambda each: (each[0].value * each[1], each[0].provider, each[0].date))
+    ranked = sorted(
+        sized, key=lambda sized_offer: (sized_offer[0].value * sized_offer[1], sized_offer[0].provider, sized_offer[0].date)
+    )
     offer, factor = ranked[(len(ranked) - 1) // 2]
-    low = min(each.low * by for each, by in ranked)
-    high = max(each.high * by for each, by in ranked)
-    providers = tuple(dict.fromkeys(each.provider for each, _ in ranked if each.provider))
+    low = min(sized_offer.low * by for sized_offer, by in ranked)
+    high = max(sized_offer.high * by for sized_offer, by in ranked)
+    providers = tuple(dict.fromkeys(sized_offer.provider for sized_offer, _ in ranked if sized_offer.provider))
     return Taken(offer, Amount(offer.value * factor, low, high), len(ranked), providers)
 
 
@@ -274,7 +276,7 @@ def today() -> dt.date:
     return dt.datetime.now(dt.UTC).date()
 
 
-def months_old(date: str, now: dt.date | None = None) -> int | None:
+def months_old(date: str, day: dt.date | None = None) -> int | None:
     """Months since a date as a file writes it; a year is meant as its middle; None for no date.
 
     >>> months_old("2023-11", dt.date(2026, 11, 1)), months_old("2026", dt.date(2026, 11, 1)), months_old("")
@@ -284,5 +286,5 @@ def months_old(date: str, now: dt.date | None = None) -> int | None:
         return None
     year, _, rest = date.partition("-")
     month = int(rest[:2]) if rest else 6
-    at = now or today()
+    at = day or today()
     return max(0, (at.year - int(year)) * 12 + at.month - month)

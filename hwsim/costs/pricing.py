@@ -1,4 +1,4 @@
-"""Price of a machine: as a whole where somebody asks one, else the sum of its parts; what has none is named.
+"""Price of a machine: as a whole where a list has one, else the sum of its parts; what has none is named.
 
 A rent of GPUs has their share of the node in it: a machine whose GPUs have an hourly price needs no other.
 """
@@ -24,7 +24,7 @@ RENTED: Final = ("gpu", "cpu")  # kinds of parts by which a node is rented
 
 
 def short(source: str) -> str:
-    """Who says so, without where and what.
+    """The first words of a source: the one who says so.
 
     >>> short("NVIDIA, list at launch"), short("a spreadsheet: sheet 3")
     ('NVIDIA', 'a spreadsheet')
@@ -37,8 +37,8 @@ class PricedItem:
     """Parts, or whole machines, of one price.
 
     Args:
-        name: of the part of the library, else of the file. count: how many. amount: of all of them, USD or USD/s.
-        date, mark, provider, source: of the offer that decides; offers: how many there are, of several providers.
+        name: the part's in the library, else in the file. count: how many. amount: for all of them, USD or USD/s.
+        date, mark, provider, source: the offer that decides; offers: how many there are, of several providers.
     """
 
     name: str
@@ -62,7 +62,7 @@ class PricedItem:
         return (self.months or 0) > OLD
 
     def __str__(self) -> str:
-        """Who asks it, and when.
+        """Its provider, mark and date.
 
         >>> str(PricedItem("p5.48xlarge", "on_demand", 1, Amount.exact(1.0), date="2026-01", mark="list", provider="AWS"))
         'AWS, list, 2026-01'
@@ -72,13 +72,13 @@ class PricedItem:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """What a machine costs.
+    """The price of a machine.
 
     Args:
         purchase: USD of what has a price; on_demand, reserved: USD/s. None where nothing has one.
         items: what the sums are of, the dearest first.
         missing: names of parts that have no price to buy; not_rented: by way, of those that have none to rent.
-        term: seconds that a reserved rent is paid for in whole; billed: those of a rent on demand.
+        term: seconds that a reserved rent is paid for in whole; billed: seconds that a rent on demand is paid for in whole.
     """
 
     purchase: Amount | None
@@ -105,7 +105,7 @@ class Priced:
 
 
 def price_of(machine: Machine, prices: Prices | None = None) -> Priced:
-    """What a machine costs to buy and to rent.
+    """Price of a machine, to buy and to rent.
 
     prices: lists to look in; the library's alone if left out.
     """
@@ -116,9 +116,9 @@ def price_of(machine: Machine, prices: Prices | None = None) -> Priced:
     terms = [0.0, 0.0]
     for way in WAYS:
         missing: list[str] = []
-        found = _joined(_of_scope(machine.layout, "", 1, lists, way, missing, terms))
-        sums[way] = total(each.amount for each in found) if found else None
-        items += sorted(found, key=lambda each: (-each.amount.value, each.name))
+        priced = _joined(_of_scope(machine.layout, "", 1, lists, way, missing, terms))
+        sums[way] = total(each.amount for each in priced) if priced else None
+        items += sorted(priced, key=lambda each: (-each.amount.value, each.name))
         lacking[way] = tuple(dict.fromkeys(missing))
     return Priced(
         sums["purchase"], sums["on_demand"], sums["reserved"], tuple(items), lacking["purchase"],
@@ -144,27 +144,27 @@ def _of_scope(
 ) -> Iterator[PricedItem]:
     """A machine as a whole, or its parts."""
     called = (layout.file,) if layout.file and is_as_listed(layout) else ()
-    whole = taken(prices.of_machine(called, layout.price, way), None)
-    if whole is not None:
-        yield _item(layout.file or "the machine", way, many, whole, terms)
+    of_machine = taken(prices.of_machine(called, layout.price, way), None)
+    if of_machine is not None:
+        yield _item(layout.file or "the machine", way, many, of_machine, terms)
         return
     lacking: list[str] = []
-    found: list[PricedItem] = []
+    items: list[PricedItem] = []
     for part in layout.parts:
         name = inside + (f"{part.family}*" if part.numbered else part.family)
         if part.child is not None:
-            found += _of_scope(part.child, f"{name}.", many * len(part.names), prices, way, lacking, terms)
+            items += _of_scope(part.child, f"{name}.", many * len(part.names), prices, way, lacking, terms)
             continue
         offer = taken(prices.of_part(_names_of(part), part.price, way), _size(part))
         if offer is not None:
-            found.append(_item(part.use or part.family, way, many * len(part.names), offer, terms))
+            items.append(_item(part.use or part.family, way, many * len(part.names), offer, terms))
         elif loaded_watts(getattr(part.model, "power", None)) == 0:
             continue  # on the board of another, or for others that the file counts: it has no price of its own
         elif way == "purchase" or part.kind in RENTED or part.kind in ("volume", "filesystem"):
             lacking.append(f"{name} ({part.use})" if part.use else name)
     if way != "purchase" and any(part.kind == "gpu" for part in layout.parts):  # a GPU's hour has its share of the node in it
-        lacking = [each for each in lacking if not _is_of_kind(layout, each, inside, "cpu")] if found else lacking
-    yield from found
+        lacking = [each for each in lacking if not _is_of_kind(layout, each, inside, "cpu")] if items else lacking
+    yield from items
     missing += lacking
     if way == "purchase":
         yield from _cables(layout, inside, many, prices, missing)
@@ -185,12 +185,12 @@ def _size(part: Part) -> float | None:
     return float(size) if isinstance(size, int | float) else None
 
 
-def _item(name: str, way: Way, count: int, found: Taken, terms: list[float]) -> PricedItem:
-    offer = found.offer
+def _item(name: str, way: Way, count: int, chosen: Taken, terms: list[float]) -> PricedItem:
+    offer = chosen.offer
     terms[0] = max(terms[0], offer.billed if way == "on_demand" else 0.0)
     terms[1] = max(terms[1], offer.term if way == "reserved" else 0.0)
     return PricedItem(
-        name, way, count, found.amount * count, offer.date, offer.mark, offer.provider, offer.source, found.offers
+        name, way, count, chosen.amount * count, offer.date, offer.mark, offer.provider, offer.source, chosen.offers
     )  # fmt: skip
 
 

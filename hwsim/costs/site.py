@@ -1,4 +1,4 @@
-"""Where machines stand: what cooling, energy, the room and the carbon of the grid come to."""
+"""Sites of machines: cooling, price of energy, the room, carbon of the grid."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Site:
     name: str = ""
     said: str = ""
 
-    def over(self, other: Site) -> Site:
+    def over(self, base: Site) -> Site:
         """This site with what it leaves out taken from another."""
         mine = {name: getattr(self, name) for name in NUMBERS}
         return Site(
-            **{name: value if value is not None else getattr(other, name) for name, value in mine.items()},
-            name=self.name or other.name,
-            said=self.said or other.said,
+            **{name: value if value is not None else getattr(base, name) for name, value in mine.items()},
+            name=self.name or base.name,
+            said=self.said or base.said,
         )

@@ -1,4 +1,4 @@
-"""What parts and machines cost: the key `price:`, and prices of lists.
+"""Prices of parts and machines: the key `price:`, and prices of lists.
 
     price: 30000 USD                                    bought
     price: {purchase: ..., on_demand: 98 USD/h, reserved: {value: 39 USD/h, term: 14 day}}
@@ -107,7 +107,7 @@ def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str 
     """The value of a `price:`; its mistakes are noted.
 
     Args:
-        date, provider, source: of prices without their own.
+        date, provider, source: for prices without their own.
     """
     if not tree.is_mapping or tree.get("value") is not None:  # money alone is a purchase, money by time a rent
         first = tree if not tree.is_mapping else tree.get("value")
@@ -118,9 +118,9 @@ def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str 
         return Price()
     if not (keys.purchase or keys.on_demand or keys.reserved):
         mistakes.add(tree.place, "a price without a number", "such as {purchase: 30000 USD} or {on_demand: 98.32 USD/h}")
-    said = tree.text("source") or source
+    origin = tree.text("source") or source
     return Price(**{
-        way: _offers(given, way, mistakes, date, provider, said)
+        way: _offers(given, way, mistakes, date, provider, origin)
         for way in WAYS
         if (given := getattr(keys, way)) is not None
     })  # fmt: skip
@@ -150,9 +150,9 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
         if (name == "low" and number > value) or (name == "high" and number < value):
             text = f"the {name} end, {end.what()}, is on the wrong side of {written.value.what()}"
             mistakes.add(end.place, text, "low <= value <= high")
-    said = date if written.date is None else str(written.date)
-    if said and not is_date(said):
-        mistakes.add(given.key_place("date"), f"'{said[:40]}' is not a date", A_DATE)
+    day = date if written.date is None else str(written.date)
+    if day and not is_date(day):
+        mistakes.add(given.key_place("date"), f"'{day[:40]}' is not a date", A_DATE)
     if written.term is not None and way != "reserved":
         text = f"'term' goes with a reserved rent, not with {way}"
         mistakes.add(given.key_place("term"), text, "reserved: {value: ..., term: 1 year}")
@@ -169,7 +169,7 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
         value * (1.0 - spread) if low is None else low,
         value * (1.0 + spread) if high is None else high,
         per_byte,
-        said,
+        day,
         written.mark or "",
         written.provider or provider,
         written.source or source,
@@ -180,7 +180,7 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
 
 
 def _money(tree: Tree, accepted: tuple[Dimension, ...], mistakes: Mistakes) -> tuple[float | None, bool]:
-    """(value in SI units, whether it is for each byte) of a text in one of the units, the first of which messages name."""
+    """(value in SI units, whether it is for each byte) of a text in one of the units; messages name the first."""
     first: UnitError | None = None
     for at, dimension in enumerate(accepted):
         if isinstance(tree.value, bool) or not isinstance(tree.value, str | int | float):

@@ -1,4 +1,4 @@
-"""What parts and machines draw: the key `power:`.
+"""Power of parts and machines: the key `power:`.
 
 power: 700 W                                        the most it draws
 power: {idle: 80 W, loaded: 700 W, memory: 455 W}   idle, in matrix products, in kernels bound by memory
@@ -16,7 +16,7 @@ from hwsim.units import Watts
 
 @dataclass(frozen=True, slots=True)
 class PowerCurve:
-    """What a part draws, or a whole machine at its plug."""
+    """Power of a part, or of a whole machine at its plug."""
 
     loaded: Watts = field("busy: in large matrix products, on all cores, at its full rate")
     idle: Watts | None = field("switched on, without work (default: as its kind)", default=None)
@@ -29,7 +29,7 @@ class PowerCurve:
 
 @dataclass(frozen=True, slots=True)
 class GpuPowerCurve(PowerCurve):
-    """What a GPU draws, which depends on what its kernels are bound by."""
+    """Power of a GPU: its kernels are bound by its matrix units or by its memory."""
 
     memory: Watts | None = field("in kernels bound by its memory (default: 65 % of loaded)", default=None)
 

@@ -122,7 +122,7 @@ def _refuse_unfoldable(parts: Mapping[str, Job]) -> None:
 
 def unlike_power(layout: Layout) -> str:
     """The name, without its digits, of parts that a fold would take for alike though they draw different power; "" if none."""
-    found: dict[str, object] = {}
+    power_by_name: dict[str, object] = {}
     waiting = [("", layout)]
     while waiting:
         inside, scope = waiting.pop()
@@ -130,7 +130,7 @@ def unlike_power(layout: Layout) -> str:
             name = inside + part.family.translate(_DIGITS)
             if part.child is not None:
                 waiting.append((f"{name}.", part.child))
-            elif found.setdefault(name, part.model and part.model.power) != (part.model and part.model.power):
+            elif power_by_name.setdefault(name, part.model and part.model.power) != (part.model and part.model.power):
                 return name
     return ""
 

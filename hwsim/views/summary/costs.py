@@ -76,8 +76,8 @@ def cost_text(cost: Cost, *, unused: bool = True) -> str:
         missing = ", ".join(cost.missing[:SHOWN]) + (
             f" and {len(cost.missing) - SHOWN} more" if len(cost.missing) > SHOWN else ""
         )
-        known = f"; the rest {usd(cost.known.value)}" if cost.items else ""
-        return f"unknown, as these have no price: {missing}{known}"
+        rest = f"; the rest {usd(cost.known.value)}" if cost.items else ""
+        return f"unknown, as these have no price: {missing}{rest}"
     parts = [f"{each.name} {usd(each.amount.value)}" for each in cost.items] if len(cost.items) > 1 else []
     text = usd(cost.total.value) + (f" ({', '.join(parts)})" if parts else "")
     if around := between(cost.total, usd):
@@ -98,9 +98,9 @@ def lines(bill: Bill) -> Iterator[tuple[str, str]]:
         yield "cost", f"{WAYS[bill.cost.way]}: {cost_text(bill.cost)}"
         if bill.hour is not None and bill.year is not None:
             yield "", f"{usd(bill.hour.value)} an hour, {usd(bill.year.value)} a year of the same"
-    each = [f"{one.name} {_each(one.joules, one.cost)}" for one in bill.each]
-    if each and (bill.cost is not None or bill.energy is not None):
-        yield "each", ", ".join(each)
+    things = [f"{one.name} {_each(one.joules, one.cost)}" for one in bill.each]
+    if things and (bill.cost is not None or bill.energy is not None):
+        yield "each", ", ".join(things)
     if bill.whole is not None:
         yield from whole_lines(*bill.whole)
     if bill.cost is not None:
@@ -119,12 +119,12 @@ def whole_lines(seconds: float, energy: Energy | None, cost: Cost | None) -> Ite
 
 
 def price_lines(cost: Cost) -> Iterator[tuple[str, str]]:
-    """Who asks the prices, and when."""
-    said = cost.said
-    for at, text in enumerate(said[:SHOWN]):
+    """Provider and date of the prices."""
+    texts = cost.said
+    for at, text in enumerate(texts[:SHOWN]):
         yield ("prices" if not at else ""), text
-    if len(said) > SHOWN:
-        yield "", f"and {len(said) - SHOWN} more"
+    if len(texts) > SHOWN:
+        yield "", f"and {len(texts) - SHOWN} more"
 
 
 def _each(energy: Amount | None, cost: Amount | None) -> str:
