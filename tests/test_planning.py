@@ -315,6 +315,13 @@ def test_mistakes_say_where_and_what(changed: Mapping[str, Any], said: str) -> N
         plan({key: value for key, value in question.items() if value is not None})
 
 
+def test_a_strict_library_refuses_invented_parts(tmp_path: Path) -> None:
+    for more, refused in (("", []), ("parts: {gpu: {power: 900 W}}\n", ["library"])):
+        (tmp_path / "m.yaml").write_text("hwsim: machine/1\nuse: dgx-a100\n" + more, "utf-8")
+        answer = asked(machine=str(tmp_path / "m.yaml"), minimise="step", simulate=0, strict_library=True)
+        assert [reason.constraint for each in answer.rejected for reason in each.reasons] == refused
+
+
 def test_a_part_without_a_price_is_named() -> None:
     answer = looped({"n": [1]}, require="cost at most 100 USD", minimise="time")
     assert answer.best is None

@@ -21,7 +21,7 @@ from hwsim.planning.trainings import Training, Whole, computing, memory_reason, 
 from hwsim.planning.variants import Point, Unbuilt, Variants, counted, in_a_line, scaled
 from hwsim.planning.wants import MEASURES, Quantity, Requirement
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, SpecError, Tree
+from hwsim.spec import Mistakes, SpecError, Tree, resolve
 from hwsim.views.estimate.find import of_step
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Screen:
     outlay: Outlay
     failures: Failures | None
     _trainings: dict[tuple[str, int], Training | None] = field(default_factory=dict)
+    _strange: dict[str, str] = field(default_factory=dict)
     _kept: list[Tree] = field(default_factory=list)
 
     @property
@@ -52,7 +53,10 @@ class Screen:
     def of(self, point: Point) -> Option:
         """A point with what closed forms know of it."""
         try:
-            _, workloads = self.variants.trees(point)
+            machine, workloads = self.variants.trees(point)
+            invented = self._invented(machine, self.variants.key(point))
+            if invented:
+                return Option(point, "machine", {}, (Reason("library", invented, lift="parts of the library, as they are"),))
             cluster, facts = self._machine(point)
             trainings = {name: self.training(point, name) for name in workloads}
         except Unbuilt as error:
@@ -67,6 +71,17 @@ class Screen:
         return self.judged(option)
 
     # ---- machines ----
+
+    def _invented(self, machine: Tree, key: str) -> str:
+        """The first part or number of a machine that is not of the library, where the question allows no other."""
+        if not self.question.keys.strict_library:
+            return ""
+        if key not in self._strange:
+            from hwsim.machine.strict import invented
+
+            resolved = resolve(machine, Mistakes(), kind="machine")
+            self._strange[key] = next((each.message for each in invented(resolved)), "")
+        return self._strange[key]
 
     def _machine(self, point: Point) -> tuple[Cluster | None, Facts]:
         """The cluster and the facts of a machine; between two of a count where nothing else differs."""
