@@ -268,3 +268,23 @@ def test_a_service_of_one_token_is_its_prefill() -> None:
     found = serve(load_transformer("gpt2"), cluster, load_framework("vllm"), phase="decode", tp=1, batch=1, prompt=100, output=1,
                   dtype="bf16")  # fmt: skip
     assert found.total == found.first.seconds
+
+
+def test_a_workload_is_estimated_as_its_flags_are() -> None:
+    flags = ["--tp", "8", "--pp", "4", "--microbatch", "1", "--global-batch", "1024", "--sequence", "8192", "--dtype", "bf16",
+             "--tokens", "15e12", "--nodes", "16", "--json"]  # fmt: skip
+    written, flagged = (
+        json.loads(CliRunner().invoke(main, ["estimate", "dgx-h100", *given]).output)
+        for given in (["llama3-70b", "--nodes", "16", "--json"], ["llama-3-70b", *flags])
+    )
+    assert written["step_s"] == flagged["step_s"]
+    assert written["plan"] == flagged["plan"]
+    other = json.loads(
+        CliRunner()
+        .invoke(main, ["estimate", "dgx-h100", "llama3-70b", "--nodes", "16", "--set", "pp=8", "--tp", "4", "--json"])
+        .output
+    )
+    assert (other["plan"]["tp"], other["plan"]["pp"]) == (4, 8)
+    refused = CliRunner().invoke(main, ["estimate", "dgx-h100", "llama3-8b-serving"])
+    assert refused.exit_code == 2
+    assert "no `train:`" in refused.output

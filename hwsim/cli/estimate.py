@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hwsim.models.step import Step
     from hwsim.results.failing import Checkpoints, Failing
     from hwsim.results.interval import Interval
-    from hwsim.spec import Warning
+    from hwsim.spec import Tree, Warning
 
 MODEL: Final = LibraryName("model")
 FRAMEWORK: Final = LibraryName("framework")
@@ -138,8 +138,9 @@ def command(
     paying: Paying | None,
     **options: Any,
 ) -> None:
-    """Estimate the time of a training step of MODEL on the GPUs of MACHINE, without simulating it, by kernels, collectives
-    and bubble, and whether it fits into their memory (exit code 3 if not). With --infer: a batch of inference.
+    """Estimate the time of a training step of MODEL, or of a workload with `train:`, on the GPUs of MACHINE, without simulating
+    it, by kernels, collectives and bubble, and whether it fits into their memory (exit code 3 if not). With --infer: a batch of
+    inference.
     """
     given = {name for name in options if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT}
     from hwsim.cli import EXIT_MISTAKE, EXIT_VIOLATED
@@ -150,9 +151,20 @@ def command(
     from hwsim.machine import NoRoute
     from hwsim.models import NotAlike, Transformer, WrongPlan
     from hwsim.models.framework import framework_of
-    from hwsim.models.library import load_model
+    from hwsim.models.library import load_model, model_of
     from hwsim.views.kit import warned
 
+    written: Tree | None = None
+    if looks_written(model):
+        from hwsim.cli.trained import options_of, training_of
+
+        with in_words():
+            trained = training_of(model, settings)
+            if trained is not None and options["infer"]:
+                raise click.UsageError(f"{model} is a workload that trains: --infer takes a model")
+            if trained is not None:
+                settings = trained[1]
+                written, options, given = options_of(trained[0], options, given)
     _refuse_foreign(given, options["infer"])
     _refuse_half(given)
     if options["infer"] is None and options["global_batch"] is None:
@@ -160,7 +172,7 @@ def command(
     try:
         with in_words():
             cluster, title, warnings = cluster_with(machine, settings, nodes or 1)
-            network = load_model(model)
+            network = load_model(model) if written is None else model_of(written)
             called, of_transformer = _short(model), isinstance(network, Transformer)
             _refuse_other_models(given, options["infer"], called, of_transformer=of_transformer)
             usual = ("vllm" if options["infer"] else "megatron-core") if of_transformer else "pytorch-ngc"
@@ -358,6 +370,13 @@ def _inference(case: _Case, options: Mapping[str, Any]) -> tuple[str, bool]:
     if case.as_json:
         return case.document(say.of_inference(served, size), sure, bill), served.verdict == "fits"
     return say.inference(served, case.title, case.software, size, sure, bill), served.verdict == "fits"
+
+
+def looks_written(source: str) -> bool:
+    """Whether a name is of a file, or of a workload of the library."""
+    from hwsim.spec import names
+
+    return source.endswith((".yaml", ".yml")) or (source in names("workload") and source not in names("model"))
 
 
 def _usual_dtype(formats: Mapping[str, float], infer: str | None, *, of_transformer: bool) -> str:

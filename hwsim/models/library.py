@@ -102,6 +102,20 @@ def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:
         return None
 
 
+def model_of(tree: Tree) -> Model:
+    """The model that a file names or writes out.
+
+    Raises:
+        SpecError: its mistakes.
+    """
+    mistakes = Mistakes()
+    model: Model | None = written_model(tree, mistakes)
+    mistakes.raise_if_any()
+    if model is None:
+        raise SpecError(mistakes)
+    return model
+
+
 def near(place: Place) -> Path | None:
     """The folder of the file in which something stands; None of text that is in no file."""
     return Path(place.file).parent if place.file and not place.file.startswith("<") else None
