@@ -145,6 +145,29 @@ def test_the_page_of_a_comparison(tmp_path: Path) -> None:
     assert "blocking: true -> false" in both.report(tmp_path / "page.html").read_text("utf-8").replace("&gt;", ">")
 
 
+def test_the_page_of_a_plan(tmp_path: Path) -> None:
+    """Every option is on the page: those that hold as rows, the others by their reasons."""
+    from hwsim.planning import plan, read_question
+    from hwsim.planning.page import of_answer
+
+    question = f"""
+hwsim: plan/1
+name: {json.dumps(HOSTILE)}
+machine: d2l-laptop
+workload: d2l/async-loop
+vary: {{workload.let.n: [10, 20, 4000], workload.let.blocking: [true, false]}}
+require: [time at most 100 ms]
+minimise: time
+"""
+    answer = plan(read_question(question))
+    page = of_answer(answer)
+    tables = {section.title: section for section in page.sections if isinstance(section, Table)}
+    assert len(tables["All that hold"].rows) == 4
+    [reasons] = [table for title, table in tables.items() if title.startswith("Why not")]
+    assert sum(int(row[0].text) for row in reasons.rows) == 2
+    assert HOSTILE.strip() in "".join(Elements(answer.report(tmp_path / "page.html").read_text("utf-8")).texts)
+
+
 # ---------------------------------------------------------------- in a browser, where there is one
 
 

@@ -34,12 +34,14 @@ from hwsim.cli.arguments import FILE, refuse_unwritable, settings_option, write_
               help="Most options near the best that are simulated (default: 20; 0: closed forms alone).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: plan/1).")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write the frontier as a figure.")
+@click.option("--report", type=FILE, metavar="FILE", help="Write a page for a browser (.html).")
 @click.option("--journal", type=FILE, metavar="FILE", help="Keep simulations in it: after a kill the same command goes on.")
 def command(
     sources: tuple[str, ...],
     settings: dict[str, str],
     as_json: bool,
     plot: Path | None,
+    report: Path | None,
     journal: Path | None,
     **options: Any,
 ) -> None:
@@ -48,6 +50,7 @@ def command(
     Every other option is listed with its reason. Exit code 3 if nothing meets them: the nearest is named.
     """
     refuse_unwritable(plot)
+    refuse_unwritable(report, "--report", "page", (".html",))
     refuse_unwritable(journal, "--journal", suffixes=())
     if len(sources) > 2:
         raise click.UsageError("either FILE, or MACHINE and WORKLOAD")
@@ -57,10 +60,10 @@ def command(
     from hwsim.planning.flags import asked, over
     from hwsim.results.invariants import document
 
-    with in_words(), progress(shown=sys.stderr.isatty(), unit="simulations") as report:
+    with in_words(), progress(shown=sys.stderr.isatty(), unit="simulations") as shown:
         tree = asked(*sources, settings, options) if len(sources) == 2 else over(sources[0], settings, options)
-        answer = plan(read_question(tree), journal=journal, progress=report)
-    write_files([(plot if answer.options else None, answer.plot)])
+        answer = plan(read_question(tree), journal=journal, progress=shown)
+    write_files([(plot if answer.options else None, answer.plot), (report, answer.report)])
     click.echo(document(answer.to_json()) if as_json else str(answer), nl=False)
     if answer.best is None:
         click.get_current_context().exit(EXIT_VIOLATED)

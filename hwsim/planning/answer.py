@@ -86,6 +86,13 @@ class Answer:
 
         return write(path, render(figure(self), Path(path).suffix))
 
+    def report(self, path: str | Path) -> Path:
+        """Write a page for a browser: the best, all that hold, and why not the others; nothing else is needed."""
+        from hwsim.planning.page import render
+        from hwsim.views.kit.writing import write
+
+        return write(path, render(self))
+
     def __str__(self) -> str:
         from hwsim.planning.say import text
 

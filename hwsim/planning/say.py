@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from hwsim.formats import percent
 from hwsim.planning.answer import Answer, short, where
@@ -26,22 +26,9 @@ WIDE: Final = 200  # letters of a reason
 def text(answer: Answer) -> str:
     """The answer in a screenful or two."""
     question = answer.question
-    names = ", ".join(name or "the workload" for name in question.workloads)
-    machines = ", ".join(name for name, _ in question.machines)
-    out = [question.keys.name or f"{names} on {machines}"]
-    looked = f"{answer.points:,} points, {answer.plans:,} parallel plans, {answer.simulations:,} simulated"
-    out += titled("looked at", looked)
-    objective = ", then ".join(each.title for each in question.objectives)
-    out += titled("wanted", ("most " if question.objectives[0].most else "least ") + objective)
-    if question.requirements:
-        out += titled("must hold", "; ".join(each.text for each in question.requirements))
-    if answer.best is None:
-        out += _none(answer)
-    else:
-        out += _best(answer, answer.best)
-    for name, published in question.keys.compare.items():
-        out += titled(name, published)
-    out += _assumed(answer)
+    out = [heading(answer)]
+    for title, line in facts(answer):
+        out += titled(title, line)
     if len(answer.of_each) > 1:
         out += ["", "best of each", *_table(answer, answer.of_each)]
     if answer.best is not None and len(answer.options) > 1:
@@ -60,10 +47,30 @@ def text(answer: Answer) -> str:
     return "\n".join(out) + "\n"
 
 
-def _best(answer: Answer, best: Option) -> Iterator[str]:
-    yield from titled("best", where(best.point.shown) or "as the files say")
+def heading(answer: Answer) -> str:
+    """The name of the question, or what it is about."""
+    question = answer.question
+    names = ", ".join(name or "the workload" for name in question.workloads)
+    return question.keys.name or f"{names} on {', '.join(name for name, _ in question.machines)}"
+
+
+def facts(answer: Answer) -> Iterator[tuple[str, str]]:
+    """(title, sentence): what was looked at, the best option, what it rests on."""
+    question = answer.question
+    yield "looked at", f"{answer.points:,} points, {answer.plans:,} parallel plans, {answer.simulations:,} simulated"
+    objective = ", then ".join(each.title for each in question.objectives)
+    yield "wanted", ("most " if question.objectives[0].most else "least ") + objective
+    if question.requirements:
+        yield "must hold", "; ".join(each.text for each in question.requirements)
+    yield from _none(answer) if answer.best is None else _best(answer, answer.best)
+    yield from question.keys.compare.items()
+    yield from _assumed(answer)
+
+
+def _best(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:
+    yield "best", where(best.point.shown) or "as the files say"
     for name, each in best.plans.items():
-        yield from titled(f"plan of {name}" if name else "plan", each)
+        yield f"plan of {name}" if name else "plan", each
     for quantity in _shown(answer):
         amount = best.numbers.get(quantity.key)
         if amount is None:
@@ -71,25 +78,26 @@ def _best(answer: Answer, best: Option) -> Iterator[str]:
         line = quantity.measure.shown(amount.value)
         if amount.low < amount.value * 0.999 or amount.high > amount.value * 1.001:
             line += f", 9 of 10: {quantity.measure.shown(amount.low)} to {quantity.measure.shown(amount.high)}"
-        yield from titled(quantity.title, line + _margin(answer, quantity))
+        yield quantity.title, line + _margin(answer, quantity)
     training = next(iter(best.wholes.values()), None)
     if training is not None and training.good is not None:
         good = training.good
-        yield from titled("goodput", f"{100 * good.share:.1f} %: a failure every {MEASURES['time'].shown(good.mtbf_s)}, "
-                          f"a checkpoint every {MEASURES['time'].shown(good.every_s)}, "
-                          f"{good.spares} spare node{'' if good.spares == 1 else 's'}")  # fmt: skip
+        shown = MEASURES["time"].shown
+        spares = f"{good.spares} spare node{'' if good.spares == 1 else 's'}"
+        often = f"a failure every {shown(good.mtbf_s)}, a checkpoint every {shown(good.every_s)}"
+        yield "goodput", f"{100 * good.share:.1f} %: {often}, {spares}"
     yield from _placed(answer, best)
     if best.how == "estimate":
-        yield from titled("known from", "closed forms alone: nothing was simulated")
+        yield "known from", "closed forms alone: nothing was simulated"
     alike = [number for number, each in answer.ratios.items() if not each.is_told]
     if alike:
         equals = [each for each in answer.options if each.point.number in set(alike)]
         first = "; ".join(where(each.point.shown) for each in equals[:3])
         more = f" and {len(equals) - 3} more" if len(equals) > 3 else ""
-        yield from titled("as good", f"within what is known: {first}{more}")
+        yield "as good", f"within what is known: {first}{more}"
 
 
-def _placed(answer: Answer, best: Option) -> Iterator[str]:
+def _placed(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:
     """The step with the nodes in the other order."""
     placed = answer.otherwise
     if placed is None:
@@ -106,7 +114,7 @@ def _placed(answer: Answer, best: Option) -> Iterator[str]:
             "nodes next to each other" if order == "in order" else "nodes by chance, so that rings cross the leaves of the fabric"
         )
         broken = "; ".join(f"{reason.constraint} does not hold" for reason in placed.reasons)
-        yield from titled(order, line + (f"; {broken}" if broken else ""))
+        yield order, line + (f"; {broken}" if broken else "")
 
 
 def _margin(answer: Answer, quantity: Quantity) -> str:
@@ -122,27 +130,27 @@ def _margin(answer: Answer, quantity: Quantity) -> str:
     return ""
 
 
-def _none(answer: Answer) -> Iterator[str]:
-    yield from titled("best", "nothing meets the requirements")
+def _none(answer: Answer) -> Iterator[tuple[str, str]]:
+    yield "best", "nothing meets the requirements"
     nearest = answer.nearest
     if nearest is None:
         return
     off = f", {percent(nearest.excess, '.0f')} off" if nearest.excess < float("inf") else ""
-    yield from titled("nearest", where(nearest.values) + off)
+    yield "nearest", where(nearest.values) + off
     for reason in nearest.reasons:
-        yield from titled(reason.constraint, reason.text)
+        yield reason.constraint, reason.text
 
 
-def _assumed(answer: Answer) -> Iterator[str]:
+def _assumed(answer: Answer) -> Iterator[tuple[str, str]]:
     """Sources behind the numbers."""
     best, question = answer.best, answer.question
     if question.needs_money and best is not None:
         for price in answer.said[:3]:
-            yield from titled("price", price)
+            yield "price", price
     if best is not None and best.wholes and question.keys.failures != "none":
         job = next((whole.job for whole in best.wholes.values() if whole.job is not None), None)
         if job is not None:
-            yield from titled("failures", job.name)
+            yield "failures", job.name
 
 
 def _shown(answer: Answer, more: bool = True) -> list[Quantity]:
@@ -160,26 +168,45 @@ def _shown(answer: Answer, more: bool = True) -> list[Quantity]:
 
 
 def _table(answer: Answer, options: Sequence[Option]) -> list[str]:
+    return aligned([
+        Column(column.heading, [text for text, _ in column.cells], right=column.right, widest=column.widest)
+        for column in columns(answer, options)
+    ])  # fmt: skip
+
+
+class Shown(NamedTuple):
+    """A column of options: its heading, and for each the text and the number behind it."""
+
+    heading: str
+    cells: Sequence[tuple[str, float | None]]
+    right: bool = True
+    widest: int | None = None
+
+
+def columns(answer: Answer, options: Sequence[Option]) -> list[Shown]:
+    """What differs, the parallel plan, the numbers that matter, and how each compares with the best."""
     paths = [path for path, _ in options[0].point.shown]
     several = [path for path in paths if len({written(dict(each.point.shown).get(path)) for each in options}) > 1]
-    columns = [
-        Column(short(path), [written(dict(each.point.shown).get(path)) for each in options], right=False, widest=30)
-        for path in several or paths[:1]
-    ]
+    made = []
+    for path in several or paths[:1]:
+        values = [dict(each.point.shown).get(path) for each in options]
+        made.append(Shown(short(path), [(written(value), _number(value)) for value in values], right=False, widest=30))
     for name in answer.question.workloads:
-        plans = [each.plans.get(name, "") for each in options]
-        if any(plans):
-            columns.append(Column(f"plan of {name}" if name else "plan", plans, right=False, widest=50))
+        plans = [(each.plans.get(name, ""), None) for each in options]
+        if any(plan for plan, _ in plans):
+            made.append(Shown(f"plan of {name}" if name else "plan", plans, right=False, widest=50))
     for quantity in _shown(answer, more=False):
-        if quantity.key in {column.heading for column in columns}:
+        if quantity.key in {column.heading for column in made}:
             continue
-        cells = [
-            quantity.measure.shown(amount.value) if (amount := each.numbers.get(quantity.key)) is not None else "-"
-            for each in options
-        ]
-        columns.append(Column(quantity.title, cells))
-    columns.append(Column("", [_against(answer, each) for each in options], right=False))
-    return aligned(columns)
+        amounts = [each.numbers.get(quantity.key) for each in options]
+        shown = quantity.measure.shown
+        made.append(Shown(quantity.title, [("-", None) if each is None else (shown(each.value), each.value) for each in amounts]))
+    against = [(_against(answer, each), None) for each in options]
+    return [*made, Shown("", against, right=False)]
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _against(answer: Answer, option: Option) -> str:

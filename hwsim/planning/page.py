@@ -1,0 +1,109 @@
+"""The answer of a plan as a page for a browser: the best option, all others and why not, and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from hwsim.formats import percent
+from hwsim.planning.answer import Answer, where
+from hwsim.planning.choosing import axes_of
+from hwsim.planning.figure import figure
+from hwsim.planning.options import Option
+from hwsim.planning.say import columns, facts, heading
+from hwsim.views.frontier.draw import render as drawn
+from hwsim.views.report import page
+from hwsim.views.report.sections import Bar, Bars, Cell, Column, Lines, Page, Picture, Section, Table
+
+ROWS: Final = 300
+HEAD: Final = frozenset({"best", "nearest", "plan", "wanted", "must hold", "as good"})
+
+
+def render(answer: Answer) -> Iterable[bytes]:
+    """The page as chunks of an HTML file; same answer, same bytes."""
+    return page.written(of_answer(answer))
+
+
+def of_answer(answer: Answer) -> Page:
+    """The page as data."""
+    known = list(facts(answer))
+    above = [f"{title.capitalize()}: {text}" for title, text in known if title in HEAD and title != "best"]
+    return Page(heading(answer), _sentence(answer), above, (), list(_sections(answer, known)))
+
+
+def _sentence(answer: Answer) -> str:
+    """The best option with what it was chosen by, and the range of that."""
+    best = answer.best
+    if best is None:
+        return "Nothing meets the requirements"
+    told = []
+    for quantity, _ in axes_of(answer.question)[:1]:
+        amount, shown = best.numbers.get(quantity.key), quantity.measure.shown
+        if amount is not None:
+            sure = f" ({shown(amount.low)} to {shown(amount.high)}, 90 %)" if amount.high > amount.low else ""
+            told.append(f"{quantity.title} {shown(amount.value)}{sure}")
+    return ": ".join([where(best.point.shown) or "as the files say", *told])
+
+
+def _sections(answer: Answer, known: Sequence[tuple[str, str]]) -> Iterator[Section]:
+    yield Lines("In figures", [f"{title}: {text}" for title, text in known if title not in HEAD])
+    if len(answer.of_each) > 1:
+        yield _table(answer, "The best of each", answer.of_each)
+        yield from _ranges(answer)
+    if len(answer.options) > 1:
+        axes = ", ".join(quantity.title for quantity, _ in axes_of(answer.question))
+        yield Picture(
+            f"Frontier of {axes}", b"".join(drawn(figure(answer), ".svg")), "all options that hold; the frontier marked"
+        )
+        yield _table(answer, "All that hold", answer.options[:ROWS], marked=answer.frontier)
+    if answer.groups:
+        yield _reasons(answer)
+
+
+def _ranges(answer: Answer) -> Iterator[Section]:
+    """What is known of the objective of the best of each, and how much dearer the best may get before another one is ahead."""
+    quantity = axes_of(answer.question)[0][0]
+    known = [(each, amount) for each in answer.of_each if (amount := each.numbers.get(quantity.key)) is not None]
+    if len(known) < 2 or answer.question.objectives[0].most:
+        return
+    bars = [Bar(where(each.point.shown), amount.low, amount.high, quantity.measure.shown(amount.value)) for each, amount in known]
+    (first, best), (second, near) = sorted(known, key=lambda pair: pair[1].value)[:2]
+    note = ""
+    if best.value > 0:
+        more = percent(near.value / best.value - 1, "+.0f")
+        note = (
+            f"The order changes where {quantity.title} of {where(first.point.shown)} is {more}: then {where(second.point.shown)}."
+        )
+    yield Bars(f"{quantity.title[:1].upper()}{quantity.title[1:]}, 9 of 10", bars, centre=best.value, note=note)
+
+
+def _table(answer: Answer, title: str, options: Sequence[Option], marked: Sequence[Option] = ()) -> Table:
+    made = columns(answer, options)
+    front = {each.point.number for each in marked}
+    rows = [
+        [Cell(*column.cells[place]) for column in made]
+        for place in range(len(options))
+    ]  # fmt: skip
+    stand_out = frozenset(place for place, each in enumerate(options) if each.point.number in front)
+    note = "Marked: no other option is better in every axis." if stand_out else ""
+    return Table(title, [Column(column.heading, column.right) for column in made], rows, stand_out, note)
+
+
+def _reasons(answer: Answer) -> Table:
+    names = [Column("options", right=True), Column("nearest"), Column("constraint"), Column("why"), Column("over by", right=True),
+             Column("what would lift it")]  # fmt: skip
+    rows = [
+        (
+            Cell(f"{len(group.numbers):,}", len(group.numbers)),
+            Cell(group.nearest_where),
+            Cell(group.reason.constraint),
+            Cell(group.reason.text),
+            Cell("", "") if group.reason.needed is None else Cell(percent(group.reason.excess, ".1f"), group.reason.excess),
+            Cell(group.reason.lift),
+        )
+        for group in answer.groups
+    ]
+    return Table(f"Why not the other {len(answer.rejected):,}", names, rows)
+
+
+__all__ = ["of_answer", "render"]
