@@ -246,6 +246,20 @@ def test_several_workloads_each_hold_their_own() -> None:
     assert [each.reasons[0].constraint for each in answer.rejected] == ["quick.time"]
 
 
+def test_no_point_vanishes_where_one_of_two_workloads_has_no_closed_form() -> None:
+    """Each point holds, or has a reason, or was not worth a run; a loop has no closed form beside a training that has one."""
+    loop = LOOP.replace("device: cpu", "device: node0.gpu0")
+    answer = plan({
+        "machine": CLUSTER, "workload": {"loop": loop, "tune": TRAINING}, "failures": "none",
+        "vary": {"loop.let.n": [2, 4, 8], "let.nodes": [1, 2]}, "minimise": ["loop.time", "tune.step"],
+        "require": ["loop.time at most 50 us"],
+    })  # fmt: skip
+    assert len(answer.options) + len(answer.rejected) + len(answer.untried) == answer.points == 6
+    assert len(answer.rejected) == 2
+    assert answer.best is not None
+    assert dict(answer.best.point.values)["loop.let.n"] == 2
+
+
 # ---- journal
 
 

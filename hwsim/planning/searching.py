@@ -143,11 +143,17 @@ class Searching:
         if any(axis.kind == "replicas" for axis in self.question.varied.axes):
             self._replicate()
             return
-        open_ones = [each for each in self.options.values() if each.how == "machine" and each.is_feasible]
+        open_ones = [each for each in self.options.values() if each.is_feasible and self._is_open(each)]
         for at, each in enumerate(self._cheapest(open_ones)):
             if not self._is_beaten(each):
                 self._play(each.point.number, at, len(open_ones))
         self._near()
+
+    def _is_open(self, option: Option) -> bool:
+        """Whether only a simulation tells a number that is asked for: of several workloads one may have no closed form."""
+        if option.how == "simulation":
+            return False
+        return option.how == "machine" or any(quantity.key not in option.numbers for quantity in self.question.asked)
 
     def _with_ends(self) -> None:
         """Simulate the best services again with the ends of what is known of their kernels."""
