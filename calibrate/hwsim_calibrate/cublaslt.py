@@ -15,7 +15,7 @@ from typing import Any, Final
 from hwsim_calibrate.case import CannotMeasure
 
 LEAST: Final = 89  # compute capability x 10 of the first GPUs with such matrix units (Ada)
-MULTIPLE: Final = 16  # of which n and k are multiples
+MULTIPLE: Final = 16  # n and k are multiples of it
 WORKSPACE: Final = 32 << 20  # bytes
 NAMES: Final = ("libcublasLt.so.13", "libcublasLt.so.12", "cublasLt64_13.dll", "cublasLt64_12.dll")
 E4M3, BF16, FP32, COMPUTE_FP32 = 28, 14, 0, 68  # cudaDataType_t, cublasComputeType_t
@@ -24,7 +24,7 @@ CODES: Final = (0x30, 0x40)  # of e4m3 numbers from 0.5 to 1.9: products of one 
 
 
 class Algorithm(ctypes.Structure):
-    """What the library proposes (cublasLtMatmulHeuristicResult_t)."""
+    """The kernel that the library proposes (cublasLtMatmulHeuristicResult_t)."""
 
     _fields_ = (
         ("algorithm", ctypes.c_uint64 * 8),
@@ -61,7 +61,7 @@ def loaded() -> Any:
 
 
 def _packaged() -> Iterator[str]:
-    """Where packages such as nvidia-cublas-cu12 put it."""
+    """The places of packages such as nvidia-cublas-cu12."""
     for folder in sys.path:
         yield from (str(path) for name in NAMES for path in sorted(Path(folder or ".").glob(f"nvidia/*/*/{name}")))
 
@@ -71,7 +71,7 @@ class Products:
 
     Args:
         library: cuBLASLt.
-        room: makes so many bytes of random codes in the device's memory, as an object with `.data.ptr`.
+        room: makes a number of bytes of random codes in the device's memory, as an object with `.data.ptr`.
     """
 
     def __init__(self, library: Any, room: Callable[[int], Any]) -> None:
@@ -96,9 +96,9 @@ class Products:
         layouts = [self._layout(E4M3, k, n), self._layout(E4M3, k, m), self._layout(BF16, n, m), self._layout(BF16, n, m)]
         preference = self._made("cublasLtMatmulPreferenceCreate")
         self._set("cublasLtMatmulPreferenceSetAttribute", preference, MOST_WORKSPACE, ctypes.c_uint64(WORKSPACE))
-        found, count = Algorithm(), ctypes.c_int()
+        algorithm, count = Algorithm(), ctypes.c_int()
         self._do(
-            "cublasLtMatmulAlgoGetHeuristic", self.handle, operation, *layouts, preference, 1, ctypes.byref(found),
+            "cublasLtMatmulAlgoGetHeuristic", self.handle, operation, *layouts, preference, 1, ctypes.byref(algorithm),
             ctypes.byref(count),
         )  # fmt: skip
         if not count.value:
@@ -109,7 +109,7 @@ class Products:
         def call() -> None:
             self._do(
                 "cublasLtMatmul", self.handle, operation, ctypes.byref(alpha), ends[0], layouts[0], ends[1], layouts[1],
-                ctypes.byref(beta), ends[2], layouts[2], ends[2], layouts[3], ctypes.byref(found),
+                ctypes.byref(beta), ends[2], layouts[2], ends[2], layouts[3], ctypes.byref(algorithm),
                 ctypes.c_void_p(self.workspace.data.ptr), ctypes.c_size_t(WORKSPACE), ctypes.c_void_p(stream()),
             )  # fmt: skip
 

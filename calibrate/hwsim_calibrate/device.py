@@ -36,7 +36,7 @@ class Device:
     """A device.
 
     xp: the module of its array functions. products, dtypes: number formats of matrix products, and of everything else.
-    vectors: of arithmetic outside the matrix units.
+    vectors: number formats of arithmetic outside the matrix units.
     """
 
     xp: Any = np

@@ -1,4 +1,4 @@
-"""The operands of a snippet: how many elements, of which number format, and how they lie."""
+"""The operands of a snippet: how many elements, their number format, and how they lie."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _middle(function: Callable[..., Any]) -> Build:
 
 
 def _along_an_axis(size: Size) -> tuple[Array, int | None]:
-    """Values and the axis to go along: of `rows` of `table` elements, `across` so many columns, or all in one."""
+    """Values and the axis to go along: of `rows` of `table` elements, in `across` columns, or all in one."""
     values = size.values()
     if "rows" not in size.words and "across" not in size.words:
         return values, None

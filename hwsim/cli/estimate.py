@@ -216,7 +216,7 @@ class _Billing:
         """The bill of some seconds of what spends these shares of time.
 
         done, unit: what is done in them. full: part of the products at the GPU's full rate, not bound by memory.
-        fails: with what failures leave of the time, and spares beside.
+        fails: with what failures leave of the time, and spares too.
         """
         from hwsim.cli.files import machine_with
         from hwsim.costs.bill import closed, per

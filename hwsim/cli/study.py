@@ -54,22 +54,22 @@ def command(
     from hwsim.study.rows import refuse_missing, write_rows
 
     with in_words():
-        asked = study.load_study(str(file) if str(file) == "-" else file)
-        rows = rows or asked.rows
+        parsed = study.load_study(str(file) if str(file) == "-" else file)
+        rows = rows or parsed.rows
         if rows is not None:
             refuse_unwritable(rows, "--rows", suffixes=())
             refuse_missing(rows)
-        asked = replace(asked, settings={**asked.settings, **settings})
-        journal = journal or asked.journal or _beside(rows, file)
+        parsed = replace(parsed, settings={**parsed.settings, **settings})
+        journal = journal or parsed.journal or _beside(rows, file)
         refuse_unwritable(journal, "--journal", suffixes=())
-    run = partial(study.study, asked, journal=journal, paying=paying)
-    found, stopped = carried_out(run, workers, cluster)
+    run = partial(study.study, parsed, journal=journal, paying=paying)
+    table, stopped = carried_out(run, workers, cluster)
     finish(
-        found,
+        table,
         stopped=stopped,
         as_json=as_json,
         rows=None if stopped else rows,
-        write=partial(write_rows, found),
+        write=partial(write_rows, table),
         plot=plot,
         report=report,
         go_on="" if journal is None else "the same command goes on",

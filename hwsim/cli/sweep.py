@@ -59,13 +59,13 @@ def command(
     with in_words():
         varied = _varied(vary)
     run = partial(study.sweep, machine, workload, varied, set=settings, resume=resume, by=by, paying=paying)
-    found, stopped = carried_out(run, workers, cluster)
+    table, stopped = carried_out(run, workers, cluster)
     finish(
-        found,
+        table,
         stopped=stopped,
         as_json=as_json,
         rows=csv_file,
-        write=lambda path: write(path, [found.to_csv().encode()]),
+        write=lambda path: write(path, [table.to_csv().encode()]),
         plot=plot,
         report=report,
         go_on="" if csv_file is None else f"the same command with --resume {csv_file} runs the rest",

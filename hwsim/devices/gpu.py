@@ -265,12 +265,12 @@ class Gpu(Device):
         key = tiles_like(used, self.matmul, variant, software)
         return None if key is None else self.matmul[key]
 
-    def libraries(self, what: Literal["attention", "experts", "matmul"]) -> tuple[str, ...]:
+    def libraries(self, part: Literal["attention", "experts", "matmul"]) -> tuple[str, ...]:
         """Names of software whose kernels it tells apart."""
-        if what == "matmul":
+        if part == "matmul":
             return tuple(sorted({name for name in map(software_of, self.matmul) if name}))
         kernels: Mapping[str, Any] = self.experts
-        if what == "attention":
+        if part == "attention":
             kernels = {**self.attention.prefill, **self.attention.decode} if isinstance(self.attention, Attention) else {}
         return tuple(sorted({name.partition(" ")[0] for name in kernels}))
 

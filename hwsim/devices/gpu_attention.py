@@ -47,7 +47,7 @@ KEYS: Final = 128.0  # tokens of the cache that a piece has at least
 DEPTH: Final = 64.0  # tokens of the cache that a block takes at once
 PADDED: Final = 32  # head sizes are rounded up to a multiple of it
 SKIPPED: Final = 1024  # tokens of a window below which kernels are made for it
-LIBRARIES: Final = ("flash", "tensorrt")  # whose kernels stand for those of a library that was not measured, the best first
+LIBRARIES: Final = ("flash", "tensorrt")  # their kernels stand for an unmeasured library's, the best first
 QUERIES: Final = 8.0  # query heads of a block are rounded up to a multiple of it
 
 

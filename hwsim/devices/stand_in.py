@@ -63,23 +63,23 @@ def _other_format(kernels: Kernels, call: Call) -> Function | None:
     """The function as it was measured in another number format, by the usual ratio of both, else of their widths."""
     from hwsim.devices.kernels import Function
 
-    for other in dict.fromkeys((*LIKE.get(call.dtype, ()), *LIKE)):
-        found = kernels.function(replace(call, dtype=other))
-        if found is None or other not in found[1].each or call.count <= 0:
+    for dtype in dict.fromkeys((*LIKE.get(call.dtype, ()), *LIKE)):
+        measured = kernels.function(replace(call, dtype=dtype))
+        if measured is None or dtype not in measured[1].each or call.count <= 0:
             continue
-        function = found[1]
-        here, there = usual(call.function, call.form, call.dtype), usual(call.function, call.form, other)
-        both = here is not None and there is not None and here[0] == there[0] and min(here[1], there[1]) > 0
-        ratio = here[1] / there[1] if both and here and there else BYTES[call.dtype] / BYTES[other]
+        function = measured[1]
+        mine, its = usual(call.function, call.form, call.dtype), usual(call.function, call.form, dtype)
+        both = mine is not None and its is not None and mine[0] == its[0] and min(mine[1], its[1]) > 0
+        ratio = mine[1] / its[1] if both and mine and its else BYTES[call.dtype] / BYTES[dtype]
         return Function(
-            call=function.call, each={call.dtype: function.each[other] * ratio}, row=function.row, log=function.log,
+            call=function.call, each={call.dtype: function.each[dtype] * ratio}, row=function.row, log=function.log,
             counts=function.counts,
         )  # fmt: skip
     return None
 
 
 def _any_draw(kernels: Kernels, call: Call) -> Function | None:
-    """A distribution that nobody timed: the median of those that were."""
+    """A distribution that was not timed: the median of those that were."""
     from hwsim.devices.kernels import Function
 
     draws = [each for name, each in kernels.functions.items() if name.endswith(f" {GENERATED}") and "fp64" in each.each]

@@ -89,10 +89,10 @@ def simulate(
         BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
     played = shared_by("timelines") if which == "auto" and not actors and server is None else None
-    known = None if played is None else next((each for each in played.values() if is_same(each.flat.graph, graph)), None)
-    if known is not None:
-        again: Timeline = replace(known, flat=replace(known.flat, graph=graph))
-        again.found.update(known.found)
+    before = None if played is None else next((each for each in played.values() if is_same(each.flat.graph, graph)), None)
+    if before is not None:
+        again: Timeline = replace(before, flat=replace(before.flat, graph=graph))
+        again.found.update(before.found)
         return again
     flat = flatten(graph) if which == "auto" and not actors else None
     compiled = None if flat is None else compile_flat(flat)

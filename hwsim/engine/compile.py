@@ -108,24 +108,24 @@ def _classes(
     demands: Sequence[Demand], capacities: Sequence[Capacity], rates: Mapping[str, float], numbers: Mapping[str, int]
 ) -> list[FlowClass]:
     """The class of each demand, once all are known to be sound; runs of a study share them while the capacities are the same."""
-    known = shared_by("demands")
-    if known is None:
+    shared = shared_by("demands")
+    if shared is None:
         _check(demands, capacities)
         return [flow_class(demand, rates, numbers) for demand in demands]
-    fresh = [demand for demand in demands if id(demand) not in known]
-    if len(known) + len(fresh) > MOST_KEPT:
-        known.clear()
+    fresh = [demand for demand in demands if id(demand) not in shared]
+    if len(shared) + len(fresh) > MOST_KEPT:
+        shared.clear()
         fresh = list(demands)
     _check(fresh, capacities)
-    found = []
+    classes = []
     for demand in demands:
         names = [name for name, _ in (*demand.amounts, *demand.holds)]
         at = [(numbers[name], rates[name]) for name in names]
-        kept = known.get(id(demand))
+        kept = shared.get(id(demand))
         if kept is None or kept[1] != at:
-            kept = known[id(demand)] = demand, at, flow_class(demand, rates, numbers)
-        found.append(kept[2])
-    return found
+            kept = shared[id(demand)] = demand, at, flow_class(demand, rates, numbers)
+        classes.append(kept[2])
+    return classes
 
 
 def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str, int]) -> FlowClass:

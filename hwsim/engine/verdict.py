@@ -97,8 +97,8 @@ def _check_service(timeline: Timeline, bodies: Sequence[float]) -> None:
     costs = flat.graph.costs
     columns = (timeline.flow_class, flat.cost, timeline.start, timeline.end, flat.time, flat.size)
     rows = zip(sampled.tolist(), *(column[sampled].tolist() for column in columns), strict=True)
-    for op, number, cost, started, ended, own, size in rows:
-        start = started + own + round(costs[cost].demand.latency * FEMTO)
+    for op, number, cost, started, ended, fixed, size in rows:
+        start = started + fixed + round(costs[cost].demand.latency * FEMTO)
         work = timeline.alone[number] * round(bodies[cost] * size * FEMTO)
         served, pace = timeline.service(number, start, ended)
         if not work <= served < work + max(1, pace):

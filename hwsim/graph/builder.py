@@ -154,10 +154,10 @@ class GraphBuilder:
         """Index of a cost, -1 for none; equal costs share one."""
         if cost is None:
             return -1
-        known = self._known.get(id(cost))
-        if known is None:
-            known = self._known[id(cost)] = cost, _index(self._costs, cost)
-        return known[1]
+        numbered = self._known.get(id(cost))
+        if numbered is None:
+            numbered = self._known[id(cost)] = cost, _index(self._costs, cost)
+        return numbered[1]
 
     def label_at(self, index: int) -> Label:
         """The label of an index."""

@@ -184,16 +184,16 @@ def _known_model(
     name: str, kind: str, tree: Tree, parts: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bool
 ) -> Device | None:
     """The model of a part; among runs that share what they find, the one that an equal part had before."""
-    known, place = shared_by("parts"), parts.key_place(name)
-    before = known.get((name, kind, ideal, place)) if known is not None else None
+    shared, place = shared_by("parts"), parts.key_place(name)
+    before = shared.get((name, kind, ideal, place)) if shared is not None else None
     if before is not None and same(before[0].without("price"), tree.without("price")):
         warnings += before[2]
         return before[1]  # type: ignore[no-any-return]
-    count, found = len(mistakes), list[Warning]()
-    model = _model(kind, _completed(name, kind, tree, place, found, ideal=ideal), mistakes)
-    if known is not None and len(mistakes) == count:
-        known[name, kind, ideal, place] = tree, model, found
-    warnings += found
+    count, noted = len(mistakes), list[Warning]()
+    model = _model(kind, _completed(name, kind, tree, place, noted, ideal=ideal), mistakes)
+    if shared is not None and len(mistakes) == count:
+        shared[name, kind, ideal, place] = tree, model, noted
+    warnings += noted
     return model
 
 
@@ -232,7 +232,7 @@ def _check_drawn(power: float | PowerCurve | None, tree: Tree, mistakes: Mistake
 
 
 def _file_name(tree: Tree) -> str:
-    """What the file of a machine is called: as in the library, or by its own name alone."""
+    """The name of a machine's file: as in the library, or its own name alone."""
     return tree.text("use") or _own_name(tree) or Path(tree.place.file).stem
 
 

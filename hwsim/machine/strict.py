@@ -1,6 +1,6 @@
 """A machine of the library's parts alone: which parts, how many and how they are wired is free; what a part can do is not.
 
-For exercises: `hwsim check --strict-library` and `strict_library: true` of a plan refuse a part that nobody can buy.
+For exercises: `hwsim check --strict-library` and `strict_library: true` of a plan refuse a part that cannot be bought.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def invented(machine: Tree) -> Iterator[Mistake]:
 def _changed(called: str, part: Tree, free: frozenset[str], *, counts: bool = False) -> Iterator[Mistake]:
     if part.text("class") == "ideal" and not _in_library(part.get("class")):
         yield Mistake(part.key_place("class"), f"{called} is ideal: it is as fast as its peak", "leave `class` out")
-    for own in _own(part, "", free):
-        if not (counts and _is_count(own.node)):
+    for number in _own(part, "", free):
+        if not (counts and _is_count(number.node)):
             used = part.text("use") or "its part"
             yield Mistake(
-                own.node.place, f"{called} has a number of its own: {own.path}", f"leave it as '{used}' of the library has it"
+                number.node.place, f"{called} has a number of its own: {number.path}", f"leave it as '{used}' of the library has it"
             )
 
 

@@ -90,13 +90,13 @@ def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:
     try:
         if tree.is_mapping:
             return read_model(tree)
-        found = read(find("model", str(tree.value), near(tree.place), tree.place))
-        known = shared_by("models")
-        if known is None:
-            return read_model(found)
-        if id(found) not in known:
-            known[id(found)] = found, read_model(found)
-        return known[id(found)][1]  # type: ignore[no-any-return]
+        written = read(find("model", str(tree.value), near(tree.place), tree.place))
+        shared = shared_by("models")
+        if shared is None:
+            return read_model(written)
+        if id(written) not in shared:
+            shared[id(written)] = written, read_model(written)
+        return shared[id(written)][1]  # type: ignore[no-any-return]
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None

@@ -1,6 +1,7 @@
 """Trainings in closed form: the best parallel plan of a point, its memory and its time, the failures of the whole training.
 
-legal plans -> memory with its margin -> least time -> estimate of those that could be the fastest (`hwsim.models.search`)
+legal plans -> memory with its margin -> least time -> estimate of those that could be the fastest (`hwsim.models.search`).
+
 days = tokens / (tokens a second x goodput);  percentiles by the number of failures and what each of them takes
 """
 

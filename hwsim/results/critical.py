@@ -95,13 +95,13 @@ def critical_path(timeline: Timeline, *, pools: bool = True, last: int | None = 
         return CriticalPath(none, timeline.start[:0], timeline.end[:0], none, ())
     if last is not None:
         return _pieces(timeline, walk(timeline, last), pools=pools)
-    known = timeline.found.setdefault("paths", {})
-    if not known:
+    paths = timeline.found.setdefault("paths", {})
+    if not paths:
         path = walk(timeline)
-        known[False] = _pieces(timeline, path, pools=False)
-        known[True] = _pieces(timeline, path) if (timeline.granted[path] >= 0).any() else known[False]
-    found: CriticalPath = known[pools]
-    return found
+        paths[False] = _pieces(timeline, path, pools=False)
+        paths[True] = _pieces(timeline, path) if (timeline.granted[path] >= 0).any() else paths[False]
+    pieces: CriticalPath = paths[pools]
+    return pieces
 
 
 def pieces(timeline: Timeline, op: int) -> tuple[Segment, ...]:

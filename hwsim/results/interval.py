@@ -165,7 +165,7 @@ def interval(
 
 
 def recorded(parts: Sequence[Part]) -> str:
-    """The regime of recorded programs, where most of the time is that of their calls; "" of a few calls alone.
+    """The regime of recorded programs, where their calls take most of the time; "" of a few calls alone.
 
     >>> calls = [Part(key, "program/measured", "known", 0.3, 0.0, 0.0, 1.0) for key in "abc"]
     >>> recorded(calls), recorded(calls[:2])

@@ -45,16 +45,16 @@ def read(path: Path | str) -> Tree:
     if isinstance(path, str) and ("\n" in path or "\r" in path):
         return read_text(path)
     name = str(path)
-    known = shared_by("files")
-    if known is not None and name in known:
-        return known[name]  # type: ignore[no-any-return]
+    shared = shared_by("files")
+    if shared is not None and name in shared:
+        return shared[name]  # type: ignore[no-any-return]
     try:
         if name == "-":
             return read_bytes(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
         with Path(path).open("rb") as file:
             tree = read_bytes(file.read(MAX_BYTES + 1), name)
-        if known is not None:
-            known[name] = tree
+        if shared is not None:
+            shared[name] = tree
         return tree
     except FileNotFoundError:
         raise SpecError([Mistake(Place(name, 0, 0), "there is no such file")]) from None

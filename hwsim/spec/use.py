@@ -32,7 +32,7 @@ FORMATS: Final = {
 }
 _MAX_USES: Final = 100_000
 _PART_KEYS: Final = ("kind", "name", "notes", "class", "power", "price")  # what the file of a part says of itself
-_OF_NUMBERS: Final = {"source", "ref"}  # beside the value of a number
+_OF_NUMBERS: Final = {"source", "ref"}  # keys next to the value of a number
 
 
 def check_header(tree: Tree, expected: str, mistakes: Mistakes) -> bool:

@@ -75,9 +75,9 @@ class Cluster:
             if isinstance(version, Exception):
                 raise _mistake(f"the worker {worker} cannot run hwsim ({version})", f"install hwsim {__version__} on it")
             if version != _version():
-                (its, python), (own, here) = version, _version()
+                (its, python), (version_here, python_here) = version, _version()
                 raise _mistake(
-                    f"the worker {worker} has hwsim {its} on Python {python}, here is {own} on {here}",
+                    f"the worker {worker} has hwsim {its} on Python {python}, here is {version_here} on {python_here}",
                     "answers may differ between versions: install the same on all",
                 )
 
@@ -132,13 +132,13 @@ class _Dealer:
     def _deal(self) -> None:
         if self.sent % LOOK == 0:
             self.threads = max(1, sum(self.find_workers().values()))
-        each = self.seconds / self.ran if self.ran else None
+        mean = self.seconds / self.ran if self.ran else None
         while (self.alone or self.fresh) and len(self.batches) < AHEAD * self.threads:
             if self.alone:
                 numbers = [self.alone.popleft()]
             else:
                 even = -(-len(self.fresh) // (AHEAD * self.threads))
-                size = 1 if not each else max(1, min(int(BATCH / each), even))
+                size = 1 if not mean else max(1, min(int(BATCH / mean), even))
                 numbers = [self.fresh.popleft() for _ in range(size)]
             batch = [(number, self.waiting[number]) for number in numbers]
             self.sent += 1

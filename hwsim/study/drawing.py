@@ -83,7 +83,7 @@ class Choice:
 def distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
     """The distribution that a file writes; None once its mistakes are noted.
 
-    8 GB/s..64 GB/s          evenly; with :log on a logarithmic scale; whole numbers where both ends are
+    8 GB/s..64 GB/s          evenly; with :log on a logarithmic scale; whole numbers where both ends are.
     [a, b, c]                one of them
     {uniform: [1 s, 2 s]}    {log: [1 s, 2 s]}    {choice: [a, b]}    {normal: {mean: 6 ms, sd: 1 ms, low: 1 ms}}
     """
@@ -98,13 +98,13 @@ def _distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
     if tree.is_list:
         return _choice(tree, mistakes)
     if is_range(tree.value):
-        found = parse_range(str(tree.value), listed=False)
-        if found.scale == "times" or (found.scale == "linear" and ":" in found.text):
+        ends = parse_range(str(tree.value), listed=False)
+        if ends.scale == "times" or (ends.scale == "linear" and ":" in ends.text):
             mistakes.add(
-                tree.place, f"'{found.text}' has steps, and values are drawn between its ends", "leave them out, or :log"
+                tree.place, f"'{ends.text}' has steps, and values are drawn between its ends", "leave them out, or :log"
             )
             return None
-        return _between(found.low, found.high, found.scale, found.dimension, whole=_of_whole(found))
+        return _between(ends.low, ends.high, ends.scale, ends.dimension, whole=_of_whole(ends))
     if not tree.is_mapping or len(tree.items()) != 1:
         mistakes.add(
             tree.place, f"{tree.what()} is no distribution", "8 GB/s..64 GB/s, [a, b], or {normal: {mean: 6 ms, sd: 1 ms}}"
@@ -138,8 +138,8 @@ def _choice(tree: Tree, mistakes: Mistakes) -> Choice | None:
 
 def _ends(kind: str, tree: Tree, mistakes: Mistakes) -> Between | None:
     if is_range(tree.value):
-        found = parse_range(str(tree.value), listed=False)
-        return _between(found.low, found.high, "log" if kind == "log" else "linear", found.dimension, whole=_of_whole(found))
+        parsed = parse_range(str(tree.value), listed=False)
+        return _between(parsed.low, parsed.high, "log" if kind == "log" else "linear", parsed.dimension, whole=_of_whole(parsed))
     ends = [_quantity(each) for each in tree.elements()]
     if len(ends) != 2:
         mistakes.add(tree.place, f"{kind} takes the two ends", f"{{{kind}: [8 GB/s, 64 GB/s]}}")
@@ -151,8 +151,8 @@ def _ends(kind: str, tree: Tree, mistakes: Mistakes) -> Between | None:
     if low.value > high.value:
         mistakes.add(tree.place, "the ends go from the larger to the smaller", "write the smaller first")
         return None
-    whole = low.dimension.plain and low.value.is_integer() and high.value.is_integer() and _is_whole(tree)
-    return _between(low.value, high.value, "log" if kind == "log" else "linear", low.dimension, whole=whole)
+    is_whole = low.dimension.plain and low.value.is_integer() and high.value.is_integer() and _is_whole(tree)
+    return _between(low.value, high.value, "log" if kind == "log" else "linear", low.dimension, whole=is_whole)
 
 
 def _is_whole(tree: Tree) -> bool:
@@ -167,11 +167,11 @@ def _between(low: float, high: float, scale: Scale, dimension: Dimension, *, who
 
 def _normal(tree: Tree, mistakes: Mistakes) -> Normal | None:
     numbers: dict[str, Quantity] = {}
-    for key, each in tree.items():
+    for key, inside in tree.items():
         if key not in ("mean", "sd", "low", "high"):
             mistakes.add(tree.key_place(key), f"a normal distribution has no '{key}'", "it has mean, sd, low and high")
             return None
-        numbers[key] = _quantity(each)
+        numbers[key] = _quantity(inside)
     if not {"mean", "sd"} <= numbers.keys():
         mistakes.add(tree.place, "a normal distribution needs mean and sd", "{normal: {mean: 6 ms, sd: 1 ms}}")
         return None
@@ -186,8 +186,8 @@ def _normal(tree: Tree, mistakes: Mistakes) -> Normal | None:
     if sd <= 0 or not low < high or not low - 5 * sd < mean.value < high + 5 * sd:
         mistakes.add(tree.place, "no value lies in it", "sd is above 0, and mean lies between low (default: 0) and high")
         return None
-    whole = all(isinstance(each.value, int) for _, each in tree.items())
-    return Normal(mean.value, sd, low, high, whole, mean.dimension)
+    is_whole = all(isinstance(inside.value, int) for _, inside in tree.items())
+    return Normal(mean.value, sd, low, high, is_whole, mean.dimension)
 
 
 def _quantity(tree: Tree) -> Quantity:

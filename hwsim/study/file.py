@@ -178,7 +178,7 @@ def read_points(tree: Tree, mistakes: Mistakes) -> Points | None:
     if not inside.is_mapping or not inside.items():
         mistakes.add(inside.place, f"{kind} is followed by paths and their values, not {inside.what()}", "{gpus: [1, 2, 4]}")
         return None
-    values = {path: _values(path, each, mistakes) for path, each in inside.items()}
+    values = {path: _values(path, listed, mistakes) for path, listed in inside.items()}
     if len(mistakes) > before:
         return None
     return _grid(tree, values, mistakes) if kind == "grid" else _zip(inside, values, mistakes)
@@ -187,27 +187,27 @@ def read_points(tree: Tree, mistakes: Mistakes) -> Points | None:
 def _values(path: str, tree: Tree, mistakes: Mistakes) -> tuple[object, ...]:
     """The values of a path: a list, a text with ranges, or one value."""
     before = len(mistakes)
-    found: list[object] = []
+    values: list[object] = []
     units: dict[str, str] = {}  # what the values of the path measure, with the first that does
-    for each in tree.elements():
-        value = each.plain()
+    for element in tree.elements():
+        value = element.plain()
         measured = _measured(value)
         if measured and units.setdefault(measured, str(value)) and len(units) > 1:
             first = next(iter(units))
             message = f"'{value}' is {measured}, and '{units[first]}', a value of the same path, is {first}"
-            mistakes.add(each.place, message, "all values of a path measure the same")
+            mistakes.add(element.place, message, "all values of a path measure the same")
             return ()
         if not isinstance(value, str):
-            found.append(value)
+            values.append(value)
             continue
         try:
-            found += parse_values(value) if not tree.is_list or ".." in value else (scalar(value),)
+            values += parse_values(value) if not tree.is_list or ".." in value else (scalar(value),)
         except SpecError as error:
             for mistake in error.mistakes:
-                mistakes.add(each.place, mistake.message, mistake.hint)
-    if not found and len(mistakes) == before:
+                mistakes.add(element.place, mistake.message, mistake.hint)
+    if not values and len(mistakes) == before:
         mistakes.add(tree.place, f"'{path}' has no values to take", "[1, 2, 4], or 1..64:x2")
-    return tuple(found)
+    return tuple(values)
 
 
 def _measured(value: object) -> str:
@@ -233,9 +233,9 @@ def _grid(tree: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistak
 
 def _zip(inside: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistakes) -> Points | None:
     first = next(iter(values))
-    for path, each in values.items():
-        if len(each) != len(values[first]):
-            mistakes.add(inside.key_place(path), f"'{path}' has {len(each)} values, '{first}' has {len(values[first])}",
+    for path, column in values.items():
+        if len(column) != len(values[first]):
+            mistakes.add(inside.key_place(path), f"'{path}' has {len(column)} values, '{first}' has {len(values[first])}",
                          "values of a zip stand side by side: as many for each path")  # fmt: skip
             return None
     return Listed(tuple(values), tuple(zip(*values.values(), strict=True)))
@@ -250,10 +250,10 @@ def _drawn(tree: Tree, mistakes: Mistakes, *, latin: bool) -> Points | None:
         mistakes.add(tree.key_place("of"), "nothing is drawn", "of: {workers: 1..64}")
         return None
     quantiles: dict[str, Quantile] = {}
-    for path, each in keys.of.items():
-        found = distribution(each, mistakes)
-        if found is not None:
-            quantiles[path] = found
+    for path, inside in keys.of.items():
+        quantile = distribution(inside, mistakes)
+        if quantile is not None:
+            quantiles[path] = quantile
     if len(mistakes) > before:
         return None
     rows = tuple(drawn(tuple(quantiles.values()), keys.points, keys.seed, latin=latin))

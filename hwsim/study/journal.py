@@ -50,10 +50,10 @@ class Journal:
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         try:
             self._lock()
-            whole = self._read({"hwsim": FORMAT, **head})
-            os.ftruncate(self._file, whole)
-            os.lseek(self._file, whole, os.SEEK_SET)
-            if not whole:
+            length = self._read({"hwsim": FORMAT, **head})
+            os.ftruncate(self._file, length)
+            os.lseek(self._file, length, os.SEEK_SET)
+            if not length:
                 self._put({"hwsim": FORMAT, **head})
         except BaseException:
             os.close(self._file)
@@ -105,7 +105,7 @@ class Journal:
 
     def _read(self, head: Mapping[str, Any]) -> int:
         """Read the rows; how many bytes at the beginning are whole lines."""
-        whole = 0
+        length = 0
         with os.fdopen(os.dup(self._file), "rb") as file:
             for number, line in enumerate(file):
                 row = _row(line)
@@ -114,21 +114,21 @@ class Journal:
                         return 0  # cut off in its first line
                     self._check(row, head)
                 elif row is None or not isinstance(row.get("n"), int):
-                    return whole
+                    return length
                 else:
                     self.done.setdefault(row["n"], row)
-                whole += len(line)
-        return whole
+                length += len(line)
+        return length
 
-    def _check(self, found: Mapping[str, Any] | None, head: Mapping[str, Any]) -> None:
-        if found is None or found.get("hwsim") != FORMAT:
+    def _check(self, first: Mapping[str, Any] | None, head: Mapping[str, Any]) -> None:
+        if first is None or first.get("hwsim") != FORMAT:
             raise self._refused("this is no journal", "name another file")
-        unlike = [key for key in dict.fromkeys([*head, *found]) if found.get(key) != head.get(key)]
+        unlike = [key for key in dict.fromkeys([*head, *first]) if first.get(key) != head.get(key)]
         if not unlike:
             return
         if "version" in unlike:
             raise self._refused(
-                f"it was begun by hwsim {found.get('version')}, this is {head.get('version')}: their answers may differ",
+                f"it was begun by hwsim {first.get('version')}, this is {head.get('version')}: their answers may differ",
                 "remove it to begin anew, or go on with the version that began it",
             )
         raise self._refused(

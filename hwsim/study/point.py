@@ -66,11 +66,11 @@ class Outcome:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it in JSON: `Outcome.of` gives it back, exactly."""
-        found = {part.name: getattr(self, part.name) for part in fields(Outcome) if part.name != "lost"}
-        found["measures"] = dict(self.measures)
-        found["warnings"] = [[each.code, each.text, _place(each)] for each in self.warnings]
-        found["interval"] = None if self.interval is None else asdict(self.interval)
-        return {key: value for key, value in found.items() if value not in (None, "", (), [], {})}
+        row = {part.name: getattr(self, part.name) for part in fields(Outcome) if part.name != "lost"}
+        row["measures"] = dict(self.measures)
+        row["warnings"] = [[each.code, each.text, _place(each)] for each in self.warnings]
+        row["interval"] = None if self.interval is None else asdict(self.interval)
+        return {key: value for key, value in row.items() if value not in (None, "", (), [], {})}
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Outcome:
@@ -80,18 +80,18 @@ class Outcome:
             ValueError: it holds none.
         """
         try:
-            found = {part.name: row[part.name] for part in fields(Outcome) if part.name in row}
-            found["measures"] = tuple(row.get("measures", {}).items())
-            found["work"] = tuple(Work(*each) for each in row.get("work", ()))
-            found["warnings"] = tuple(
+            values = {part.name: row[part.name] for part in fields(Outcome) if part.name in row}
+            values["measures"] = tuple(row.get("measures", {}).items())
+            values["work"] = tuple(Work(*each) for each in row.get("work", ()))
+            values["warnings"] = tuple(
                 Warning(code, text, Place(*place) if place else None) for code, text, place in row.get("warnings", ())
             )
             if "interval" in row:
                 parts = tuple(Part(**part) for part in row["interval"]["parts"])
-                found["interval"] = Interval(**{**row["interval"], "parts": parts})
+                values["interval"] = Interval(**{**row["interval"], "parts": parts})
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"no outcome of a point: {error}") from error
-        return cls(**found)
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,16 +227,16 @@ def _run(
 def _ran(machine: Content, workload: Content, paying: Paying | None) -> Run:
     """The run of both files, taken from an earlier point of the study if only prices differ."""
     built = _built(machine) if machine.digest else None
-    known = shared_by("runs") if built is not None and workload.digest else None
-    if known is None or built is None:
+    shared = shared_by("runs") if built is not None and workload.digest else None
+    if shared is None or built is None:
         return simulate(machine.tree if built is None else built, workload.tree, expect=False, paying=paying)
     key = machine.timed, workload.digest
-    before: Run | None = known.get(key)
+    before: Run | None = shared.get(key)
     if before is None:
         run = simulate(built, workload.tree, expect=False, paying=paying)
-        while len(known) >= MOST_RUNS:
-            del known[next(iter(known))]
-        known[key] = run
+        while len(shared) >= MOST_RUNS:
+            del shared[next(iter(shared))]
+        shared[key] = run
         return run
     run = replace(before, built=built, paying=paying)
     if "interval" in before.__dict__:

@@ -182,8 +182,8 @@ class _Pool:
 
     def _deal(self, worker: _Worker) -> None:
         """Give a process what it can use."""
-        each = self.seconds / self.ran if self.ran else None
-        ahead = AHEAD if each is not None and each < CHUNK else 1
+        mean = self.seconds / self.ran if self.ran else None
+        ahead = AHEAD if mean is not None and mean < CHUNK else 1
         while len(worker.chunks) < ahead:
             if self.alone:
                 if worker.chunks:
@@ -191,7 +191,7 @@ class _Pool:
                 chunk = [self.alone.popleft()]
             elif self.fresh:
                 even = -(-len(self.fresh) // (AHEAD * len(self.workers)))
-                size = 1 if not each else max(1, min(int(CHUNK / each), even))
+                size = 1 if not mean else max(1, min(int(CHUNK / mean), even))
                 chunk = [self.fresh.popleft() for _ in range(size)]
             else:
                 return

@@ -130,9 +130,9 @@ def run(
                 outcomes |= {number: Outcome.of(row) for number, row in kept.done.items() if 0 <= number < len(study.points)}
             waiting = {}
             for number, values in enumerate(study.points):
-                known = study.known(values, earlier) if earlier and number not in outcomes else None
-                if known is not None:
-                    outcomes[number] = known
+                before = study.known(values, earlier) if earlier and number not in outcomes else None
+                if before is not None:
+                    outcomes[number] = before
                 elif number not in outcomes:
                     waiting[number] = values
             if progress is not None and outcomes:

@@ -90,12 +90,12 @@ def study(
         SpecError: the file has mistakes, or the journal is of something else.
         Interrupted: Ctrl-C; it has the points finished so far.
     """
-    found = file if isinstance(file, StudyFile) else load_study(file)
-    both = read_source("machine", found.machine), read_source("workload", found.workload)
+    parsed = file if isinstance(file, StudyFile) else load_study(file)
+    both = read_source("machine", parsed.machine), read_source("workload", parsed.workload)
     _refuse_none(workers)
-    found.check(*both)
-    asked = Study(found.name, *both, found.points, found.settings, found.measures, paying=paying)
-    return run(asked, workers=workers, executor=executor, lent=lent, progress=progress, journal=journal)
+    parsed.check(*both)
+    case = Study(parsed.name, *both, parsed.points, parsed.settings, parsed.measures, paying=paying)
+    return run(case, workers=workers, executor=executor, lent=lent, progress=progress, journal=journal)
 
 
 def check_study(tree: Tree) -> None:
@@ -104,8 +104,8 @@ def check_study(tree: Tree) -> None:
     Raises:
         SpecError: all of them.
     """
-    found = load_study(tree)
-    found.check(read_source("machine", found.machine), read_source("workload", found.workload))
+    parsed = load_study(tree)
+    parsed.check(read_source("machine", parsed.machine), read_source("workload", parsed.workload))
 
 
 def _refuse_none(workers: int | None) -> None:

@@ -87,8 +87,8 @@ class Sweep:
             return (None,) * len(self.rows)
         paces = [(None if value is None else value if measure.most else 1 / value) if value != 0 else None
                  for value in self.ranking.values]  # fmt: skip
-        known = [(pace, row.interval) for row, pace in zip(self.rows, paces, strict=True) if pace is not None]
-        best, fastest = max(known, key=lambda each: each[0], default=(0.0, None))  # the first of equals
+        measured = [(pace, row.interval) for row, pace in zip(self.rows, paces, strict=True) if pace is not None]
+        best, fastest = max(measured, key=lambda each: each[0], default=(0.0, None))  # the first of equals
         if fastest is None:
             return (None,) * len(self.rows)
         return tuple(

@@ -1,4 +1,4 @@
-"""What every description of a call is built from: an op for its function, its elements, its bytes, and where its result goes."""
+"""Pieces of every description of a call: an op for its function, its elements, its bytes, and where its result goes."""
 
 from __future__ import annotations
 

@@ -210,18 +210,18 @@ def wrapped(value: Any) -> Any:
 
 def performed(name: str, function: Callable[..., Any], args: Any, options: Any, *, changes: Any = ()) -> Any:
     """Make a call on arrays of the GPU; record it if a tape is running."""
-    given, said = unwrapped(tuple(args)), unwrapped(dict(options))
-    in_place = said.pop("in place", None)
+    given, named = unwrapped(tuple(args)), unwrapped(dict(options))
+    in_place = named.pop("in place", None)
     tape, name = current(), SAME_AS.get(name, name)
     if tape is None or name in QUIET:
-        return wrapped(function(*given, **said))
+        return wrapped(function(*given, **named))
     changed = [unwrapped(each) for each in changes]
 
     def call(*arguments: Any, **more: Any) -> Any:
         return function(*arguments, **more)
 
     described = _in_place if in_place else describe
-    result = tape.perform(described, name, call, given, said, changes=changed, clock=timed)
+    result = tape.perform(described, name, call, given, named, changes=changed, clock=timed)
     return wrapped(result)
 
 

@@ -109,7 +109,7 @@ def _yaml(recording: Recording, folded: Folded) -> str:
 
 
 def _runtime(recording: Recording) -> str:
-    """How the program's thread goes on."""
+    """The key that says how the program's thread goes on."""
     if not recording.dispatch:
         return "runtime: {blocks: all, free: last-use}  # one thread makes each call and waits for its end"
     dispatch = f"{recording.dispatch * 1e6:.3g} us"

@@ -52,7 +52,7 @@ OBLONGS: Final = (
 # The second factor stored as n x k.
 STORED: Final = ((16, 4096, 4096), (64, 4096, 4096), (128, 4096, 11008), (1024, 1024, 1024), (4096, 4096, 4096))
 ONLY_STORED: Final = ("int8", "fp8")  # formats whose matrix units take the second factor in no other way
-MULTIPLES: Final = {"int8": (4, 4, 4), "fp8": (1, 16, 16)}  # of which m, k, n have to be
+MULTIPLES: Final = {"int8": (4, 4, 4), "fp8": (1, 16, 16)}  # m, k, n have to be multiples of these
 HOT: Final = 1e11  # FLOP from which on a product is measured at the clock that a busy GPU keeps
 HEATING: Final = 0.1  # seconds of products before that
 QUEUED: Final = (64, 256, 1024, 2048, 4096)

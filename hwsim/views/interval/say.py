@@ -146,10 +146,10 @@ def named(part: Part) -> str:
 
 def table(interval: Interval) -> Iterator[str]:
     """A row for each error: what it alone makes of the answer, and what would be left if it were measured."""
-    found = rows(interval)
-    if not found:
+    cells = rows(interval)
+    if not cells:
         return
-    columns = [Column(heading, [row[place] for row in found], right=place > 0) for place, heading in enumerate(HEADINGS)]
+    columns = [Column(heading, [row[place] for row in cells], right=place > 0) for place, heading in enumerate(HEADINGS)]
     yield ""
     yield from aligned(
         [columns[0]._replace(cells=[shortened(cell, NAME) for cell in columns[0].cells]), *columns[1:]], widest=WIDTH

@@ -38,26 +38,26 @@ def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001
 
 def page(result: Result) -> Page:
     """The page as data."""
-    known = list(facts(result))
-    said = {title: text for title, text in reversed(known) if title in ABOVE}
+    lines = list(facts(result))
+    above = {title: text for title, text in reversed(lines) if title in ABOVE}
     return Page(
         f"{result.workload} on {result.machine}",
-        f"{said['time']}{_range(result)}",
-        [f"{title.capitalize()}: {text}." for title, text in said.items() if title != "time"][::-1],
+        f"{above['time']}{_range(result)}",
+        [f"{title.capitalize()}: {text}." for title, text in above.items() if title != "time"][::-1],
         [str(warning) for warning in result.warnings],
-        [section for section in _sections(result, known) if section is not None],
+        [section for section in _sections(result, lines) if section is not None],
     )
 
 
 def _range(result: Result) -> str:
-    """Where 9 of 10 runs lie, beside the answer."""
+    """The range of 9 of 10 runs, next to the answer."""
     if not result.sure or result.serving or result.interval.half < interval.EXACT:
         return ""
     return f" ({interval.range_text(result.interval)}, {result.interval.level} %)"
 
 
-def _sections(result: Result, known: list[tuple[str, str]]) -> Iterator[Section | None]:
-    rest = [f"{title}: {text}" if title else text for title, text in known if title not in ABOVE]
+def _sections(result: Result, lines: list[tuple[str, str]]) -> Iterator[Section | None]:
+    rest = [f"{title}: {text}" if title else text for title, text in lines if title not in ABOVE]
     yield Lines("In figures", rest) if rest else None
     yield _limits(result)
     yield _unsure(result)
@@ -133,8 +133,8 @@ def _timeline(result: Result) -> Spans | None:
     took: dict[str, float] = {}
     for row in kept:
         seconds = (timeline.end[row.ops] - result.ops.begin[row.ops]).astype(np.float64) / FEMTO
-        for label, one in zip(timeline.flat.label[row.ops].tolist(), seconds.tolist(), strict=True):
-            took[labels[label].name] = took.get(labels[label].name, 0.0) + one
+        for label, second in zip(timeline.flat.label[row.ops].tolist(), seconds.tolist(), strict=True):
+            took[labels[label].name] = took.get(labels[label].name, 0.0) + second
     names = sorted(took, key=lambda name: (-took[name], name))
     number = {name: place for place, name in enumerate(names)}
     note = f"{hidden} more rows are not shown; --trace writes all of them for ui.perfetto.dev." if hidden else ""
@@ -156,17 +156,17 @@ def _assumed(result: Result) -> Table | None:
     """Numbers of the derivations that took most of the time, with their sources."""
     flat = result.timeline.flat
     many = np.bincount(np.maximum(flat.cost, 0), weights(result.timeline) * (flat.cost >= 0), len(flat.graph.costs))
-    found: dict[tuple[str, str, str], float] = {}
+    times_of: dict[tuple[str, str, str], float] = {}
     for cost, times in zip(flat.graph.costs, many.tolist(), strict=True):
         for term in cost.why:
             for name, value, source in term.inputs:
                 if times and source and not source.startswith("workload"):
-                    found[name, value, source] = found.get((name, value, source), 0.0) + times * term.seconds
-    longest = sorted(found, key=lambda row: (-found[row], row))[:ASSUMED]
+                    times_of[name, value, source] = times_of.get((name, value, source), 0.0) + times * term.seconds
+    longest = sorted(times_of, key=lambda row: (-times_of[row], row))[:ASSUMED]
     if not longest:
         return None
     columns = [Column("number"), Column("value", right=True), Column("source")]
     rows = [(Cell(name), Cell(value), Cell(source)) for name, value, source in longest]
-    rest = len(found) - len(longest)
+    rest = len(times_of) - len(longest)
     note = "Those that took the most time first" + (f"; `hwsim explain` has {rest} more." if rest else ".")
     return Table("Assumptions", columns, rows, note=note)

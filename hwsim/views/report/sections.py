@@ -1,4 +1,4 @@
-"""Sections of a page, as data: whoever has something to say fills them in, and `page` writes them.
+"""Sections of a page, as data: the rooms that have something to say fill them in, and `page` writes them.
 
 Every text is plain text: the page escapes it.
 """
@@ -50,7 +50,7 @@ class Lines:
 
 
 class Bar(NamedTuple):
-    """A bar from one number to another, in the same unit as the other bars; text: what stands beside it."""
+    """A bar from one number to another, in the same unit as the other bars; text: what stands next to it."""
 
     label: str
     low: float
@@ -120,7 +120,7 @@ class Spans:
     """A timeline to zoom and to drag.
 
     Args:
-        names: of the spans, each once; those with the most time first, for they get the colours.
+        names: what the spans are called, each once; those with the most time first, for they get the colours.
         end: seconds.
     """
 
@@ -139,7 +139,7 @@ class Page:
     """A page.
 
     Args:
-        title: of the window and above all.
+        title: the window's, and the heading.
         answer: one sentence, with its interval.
         more: sentences below it.
         warnings: what a reader must know before he uses the answer.

@@ -46,17 +46,17 @@ def kinds_of(machine: Machine, devices: Sequence[str], framework: Framework) -> 
 
 def _costs_of(gpu: Gpu, framework: Framework) -> KernelCosts:
     """The costs on a GPU; those that an earlier run of a study has worked out on the same one."""
-    known = shared_by("kernels")
-    if known is None:
+    shared = shared_by("kernels")
+    if shared is None:
         return KernelCosts(KernelTimes(gpu, framework))
-    _, its, costs = known.get(id(gpu), (None, None, None))
+    _, its, costs = shared.get(id(gpu), (None, None, None))
     if costs is None or its != framework:
-        if len(known) >= MOST:
-            known.clear()
+        if len(shared) >= MOST:
+            shared.clear()
         costs = KernelCosts(KernelTimes(gpu, framework))
-        known[id(gpu)] = gpu, framework, costs
-    found: KernelCosts = costs
-    return found
+        shared[id(gpu)] = gpu, framework, costs
+    kept: KernelCosts = costs
+    return kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,18 +213,18 @@ def _plan(
 def _stages(
     network: Network, layout: Layout, kinds: Kinds, batches: tuple[int, ...], dtype: str, updated: float
 ) -> dict[int, tuple[Stage, ...]]:
-    """The stages by examples at once.  batches: those of each replica.
+    """The stages by examples at once.  batches: examples of each replica.
 
-    Where there is one stage they hang on the network alone, and runs of a study share them.
+    If there is one stage they hang on the network alone, and runs of a study share them.
     """
-    known = shared_by("stages") if layout.pp == 1 else None
+    shared = shared_by("stages") if layout.pp == 1 else None
     key = id(network), layout.tp, batches, dtype, updated
-    if known is not None and key in known:
-        return known[key][1]  # type: ignore[no-any-return]
+    if shared is not None and key in shared:
+        return shared[key][1]  # type: ignore[no-any-return]
     cuts = _cut(network, layout, kinds, batches[0], dtype)
     stages = {batch: network_stages(cuts, batch, dtype, updated) for batch in dict.fromkeys(batches)}
-    if known is not None:
-        known[key] = network, stages
+    if shared is not None:
+        shared[key] = network, stages
     return stages
 
 

@@ -89,27 +89,27 @@ class Tape:
     def played(self, answers: Answers) -> list[Cost] | None:
         """The costs of the same questions answered anew; None if an answer has other parts."""
         kinds = answers.plan.kinds
-        one = kinds.costs[0] if len(kinds.costs) == 1 else None
-        known = self._kernels.get(id(one))
-        costs: dict[int, Cost] = dict(known[1]) if known is not None else {}
+        only = kinds.costs[0] if len(kinds.costs) == 1 else None
+        rated = self._kernels.get(id(only))
+        costs: dict[int, Cost] = dict(rated[1]) if rated is not None else {}
         numbers: list[int] = []
-        for asked, first, before in self.asked.values():
-            if asked[0] == "kernel":
-                if known is None:
-                    parts = kinds.on(asked[2]).apart(asked[1], asked[2])
+        for question, first, before in self.asked.values():
+            if question[0] == "kernel":
+                if rated is None:
+                    parts = kinds.on(question[2]).apart(question[1], question[2])
                     if len(parts) != len(before):
                         return None
                     costs.update(enumerate(parts, first))
                     numbers += range(first, first + len(parts))
                 continue
-            given = answers.of(asked)
+            given = answers.of(question)
             if [(name, cost is None) for name, cost in given] != [(name, cost is None) for name, cost in before]:
                 return None
             costs.update(enumerate([cost for _, cost in given if cost is not None], first))
-        if known is None and one is not None:
+        if rated is None and only is not None:
             if len(self._kernels) >= MOST:
                 self._kernels.clear()
-            self._kernels[id(one)] = one, {number: costs[number] for number in numbers}
+            self._kernels[id(only)] = only, {number: costs[number] for number in numbers}
         return [costs[number] for number in range(len(self.costs))]
 
 
@@ -149,10 +149,10 @@ def rewritten(
     kept = shared_by("trainings") if frame is not None and builder.is_empty else None
     if kept is None or frame is None:
         return None
-    for each in kept.get("", ()):
-        if each.frame == frame and (costs := each.tape.played(answers)) is not None:
-            builder.write_again(each.written, costs)
-            return each.steps, each.ends
+    for earlier in kept.get("", ()):
+        if earlier.frame == frame and (costs := earlier.tape.played(answers)) is not None:
+            builder.write_again(earlier.written, costs)
+            return earlier.steps, earlier.ends
     taped, tape = GraphBuilder(), Tape(answers)
     steps = steps_of(answers.plan, taped, tape)
     ends = steps.write()
