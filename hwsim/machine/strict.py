@@ -54,7 +54,9 @@ def _changed(called: str, part: Tree, free: frozenset[str], *, counts: bool = Fa
         if not (counts and _is_count(number.node)):
             used = part.text("use") or "its part"
             yield Mistake(
-                number.node.place, f"{called} has a number of its own: {number.path}", f"leave it as '{used}' of the library has it"
+                number.node.place,
+                f"{called} has a number of its own: {number.path}",
+                f"leave it as '{used}' of the library has it",
             )
 
 

@@ -26,9 +26,9 @@ def render(answer: Answer) -> Iterable[bytes]:
 
 def of_answer(answer: Answer) -> Page:
     """The page as data."""
-    known = list(facts(answer))
-    above = [f"{title.capitalize()}: {text}" for title, text in known if title in HEAD and title != "best"]
-    return Page(heading(answer), _sentence(answer), above, (), list(_sections(answer, known)))
+    lines = list(facts(answer))
+    above = [f"{title.capitalize()}: {text}" for title, text in lines if title in HEAD and title != "best"]
+    return Page(heading(answer), _sentence(answer), above, (), list(_sections(answer, lines)))
 
 
 def _sentence(answer: Answer) -> str:
@@ -36,17 +36,17 @@ def _sentence(answer: Answer) -> str:
     best = answer.best
     if best is None:
         return "Nothing meets the requirements"
-    told = []
+    amounts = []
     for quantity, _ in axes_of(answer.question)[:1]:
         amount, shown = best.numbers.get(quantity.key), quantity.measure.shown
         if amount is not None:
             sure = f" ({shown(amount.low)} to {shown(amount.high)}, 90 %)" if amount.high > amount.low else ""
-            told.append(f"{quantity.title} {shown(amount.value)}{sure}")
-    return ": ".join([where(best.point.shown) or "as the files say", *told])
+            amounts.append(f"{quantity.title} {shown(amount.value)}{sure}")
+    return ": ".join([where(best.point.shown) or "as the files say", *amounts])
 
 
-def _sections(answer: Answer, known: Sequence[tuple[str, str]]) -> Iterator[Section]:
-    yield Lines("In figures", [f"{title}: {text}" for title, text in known if title not in HEAD])
+def _sections(answer: Answer, lines: Sequence[tuple[str, str]]) -> Iterator[Section]:
+    yield Lines("In figures", [f"{title}: {text}" for title, text in lines if title not in HEAD])
     if len(answer.of_each) > 1:
         yield _table(answer, "The best of each", answer.of_each)
         yield from _ranges(answer)
@@ -61,13 +61,15 @@ def _sections(answer: Answer, known: Sequence[tuple[str, str]]) -> Iterator[Sect
 
 
 def _ranges(answer: Answer) -> Iterator[Section]:
-    """What is known of the objective of the best of each, and how much dearer the best may get before another one is ahead."""
+    """The objective of the best of each with its range, and how much more the best may take before another one is ahead."""
     quantity = axes_of(answer.question)[0][0]
-    known = [(each, amount) for each in answer.of_each if (amount := each.numbers.get(quantity.key)) is not None]
-    if len(known) < 2 or answer.question.objectives[0].most:
+    measured = [(each, amount) for each in answer.of_each if (amount := each.numbers.get(quantity.key)) is not None]
+    if len(measured) < 2 or answer.question.objectives[0].most:
         return
-    bars = [Bar(where(each.point.shown), amount.low, amount.high, quantity.measure.shown(amount.value)) for each, amount in known]
-    (first, best), (second, near) = sorted(known, key=lambda pair: pair[1].value)[:2]
+    bars = [
+        Bar(where(each.point.shown), amount.low, amount.high, quantity.measure.shown(amount.value)) for each, amount in measured
+    ]
+    (first, best), (second, near) = sorted(measured, key=lambda pair: pair[1].value)[:2]
     note = ""
     if best.value > 0:
         more = percent(near.value / best.value - 1, "+.0f")

@@ -85,7 +85,7 @@ def _best(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:
         shown = MEASURES["time"].shown
         spares = f"{good.spares} spare node{'' if good.spares == 1 else 's'}"
         often = f"a failure every {shown(good.mtbf_s)}, a checkpoint every {shown(good.every_s)}"
-        yield "goodput", f"{100 * good.share:.1f} %: {often}, {spares}"
+        yield "goodput", f"{percent(good.share)}: {often}, {spares}"
     yield from _placed(answer, best)
     if best.how == "estimate":
         yield "known from", "closed forms alone: nothing was simulated"
@@ -108,7 +108,7 @@ def _placed(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:
         if step_here is None or step_there is None:
             continue
         order = "in order" if answer.question.keys.placement == "scattered" else "scattered"
-        change = "no slower" if step_there <= step_here * 1.001 else f"{100 * (step_there / step_here - 1):.3g} % slower"
+        change = "no slower" if step_there <= step_here * 1.001 else f"{percent(step_there / step_here - 1, '.3g')} slower"
         line = f"{MEASURES['step'].shown(step_there)} a step, {change}: "
         line += (
             "nodes next to each other" if order == "in order" else "nodes by chance, so that rings cross the leaves of the fabric"
@@ -220,13 +220,7 @@ def _against(answer: Answer, option: Option) -> str:
 
 
 def _change(ratio: float) -> str:
-    return (
-        f"x {ratio:.2f}"
-        if ratio >= 2
-        else f"{100 * (ratio - 1):+.1f} %"
-        if abs(ratio - 1) < 0.1
-        else f"{100 * (ratio - 1):+.0f} %"
-    )
+    return f"x {ratio:.2f}" if ratio >= 2 else percent(ratio - 1, "+.1f" if abs(ratio - 1) < 0.1 else "+.0f")
 
 
 def _reasons(answer: Answer) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hwsim.costs import Amount
 from hwsim.devices import CannotCompute, Gpu
+from hwsim.formats import percent
 from hwsim.models import Cluster, NotAlike, WrongPlan
 from hwsim.planning.axes import Axis
 from hwsim.planning.options import Option
@@ -346,7 +347,7 @@ class Screen:
         trained = option.wholes.get(quantity.workload)
         if quantity.measure.name == "training" and trained is not None and trained.good is not None:
             good, ideal = trained.good.share, MEASURES["training"].shown(trained.ideal_s)
-            return f" ({100 * good:.1f} % goodput; {ideal} without failures)"
+            return f" ({percent(good)} goodput; {ideal} without failures)"
         return ""
 
 

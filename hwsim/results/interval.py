@@ -150,8 +150,8 @@ def interval(
     stated = weights.stated / weights.total if weights.total > 0 else 1.0
     besides = errors_of.own[case] * mixed(parts)
     variance = composed + besides**2
-    whole = whole or recorded(parts)
-    measured = errors_of.errors(whole, "source" if case == "known" and whole in ELSEWHERE else case) if whole else None
+    regime = whole or recorded(parts)
+    measured = errors_of.errors(regime, "source" if case == "known" and regime in ELSEWHERE else case) if regime else None
     if measured is not None:
         half = measured.half[level] * (1.0 - stated)
         if measured.typical > 0:

@@ -98,7 +98,7 @@ class Result:
         serving: statistics of every service; serving_ends: with kernels as fast, and as slow, as the interval's ends.
         sure: whether an interval is wanted; ends: finds its ends by further runs, if that is wanted.
         again: how to prepare and simulate it again; None if its machine or workload was given as a value, not as a file.
-        built: the machine itself.  paying: how it is paid for and where it stands (`hwsim.costs.Paying`), None if it is not asked for.
+        built: the machine itself.  paying: how it is paid for and where it stands (`hwsim.costs.Paying`), None if not asked.
     """
 
     machine: str

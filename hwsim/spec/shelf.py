@@ -33,16 +33,16 @@ def shared_by(name: str) -> dict[Any, Any] | None:
     return None if shelf is None else shelf.setdefault(name, {})
 
 
-def same(one: Tree, other: Tree) -> bool:
+def same(first: Tree, second: Tree) -> bool:
     """Whether two trees have the same values from the same sources, at the same places."""
-    if one is other:
+    if first is second:
         return True
-    if one.origin != other.origin or one.place != other.place or type(one.value) is not type(other.value):
+    if first.origin != second.origin or first.place != second.place or type(first.value) is not type(second.value):
         return False
-    if isinstance(one.value, dict) and isinstance(other.value, dict):
-        if one.value.keys() != other.value.keys() or one.keys != other.keys:
+    if isinstance(first.value, dict) and isinstance(second.value, dict):
+        if first.value.keys() != second.value.keys() or first.keys != second.keys:
             return False
-        return all(same(each, other.value[key]) for key, each in one.value.items())
-    if isinstance(one.value, list) and isinstance(other.value, list):
-        return len(one.value) == len(other.value) and all(map(same, one.value, other.value))
-    return bool(one.value == other.value)
+        return all(same(value, second.value[key]) for key, value in first.value.items())
+    if isinstance(first.value, list) and isinstance(second.value, list):
+        return len(first.value) == len(second.value) and all(map(same, first.value, second.value))
+    return bool(first.value == second.value)

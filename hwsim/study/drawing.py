@@ -100,9 +100,7 @@ def _distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
     if is_range(tree.value):
         ends = parse_range(str(tree.value), listed=False)
         if ends.scale == "times" or (ends.scale == "linear" and ":" in ends.text):
-            mistakes.add(
-                tree.place, f"'{ends.text}' has steps, and values are drawn between its ends", "leave them out, or :log"
-            )
+            mistakes.add(tree.place, f"'{ends.text}' has steps, and values are drawn between its ends", "leave them out, or :log")
             return None
         return _between(ends.low, ends.high, ends.scale, ends.dimension, whole=_of_whole(ends))
     if not tree.is_mapping or len(tree.items()) != 1:
