@@ -3,6 +3,7 @@
     bought     (price - residual) / lifetime x time + hosting x power + energy at the meter x price of energy
     on demand  price x time, each machine in whole billing steps
     reserved   price x whole terms: the days that are paid, be they used or not
+    volumes    price x time, added to each of these
 
 The power that hosting is paid for is what the machines draw at the most. A rent has room, cooling and energy in it.
 """
@@ -114,6 +115,9 @@ def cost_of(
         step = priced.term if rent == "reserved" else priced.billed
         paid = seconds if step <= 0 or not in_terms else math.ceil(seconds / step * (1 - 1e-12)) * step
         items.append(CostItem("rent", (price * (paid * nodes)).wider(half if paid == seconds else 0.0)))
+    volumes = priced.volumes_of(rent)
+    if volumes:
+        items.append(CostItem("volumes", (total(each.amount for each in volumes) * (seconds * nodes)).wider(half)))
     if spares > 0:
         held = [each.amount for each in items if not each.name.startswith("energy")]
         items.append(CostItem("spares", total(held) * spares))

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from hwsim.costs.amount import Amount
 from hwsim.costs.places import read_site
 from hwsim.costs.site import Site
-from hwsim.devices.offers import A_DATE, WAYS, Offer, Price, Way, is_date, read_price
+from hwsim.devices.offers import A_DATE, WAYS, Held, Offer, Price, Way, is_date, read_price
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, check_header, decode, field, find, folder, names, read
 from hwsim.units import YEAR, Ratio, Seconds
@@ -246,26 +246,20 @@ class Taken:
     providers: tuple[str, ...]
 
 
-def taken(offers: Iterable[Offer], size: float | None) -> Taken | None:
-    """The middle one of several offers, with the range of all of them; None if there is none for a part of this size.
+def taken(offers: Iterable[Offer], held: Held) -> Taken | None:
+    """The middle one of several offers, with the range of all of them; None if there is none for a part that holds this.
 
-    size: bytes that it holds, for prices of bytes.
-
-    >>> taken([Offer(3.0, 3.0, 3.0), Offer(1.0, 1.0, 1.0), Offer(9.0, 8.0, 10.0)], None).amount
+    >>> taken([Offer(3.0, 3.0, 3.0), Offer(1.0, 1.0, 1.0), Offer(9.0, 8.0, 10.0)], Held()).amount
     Amount(value=3.0, low=1.0, high=10.0)
     """
-    usable = [(offer, size if offer.per_byte else 1.0) for offer in offers]
-    sized = [(offer, factor) for offer, factor in usable if factor is not None]
-    if not sized:
+    priced = [(offer, price) for offer in offers if (price := offer.price(held)) is not None]
+    if not priced:
         return None
-    ranked = sorted(
-        sized, key=lambda sized_offer: (sized_offer[0].value * sized_offer[1], sized_offer[0].provider, sized_offer[0].date)
-    )
-    offer, factor = ranked[(len(ranked) - 1) // 2]
-    low = min(sized_offer.low * by for sized_offer, by in ranked)
-    high = max(sized_offer.high * by for sized_offer, by in ranked)
-    providers = tuple(dict.fromkeys(sized_offer.provider for sized_offer, _ in ranked if sized_offer.provider))
-    return Taken(offer, Amount(offer.value * factor, low, high), len(ranked), providers)
+    ranked = sorted(priced, key=lambda pair: (pair[1][0], pair[0].provider, pair[0].date))
+    offer, (value, _, _) = ranked[(len(ranked) - 1) // 2]
+    low, high = min(price[1] for _, price in ranked), max(price[2] for _, price in ranked)
+    providers = tuple(dict.fromkeys(ranked_offer.provider for ranked_offer, _ in ranked if ranked_offer.provider))
+    return Taken(offer, Amount(value, low, high), len(ranked), providers)
 
 
 def today() -> dt.date:

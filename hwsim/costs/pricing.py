@@ -1,6 +1,7 @@
 """Price of a machine: as a whole where a list has one, else the sum of its parts; what has none is named.
 
 A rent of GPUs has their share of the node in it: a machine whose GPUs have an hourly price needs no other.
+A volume of a cloud is rented along with its machine, be that bought or rented: it is never in the price of a whole machine.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 from hwsim.costs.amount import Amount, total
 from hwsim.costs.listed import is_as_listed
 from hwsim.costs.prices import OLD, Prices, Taken, load_prices, months_old, taken
-from hwsim.devices.offers import WAYS, Way
+from hwsim.devices.offers import WAYS, Held, Offer, Way
 from hwsim.devices.owning import loaded_watts
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
@@ -21,6 +22,7 @@ from hwsim.records import dataclass
 
 CABLED: Final = 12.5e9  # B/s of a link, from which its cables have a price of their own
 RENTED: Final = ("gpu", "cpu")  # kinds of parts by which a node is rented
+STORED: Final = ("volume", "filesystem")  # what is rented along with a machine
 
 
 def short(source: str) -> str:
@@ -79,6 +81,7 @@ class Priced:
         items: what the sums are of, the dearest first.
         missing: names of parts that have no price to buy; not_rented: by way, of those that have none to rent.
         term: seconds that a reserved rent is paid for in whole; billed: seconds that a rent on demand is paid for in whole.
+        volumes: storage that is rented along with the machine, USD/s; in no sum, as it is paid for by the second.
     """
 
     purchase: Amount | None
@@ -89,6 +92,7 @@ class Priced:
     not_rented: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     term: float = 0.0
     billed: float = 0.0
+    volumes: tuple[PricedItem, ...] = ()
 
     def of(self, way: Way) -> Amount | None:
         """USD, or USD/s of a rent, of what has a price."""
@@ -100,8 +104,12 @@ class Priced:
         return self.missing if way == "purchase" else self.not_rented[way == "reserved"]
 
     def of_way(self, way: Way) -> tuple[PricedItem, ...]:
-        """The prices of one way to pay."""
-        return tuple(each for each in self.items if each.way == way)
+        """The prices of one way to pay, and of volumes."""
+        return (*(each for each in self.items if each.way == way), *self.volumes_of(way))
+
+    def volumes_of(self, way: Way) -> tuple[PricedItem, ...]:
+        """Volumes, USD/s, of a machine that is paid for this way."""
+        return tuple(each for each in self.volumes if each.way == way)
 
 
 def price_of(machine: Machine, prices: Prices | None = None) -> Priced:
@@ -114,15 +122,17 @@ def price_of(machine: Machine, prices: Prices | None = None) -> Priced:
     items: list[PricedItem] = []
     lacking: dict[Way, tuple[str, ...]] = {}
     terms = [0.0, 0.0]
+    volumes: list[PricedItem] = []
     for way in WAYS:
         missing: list[str] = []
         priced = _joined(_of_scope(machine.layout, "", 1, lists, way, missing, terms))
         sums[way] = total(each.amount for each in priced) if priced else None
         items += sorted(priced, key=lambda each: (-each.amount.value, each.name))
         lacking[way] = tuple(dict.fromkeys(missing))
+        volumes += sorted(_joined(_volumes(machine.layout, 1, lists, way)), key=lambda each: (-each.amount.value, each.name))
     return Priced(
         sums["purchase"], sums["on_demand"], sums["reserved"], tuple(items), lacking["purchase"],
-        (lacking["on_demand"], lacking["reserved"]), terms[1], terms[0],
+        (lacking["on_demand"], lacking["reserved"]), terms[1], terms[0], tuple(volumes),
     )  # fmt: skip
 
 
@@ -144,7 +154,7 @@ def _of_scope(
 ) -> Iterator[PricedItem]:
     """A machine as a whole, or its parts."""
     called = (layout.file,) if layout.file and is_as_listed(layout) else ()
-    of_machine = taken(prices.of_machine(called, layout.price, way), None)
+    of_machine = taken(prices.of_machine(called, layout.price, way), Held())
     if of_machine is not None:
         yield _item(layout.file or "the machine", way, many, of_machine, terms)
         return
@@ -155,12 +165,14 @@ def _of_scope(
         if part.child is not None:
             items += _of_scope(part.child, f"{name}.", many * len(part.names), prices, way, lacking, terms)
             continue
-        offer = taken(prices.of_part(_names_of(part), part.price, way), _size(part))
+        if _rent(part, prices, way) is not None:
+            continue  # along with the machine
+        offer = taken(prices.of_part(_names_of(part), part.price, way), _held(part))
         if offer is not None:
             items.append(_item(part.use or part.family, way, many * len(part.names), offer, terms))
-        elif loaded_watts(getattr(part.model, "power", None)) == 0:
+        elif part.kind != "volume" and loaded_watts(getattr(part.model, "power", None)) == 0:
             continue  # on the board of another, or for others that the file counts: it has no price of its own
-        elif way == "purchase" or part.kind in RENTED or part.kind in ("volume", "filesystem"):
+        elif way == "purchase" or part.kind in RENTED or part.kind in STORED:
             lacking.append(f"{name} ({part.use})" if part.use else name)
     if way != "purchase" and any(part.kind == "gpu" for part in layout.parts):  # a GPU's hour has its share of the node in it
         lacking = [each for each in lacking if not _is_of_kind(layout, each, inside, "cpu")] if items else lacking
@@ -179,10 +191,30 @@ def _names_of(part: Part) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, (part.use, part.use.rpartition("/")[2], part.family))))
 
 
-def _size(part: Part) -> float | None:
-    """Bytes that a part holds."""
-    size = getattr(part.model, "size", None)
-    return float(size) if isinstance(size, int | float) else None
+def _held(part: Part) -> Held:
+    """Bytes that a part holds, and its accesses and bytes a second."""
+    model = part.model
+    numbers = (getattr(model, name, None) for name in ("size", "iops", "read_bandwidth" if part.kind == "disk" else "bandwidth"))
+    return Held(*(float(number) if isinstance(number, int | float) else None for number in numbers))
+
+
+def _rent(part: Part, prices: Prices, way: Way) -> Taken | None:
+    """The rent of storage, along with a machine that is paid for this way; None where it is not rented."""
+    called = _names_of(part)
+    if part.child is not None or (way != "on_demand" and taken(prices.of_part(called, part.price, way), _held(part)) is not None):
+        return None
+    offers = prices.of_part(called, part.price, "on_demand")
+    kept: Iterable[Offer] = offers if part.kind in STORED else (offer for offer in offers if offer.stores)
+    return taken(kept, _held(part))
+
+
+def _volumes(layout: Layout, many: int, prices: Prices, way: Way) -> Iterator[PricedItem]:
+    """Storage that is rented along with a machine, USD/s, and inside its parts."""
+    for part in layout.parts:
+        if part.child is not None:
+            yield from _volumes(part.child, many * len(part.names), prices, way)
+        elif (rent := _rent(part, prices, way)) is not None:
+            yield _item(part.use or part.family, way, many * len(part.names), rent, [0.0, 0.0])
 
 
 def _item(name: str, way: Way, count: int, chosen: Taken, terms: list[float]) -> PricedItem:
@@ -200,7 +232,7 @@ def _cables(layout: Layout, inside: str, many: int, prices: Prices, missing: lis
         if not bundle.model.network or bundle.model.kind in ("direct", "wifi") or bundle.model.peak() < CABLED:
             continue
         ends = 2 * many * int(bundle.count.sum())
-        offer = taken(prices.of_other("cable"), None)
+        offer = taken(prices.of_other("cable"), Held())
         if offer is None:
             missing.append(f"cables of {inside}{bundle.name}")
         else:

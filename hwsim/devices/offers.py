@@ -3,20 +3,26 @@
     price: 30000 USD                                    bought
     price: {purchase: ..., on_demand: 98 USD/h, reserved: {value: 39 USD/h, term: 14 day}}
 
-Every price may be `{value, low, high, date, mark, provider}`, or a list of these: of several providers.
+Every price may be `{value, low, high, date, mark, provider}`, or a list of these: of several providers. A volume's price is of
+what it holds, and of accesses and bytes a second beyond those that come with it:
+
+    price: {capacity: 0.08 USD/GiB/month, iops: {over: 3000 1/s, each: 0.005 USD/month},
+            throughput: {over: 125 MiB/s, each: 0.04 USD/month, of: 1 MiB/s}}
 """
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Final, Literal
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple
 
 from hwsim.records import dataclass
 from hwsim.spec.decode import decode
 from hwsim.spec.fields import field, place_field
 from hwsim.spec.mistakes import Mistakes, Place
 from hwsim.spec.tree import Tree, tree_of
-from hwsim.units import MONEY, PRICE, SIZE, Dimension, Seconds, UnitError, parse_as
+from hwsim.units import BANDWIDTH, MONEY, PRICE, RATE, SIZE, Dimension, DollarsPerSecond, Seconds, UnitError, parse_as
 
 Mark = Literal["list", "quote", "street", "estimate", "recalled"]
 Way = Literal["purchase", "on_demand", "reserved"]
@@ -44,7 +50,14 @@ def is_date(text: str) -> bool:
 class OfferKeys:
     """A price as a file writes it."""
 
-    value: Tree = field("amount of money, or money by time for a rent; with /GB for each byte that it holds")
+    value: Tree | None = field(
+        "amount of money, or money by time for a rent; with /GB for each byte that it holds", default=None, example="98.32 USD/h"
+    )
+    capacity: Tree | None = field("of a volume, instead of `value`: for what it holds", default=None, example="0.08 USD/GB/month")
+    iops: Tree | None = field("of a volume: accesses a second beyond those that come with it; a list for tiers", default=None,
+                              example="{over: 3000 1/s, each: 0.005 USD/month}")  # fmt: skip
+    throughput: Tree | None = field("of a volume: bytes a second beyond those that come with it", default=None,
+                                    example="{over: 125 MB/s, each: 0.04 USD/month}")  # fmt: skip
     low: Tree | None = field("lower end of a 90 % range (default: by its mark)", default=None)
     high: Tree | None = field("upper end", default=None)
     date: str | int | None = field("when it was read: 2026, 2026-06 or 2026-06-17", default=None)
@@ -58,10 +71,44 @@ class OfferKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class TierKeys:
+    """The price of what a volume does in a second, up to the next tier."""
+
+    over: Tree = field("what is paid for starts here", example="3000 1/s")
+    each: DollarsPerSecond = field("for each access a second, or for each `of`", example="0.005 USD/month")
+    of: Tree | None = field("what `each` is the price of (default: 1 1/s; 1 MB/s)", default=None, example="1 MiB/s")
+
+
+class Tier(NamedTuple):
+    """USD/s for each access or byte a second, from this number on."""
+
+    over: float
+    each: float
+
+
+class Held(NamedTuple):
+    """Bytes that a part holds, its accesses and bytes a second; None where it does not say."""
+
+    size: float | None = None
+    iops: float | None = None
+    bandwidth: float | None = None
+
+
+def tiered(tiers: tuple[Tier, ...], much: float) -> float:
+    """USD/s for so many accesses or bytes a second.
+
+    >>> tiered((Tier(100.0, 2.0), Tier(200.0, 1.0)), 250.0), tiered((Tier(100.0, 2.0),), 100.0)
+    (250.0, 0.0)
+    """
+    ends = [tier.over for tier in tiers[1:]] + [math.inf] * bool(tiers)
+    return math.fsum(max(0.0, min(much, end) - tier.over) * tier.each for tier, end in zip(tiers, ends, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
     """One price: USD, or USD/s of a rent; `per_byte`: of each byte that the part holds.
 
-    date: "" if not known. term, billed: seconds, 0 for none.
+    date: "" if not known. term, billed: seconds, 0 for none. iops, throughput: of a volume, USD/s beyond what comes with it.
     """
 
     value: float
@@ -74,7 +121,25 @@ class Offer:
     source: str = ""
     term: float = 0.0
     billed: float = 0.0
+    iops: tuple[Tier, ...] = ()
+    throughput: tuple[Tier, ...] = ()
     place: Place = place_field()
+
+    @property
+    def stores(self) -> bool:
+        """Whether it is a price of what stores: by its bytes, or by what it does in a second."""
+        return self.per_byte or bool(self.iops or self.throughput)
+
+    def price(self, held: Held) -> tuple[float, float, float] | None:
+        """(value, low, high) for a part; None where the part does not say what is paid for."""
+        if (self.per_byte and held.size is None) or (self.iops and held.iops is None):
+            return None
+        if self.throughput and held.bandwidth is None:
+            return None
+        size = (held.size or 0.0) if self.per_byte else 1.0
+        extra = tiered(self.iops, held.iops or 0.0) + tiered(self.throughput, held.bandwidth or 0.0)
+        below, above = (end / self.value if self.value else 1.0 for end in (self.low, self.high))
+        return self.value * size + extra, self.low * size + extra * below, self.high * size + extra * above
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +174,9 @@ def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str 
     Args:
         date, provider, source: for prices without their own.
     """
-    if not tree.is_mapping or tree.get("value") is not None:  # money alone is a purchase, money by time a rent
-        first = tree if not tree.is_mapping else tree.get("value")
-        way: Way = "on_demand" if first is not None and "/" in str(first.value).replace("/GB", "") else "purchase"
+    first = tree if not tree.is_mapping else tree.get("value") or tree.get("capacity")
+    if first is not None:  # money alone is a purchase, money by time a rent
+        way: Way = "on_demand" if "/" in re.sub("/[kMGTP]?i?B", "", str(first.value)) else "purchase"
         return Price(**{way: _offers(tree, way, mistakes, date, provider, source)})
     keys = decode(tree, PriceKeys, mistakes, ignore=("source", "ref"))
     if keys is None:
@@ -140,7 +205,16 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
     if written is None:
         return None
     unit = _UNITS[way]
-    value, per_byte = _money(written.value, unit, mistakes)
+    first = written.value or written.capacity
+    if first is None or (written.value is not None and written.capacity is not None):
+        mistakes.add(given.place, "a price says one of value and capacity", "98.32 USD/h, or {capacity: 0.08 USD/GB/month}")
+        return None
+    value, per_byte = _money(first, unit if written.value is not None else unit[1:], mistakes)
+    per_byte = per_byte or written.value is None
+    tiers = [
+        _tiers(name, given_tiers, dimension, way, mistakes)
+        for name, given_tiers, dimension in (("iops", written.iops, RATE), ("throughput", written.throughput, BANDWIDTH))
+    ]
     ends = []
     for name, end in (("low", written.low), ("high", written.high)):
         number = None if end is None else _money(end, unit[int(per_byte) :][:1], mistakes)[0]
@@ -148,7 +222,7 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
         if end is None or number is None or value is None:
             continue
         if (name == "low" and number > value) or (name == "high" and number < value):
-            text = f"the {name} end, {end.what()}, is on the wrong side of {written.value.what()}"
+            text = f"the {name} end, {end.what()}, is on the wrong side of {first.what()}"
             mistakes.add(end.place, text, "low <= value <= high")
     day = date if written.date is None else str(written.date)
     if day and not is_date(day):
@@ -175,8 +249,50 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
         written.source or source,
         written.term or 0.0,
         written.billed or 0.0,
+        iops=tiers[0],
+        throughput=tiers[1],
         place=tree.place,
     )
+
+
+def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: Way, mistakes: Mistakes) -> tuple[Tier, ...]:
+    """Prices of what a volume does in a second, in the order of where they start."""
+    if tree is None:
+        return ()
+    if way == "purchase":
+        mistakes.add(tree.place, f"'{name}' goes with a rent, not with a purchase", "on_demand: {capacity: 0.08 USD/GB/month}")
+        return ()
+    out = []
+    for entry in tree.elements():
+        written = decode(entry, TierKeys, mistakes, ignore=("ref", "note"))
+        if written is None:
+            continue
+        over = _number(written.over, dimension, mistakes)
+        of = (1.0 if name == "iops" else 1e6) if written.of is None else _number(written.of, dimension, mistakes)
+        if of == 0:
+            mistakes.add(entry.key_place("of"), "a price of nothing", "1 MB/s")
+        if over is not None and of:
+            out.append(Tier(over, written.each / of))
+    for before, after in pairwise(out):
+        if not before.over < after.over:
+            mistakes.add(tree.place, f"tiers of {name} start one after the other", "from the lowest `over` to the highest")
+    return tuple(out)
+
+
+def _number(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> float | None:
+    """A number in SI units that is not negative; None once its mistake is noted."""
+    if isinstance(tree.value, bool) or not isinstance(tree.value, str | int | float):
+        mistakes.add(tree.place, f"{tree.what()} is not {dimension.name}", f"such as '{dimension.example}'")
+        return None
+    try:
+        value = parse_as(tree.value, dimension)
+    except UnitError as error:
+        mistakes.add_unit_error(tree.place, error)
+        return None
+    if value < 0:
+        mistakes.add(tree.place, f"{tree.what()} cannot be negative")
+        return None
+    return value
 
 
 def _money(tree: Tree, accepted: tuple[Dimension, ...], mistakes: Mistakes) -> tuple[float | None, bool]:

@@ -80,7 +80,11 @@ def _energies(a: Energy | None, b: Energy | None, part: float) -> Energy | None:
 def _prices(a: Priced | None, b: Priced | None, part: float) -> Priced | None:
     if a is None or b is None:
         return None
-    return _with_prices(a, lambda way: _amounts(a.of(way), b.of(way), part))
+    mean = _with_prices(a, lambda way: _amounts(a.of(way), b.of(way), part))
+    if len(a.volumes) != len(b.volumes):
+        return mean
+    pairs = zip(a.volumes, b.volumes, strict=True)
+    return replace(mean, volumes=tuple(replace(x, amount=_amounts(x.amount, y.amount, part) or x.amount) for x, y in pairs))
 
 
 def _with_prices(priced: Priced, amount: Callable[[Way], Amount | None]) -> Priced:

@@ -5,6 +5,7 @@ machine can be built -> its nodes, power and price -> plans that divide, and fit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
@@ -293,7 +294,16 @@ class Screen:
         seconds = sum(times) if times else self.question.keys.period or 0.0
         half = max((each.half for each in option.intervals.values()), default=0.0) if times else 0.0
         spares = max((found.good.spares for found in option.wholes.values() if found.good is not None), default=0)
+        if not seconds and self.question.keys.rent != "purchase":  # rented for as long as the runs take
+            runs = [] if "requests_per_s" in numbers else [numbers[key] for key in numbers if key.rpartition(".")[2] == "time"]
+            seconds = sum(each.value for each in runs)
+            half = max((math.log(each.high / each.value) for each in runs if each.value > 0), default=0.0)
         if not seconds:
+            if facts.priced is not None and self.question.keys.rent == "purchase" and facts.priced.volumes_of("purchase"):
+                names = ", ".join(each.name for each in facts.priced.volumes_of("purchase"))
+                text = f"{names} is rented: nothing says for how long"
+                reason = Reason("price", text, lift="period: 1 year")
+                return replace(option, reasons=(*option.reasons, reason))
             price = self.outlay.price(facts)
             if price is not None and self.question.keys.rent == "purchase":
                 numbers["cost"] = price * many
