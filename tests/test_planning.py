@@ -260,6 +260,13 @@ def test_no_point_vanishes_where_one_of_two_workloads_has_no_closed_form() -> No
     assert dict(answer.best.point.values)["loop.let.n"] == 2
 
 
+def test_an_objective_that_nothing_tells_is_a_reason() -> None:
+    answer = looped({"n": [2, 4]}, maximise="mfu")
+    assert answer.best is None
+    assert [each.reasons[0].constraint for each in answer.rejected] == ["MFU"] * 2
+    assert "nothing tells it" in str(answer)
+
+
 # ---- journal
 
 

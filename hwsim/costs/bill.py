@@ -146,18 +146,19 @@ def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[
     """Things that the run did, as far as it is all of one kind."""
     if result.jobs:
         return
-    counts = [(f"1 M {trained.unit}", trained.count * trained.steps / MILLION) for trained in result.trainings[:1]]
+    counts = [(f"1 M {trained.unit}", trained.count * trained.steps / MILLION, 1.0) for trained in result.trainings[:1]]
     for service in result.serving[:1]:
-        counts.append(("request", float(service.requests)))
+        more = service.settled_per_s / service.requests_per_s if service.requests_per_s else 1.0  # in a service that goes on
+        counts.append(("request", float(service.requests), more))
         if service.output_tokens:
-            counts.append(("1 M tokens of answers", service.output_tokens / MILLION))
+            counts.append(("1 M tokens of answers", service.output_tokens / MILLION, more))
     lines = result.timeline.flat.graph.lines
     if len(lines) == 1 and lines[0].epochs:
-        counts.append(("epoch", float(len(lines[0].epochs))))
-    for name, count in counts:
+        counts.append(("epoch", float(len(lines[0].epochs)), 1.0))
+    for name, count, more in counts:
         if count > 0:
             joules = None if energy is None else energy.joules * (1.0 / count)
-            yield Each(name, count, joules, None if cost is None else cost.each(count))
+            yield Each(name, count, joules, None if cost is None else cost.each(count * more))
 
 
 def per(bill: Bill, unit: str, count: float) -> Bill:

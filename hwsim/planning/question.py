@@ -25,7 +25,7 @@ from hwsim.planning.wants import (
 )
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Mistakes, Place, SpecError, Tree, check_header, decode, field, find, place_field, read, tree_of
-from hwsim.units import BytesPerSecond, Ratio, Seconds
+from hwsim.units import YEAR, BytesPerSecond, Ratio, Seconds
 
 FORMAT: Final = "plan/1"
 MOST: Final = 20  # simulations, unless the file says more
@@ -66,7 +66,9 @@ class PlanKeys:
     )  # fmt: skip
     site: Tree | None = field("where it stands", default=None, example="{pue: 1.2, grid: 360 g/kWh}")
     rent: Rent = field("how it is paid: purchase, on_demand or reserved", default="purchase")
-    period: Seconds | None = field("how long it is used, for what has no end of its own", default=None, example="1 year")
+    period: Seconds | None = field(
+        "how long it is used, for what has no end of its own (default: a service for 1 year)", default=None, example="1 month"
+    )
     simulate: int = field("most options that are simulated; 0: closed forms alone", default=MOST, minimum=0, maximum=10_000)
     slack: Ratio = field("what an estimate may be off: options so near to the best are simulated", default=SLACK, minimum=0.0,
                          maximum=2.0)  # fmt: skip
@@ -108,6 +110,13 @@ class Question:
         """Every quantity that the answer needs."""
         wanted = [quantity for objective in self.objectives for quantity, _ in objective.weights]
         return tuple(dict.fromkeys([*wanted, *self.also, *(each.quantity for each in self.requirements)]))
+
+    @property
+    def period(self) -> float:
+        """Seconds that machines are used for what has no end of its own; 0 if nobody says, and no service runs."""
+        if self.keys.period is not None:
+            return self.keys.period
+        return YEAR if any(tree.get("infer") is not None for tree in self.workloads.values()) else 0.0
 
     @property
     def needs_money(self) -> bool:

@@ -160,7 +160,11 @@ def _numbers(run: Run) -> dict[str, float]:
 
 
 def _of_service(services: Sequence[ServiceStatistics]) -> dict[str, float]:
-    return {key: value for service in services[:1] for key, value in service.values().items() if key in MEASURES}
+    """Of the first service; its rates are those of a service that goes on."""
+    for service in services[:1]:
+        rates = {"requests_per_s": service.settled_per_s, "tokens_per_s": service.settled_tokens_per_s}
+        return {key: value for key, value in ({**service.values(), **rates}).items() if key in MEASURES}
+    return {}
 
 
 def shared(workload: Tree, replicas: int) -> Tree:

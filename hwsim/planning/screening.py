@@ -291,7 +291,7 @@ class Screen:
         """
         many, numbers = option.point.replicas, dict(option.numbers)
         times = [found.mean_s for found in option.wholes.values()]
-        seconds = sum(times) if times else self.question.keys.period or 0.0
+        seconds = sum(times) if times else self.question.period
         half = max((each.half for each in option.intervals.values()), default=0.0) if times else 0.0
         spares = max((found.good.spares for found in option.wholes.values() if found.good is not None), default=0)
         if not seconds and self.question.keys.rent != "purchase":  # rented for as long as the runs take

@@ -120,6 +120,19 @@ class ServiceStatistics:
         """Tokens written."""
         return self.output_tokens / self.span_s if self.span_s > 0 else 0.0
 
+    @property
+    def settled_per_s(self) -> float:
+        """Requests a second of a service that goes on: as many as come, where it keeps up; the last ones to end do not count.
+
+        A run of few requests is over long after the last of them came, and a whole run's rate is too low for that.
+        """
+        return self.requests_per_s if self.overloaded or not self.offered_per_s else self.offered_per_s
+
+    @property
+    def settled_tokens_per_s(self) -> float:
+        """Tokens written a second by a service that goes on."""
+        return self.settled_per_s * self.output_tokens / self.requests if self.requests else 0.0
+
     def values(self) -> Mapping[str, float]:
         """Quantities for `expect:`, by name, in SI units."""
         values = {"requests_per_s": self.requests_per_s, "tokens_per_s": self.tokens_per_s}
