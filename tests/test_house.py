@@ -8,11 +8,11 @@ from typing import Final
 from tests.test_docs import ROOT
 
 SIZES: Final = {
-    "lines of hwsim": 61_100,
-    "lines of both products": 73_000,
-    "modules of a run of three ops": 114,
+    "lines of hwsim": 77_200,
+    "lines of both products": 90_200,
+    "modules of a run of three ops": 116,
     "files that a bandwidth passes": 23,
-    "functions that a bandwidth passes": 72,
+    "functions that a bandwidth passes": 73,
 }
 
 

@@ -109,15 +109,17 @@ class Corrections:
         near: list[tuple[float, float]] = []
         flat = is_call = len(point) == 2
         flat = flat and point[1] <= 1.0
+        beyond = False
         if is_call and points:  # beyond what was measured: as at its end
-            place[0] = min(max(place[0], math.log2(max(points[0][0], 1.0))), math.log2(max(points[-1][0], 1.0)))
+            size = min(max(place[0], math.log2(max(points[0][0], 1.0))), math.log2(max(points[-1][0], 1.0)))
+            beyond, place[0] = abs(size - place[0]) > 1e-6, size
         for *where, ratio in points:
             flat = flat and where[1] <= 1.0
             distance = math.fsum(
                 (math.log2(max(far_point, 1.0)) - near_point) ** 2 for far_point, near_point in zip(where, place, strict=False)
             )
             if distance < 1e-12:
-                return ratio, True
+                return ratio, not beyond
             near.append((distance, math.log(ratio)))
         if not near:
             return 1.0, False

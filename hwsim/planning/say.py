@@ -186,7 +186,7 @@ class Shown(NamedTuple):
 
 
 def columns(answer: Answer, options: Sequence[Option]) -> list[Shown]:
-    """What differs, the parallel plan, the numbers that matter, and how each compares with the best."""
+    """The columns: what differs, the parallel plan, the numbers that matter, and how each option compares with the best."""
     paths = [path for path, _ in options[0].point.shown]
     several = [path for path in paths if len({written(dict(each.point.shown).get(path)) for each in options}) > 1]
     made = []

@@ -33,7 +33,7 @@ CALLS: Final[dict[str, Any]] = {
     "products": {"fp32": {"flop": "100 GFLOP/s", "call": "1 us", "left": "0.1 ns", "right": "0.2 ns", "result": "0.3 ns",
         "edge": "2 ns",
                           "depth": "3 ns", "counts": [1e3, 1e9]}},
-    "corrections": {"width": 1.0, "shrink": 0.3, "few": 1, "points": {"exp fp32 new": [[1000.0, 1.0, 1.5]],
+    "corrections": {"width": 1.0, "shrink": 0.3, "few": 1, "points": {"exp fp32 new": [[1000.0, 1.0, 1.5], [1e5, 1.0, 1.2]],
                     "add scalar fp32 self": [[1e6, 1.0, 1.5], [2e6, 1.0, 1.3]]}},
 }  # fmt: skip
 MEASURED: Final = machine(cpu={**ROOFLINE, "cores": 8, "kernels": CALLS})
