@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hwsim.api import simulate
 from hwsim.engine import Deadlock
-from hwsim.graph.opgraph import is_same
+from hwsim.graph.same import is_same
 from hwsim.spec import SpecError
 from hwsim.spec.shelf import same, shared, shared_by
 from hwsim.spec.tree import Origin, tree_of

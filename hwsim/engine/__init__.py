@@ -11,7 +11,7 @@ from hwsim.engine.fast import LOADED, Choice, code_for
 from hwsim.engine.inorder import is_in_order, longest_path
 from hwsim.engine.issued import IssuedOp
 from hwsim.engine.verdict import Deadlock, check, deadlock
-from hwsim.graph.opgraph import FlatGraph, OpGraph, flatten, is_same
+from hwsim.graph.opgraph import FlatGraph, OpGraph, flatten
 from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.timeline import Timeline
 from hwsim.spec.shelf import shared_by
@@ -89,7 +89,11 @@ def simulate(
         BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
     played = shared_by("timelines") if which == "auto" and not actors and server is None else None
-    before = None if played is None else next((each for each in played.values() if is_same(each.flat.graph, graph)), None)
+    before = None
+    if played:
+        from hwsim.graph.same import is_same
+
+        before = next((each for each in played.values() if is_same(each.flat.graph, graph)), None)
     if before is not None:
         again: Timeline = replace(before, flat=replace(before.flat, graph=graph))
         again.found.update(before.found)
