@@ -353,6 +353,33 @@ def test_a_part_without_a_price_is_named() -> None:
 # ---- parts
 
 
+def test_a_training_that_is_simulated_costs_its_time() -> None:
+    train = {"model": "resnet-50", "global_batch": 256, "epochs": 90, "samples": 1281167, "steps": 1, "dtype": "fp16"}
+    workload = {"hwsim": "workload/1", "train": {**train, "framework": "mxnet-ngc"}}
+    answer = plan({"machine": ["p3.16xlarge", "dgx-h100"], "workload": workload, "minimise": "cost", "rent": "on_demand"})
+    assert answer.best is not None
+    assert len(answer.options) == 2
+    rents = {"p3.16xlarge": 24.48, "dgx-h100": 31.92}
+    for option in answer.options:
+        hours = option.numbers["training"].value / 3600
+        assert option.numbers["cost"].value == pytest.approx(hours * rents[option.point.machine], rel=1e-3)
+    assert answer.best.point.machine == "dgx-h100"  # dearer by the hour, and faster by more
+
+
+def test_a_number_that_no_run_tells_does_not_hold() -> None:
+    answer = looped({"n": [1, 2]}, require=["mfu at least 50 %"], minimise="time")
+    assert answer.best is None
+    assert ["nothing tells it" in str(each.reasons[0]) for each in answer.rejected] == [True, True]
+
+
+def test_no_point_goes_without_a_value_or_a_reason() -> None:
+    answer = looped({"n": [1, 2]}, minimise="energy")
+    assert answer.best is None
+    assert all("nothing says how long" in each.reasons[0].text for each in answer.rejected)
+    assert len(answer.rejected) == 2
+    assert looped({"n": [1, 2]}, minimise="energy", period="1 day").best is not None
+
+
 def test_equal_reasons_are_one_with_a_count() -> None:
     rejected = [Rejected(n, (("n", n),), (Reason("time", "", 2.0 + n, 1.0, 1.0 + n),)) for n in range(5)]
     (group,) = grouped(rejected, lambda _: "", lambda each: str(each.number))

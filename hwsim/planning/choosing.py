@@ -28,7 +28,7 @@ class Against:
 
 
 def order(question: Question, options: Iterable[Option]) -> list[Option]:
-    """Options that have the objective, the best first: then by `also`, nodes, and values in the order of `vary`."""
+    """Options that have the objective, the best first: by `also`, nodes, what holds for sure, and values as `vary` has them."""
     known = [each for each in options if has_objective(question, each)]
     key = sorting(question, known)
     return sorted(known, key=key)
@@ -50,9 +50,15 @@ def sorting(question: Question, options: Sequence[Option]) -> Callable[[Option],
     def key(option: Option) -> tuple[object, ...]:
         scores = [rounded(score(each, option, bests)) for each in question.objectives]
         also = [rounded(signed(each, option)) for each in question.also]
-        return (*scores, *also, option.value("nodes") or 0.0, option.point.number)
+        return (*scores, *also, option.value("nodes") or 0.0, doubtful(question, option), option.point.number)
 
     return key
+
+
+def doubtful(question: Question, option: Option) -> int:
+    """Requirements that the range of a number reaches beyond: of equals those come first that hold for sure."""
+    ranges = [(each, option.numbers[each.quantity.key]) for each in question.requirements if each.quantity.key in option.numbers]
+    return sum(each.excess(amount.low) > 0 or each.excess(amount.high) > 0 for each, amount in ranges)
 
 
 def best_of(quantity: Quantity, most: bool, options: Iterable[Option]) -> float:
@@ -138,11 +144,18 @@ def _time(option: Option, best: Option) -> tuple[tuple[float, float], bool, floa
     """(half width of the time of each, whether something unmeasured is in one alone, square of the half width of their ratio)."""
     both = [name for name in option.intervals if name in best.intervals]
     if not both:
-        return (0.0, 0.0), False, 0.0
+        halves = _of_time(option), _of_time(best)
+        return halves, False, halves[0] ** 2 + halves[1] ** 2
     name = both[0]
     first, second = (each.intervals[name].of(_seconds(each, name)) for each in (option, best))
     quotient = ratio(first, second)
     return (first.half, second.half), quotient.outside, quotient.half**2
+
+
+def _of_time(option: Option) -> float:
+    """Half width of the times that a run has, as a logarithm."""
+    times = [each for key, each in option.numbers.items() if key.rpartition(".")[2] in ("training", "step") and each.low > 0]
+    return max((math.log(each.high / each.low) / 2 for each in times), default=0.0)
 
 
 def _seconds(option: Option, name: str) -> float:

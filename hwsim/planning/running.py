@@ -47,7 +47,7 @@ def simulated(
     for name, each in row["runs"].items():
         result = _with_run(result, screen, name, each)
     watts = sum(each["watts"] for each in row["runs"].values()) / max(1, len(row["runs"]))
-    return screen.judged(screen.paid(result, facts, watts or None)), row
+    return screen.answered(screen.judged(screen.paid(result, facts, watts or None))), row
 
 
 def _with_run(option: Option, screen: Screen, name: str, run: Row) -> Option:

@@ -144,7 +144,8 @@ def _none(answer: Answer) -> Iterator[tuple[str, str]]:
 def _assumed(answer: Answer) -> Iterator[tuple[str, str]]:
     """Sources behind the numbers."""
     best, question = answer.best, answer.question
-    if question.needs_money and best is not None and not best.wholes and question.period:
+    has_end = best is not None and any(key.rpartition(".")[2] == "training" for key in best.numbers)
+    if question.needs_money and best is not None and not has_end and question.period:
         yield "period", f"{MEASURES['time'].shown(question.period)} of use, for it has no end of its own"
     if question.needs_money and best is not None:
         for price in answer.said[:3]:

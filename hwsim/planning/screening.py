@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 NEAR = 0.03  # part of a limit within which a machine between two others is built
 HOUR = 3600.0
+USED = ("cost", "energy", "carbon", "cost per million tokens")  # measures of the time that a machine is used
 
 
 @dataclass(slots=True)
@@ -69,6 +70,8 @@ class Screen:
         option = Option(point, "machine", numbers, tuple(self._unpriced(facts)))
         if any(trainings.values()):
             option = self._trained(option, cluster, facts, trainings)
+        if any(made is None and _ends(workloads[name]) for name, made in trainings.items()):
+            return self.judged(option)  # only a run tells how long it is used
         option = self.paid(option, facts, busy=None if all(trainings.values()) else 0.0)  # at rest: the least it can be
         return self.judged(option)
 
@@ -291,8 +294,11 @@ class Screen:
         """
         many, numbers = option.point.replicas, dict(option.numbers)
         times = [found.mean_s for found in option.wholes.values()]
+        ended = [numbers[key] for key in self._ended(option)]
+        times += [each.value for each in ended]
         seconds = sum(times) if times else self.question.period
-        half = max((each.half for each in option.intervals.values()), default=0.0) if times else 0.0
+        halves = [each.half for each in option.intervals.values()] + [math.log(each.high / each.low) / 2 for each in ended]
+        half = max(halves, default=0.0) if times else 0.0
         spares = max((found.good.spares for found in option.wholes.values() if found.good is not None), default=0)
         if not seconds and self.question.keys.rent != "purchase":  # rented for as long as the runs take
             runs = [] if "requests_per_s" in numbers else [numbers[key] for key in numbers if key.rpartition(".")[2] == "time"]
@@ -329,6 +335,11 @@ class Screen:
             reasons = (*reasons, Reason("price", f"no price of {', '.join(cost.missing[:4])}"))
         return replace(option, numbers=numbers, reasons=reasons, offers=offers, said=() if cost is None else cost.said)
 
+    def _ended(self, option: Option) -> list[str]:
+        """Keys of the times of whole trainings that only a run tells."""
+        keys = [_key(name, "training") for name in self.question.workloads if name not in option.wholes]
+        return [key for key in keys if key in option.numbers and option.numbers[key].low > 0]
+
     def _tokens(self, option: Option, seconds: float) -> float:
         """Tokens of the whole training, or that a service writes in this time."""
         totals = [trained.ideal_s * option.numbers[_key(name, "tokens_per_s")].value for name, trained in option.wholes.items()
@@ -351,6 +362,21 @@ class Screen:
             reason = broken(each, value, self._more(option, each))
             reasons += [reason] if reason is not None else []
         return replace(option, reasons=tuple(reasons))
+
+    def answered(self, option: Option) -> Option:
+        """The option with a reason for each number that is asked for and not known, once all that tells it was looked at."""
+        wanted = [quantity for objective in self.question.objectives for quantity, _ in objective.weights]
+        asked = dict.fromkeys([*wanted, *(each.quantity for each in self.question.requirements)])
+        lacking = [each for each in asked if each.key not in option.numbers]
+        if option.reasons or not lacking:
+            return option
+        return replace(option, reasons=tuple(self._untold(each) for each in lacking))
+
+    def _untold(self, quantity: Quantity) -> Reason:
+        """Why nothing is known of a number."""
+        if quantity.measure.name in USED and not self.question.period:
+            return Reason(quantity.title, "not known: nothing says how long it is used", lift="period: 1 year")
+        return Reason(quantity.title, "nothing tells it: neither the workload nor its simulation has this number")
 
     def _more(self, option: Option, requirement: Requirement) -> str:
         quantity = requirement.quantity
@@ -383,6 +409,12 @@ def whole_numbers(training: Whole, gpus: int, half: float, percentiles: tuple[in
     if good is not None:
         numbers["goodput"] = Amount(good.share, good.low, good.high)
     return numbers
+
+
+def _ends(workload: Tree) -> bool:
+    """Whether a workload is a training that says how much there is to train."""
+    train = train_of(workload, Mistakes())
+    return train is not None and any(train.get(key) is not None for key in ("epochs", "tokens"))
 
 
 def _key(workload: str, name: str) -> str:

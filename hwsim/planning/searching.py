@@ -16,7 +16,7 @@ from hwsim.planning.choosing import against, frontier, has_objective, order, sco
 from hwsim.planning.options import Option
 from hwsim.planning.outlay import Outlay
 from hwsim.planning.question import Question, read_question
-from hwsim.planning.reasons import Reason, Rejected
+from hwsim.planning.reasons import Rejected
 from hwsim.planning.running import Row, serves, simulated
 from hwsim.planning.screening import Screen
 from hwsim.planning.variants import MACHINE, Point, Values, Variants, lost_paths
@@ -416,15 +416,11 @@ def _failures(question: Question) -> Any:
     return load_failures(question.keys.failures, question.folder)
 
 
-def _unknown(question: Question, option: Option) -> Reason:
-    """The objective that nothing tells."""
-    wanted = [quantity for objective in question.objectives for quantity, _ in objective.weights]
-    missing = next(quantity for quantity in wanted if option.value(quantity.key) is None)
-    return Reason(missing.title, "nothing tells it: neither the workload nor its simulation has this number")
-
-
 def _answer(searching: Searching, seconds: float) -> Answer:
-    question, options = searching.question, searching.options
+    question = searching.question
+    options = {
+        number: each if each.how == "machine" else searching.screen.answered(each) for number, each in searching.options.items()
+    }
     feasible = [each for each in options.values() if each.is_feasible and each.how != "machine"]
     simulated_ones = [each for each in feasible if each.how == "simulation"]
     ordered = order(question, feasible)
@@ -433,11 +429,6 @@ def _answer(searching: Searching, seconds: float) -> Answer:
         ordered = first + [each for each in ordered if each.how != "simulation"]
     best = ordered[0] if ordered else None
     rejected = [Rejected(number, each.point.shown, each.reasons) for number, each in options.items() if each.reasons]
-    rejected += [
-        Rejected(number, each.point.shown, (_unknown(question, each),))
-        for number, each in options.items()
-        if each.is_feasible and each.how != "machine" and not has_objective(question, each)
-    ]
     path = kind_path(question)
     kinds: dict[object, Option] = {}
     if path is not None:
