@@ -95,7 +95,7 @@ class Held(NamedTuple):
 
 
 def tiered(tiers: tuple[Tier, ...], much: float) -> float:
-    """USD/s for so many accesses or bytes a second.
+    """USD/s for a number of accesses or bytes a second.
 
     >>> tiered((Tier(100.0, 2.0), Tier(200.0, 1.0)), 250.0), tiered((Tier(100.0, 2.0),), 100.0)
     (250.0, 0.0)

@@ -1,12 +1,11 @@
 """The op graph: everything a run does, as blocks of columns, ready to be replayed.
 
-A block is a body of ops and how often it runs. Edges inside a block may reach back over
-iterations (`lag`), so that a million repetitions are one body and a number. Ops are numbered
-block by block, iteration by iteration, position by position; the number decides ties.
+A block is a body of ops and how often it runs. Edges inside a block may reach back over iterations (`lag`), so that a million
+repetitions are one body and a number. Ops are numbered block by block, iteration by iteration, position by position; the number
+decides ties.
 
-A queue (a stream, a host thread) is program order: its ops run one after another, in number
-order. It exists only here; flattening turns it, and its depth, into edges.
-A pool is arbitration: `servers` of them, given by readiness, then op number.
+A queue (a stream, a host thread) is program order: its ops run one after another, in number order. It exists only here;
+flattening turns it, and its depth, into edges. A pool is arbitration: `servers` of them, given by readiness, then op number.
 """
 
 from __future__ import annotations

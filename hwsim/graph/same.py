@@ -1,4 +1,4 @@
-"""Whether two graphs are the same: then one timeline is that of both."""
+"""Whether two graphs are the same: then they have one timeline."""
 
 from __future__ import annotations
 

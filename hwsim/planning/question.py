@@ -113,7 +113,7 @@ class Question:
 
     @property
     def period(self) -> float:
-        """Seconds that machines are used for what has no end of its own; 0 if nobody says, and no service runs."""
+        """Seconds that machines are used for what has no end of its own; 0 if it is not said, and no service runs."""
         if self.keys.period is not None:
             return self.keys.period
         return YEAR if any(tree.get("infer") is not None for tree in self.workloads.values()) else 0.0
