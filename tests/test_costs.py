@@ -585,3 +585,29 @@ def test_a_plan_finds_the_accesses_that_pay(tmp_path: Path) -> None:
                      "site": {"pue": 1.2, "electricity": "0.1 USD/kWh", "hosting": "100 USD/kW/month"}})  # fmt: skip
     assert for_long.best is not None
     assert dict(for_long.best.point.values)["machine.disk.iops"] == "8 kIOPS"
+
+
+def test_a_price_may_be_worked_out_in_the_file() -> None:
+    """As any other number of a machine: so many disks of a price each."""
+    text = """
+hwsim: machine/1
+let: {disks: 3}
+parts:
+  cpu: {kind: cpu, use: ryzen-9-5950x, price: 100 USD}
+  disk:
+    {kind: raid, level: 0, members: $disks, hdd: {use: hdd-7200rpm}, price: {purchase: {value: $disks * 240 USD, date: 2026-06}}}
+"""
+    bought = price_of(api.load_machine(text)).purchase
+    assert bought is not None
+    assert bought.value == pytest.approx(820.0)
+
+
+def test_an_array_draws_what_its_disks_draw() -> None:
+    text = "{hwsim: machine/1, parts: {cpu: {kind: cpu, use: ryzen-9-5950x}, disk: {KIND}}}"
+    kinds = [f"kind: raid, level: 6, members: {members}, hdd: {{use: hdd-7200rpm}}" for members in (4, 16)]
+    alone, small, large = (
+        power_of(api.load_machine(text.replace("KIND", kind))).loaded.value for kind in ("kind: hdd, use: hdd-7200rpm", *kinds)
+    )
+    of_one = (large - small) / 12
+    assert of_one > 1.0
+    assert small - alone == pytest.approx(3 * of_one)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from hwsim.costs.amount import Amount
 from hwsim.costs.listed import is_as_listed
@@ -141,6 +141,9 @@ def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator
         yield from _items(part.child, f"{name}.", count, missing)
         return
     power = getattr(part.model, "power", None)
+    if power is None and part.kind == "raid":  # its disks draw it
+        array: Any = part.model
+        power, count = array.member.power, count * array.members
     small = SMALL.get(part.kind)
     if power is None and small is not None:
         yield PowerItem(name, part.kind, count, small[0], small[1], small[0], 0.0, False, True, "default: a usual one", id(part))

@@ -22,7 +22,7 @@ from hwsim.spec.decode import decode
 from hwsim.spec.fields import field, place_field
 from hwsim.spec.mistakes import Mistakes, Place
 from hwsim.spec.tree import Tree, tree_of
-from hwsim.units import BANDWIDTH, MONEY, PRICE, RATE, SIZE, Dimension, DollarsPerSecond, Seconds, UnitError, parse_as
+from hwsim.units import BANDWIDTH, MONEY, PRICE, RATE, SIZE, Dimension, DollarsPerSecond, Quantity, Seconds, UnitError, parse_as
 
 Mark = Literal["list", "quote", "street", "estimate", "recalled"]
 Way = Literal["purchase", "on_demand", "reserved"]
@@ -281,7 +281,7 @@ def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: Way, mistake
 
 def _number(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> float | None:
     """A number in SI units that is not negative; None once its mistake is noted."""
-    if isinstance(tree.value, bool) or not isinstance(tree.value, str | int | float):
+    if isinstance(tree.value, bool) or not isinstance(tree.value, str | int | float | Quantity):
         mistakes.add(tree.place, f"{tree.what()} is not {dimension.name}", f"such as '{dimension.example}'")
         return None
     try:
@@ -299,7 +299,7 @@ def _money(tree: Tree, accepted: tuple[Dimension, ...], mistakes: Mistakes) -> t
     """(value in SI units, whether it is for each byte) of a text in one of the units; messages name the first."""
     first: UnitError | None = None
     for at, dimension in enumerate(accepted):
-        if isinstance(tree.value, bool) or not isinstance(tree.value, str | int | float):
+        if isinstance(tree.value, bool) or not isinstance(tree.value, str | int | float | Quantity):
             break
         try:
             value = parse_as(tree.value, dimension)
