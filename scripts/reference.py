@@ -25,6 +25,7 @@ from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.models import Framework
 from hwsim.models.architectures import ARCHITECTURES as MODELS
 from hwsim.ops import OPS
+from hwsim.planning.question import PlanKeys
 from hwsim.results.invariants import printed
 from hwsim.spec import FieldPlan, Tree, plan
 from hwsim.spec.decode import title
@@ -134,6 +135,8 @@ def _headings() -> Iterator[tuple[Any, str]]:
     yield None, "## Studies\n"
     yield StudyKeys, "At the top (`hwsim: study/1`)"
     yield DrawnKeys, "`points: {random: ...}` and `points: {latin: ...}`"
+    yield None, "## Plans\n"
+    yield PlanKeys, "At the top (`hwsim: plan/1`)"
     yield None, "## Models and frameworks\n"
     for name, model in MODELS.items():
         yield model, f"Model `{name}` (`hwsim: model/1`)"

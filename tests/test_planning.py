@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import math
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
@@ -303,6 +306,39 @@ def test_a_plan_that_is_ended_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
         looped_with({"n": [2, 4, 8]}, tmp_path / "j")
     monkeypatch.undo()
     assert looped_with({"n": [2, 4, 8]}, tmp_path / "j").to_json() == whole.to_json()
+
+
+KILLED = """
+import os, signal, sys, tests.test_planning as test
+from hwsim.planning.searching import Searching
+
+played, left = Searching._played, [2]
+
+def killed(self, *given, **more):
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    return played(self, *given, **more)
+
+Searching._played = killed
+test.looped_with({"n": [2, 4, 8]}, test.Path(sys.argv[1]))
+"""
+
+
+def test_a_plan_that_is_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal, root = tmp_path / "j", Path(__file__).resolve().parent.parent
+    done = subprocess.run([sys.executable, "-c", KILLED, str(journal)], cwd=root, check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL
+    kept = journal.read_bytes()
+    simulated = []
+    import hwsim.planning.running as running
+
+    monkeypatch.setattr(running, "simulate", lambda *given, **more: simulated.append(1) or simulate(*given, **more))
+    answer = looped_with({"n": [2, 4, 8]}, journal)
+    assert journal.read_bytes().startswith(kept)
+    assert len(simulated) == 1  # two of three were kept
+    monkeypatch.undo()
+    assert answer.to_json() == looped_with({"n": [2, 4, 8]}, tmp_path / "whole").to_json()
 
 
 # ---- mistakes

@@ -14,6 +14,8 @@ from hwsim.costs.prices import prices_schema
 from hwsim.failures import failures_schema
 from hwsim.machine.schema import machine_schema, part_schema
 from hwsim.models.library import model_schema
+from hwsim.planning.question import plan_schema
+from hwsim.study.file import study_schema
 from hwsim.workload.schema import workload_schema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,7 +24,9 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "machine/1": machine_schema,
     "model/1": model_schema,
     "part/1": part_schema,
+    "plan/1": plan_schema,
     "prices/1": prices_schema,
+    "study/1": study_schema,
     "workload/1": workload_schema,
 }
 CLASSES = ROOT / "machines" / "classes"  # mappings of any depth, see tests/test_classes.py
@@ -62,3 +66,11 @@ def test_every_file_of_the_library_fits_its_schema(path: Path) -> None:
 def test_a_wrong_statement_does_not_fit(wrong: dict[str, Any]) -> None:
     document = {"hwsim": "workload/1", "program": [wrong]}
     assert list(validator("workload/1").iter_errors(document))
+
+
+def test_a_question_of_the_page_fits_its_schema() -> None:
+    page = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
+    for block in page.split("```yaml\n")[1:]:
+        question = yaml.safe_load(block.partition("```")[0])
+        assert not [error.message for error in validator("plan/1").iter_errors(question)]
+        assert list(validator("plan/1").iter_errors({**question, "minimize": "cost"}))

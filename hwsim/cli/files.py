@@ -212,12 +212,19 @@ def _study_schema() -> dict[str, Any]:
     return study_schema()
 
 
+def _plan_schema() -> dict[str, Any]:
+    from hwsim.planning.question import plan_schema
+
+    return plan_schema()
+
+
 SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "failures": failures_schema,
     "machine": machine_schema,
     "model": model_schema,
     "workload": workload_schema,
     "part": part_schema,
+    "plan": _plan_schema,
     "prices": _prices_schema,
     "study": _study_schema,
 }

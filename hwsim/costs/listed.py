@@ -15,13 +15,21 @@ def is_as_listed(layout: Layout) -> bool:
 
     Parameters of the machine and values inside its parts are not looked at, nor are volumes, which have a rent of their own.
     """
+    return swapped(layout) == {}
+
+
+def swapped(layout: Layout) -> dict[str, str] | None:
+    """Parts that stand in place of others of the machine of the library by its name: the library's part by family.
+
+    None if it has other families of parts than that one, or another number of some.
+    """
     parts = _listed(layout.file) if layout.file else None
     if parts is None:
-        return True
-    mine = {part.family: (part.use, len(part.names)) for part in layout.parts if not part.made and part.kind != "volume"}
-    return parts.keys() == mine.keys() and all(
-        use == mine[name][0] and count in (None, mine[name][1]) for name, (use, count) in parts.items()
-    )
+        return {}
+    mine = {part.family: part for part in layout.parts if not part.made and part.kind != "volume"}
+    if parts.keys() != mine.keys() or any(count not in (None, len(mine[name].names)) for name, (_, count) in parts.items()):
+        return None
+    return {name: use for name, (use, _) in parts.items() if use != mine[name].use}
 
 
 @cache

@@ -23,6 +23,7 @@ from hwsim.spec import Mistakes, Tree, check_header, decode, field, find, folder
 from hwsim.units import YEAR, Ratio, Seconds
 
 HEADER: Final = "prices/1"
+CABLES: Final[Mapping[str, float]] = {"cable-800": 75e9, "cable": 12.5e9}  # B/s of a link, from which its cables have this price
 OLD: Final = 18  # months from which on the answer says how old a price is
 LIFETIME: Final = 4 * YEAR
 
@@ -86,9 +87,9 @@ class Prices:
         """Offers of a whole machine, as of `of_part`."""
         return self._first((listed.machines for listed in (self.own, self.library)), tuple(called), stated, way)
 
-    def of_other(self, name: str) -> tuple[Offer, ...]:
-        """Prices of a cable."""
-        return self._first((listed.others for listed in (self.own, self.library)), (name,), None, "purchase")
+    def of_other(self, *called: str) -> tuple[Offer, ...]:
+        """Prices of a cable, by the first of its names that a list has."""
+        return self._first((listed.others for listed in (self.own, self.library)), called, None, "purchase")
 
     def _first(
         self, tables: Iterable[Mapping[str, Price]], called: tuple[str, ...], stated: Price | None, way: Way
@@ -197,8 +198,9 @@ def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
     for name, tree_of_price in file.sites.items():
         named_sites[name] = replace(read_site(tree_of_price, mistakes, named_sites), name=name)
     for name in file.others:
-        if name != "cable":
-            mistakes.add((tree.get("others") or tree).key_place(name), f"no part of an answer is called '{name}'", "known: cable")
+        if name not in CABLES:
+            known = f"known: {', '.join(sorted(CABLES))}"
+            mistakes.add((tree.get("others") or tree).key_place(name), f"no part of an answer is called '{name}'", known)
     site = Site() if file.site is None else read_site(file.site, mistakes, named_sites)
     return Prices(
         own=Listed(priced(file.parts), priced(file.machines), priced(file.others)),

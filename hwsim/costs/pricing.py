@@ -7,20 +7,19 @@ A volume of a cloud is rented along with its machine, be that bought or rented: 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from hwsim.costs.amount import Amount, total
-from hwsim.costs.listed import is_as_listed
-from hwsim.costs.prices import OLD, Prices, Taken, load_prices, months_old, taken
+from hwsim.costs.listed import swapped
+from hwsim.costs.prices import CABLES, OLD, Prices, Taken, load_prices, months_old, taken
 from hwsim.devices.offers import WAYS, Held, Offer, Way
 from hwsim.devices.owning import loaded_watts
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
 from hwsim.records import dataclass
 
-CABLED: Final = 12.5e9  # B/s of a link, from which its cables have a price of their own
 RENTED: Final = ("gpu", "cpu")  # kinds of parts by which a node is rented
 STORED: Final = ("volume", "filesystem")  # what is rented along with a machine
 
@@ -153,10 +152,13 @@ def _of_scope(
     layout: Layout, inside: str, many: int, prices: Prices, way: Way, missing: list[str], terms: list[float]
 ) -> Iterator[PricedItem]:
     """A machine as a whole, or its parts."""
-    called = (layout.file,) if layout.file and is_as_listed(layout) else ()
+    others = swapped(layout)
+    cards = None if others is None else _cards(layout, others, many, prices, way, terms)
+    called = (layout.file,) if layout.file and cards is not None else ()
     of_machine = taken(prices.of_machine(called, layout.price, way), Held())
     if of_machine is not None:
         yield _item(layout.file or "the machine", way, many, of_machine, terms)
+        yield from cards or ()
         return
     lacking: list[str] = []
     items: list[PricedItem] = []
@@ -180,6 +182,29 @@ def _of_scope(
     missing += lacking
     if way == "purchase":
         yield from _cables(layout, inside, many, prices, missing)
+
+
+def _cards(
+    layout: Layout, others: Mapping[str, str], many: int, prices: Prices, way: Way, terms: list[float]
+) -> list[PricedItem] | None:
+    """What network cards in place of a machine's own cost more than those; None where its price says nothing of this one.
+
+    others: parts of the machine of the library that others stand in place of, by family.
+    """
+    items = []
+    for part in layout.parts:
+        own = others.get(part.family)
+        if own is None:
+            continue
+        if part.kind != "nic" or way != "purchase":
+            return None
+        offer = taken(prices.of_part(_names_of(part), part.price, way), Held())
+        instead = taken(prices.of_part((own, own.rpartition("/")[2]), None, way), Held())
+        if offer is None or instead is None:
+            return None
+        more = replace(offer, amount=offer.amount + instead.amount * -1.0)
+        items.append(_item(f"{part.use} in place of {own}", way, many * len(part.names), more, terms))
+    return items
 
 
 def _is_of_kind(layout: Layout, text: str, inside: str, kind: str) -> bool:
@@ -229,11 +254,12 @@ def _item(name: str, way: Way, count: int, chosen: Taken, terms: list[float]) ->
 def _cables(layout: Layout, inside: str, many: int, prices: Prices, missing: list[str]) -> Iterator[PricedItem]:
     """Both ends of each link of a fast network; slower cables are in the price of their ends."""
     for bundle in layout.wires.bundles:
-        if not bundle.model.network or bundle.model.kind in ("direct", "wifi") or bundle.model.peak() < CABLED:
+        if not bundle.model.network or bundle.model.kind in ("direct", "wifi") or bundle.model.peak() < min(CABLES.values()):
             continue
         ends = 2 * many * int(bundle.count.sum())
-        offer = taken(prices.of_other("cable"), Held())
+        names = tuple(name for name, least in CABLES.items() if bundle.model.peak() >= least)
+        offer = taken(prices.of_other(*names), Held())
         if offer is None:
             missing.append(f"cables of {inside}{bundle.name}")
         else:
-            yield _item("cable", "purchase", ends, offer, [0.0, 0.0])
+            yield _item(names[0], "purchase", ends, offer, [0.0, 0.0])

@@ -61,7 +61,8 @@ class PlanKeys:
     provider: str = field("whose prices alone are taken", default="", example="OCI")
     failures: str | None = field("rates of failures: a file, a name of the library, or none", default=None, example="none")
     storage: BytesPerSecond | None = field(
-        "rate at which a checkpoint is written (default: 2 TB/s for 16,384 GPUs, in proportion)", default=None,
+        "rate at which a checkpoint is written (default: to the storage of the workload's `checkpoint`, else to the machine's only "
+        "file system, else 2 TB/s for 16,384 GPUs, in proportion)", default=None,
         exclusive_minimum=0.0, example="200 GB/s",
     )  # fmt: skip
     site: Tree | None = field("where it stands", default=None, example="{pue: 1.2, grid: 360 g/kWh}")
@@ -122,6 +123,28 @@ class Question:
     def needs_money(self) -> bool:
         """Whether anything asked for is in USD."""
         return any(each.measure.unit == "USD" for each in self.asked)
+
+
+def plan_schema() -> dict[str, Any]:
+    """The JSON Schema of a question."""
+    from hwsim.costs.places import SiteKeys
+    from hwsim.spec.schema import json_schema
+
+    out = json_schema(PlanKeys, header=FORMAT)
+    place = json_schema(SiteKeys)
+    place.pop("$schema")
+    named = {"type": "string"}
+    measures = {"anyOf": [named, {"type": "array", "items": named}, {"type": "object", "additionalProperties": {"type": "number"}}]}
+    written = {
+        "workload": {"anyOf": [named, {"type": "object"}]},
+        "vary": {"type": "object"},
+        "minimise": measures,
+        "maximise": measures,
+        "site": {"anyOf": [named, place]},
+    }
+    for key, value in written.items():
+        out["properties"][key] |= value
+    return out
 
 
 def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:

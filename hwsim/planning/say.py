@@ -86,6 +86,7 @@ def _best(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:
         spares = f"{good.spares} spare node{'' if good.spares == 1 else 's'}"
         often = f"a failure every {shown(good.mtbf_s)}, a checkpoint every {shown(good.every_s)}"
         yield "goodput", f"{percent(good.share)}: {often}, {spares}"
+        yield "checkpoint", str(training.saved)
     yield from _placed(answer, best)
     if best.how == "estimate":
         yield "known from", "closed forms alone: nothing was simulated"

@@ -19,6 +19,7 @@ from hwsim.planning.options import Option
 from hwsim.planning.outlay import Facts, Outlay
 from hwsim.planning.question import Question
 from hwsim.planning.reasons import Reason, broken
+from hwsim.planning.storing import Stored, stored
 from hwsim.planning.trainings import Training, Whole, computing, memory_reason, plan_reason, settings_of, short, train_of, whole
 from hwsim.planning.variants import Point, Unbuilt, Variants, counted, in_a_line, scaled
 from hwsim.planning.wants import MEASURES, Quantity, Requirement
@@ -90,14 +91,11 @@ class Screen:
 
     def _machine(self, point: Point) -> tuple[Cluster | None, Facts]:
         """The cluster and the facts of a machine; between two of a count where nothing else differs."""
-        axis = next((each for each in self.question.varied.axes if counted(each) and self._counts(point, each)), None)
+        axis = self._between(point)
         if axis is None:
             return self.exact(point)
-        low, high = max(2, axis.ends[0]), axis.ends[1]
-        value = point.get(axis.path)
+        low, high, value = max(2, axis.ends[0]), axis.ends[1], point.get(axis.path)
         assert isinstance(value, int)
-        if not low <= value <= high or low == high:
-            return self.exact(point)
         (first, at_low), (last, at_high) = (self.exact(with_value(point, axis.path, end)) for end in (low, high))
         each = scaled(first, last, low, high) if first is not None and last is not None else 0
         if not each or first is None:
@@ -106,6 +104,15 @@ class Screen:
         if self._is_close(facts, point):
             return replace(first, gpus=each * value), self.exact(point)[1]
         return replace(first, gpus=each * value), facts
+
+    def _between(self, point: Point) -> Axis | None:
+        """The count whose ends a machine lies between; None if it is built itself."""
+        axis = next((each for each in self.question.varied.axes if counted(each) and self._counts(point, each)), None)
+        value = None if axis is None else point.get(axis.path)
+        if axis is None or not isinstance(value, int):
+            return None
+        low, high = max(2, axis.ends[0]), axis.ends[1]
+        return axis if low <= value <= high and low < high else None
 
     def _counts(self, point: Point, axis: Axis) -> bool:
         values = [(path, value) for path, value in point.values if path != axis.path]
@@ -273,12 +280,28 @@ class Screen:
         from hwsim.failures import NoProgress
 
         try:
-            trained = whole(ideal, counts, self.failures, training.checkpoint(gpu, facts.gpus))
+            failures = self.failures
+            if self.question.keys.failures is None:
+                failures = training.failures(gpu) or failures
+            trained = whole(ideal, counts, failures, self._stored(option, facts, name, training, gpu, seconds))
         except NoProgress as error:
             return replace(option, reasons=(*option.reasons, Reason("goodput", error.message, lift=error.hint or "")))
+        except SpecError as error:
+            return replace(option, reasons=(*option.reasons, Reason("workload", in_a_line(error.mistakes))))
         numbers = whole_numbers(trained, facts.gpus, half, self._percentiles(name))
         numbers = {_key(name, key): value for key, value in numbers.items()}
         return replace(option, numbers={**option.numbers, **numbers}, wholes={**option.wholes, name: trained})
+
+    def _stored(self, option: Option, facts: Facts, name: str, training: Training, gpu: Gpu, seconds: float) -> Stored:
+        """What checkpoints of a training cost, on a machine that need not be built if those around it are."""
+        point, axis = option.point, self._between(option.point)
+        if axis is None:
+            points = [point]
+        else:
+            points = [with_value(point, axis.path, end) for end in (max(2, axis.ends[0]), axis.ends[1])]
+        machines = [self.variants.of_point(each) for each in points]
+        keys = training.stated(gpu).keys
+        return stored(keys, option.steps[name][0].laid, machines, facts.nodes, seconds, self.question.keys.storage)
 
     def _percentiles(self, name: str) -> tuple[int, ...]:
         asked = [each for each in self.question.asked if each.workload == name and each.percentile is not None]

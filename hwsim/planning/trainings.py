@@ -21,8 +21,10 @@ from hwsim.models.step import times_of
 from hwsim.planning.axes import AUTO, BATCH
 from hwsim.planning.question import Question
 from hwsim.planning.reasons import Reason
+from hwsim.planning.storing import Stored
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, resolve
+from hwsim.workload.training.saving import rates_of
 from hwsim.workload.training.stated import Stated, stated
 
 if TYPE_CHECKING:
@@ -30,9 +32,7 @@ if TYPE_CHECKING:
     from hwsim.failures import Failures, Goodput, Job
 
 FREE: Final = ("tp", "pp", "microbatch", "sharding", "recompute")  # what `parallel: auto` of a plan looks for
-STORAGE: Final = 2e12 / 16384  # B/s for each GPU: 2 TB/s for 16,384 (Grattafiori et al., arXiv:2407.21783, section 3.3.1)
 FEW: Final = 4  # plans of a point that may be simulated
-STATE: Final = 14.0  # bytes a parameter of a checkpoint: 16-bit weights, 32-bit weights and two moments
 
 
 @dataclass(slots=True)
@@ -47,6 +47,7 @@ class Training:
     tree: Tree
     question: Question
     _searches: dict[str, tuple[Search, Stated]] = field(default_factory=dict)
+    _rates: list[Failures] = field(default_factory=list)
     _times: dict[tuple[str, int], tuple[Gpu, KernelTimes]] = field(default_factory=dict)
 
     def stated(self, gpu: Gpu) -> Stated:
@@ -76,10 +77,21 @@ class Training:
         sequence = plan.sequence or self.stated(gpu).model.sequence
         return keys.tokens or (keys.epochs * keys.samples * sequence if keys.epochs and keys.samples else 0.0)
 
-    def checkpoint(self, gpu: Gpu, gpus: float) -> float:
-        """Seconds that a checkpoint takes to write, while the training stops."""
-        rate = self.question.keys.storage or STORAGE * gpus
-        return STATE * self.stated(gpu).model.parameters / rate
+    def failures(self, gpu: Gpu) -> Failures | None:
+        """The rates of failures that the workload states; None if it states none.
+
+        Raises:
+            SpecError: their mistakes.
+        """
+        tree = self.stated(gpu).keys.failures
+        if tree is None:
+            return None
+        if not self._rates:
+            mistakes = Mistakes()
+            found = rates_of(tree, mistakes)
+            mistakes.raise_if_any()
+            self._rates += [found] if found is not None else []
+        return self._rates[0]
 
     def is_transformer(self) -> bool:
         """Whether closed forms look for its plans."""
@@ -176,6 +188,7 @@ class Whole:
     Args:
         ideal_s: without failures; mean_s: with them; spread_s: standard deviation by chance.
         good: None without failures.
+        saved: what its checkpoints cost.
     """
 
     ideal_s: float
@@ -183,31 +196,33 @@ class Whole:
     spread_s: float
     good: Goodput | None
     job: Job | None
+    saved: Stored
 
     def percentile(self, level: int) -> float:
         """Seconds that `level` of 100 such trainings stay below."""
         return self.mean_s + NormalDist().inv_cdf(level / 100) * self.spread_s if level != 50 else self.mean_s
 
 
-def whole(ideal_s: float, counts: Mapping[str, int], failures: Failures | None, write_s: float) -> Whole:
+def whole(ideal_s: float, counts: Mapping[str, int], failures: Failures | None, saved: Stored) -> Whole:
     """The whole training on a number of parts.
 
     Args:
-        counts: GPUs and nodes; write_s: seconds that a checkpoint stops it.
+        counts: GPUs and nodes; saved: what its checkpoints cost.
 
     Raises:
         NoProgress: it fails more often than it gets on.
     """
     if failures is None:
-        return Whole(ideal_s, ideal_s, 0.0, None, None)
+        return Whole(ideal_s, ideal_s * (1.0 + saved.part), 0.0, None, None, saved)
     from hwsim.failures import goodput
     from hwsim.failures.job import job_sized
 
     job = job_sized(failures, dict(counts))
-    good = goodput(job, write_s, job.restart.loading(write_s))
+    restart = job.restart.loading(saved.load_s)
+    good = goodput(job, saved.stop_s, restart, saved.every_s or "auto", lag_s=saved.lag_s, near=saved.near)
     mean = good.time(ideal_s)
     square = good.down_s**2 + good.down_s * good.every_s + good.every_s**2 / 3.0  # of what a failure takes, lost work uniform
-    return Whole(ideal_s, mean, math.sqrt(mean / good.mtbf_s * square), good, job)
+    return Whole(ideal_s, mean, math.sqrt(mean / good.mtbf_s * square), good, job, saved)
 
 
 def computing(step: Step) -> float:

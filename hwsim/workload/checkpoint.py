@@ -175,6 +175,49 @@ def together(
     return Together(copy, write, write)
 
 
+def of_equals(
+    machine: Machine,
+    gpus: Sequence[str],
+    size: float,
+    storage: Storage,
+    nodes: int,
+    *,
+    request: float = 16e6,
+    depth: int = 8,
+    snapshot: float | None = None,
+) -> tuple[float, float, float]:
+    """(copy, write, read back) in seconds of a checkpoint of equal nodes, by a look at one of them.
+
+    Links that nodes share on the way to the storage are not looked at, but for the storage's own.
+
+    Args:
+        gpus: of one node, each with an equal part. size: bytes of all nodes. nodes: how many write at once.
+        otherwise as of `together`.
+
+    Raises:
+        UnknownName, CannotPlace, NoRoute: as the machine says.
+    """
+    if storage.bandwidth is not None:
+        storage = replace(storage, bandwidth=storage.bandwidth / nodes)
+    one = together(machine, gpus, size / nodes, storage, request=request, depth=depth, snapshot=snapshot)
+    node, rates = machine.node_of(gpus[0]), machine.rates()
+    disks = machine.select(storage.target, node) if storage.target else ()
+    shared = [name for name in disks if machine.node_of(name) != node]
+
+    def alone(cost: Cost | None) -> float:
+        if cost is None:
+            return 0.0
+        drawn = tuple((name, amount * nodes if _is_of(name, shared) else amount) for name, amount in cost.demand.amounts)
+        return replace(cost.demand, amounts=drawn).alone(rates)
+
+    return alone(one.copy), alone(one.write), alone(one.read)
+
+
+def _is_of(capacity: str, devices: Sequence[str]) -> bool:
+    """Whether a capacity is one of these devices', or of a link that leads to them or away."""
+    return any(capacity.startswith(f"{name}.") or f":{name}->" in capacity or capacity.endswith(f"->{name}") for name in devices)
+
+
 def _host(machine: Machine, node: str) -> str:
     """The CPU of a node, or all of its sockets; "" if it has none."""
     cpus = machine.devices_of("cpu", node)

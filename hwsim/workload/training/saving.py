@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from hwsim.failures import Job, Near, NoProgress, Saves, goodput, job_of, load_failures
+from hwsim.failures import Failures, Job, Near, NoProgress, Saves, goodput, job_of, load_failures
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import CannotPlace
@@ -44,7 +44,7 @@ def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
     """Note every mistake that needs no machine to be seen."""
     saved = keys.checkpoint
     if keys.failures is not None:
-        _loaded(keys.failures, mistakes)
+        rates_of(keys.failures, mistakes)
         if saved is None:
             message = "`failures` without `checkpoint`: every failure would begin the training again, from its first step"
             mistakes.add(tree.key_place("failures"), message, "checkpoint: {every: auto}")
@@ -57,10 +57,10 @@ def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
         )
     if saved.memory is not None and keys.failures is None:
         mistakes.add(saved.place, "copies in memory have an effect where something fails", "add `failures: meta-llama-3`")
-    _every(saved, keys, mistakes)
+    every_of(saved, keys, mistakes)
 
 
-def _every(saved: CheckpointKeys, keys: TrainKeys, mistakes: Mistakes) -> tuple[int, float]:
+def every_of(saved: CheckpointKeys, keys: TrainKeys, mistakes: Mistakes) -> tuple[int, float]:
     """(steps, seconds) from one checkpoint to the next: one of them, or none for `auto`."""
     every, place = saved.every, saved.every.place
     if every.value == AUTO:
@@ -85,7 +85,7 @@ def _every(saved: CheckpointKeys, keys: TrainKeys, mistakes: Mistakes) -> tuple[
     return 0, float(seconds or 0.0)
 
 
-def _loaded(tree: Tree, mistakes: Mistakes) -> object | None:
+def rates_of(tree: Tree, mistakes: Mistakes) -> Failures | None:
     """The rates that `failures:` names, or that stand there; None once the mistakes are noted."""
     from hwsim.models.library import near
 
@@ -101,10 +101,8 @@ def _loaded(tree: Tree, mistakes: Mistakes) -> object | None:
 
 def job_for(keys: TrainKeys, machine: Machine, devices: Sequence[str], mistakes: Mistakes) -> Job | None:
     """The rates of failures of a training; None without `failures`, or once the mistakes are noted."""
-    from hwsim.failures import Failures
-
-    failures = None if keys.failures is None else _loaded(keys.failures, mistakes)
-    if keys.failures is None or not isinstance(failures, Failures):
+    failures = None if keys.failures is None else rates_of(keys.failures, mistakes)
+    if keys.failures is None or failures is None:
         return None
     try:
         return job_of(machine, failures, devices)
@@ -119,7 +117,7 @@ def saved_by(keys: TrainKeys, plan: Plan, machine: Machine, mistakes: Mistakes) 
     if saved is None:
         return None
     before = len(mistakes)
-    steps, seconds = _every(saved, keys, mistakes)
+    steps, seconds = every_of(saved, keys, mistakes)
     if len(mistakes) > before:
         return None
     if steps and plan.steps // steps > MOST:
@@ -148,9 +146,6 @@ def saved_by(keys: TrainKeys, plan: Plan, machine: Machine, mistakes: Mistakes) 
         return None
     first = steps if 0 < steps <= plan.steps else plan.steps
     copied, _, read_back = ops.seconds(machine.rates())
-    near, copies = None, saved.memory
-    if copies is not None:
-        near = Near(survives=copies.survives, write_s=copies.write, load_s=copies.load, every_s=copies.every)
     saves = Saves(
         mode=saved.mode,
         every=steps,
@@ -160,9 +155,17 @@ def saved_by(keys: TrainKeys, plan: Plan, machine: Machine, mistakes: Mistakes) 
         size=size,
         target=str(storage),
         load_s=copied + read_back,
-        near=near,
+        near=near_of(saved),
     )
     return Saved(saves, ops, machine.select(storage.target, machine.node_of(writers[0]))[0] if storage.target else "")
+
+
+def near_of(saved: CheckpointKeys) -> Near | None:
+    """Copies in the memory of other nodes; None without any."""
+    copies = saved.memory
+    if copies is None:
+        return None
+    return Near(survives=copies.survives, write_s=copies.write, load_s=copies.load, every_s=copies.every)
 
 
 def refuse_hopeless(saved: Saved, job: Job, machine: Machine, tree: Tree, mistakes: Mistakes) -> None:

@@ -1,0 +1,138 @@
+"""What checkpoints of a training cost, before it is simulated: where they are written, how long that takes, what it stops.
+
+The storage is that of the question, else of the `checkpoint` of the workload, else the only file system of the machine. Where none
+of them says, a rate of a large published training is assumed, in proportion to the GPUs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hwsim.failures import Near
+from hwsim.formats import format_quantity
+from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.models import Laid
+from hwsim.models.memory import state_bytes
+from hwsim.ops import CannotPlace
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes
+from hwsim.workload.checkpoint import Storage, of_equals, usual_storage
+from hwsim.workload.training.saving import AUTO, every_of, near_of
+from hwsim.workload.training.schema import TrainKeys
+
+RATE: Final = 2e12 / 16384  # B/s for each GPU: 2 TB/s for 16,384 (Grattafiori et al., arXiv:2407.21783, section 3.3.1)
+ASSUMED: Final = "assumed, 2 TB/s for 16,384 GPUs in proportion: neither the machine nor the workload names a storage"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A checkpoint of a training.
+
+    Args:
+        bytes: of the state. stop_s: seconds that the training stops; write_s, load_s: to write it, and to read it back.
+        lag_s: seconds until it counts after the stop, of an asynchronous one.
+        every_s: seconds between two of them; 0: where the training gets on fastest.
+        near: copies in memory as well.
+        where: what it is written to, in words.
+    """
+
+    bytes: float
+    stop_s: float
+    write_s: float
+    load_s: float
+    lag_s: float
+    every_s: float
+    near: Near | None
+    where: str
+
+    @property
+    def part(self) -> float:
+        """Seconds that they cost in a second of work where nothing fails: 0 if no interval is stated."""
+        return self.stop_s / self.every_s if self.every_s > 0 else 0.0
+
+    def __str__(self) -> str:
+        stops = "" if self.stop_s >= self.write_s else f", of which {format_quantity(self.stop_s, 's')} stop the training"
+        return f"{format_quantity(self.bytes, 'B')} in {format_quantity(self.write_s, 's')}{stops}; {self.where}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as JSON."""
+        names = ("bytes", "stop_s", "write_s", "load_s", "every_s", "where")
+        return {name: getattr(self, name) for name in names}
+
+
+def stored(keys: TrainKeys, laid: Laid, machines: Sequence[Machine], nodes: int, step_s: float, rate: float | None) -> Stored:
+    """The checkpoints of a training.
+
+    Args:
+        machines: the machine; or two, of fewer and of more nodes, that it lies between.
+        nodes: of the machine. rate: B/s at which the question says that they are written.
+
+    Raises:
+        SpecError: mistakes of `checkpoint`.
+    """
+    saved, lag, every = keys.checkpoint, 0.0, 0.0
+    size = laid.transformer.parameters * state_bytes(laid.plan)
+    size = size if saved is None or saved.bytes == AUTO else float(saved.bytes)
+    found = [_seconds(keys, laid, machine, nodes, size, rate) for machine in machines]
+    copy, write, load = (_mean([times[at] for times, _ in found]) for at in range(3))
+    stop = copy + write
+    if saved is not None and saved.mode == "async":
+        stop, lag = copy, write
+    if saved is not None and saved.every.value != AUTO:
+        mistakes = Mistakes()
+        steps, every = every_of(saved, keys, mistakes)
+        mistakes.raise_if_any()
+        every = every or steps * step_s
+        stop += max(0.0, lag - every)  # the one before is written before the next begins
+    near = None if saved is None else near_of(saved)
+    return Stored(
+        bytes=size, stop_s=stop, write_s=copy + write, load_s=copy + load, lag_s=lag, every_s=every, near=near, where=found[0][1]
+    )
+
+
+def _mean(times: Sequence[float]) -> float:
+    """Seconds at a rate between those of two machines."""
+    return len(times) / math.fsum(1.0 / each for each in times) if min(times) > 0 else max(times)
+
+
+def _seconds(
+    keys: TrainKeys, laid: Laid, machine: Machine, nodes: int, size: float, rate: float | None
+) -> tuple[tuple[float, float, float], str]:
+    """((copy, write, read back) in seconds, where to) on one machine."""
+    saved, gpus = keys.checkpoint, machine.devices_of("gpu")
+    node = machine.node_of(gpus[0])
+    inside = [name for name in gpus[:1024] if machine.node_of(name) == node]
+    if saved is not None and not saved.sharded:
+        writers = laid.gpus // laid.dp
+        inside, nodes = inside[:writers], max(1, math.ceil(writers / len(inside)))
+    try:
+        storage, where = _storage(keys, machine, rate)
+        if saved is None:
+            return of_equals(machine, inside, size, storage, nodes), where
+        times = of_equals(
+            machine, inside, size, storage, nodes, request=saved.request, depth=saved.depth, snapshot=saved.snapshot
+        )
+    except (UnknownName, NoRoute, CannotPlace):
+        seconds = size / (RATE * laid.gpus)
+        return (0.0, seconds, seconds), ASSUMED
+    return times, where
+
+
+def _storage(keys: TrainKeys, machine: Machine, rate: float | None) -> tuple[Storage, str]:
+    """The storage, and who names it.
+
+    Raises:
+        UnknownName: nobody does.
+    """
+    saved = keys.checkpoint
+    if rate is not None:
+        return Storage(bandwidth=rate), f"to storage of {format_quantity(rate, 'B/s')}, of the plan"
+    if saved is not None and (saved.bandwidth is not None or saved.write is not None):
+        storage = Storage(bandwidth=saved.bandwidth, seconds=saved.write)
+        return storage, f"to {storage}, of the workload"
+    if saved is not None and saved.target:
+        return Storage(target=saved.target), f"to {saved.target}, of the workload"
+    target = usual_storage(machine)
+    return Storage(target=target), f"to {target}, the machine's file system"
