@@ -386,6 +386,70 @@ def test_a_part_without_a_price_is_named() -> None:
     assert "cpu" in answer.rejected[0].reasons[0].text
 
 
+# ---- checkpoints
+
+
+def stored_in(**more: Any) -> Any:
+    """What a checkpoint of the small training costs."""
+    best = asked(vary={"let.nodes": [2]}, minimise="training", simulate=0, **more).best
+    assert best is not None
+    return best.wholes[""].saved
+
+
+STORAGE = {"kind": "filesystem", "bandwidth": "20 GB/s", "write_bandwidth": "10 GB/s"}
+
+
+@pytest.mark.parametrize(
+    ("of_plan", "of_workload", "of_machine", "said", "rate"),
+    [
+        ("5 GB/s", {"every": 100}, STORAGE, "of the plan", 5e9),
+        (None, {"every": 100, "bandwidth": "4 GB/s"}, STORAGE, "of the workload", 4e9),
+        (None, {"every": 100}, STORAGE, "the machine's file system", 10e9),
+        (None, None, STORAGE, "the machine's file system", 10e9),
+        (None, None, None, "assumed", 8 * 2e12 / 16384),
+    ],
+)
+def test_a_checkpoint_goes_to_the_storage_that_is_said(
+    of_plan: str | None, of_workload: Any, of_machine: Any, said: str, rate: float
+) -> None:
+    import yaml
+
+    machine = yaml.safe_load(CLUSTER)
+    if of_machine is not None:
+        machine["parts"]["storage"] = of_machine
+    train = {**TRAINING["train"], **({} if of_workload is None else {"checkpoint": of_workload})}
+    more = {} if of_plan is None else {"storage": of_plan}
+    saved = stored_in(machine=yaml.safe_dump(machine), workload={**TRAINING, "train": train}, **more)
+    assert said in str(saved)
+    assert saved.bytes / rate == pytest.approx(saved.write_s, rel=0.01)
+
+
+def test_failures_and_checkpoints_of_the_workload_count() -> None:
+    train = {**TRAINING["train"], "checkpoint": {"every": "20 min", "write": "60 s"}, "failures": "meta-llama-3"}
+    answers = [
+        plan(
+            {"machine": CLUSTER, "workload": {**TRAINING, "train": {**train, **more}}, "minimise": "training", "simulate": 0}
+        ).best
+        for more in ({}, {"failures": {"parts": {"gpu": {"mtbf": "1000 h"}}}})
+    ]
+    goods = [best.wholes[""].good for best in answers if best is not None]
+    assert [good.every_s for good in goods if good is not None] == [1200.0, 1200.0]
+    assert goods[0].share > goods[1].share  # type: ignore[union-attr]
+    free = asked(workload={**TRAINING, "train": train}, minimise="training", simulate=0).best
+    assert free is not None
+    assert free.wholes[""].mean_s == pytest.approx(free.wholes[""].ideal_s * (1 + 60 / 1200))
+
+
+def test_equal_nodes_write_as_long_as_all_together() -> None:
+    from hwsim.workload.checkpoint import Storage, of_equals, together
+
+    machine = load_machine(CLUSTER.replace("  fabric:", "  disks: {kind: filesystem, bandwidth: 20 GB/s}\n  fabric:"))
+    gpus = machine.devices_of("gpu")
+    for storage in (Storage(target="disks"), Storage(bandwidth=3e9), Storage(seconds=7.0)):
+        whole = together(machine, gpus, 1e12, storage).seconds(machine.rates())
+        assert of_equals(machine, gpus[:4], 1e12, storage, 2) == pytest.approx(whole, rel=1e-3)
+
+
 # ---- parts
 
 

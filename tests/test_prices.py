@@ -63,6 +63,29 @@ def test_a_machine_with_other_parts_has_not_the_price_of_its_name() -> None:
     assert "dgx-h100" not in [each.name for each in price_of(api.load_machine(other)).items]
 
 
+def test_a_node_with_other_network_cards_costs_what_they_cost_more() -> None:
+    node, other = (
+        price_of(api.load_machine("hwsim: machine/1\nuse: dgx-h100\n" + parts))
+        for parts in ("", "parts: {nic: {use: connectx-8-xdr800}}\n")
+    )
+    assert node.purchase is not None
+    assert other.purchase is not None
+    assert not other.missing
+    assert other.purchase.value - node.purchase.value == pytest.approx(8 * (2500 - 1700))
+    assert other.purchase.high > node.purchase.high
+    assert [each.name for each in other.of_way("purchase")] == ["dgx-h100", "connectx-8-xdr800 in place of connectx-7-ndr400"]
+
+
+def test_cables_of_a_faster_network_cost_more() -> None:
+    faster = CLUSTER.replace("ndr400", "xdr800")
+    for text, name in ((CLUSTER, "cable"), (faster, "cable-800")):
+        items = {each.name: each.amount for each in price_of(api.load_machine(text)).of_way("purchase")}
+        assert {"cable", "cable-800"} & items.keys() == {name}
+        assert items[name].high / items[name].low > 2
+        own = price_of(api.load_machine(text), load_prices(PRICES))
+        assert [each.amount.value / each.count for each in own.of_way("purchase") if each.name == name] == [100]
+
+
 def test_of_several_offers_the_middle_one_decides_with_the_range_of_all() -> None:
     offers = "{value: 3 USD/h, provider: a}, {value: 9 USD/h, provider: b, date: 2026-01}, {value: 10 USD/h, provider: c}"
     text = PRICES.replace("cpu: 2000 USD", f"gpu: {{on_demand: [{offers}]}}")

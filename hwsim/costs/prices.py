@@ -34,7 +34,9 @@ class PricesFile:
 
     parts: Mapping[str, Tree] = field("by the name of a part of the library, or of the machine's file", default_factory=dict)
     machines: Mapping[str, Tree] = field("of whole machines, instead of the sum of their parts", default_factory=dict)
-    others: Mapping[str, Tree] = field("`cable`: each end of a link of a network", default_factory=dict)
+    others: Mapping[str, Tree] = field(
+        "`cable`: each end of a link of a network; `cable-800`: of one of 800 Gb/s", default_factory=dict
+    )
     name: str = field("what a reader calls it", default="", record="for readers")
     notes: str = field("anything worth knowing", default="", record="for readers")
     currency: Literal["USD"] = field("of all prices", default="USD", record="there is no other")

@@ -36,8 +36,8 @@ class Named(Mapping[str, T], Generic[T]):
         self._length: int | None = None
 
     def __getitem__(self, name: str) -> T:
-        value = self.get(name)
-        if value is None:
+        value = self._made.get(name)
+        if value is None and (value := self.get(name)) is None:
             raise KeyError(name)
         return value
 

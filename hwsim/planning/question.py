@@ -134,7 +134,9 @@ def plan_schema() -> dict[str, Any]:
     place = json_schema(SiteKeys)
     place.pop("$schema")
     named = {"type": "string"}
-    measures = {"anyOf": [named, {"type": "array", "items": named}, {"type": "object", "additionalProperties": {"type": "number"}}]}
+    measures = {
+        "anyOf": [named, {"type": "array", "items": named}, {"type": "object", "additionalProperties": {"type": "number"}}]
+    }
     written = {
         "workload": {"anyOf": [named, {"type": "object"}]},
         "vary": {"type": "object"},

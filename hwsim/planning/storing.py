@@ -15,7 +15,6 @@ from hwsim.formats import format_quantity
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models import Laid
 from hwsim.models.memory import state_bytes
-from hwsim.ops import CannotPlace
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes
 from hwsim.workload.checkpoint import Storage, of_equals, usual_storage
@@ -114,7 +113,7 @@ def _seconds(
         times = of_equals(
             machine, inside, size, storage, nodes, request=saved.request, depth=saved.depth, snapshot=saved.snapshot
         )
-    except (UnknownName, NoRoute, CannotPlace):
+    except (UnknownName, NoRoute):
         seconds = size / (RATE * laid.gpus)
         return (0.0, seconds, seconds), ASSUMED
     return times, where
