@@ -330,10 +330,14 @@ def test_a_plan_that_is_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     done = subprocess.run([sys.executable, "-c", KILLED, str(journal)], cwd=root, check=False, capture_output=True)
     assert done.returncode == -signal.SIGKILL
     kept = journal.read_bytes()
-    simulated = []
+    simulated: list[object] = []
     import hwsim.planning.running as running
 
-    monkeypatch.setattr(running, "simulate", lambda *given, **more: simulated.append(1) or simulate(*given, **more))
+    def counted(*given: Any, **more: Any) -> Any:
+        simulated.append(given)
+        return simulate(*given, **more)
+
+    monkeypatch.setattr(running, "simulate", counted)
     answer = looped_with({"n": [2, 4, 8]}, journal)
     assert journal.read_bytes().startswith(kept)
     assert len(simulated) == 1  # two of three were kept
