@@ -61,7 +61,7 @@ class PlanKeys:
     provider: str = field("whose prices alone are taken", default="", example="OCI")
     failures: str | None = field("rates of failures: a file, a name of the library, or none", default=None, example="none")
     storage: BytesPerSecond | None = field(
-        "rate at which a checkpoint is written (default: to the storage of the workload's `checkpoint`, else to the machine's only "
+        "rate at which a checkpoint is written (default: as the workload's `checkpoint` says, else that of the machine's only "
         "file system, else 2 TB/s for 16,384 GPUs, in proportion)", default=None,
         exclusive_minimum=0.0, example="200 GB/s",
     )  # fmt: skip

@@ -295,10 +295,8 @@ class Screen:
     def _stored(self, option: Option, facts: Facts, name: str, training: Training, gpu: Gpu, seconds: float) -> Stored:
         """What checkpoints of a training cost, on a machine that need not be built if those around it are."""
         point, axis = option.point, self._between(option.point)
-        if axis is None:
-            points = [point]
-        else:
-            points = [with_value(point, axis.path, end) for end in (max(2, axis.ends[0]), axis.ends[1])]
+        ends = () if axis is None else (max(2, axis.ends[0]), axis.ends[1])
+        points = [point] if axis is None else [with_value(point, axis.path, end) for end in ends]
         machines = [self.variants.of_point(each) for each in points]
         keys = training.stated(gpu).keys
         return stored(keys, option.steps[name][0].laid, machines, facts.nodes, seconds, self.question.keys.storage)

@@ -1,7 +1,7 @@
 """What checkpoints of a training cost, before it is simulated: where they are written, how long that takes, what it stops.
 
-The storage is that of the question, else of the `checkpoint` of the workload, else the only file system of the machine. Where none
-of them says, a rate of a large published training is assumed, in proportion to the GPUs.
+The storage is that of the question, else of the `checkpoint` of the workload, else the only file system of the machine. Where
+none of them says, a rate of a large published training is assumed, in proportion to the GPUs.
 """
 
 from __future__ import annotations
