@@ -224,7 +224,7 @@ class Attended:
         """Tokens that any of its queries sees.
 
         >>> Attended(1, 1, 4095, 1, 1, 64, window=128).reach, Attended(1, 512, 1024, 1, 1, 64).reach
-        (128, 1536)
+        (128, 1536.0)
         """
         limit = self.window + (self.queries - 1) * (self.window > 0) + (self.window <= 0) * self.context
         return limit - (limit - self.context) * (limit > self.context)

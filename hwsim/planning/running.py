@@ -160,7 +160,7 @@ def _numbers(run: Run) -> dict[str, float]:
 
 
 def _of_service(services: Sequence[ServiceStatistics]) -> dict[str, float]:
-    """What the first service does; its rates are as of a service that goes on."""
+    """Values of the first service; its rates are as of a service that goes on."""
     for service in services[:1]:
         rates = {"requests_per_s": service.settled_per_s, "tokens_per_s": service.settled_tokens_per_s}
         return {key: value for key, value in ({**service.values(), **rates}).items() if key in MEASURES}
