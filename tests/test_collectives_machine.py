@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwsim import api
+from hwsim.api import Run
 from hwsim.collectives import ALGORITHMS, CannotCollect, Flows, Operation, Overheads, cost, find_rings
 from hwsim.collectives.algorithms.in_network import InNetwork
 from hwsim.collectives.algorithms.parameter_server import ParameterServer
@@ -327,3 +329,26 @@ def test_what_cannot_be_is_said() -> None:
         cost(machine, ParameterServer(on="beside", at=("gpu0",)), "all-reduce", gpus, 1.0)
     with pytest.raises(CannotCollect, match="no switch"):
         cost(NVLINK, InNetwork(), "all-reduce", ("gpu0", "gpu1"), 1.0)
+
+
+def all_reduced(ranks: int, size: str) -> Run:
+    among = list(api.load_machine("gb200-nvl72").devices_of("gpu"))[:ranks]
+    return api.simulate("gb200-nvl72", {"hwsim": "workload/1", "program": [{"allreduce": {"among": among, "bytes": size}}]})
+
+
+@pytest.mark.parametrize(("ranks", "method", "case"), [
+    (4, "ring, ll", "known"), (16, "ring, ll", "generation"), (33, "nvls, simple", "outside"), (72, "nvls, simple", "outside"),
+])  # fmt: skip
+def test_short_sums_of_a_whole_rack_are_done_in_its_switches(ranks: int, method: str, case: str) -> None:
+    """NCCL's tables: a ring takes 6.6 + 1.2 (n - 1) us, a sum in the switch 25 us, from 32 GPUs at the most."""
+    run = all_reduced(ranks, "8 kB")
+    said = run.to_json()["collectives"]
+    assert said[0]["algorithm"] == method
+    assert run.interval.case == case
+    assert run.makespan_s < 1e-4
+
+
+def test_a_sum_of_more_gpus_takes_longer() -> None:
+    for size in ("8 kB", "256 MB"):
+        times = [all_reduced(ranks, size).makespan_s for ranks in (32, 33, 72)]
+        assert times == sorted(times)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from hwsim.devices.offers import WAYS, Way
 from hwsim.planning import plan
 from hwsim.spec import SpecError
 from hwsim.units import MONTH
-from tests.test_costs import PRICES
+from tests.test_costs import PRICES, hwsim, refused
 
 DISKS = """hwsim: machine/1
 name: a computer with a volume
@@ -155,3 +156,46 @@ def test_an_array_draws_what_its_disks_draw() -> None:
     of_one = (large - small) / 12
     assert of_one > 1.0
     assert small - alone == pytest.approx(3 * of_one)
+
+
+# ---- files of studies, and the best of several plans
+
+
+def test_a_study_says_how_its_machines_are_paid_for(tmp_path: Path) -> None:
+    (tmp_path / "machine.yaml").write_text(DISKS)
+    (tmp_path / "reads.yaml").write_text(READS)
+    file = tmp_path / "study.yaml"
+    head = (
+        "hwsim: study/1\nmachine: machine.yaml\nworkload: reads.yaml\npoints: {grid: {machine.disk.iops: [3 kIOPS, 8 kIOPS]}}\n"
+    )
+    file.write_text(head + "measure: cost\nprices: library\nrent: on_demand\nsite: {pue: 1.2}\n")
+    rows = json.loads(hwsim("study", file, "--json"))["rows"]
+    file.write_text(head + "measure: cost\n")
+    (tmp_path / "study.journal.jsonl").unlink()
+    options = ("--prices", "library", "--rent", "on-demand", "--site", "pue=1.2")
+    assert json.loads(hwsim("study", file, "--json", *options))["rows"] == rows
+    assert [row["measures"]["cost_usd"] for row in rows] == sorted((row["measures"]["cost_usd"] for row in rows), reverse=True)
+
+
+@pytest.mark.parametrize(("lines", "says"), [
+    ("rent: on_demand", "7:1: 'rent' goes with prices"),
+    ("prices: library\nprovider: AWSS", "8:1: no provider 'AWSS' offers anything"),
+    ("prices: nowhere", "7:1:"),
+    ("prices: library\nrent: on-demand", "8:7:"),
+    ("site: {pue: 0.9}", "7:13: a PUE below 1"),
+])  # fmt: skip
+def test_a_study_with_wrong_prices_says_where(tmp_path: Path, lines: str, says: str) -> None:
+    file = tmp_path / "study.yaml"
+    head = "hwsim: study/1\nmachine: p3.16xlarge\nworkload: resnet50-dp\npoints:\n  grid:\n    gpus: [4, 8]\n"
+    file.write_text(head + lines + "\n")
+    assert says in refused("study", file)
+
+
+def test_the_best_of_several_plans_has_a_bill() -> None:
+    asked = ("estimate", "dgx-h100", "llama-3-8b", "--plan", "auto", "--global-batch", 64, "--tokens", "1e12")
+    paid = ("--prices", "library", "--rent", "on-demand")
+    found = json.loads(hwsim(*asked, *paid, "--json"))
+    best = found["plans"][0]
+    assert found["cost"]["used_s"] == pytest.approx(1e12 / best["tokens_per_s"])
+    assert "the first of them\n  energy" in hwsim(*asked, *paid)
+    assert "cost" not in json.loads(hwsim(*asked, "--json"))

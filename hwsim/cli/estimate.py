@@ -282,19 +282,25 @@ def _training(case: _Case, options: Mapping[str, Any], given: set[str]) -> tuple
         step = estimate(case.model, plan, case.cluster, case.framework)
         sure = of_step(step, case.cluster.gpu)
         fails = None if options["failures"] is None else _left(step, case.cluster, options)
-        bill = None
-        if case.billing is not None:
-            done = tokens or step.laid.tokens
-            bill = case.billing.of(
-                step.shares, done / step.tokens_per_second, done, step.laid.unit, sure, fails if tokens else None
-            )
+        bill = _billed(case, step, tokens, sure, fails)
         if case.as_json:
             return case.document(say.of_training(step, size, tokens, fails, sure), sure, bill), step.fits
         return say.training(step, case.title, case.software, size, tokens, sure, fails, bill), step.fits
     plans = search(case.model, plan, case.cluster, case.framework, given)
+    bill = _billed(case, plans.steps[0], tokens, of_step(plans.steps[0], case.cluster.gpu)) if plans.steps else None
     if case.as_json:
-        return case.document(say.of_search(plans, size, options["top"], tokens)), plans.nearest is None
-    return say.searched(plans, case.title, case.software, size, options["top"], tokens), plans.nearest is None
+        return case.document(say.of_search(plans, size, options["top"], tokens), bill=bill), plans.nearest is None
+    return say.searched(plans, case.title, case.software, size, options["top"], tokens, bill), plans.nearest is None
+
+
+def _billed(
+    case: _Case, step: Step, tokens: float | None, sure: Interval | None, fails: tuple[Checkpoints, Failing] | None = None
+) -> Bill | None:
+    """The bill of a step, or of training on so many tokens; None where no option asks for one."""
+    if case.billing is None:
+        return None
+    done = tokens or step.laid.tokens
+    return case.billing.of(step.shares, done / step.tokens_per_second, done, step.laid.unit, sure, fails if tokens else None)
 
 
 def _left(step: Step, cluster: Cluster, options: Mapping[str, Any]) -> tuple[Checkpoints, Failing]:

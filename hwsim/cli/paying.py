@@ -62,18 +62,9 @@ def paying_of(prices: str | None, rent: str | None, provider: str | None, site: 
 
 def _refuse_unknown(provider: str, prices: Prices) -> None:
     """Refuse a provider that offers nothing."""
-    from hwsim.devices.offers import WAYS as ALL_WAYS
     from hwsim.spec import did_you_mean
 
-    tables = [table for listed in (prices.own, prices.library) for table in (listed.parts, listed.machines, listed.others)]
-    providers = {
-        offer.provider
-        for table in tables
-        for price in table.values()
-        for way in ALL_WAYS
-        for offer in price.of(way)
-        if offer.provider
-    }
+    providers = prices.providers
     if provider not in providers:
         hint = did_you_mean(provider, providers)
         raise click.BadParameter(

@@ -67,7 +67,7 @@ def choose(task: Task, library: Nccl | None = None) -> Chosen:
     if library is None:
         return _tuned(task, ranks.group)
     best, second = first_two(estimates(task, library, ranks.group))
-    flows = as_measured(task, built(best.method, ranks.group), library, best)
+    flows = as_measured(task, built(best.method, ranks.group), library, best, max(ranks.group.sizes))
     return Chosen(flows, chosen_among(library, best, second, len(task.devices), task.size))
 
 

@@ -38,6 +38,7 @@ _LONG = 1e9  # bytes of a message whose latency does not show
 _ALIKE = 0.1  # networks whose rates and latencies differ by less are one
 _MOST = 0.95  # of a GPU's compute
 _SENT = ("all-to-all", "gather", "scatter", "send")  # operations that NCCL does by sends
+_FITTED = 8  # most GPUs of a node in the collectives that the steps were fitted to
 _EACH = ("all-gather", "all-to-all")  # operations whose size MPI counts as the bytes that each rank gives
 
 
@@ -90,10 +91,12 @@ def _default(name: str) -> Nccl:
     return found
 
 
-def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate) -> Flows:
+def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate, together: int = 0) -> Flows:
     """The time of an estimate of NCCL, over the links that its algorithm uses, as one phase.
 
     If the ranks' parts are not equal, the bytes flow for as much longer as the links are busy for longer.
+
+    together: most ranks of a node.
     """
     channels = library.channels_of(best.method, best.protocol, len(task.devices), task.size)
     overheads = Overheads(compute=_held(task.machine, task.devices, channels))
@@ -105,7 +108,7 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate)
     inputs = (("waiting", precise(best.latency, "s"), f"start, steps and hops of {best.method}, {best.protocol}"),)
     source = source_of(library.sources, "start")
     links = generation(task.machine, task.devices[0]) or "links"
-    doubt = Doubt(f"nccl/{size_regime(task.size)}", _case(source, links), f"{links} links", 0.0)
+    doubt = Doubt(f"nccl/{size_regime(task.size)}", _case(source, links, together), f"{links} links", 0.0)
     terms = (
         Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),
         Term(
@@ -121,8 +124,14 @@ def size_regime(size: float) -> str:
     return "small" if size <= _SMALL else "middle" if size < _LARGE else "large"
 
 
-def _case(source: str, links: str) -> Case:
-    """The case of a library's numbers: of this machine, or of other machines with such links."""
+def _case(source: str, links: str, together: int) -> Case:
+    """The case of a library's numbers: of this machine, of other machines with such links, or of more GPUs than were measured.
+
+    >>> _case("fitted", "nvlink5", 4), _case("fitted", "nvlink5", 16), _case("fitted", "nvlink5", 72)
+    ('known', 'generation', 'outside')
+    """
+    if together > _FITTED:
+        return "generation" if together <= 2 * _FITTED else "outside"
     if not source.startswith("default"):
         return "known" if "fitted" in source or "measured" in source else "generation"
     return "device" if links in _TWINS else "generation"

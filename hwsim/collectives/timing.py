@@ -235,7 +235,7 @@ def _measured(task: Task, library: Nccl, algorithm: Algorithm) -> tuple[Flows, E
         return task.flows(algorithm), PLAIN
     best = _estimate(task, library, algorithm, group)
     if best is not None:
-        return as_measured(task, algorithm, library, best), best
+        return as_measured(task, algorithm, library, best, max(group.sizes)), best
     carried = bus(task.machine, task.devices)
     tried = []
     for protocol in PROTOCOLS:

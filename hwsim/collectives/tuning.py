@@ -79,6 +79,7 @@ NVLINK: Final[Mapping[Generation, float]] = {"volta": 20.0, "ampere": 20.0, "hop
 PCIE: Final = 12.0  # GB/s, generation 3 x16: wider ones are scaled
 _SEARCHED: Final = 16  # most channels that the search looks for
 _PIPELINES: Final = 32  # most channels after doubling
+_HEADS: Final = 32  # most GPUs that a sum in the switch starts from (NCCL_MAX_NVLS_ARITY), however many it adds up
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +133,12 @@ class Hardware:
         return Channels(doubled, speed, speed)
 
     def nvls_channels(self, group: Group) -> Channels:
-        """One channel for each GPU of a node."""
-        heads = max(group.sizes)
+        """One channel for each GPU of a node, up to 32.
+
+        >>> Hardware("blackwell", 18 * 40.1, nvls=True).nvls_channels(Group(72))
+        Channels(count=32, inside=20, across=20)
+        """
+        heads = min(max(group.sizes), _HEADS)
         speed = next((each for each in _INSIDE[self.generation] if each * heads <= self.inside), 0.0)
         across = self.nic * self.nics / heads if len(group.sizes) > 1 else speed
         return Channels(heads, speed, across)

@@ -78,6 +78,13 @@ class Prices:
     provider: str = ""
     given: bool = False
 
+    @property
+    def providers(self) -> set[str]:
+        """Names of all that offer something."""
+        tables = [table for listed in (self.own, self.library) for table in (listed.parts, listed.machines, listed.others)]
+        prices = [price for table in tables for price in table.values()]
+        return {offer.provider for price in prices for way in WAYS for offer in price.of(way) if offer.provider}
+
     def of_part(self, called: Iterable[str], stated: Price | None, way: Way) -> tuple[Offer, ...]:
         """Offers of a part: of the user's list, of the machine's file, of the library; nothing if none of them has any.
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from hwsim.devices.offers import Way
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, did_you_mean, field, place_field, read
 from hwsim.spec.library import find
@@ -26,6 +27,9 @@ from hwsim.study.measures import refuse_unknown
 from hwsim.study.point import Content, changed
 from hwsim.study.rows import SUFFIXES
 from hwsim.units import UnitError, parse
+
+if TYPE_CHECKING:
+    from hwsim.costs import Paying
 
 FORMAT: Final = "study/1"
 MOST_DRAWN: Final = 100_000
@@ -50,6 +54,12 @@ class StudyKeys:
     journal: str = field(
         "the file that a study goes on from (default: the name of the file of the rows, with .journal)", default=""
     )
+    prices: str | None = field("also energy and cost: a list of prices beside this file, or `library`", default=None,
+                               example="prices.yaml")  # fmt: skip
+    provider: str = field("with prices: this one's offers alone", default="", example="OCI")
+    rent: Way | None = field("with prices: how machines are paid for (default: purchase)", default=None)
+    site: Tree | None = field("where the machines stand: a site of the prices, or its numbers", default=None,
+                              example="{pue: 1.2, grid: 360 g/kWh}")  # fmt: skip
     place: Place = place_field()
 
 
@@ -73,6 +83,7 @@ class StudyFile:
         folder: paths in the file start here.
         rows, journal: files to write; None if they are not named.
         places: where each path that is varied or set stands.
+        paying: how the machines are paid for; None where the file says nothing of it.
     """
 
     name: str
@@ -84,6 +95,7 @@ class StudyFile:
     rows: Path | None
     journal: Path | None
     places: Mapping[str, Place]
+    paying: Paying | None = None
 
     def check(self, machine: Content, workload: Content) -> None:
         """Raise before any point is run if a path leads nowhere.
@@ -132,6 +144,7 @@ def load_study(source: str | Path | Tree) -> StudyFile:
     if rows is not None and rows.suffix not in SUFFIXES:
         at = (tree.get("rows") or tree).place
         mistakes.add(at, f"rows are written as {', '.join(SUFFIXES)}, not as '{rows.name}'")
+    paying = _paying(keys, tree, folder, mistakes)
     mistakes.raise_if_any()
     if points is None or machine is None or workload is None:
         raise SpecError(mistakes)
@@ -139,7 +152,29 @@ def load_study(source: str | Path | Tree) -> StudyFile:
     places = {**_keys(tree.get("set")), **_keys(keys.points.get("grid") or keys.points.get("zip"))}
     for drawn_by in ("random", "latin"):
         places |= _keys((keys.points.get(drawn_by) or keys.points).get("of"))
-    return StudyFile(keys.name, machine, workload, points, keys.measure, settings, rows, journal, places)
+    return StudyFile(keys.name, machine, workload, points, keys.measure, settings, rows, journal, places, paying)
+
+
+def _paying(keys: StudyKeys, tree: Tree, folder: Path, mistakes: Mistakes) -> Paying | None:
+    """How the machines are paid for; None where nothing is said of it."""
+    for name in ("provider", "rent"):
+        if keys.prices is None and tree.get(name) is not None:
+            mistakes.add(tree.key_place(name), f"'{name}' goes with prices", "prices: library")
+    if keys.prices is None and keys.site is None:
+        return None
+    from hwsim.costs import Paying, load_prices, read_site
+
+    try:
+        listed = None if keys.prices in (None, "library") else find("prices", keys.prices, folder, tree.key_place("prices"))
+        prices = load_prices(listed, provider=keys.provider)
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None
+    if keys.provider and keys.provider not in prices.providers:
+        hint = did_you_mean(keys.provider, prices.providers)
+        mistakes.add(tree.key_place("provider"), f"no provider '{keys.provider[:40]}' offers anything", hint)
+    site = None if keys.site is None else read_site(keys.site, mistakes, dict(prices.sites))
+    return Paying(None if keys.prices is None else prices, keys.rent or "purchase", site)
 
 
 def _side(kind: str, tree: Tree, folder: Path, mistakes: Mistakes) -> Path | Tree | None:

@@ -85,6 +85,7 @@ def study(
 
     Args:
         journal: a file that keeps what is finished; the same study goes on from it.
+        paying: instead of what the file says of prices and site.
 
     Raises:
         SpecError: the file has mistakes, or the journal is of something else.
@@ -94,7 +95,7 @@ def study(
     both = read_source("machine", parsed.machine), read_source("workload", parsed.workload)
     _refuse_none(workers)
     parsed.check(*both)
-    case = Study(parsed.name, *both, parsed.points, parsed.settings, parsed.measures, paying=paying)
+    case = Study(parsed.name, *both, parsed.points, parsed.settings, parsed.measures, paying=paying or parsed.paying)
     return run(case, workers=workers, executor=executor, lent=lent, progress=progress, journal=journal)
 
 

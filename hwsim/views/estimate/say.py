@@ -92,8 +92,19 @@ def _sure(sure: Interval | None, runs: str = "runs") -> list[str]:
 
 
 @invariants.guarded
-def searched(plans: Searched, title: str, framework: str, size: float | None, top: int, tokens: float | None = None) -> str:
-    """The plans that fit, fastest first."""
+def searched(
+    plans: Searched,
+    title: str,
+    framework: str,
+    size: float | None,
+    top: int,
+    tokens: float | None = None,
+    bill: Bill | None = None,
+) -> str:
+    """The plans that fit, fastest first.
+
+    bill: of the first.
+    """
     out = [title, *titled("plans", f"{plans.tried:,} tried, {plans.fitting:,} fit; {framework}")]
     if plans.nearest is not None:
         laid = plans.nearest.laid
@@ -120,6 +131,8 @@ def searched(plans: Searched, title: str, framework: str, size: float | None, to
     left = len(plans.steps) - len(rows)
     if left:
         out.append(f"  and {left:,} more, none faster than {format_quantity(plans.steps[top].seconds, 's')}")
+    if bill is not None:
+        out += ["", "the first of them", *_bill(bill)]
     return "\n".join(out) + "\n"
 
 
