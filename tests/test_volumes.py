@@ -148,7 +148,7 @@ parts:
 
 
 def test_an_array_draws_what_its_disks_draw() -> None:
-    text = "{hwsim: machine/1, parts: {cpu: {kind: cpu, use: ryzen-9-5950x}, disk: {KIND}}}"
+    text = "hwsim: machine/1\nparts: {cpu: {kind: cpu, use: ryzen-9-5950x}, disk: {KIND}}"
     kinds = [f"kind: raid, level: 6, members: {members}, hdd: {{use: hdd-7200rpm}}" for members in (4, 16)]
     alone, small, large = (
         power_of(api.load_machine(text.replace("KIND", kind))).loaded.value for kind in ("kind: hdd, use: hdd-7200rpm", *kinds)

@@ -38,7 +38,7 @@ MEMORY: Final = 0.65  # power of a GPU in kernels bound by memory, over its powe
 IDLE: Final = {"cpu": 0.2, "gpu": 0.12, "nic": 0.7, "switch": 0.8, "hdd": 0.65, "raid": 0.65, "ssd": 0.25, "disk": 0.4}
 USUAL_IDLE: Final = 0.5
 SMALL: Final = {  # kind: watts idle and loaded of a usual one, where a file says nothing: they decide nothing
-    "nic": (14.0, 20.0), "ssd": (5.0, 20.0), "hdd": (5.0, 8.0), "disk": (5.0, 10.0), "raid": (20.0, 32.0),
+    "nic": (14.0, 20.0), "ssd": (5.0, 20.0), "hdd": (5.0, 8.0), "disk": (5.0, 10.0),
 }  # fmt: skip
 FREE: Final = frozenset({"memory", "volume", "filesystem"})  # without `power:` they draw nothing here: of the CPU, of another
 
@@ -141,10 +141,11 @@ def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator
         yield from _items(part.child, f"{name}.", count, missing)
         return
     power = getattr(part.model, "power", None)
-    if power is None and part.kind == "raid":  # its disks draw it
+    kind = part.kind
+    if power is None and kind == "raid":  # its disks draw it
         array: Any = part.model
-        power, count = array.member.power, count * array.members
-    small = SMALL.get(part.kind)
+        power, count, kind = array.member.power, count * array.members, array.member.kind
+    small = SMALL.get(kind)
     if power is None and small is not None:
         yield PowerItem(name, part.kind, count, small[0], small[1], small[0], 0.0, False, True, "default: a usual one", id(part))
         return
