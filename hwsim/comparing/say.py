@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -124,7 +125,7 @@ def _causes(both: Comparison) -> Iterator[str]:
     if rest:
         names.append(f"{len(rest)} more")
         groups.append("")
-        times.append(tuple(sum(_scaled(row, both)[at] for row in rest) for at in (0, 1)))
+        times.append(tuple(math.fsum(_scaled(row, both)[at] for row in rest) for at in (0, 1)))
     names.append("all")
     groups.append("")
     times.append((both.first.makespan_fs / both.amounts[0], both.second.makespan_fs / both.amounts[1]))
@@ -206,7 +207,7 @@ def _waterfall(both: Comparison, steps: Waterfall) -> Iterator[str]:
     ]
     values = [both.measure.shown(steps.first * steps.unit)]
     values += [_signed(both.measure, step.share * steps.unit) for step in shown]
-    values += [_signed(both.measure, sum(step.share for step in rest) * steps.unit)] if rest else []
+    values += [_signed(both.measure, math.fsum(step.share for step in rest) * steps.unit)] if rest else []
     values.append(both.measure.shown(steps.last * steps.unit))
     columns = [Column("what changed", names, right=False), Column("from -> to", changes, right=False)]
     columns.append(Column(both.measure.title, values))

@@ -112,7 +112,7 @@ def _over(
         for name in order:
             steps[name].append(value(chosen | {name}) - value(chosen))
             chosen |= {name}
-    means = {name: Fraction(sum(taken), len(lists)) for name, taken in steps.items()}
+    means = {name: Fraction(sum(taken), len(lists)) for name, taken in steps.items()}  # integers
     unsure = {}
     for name, taken in steps.items():
         pairs = [(first + second) / 2 for first, second in zip(taken[::2], taken[1::2], strict=True)]

@@ -58,7 +58,7 @@ def sorting(question: Question, options: Sequence[Option]) -> Callable[[Option],
 def doubtful(question: Question, option: Option) -> int:
     """Requirements that the range of a number reaches beyond: of equals those come first that hold for sure."""
     ranges = [(each, option.numbers[each.quantity.key]) for each in question.requirements if each.quantity.key in option.numbers]
-    return sum(each.excess(amount.low) > 0 or each.excess(amount.high) > 0 for each, amount in ranges)
+    return sum(each.excess(amount.low) > 0 or each.excess(amount.high) > 0 for each, amount in ranges)  # integers
 
 
 def best_of(quantity: Quantity, most: bool, options: Iterable[Option]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Any
@@ -165,7 +166,7 @@ class Outlay:
 
 def _capacity(machine: Machine) -> float:
     """Bytes of all disks that say how many they hold."""
-    return float(sum(_size(machine, name) for kind in DISKS for name in machine.devices_of(kind)))  # whole bytes
+    return math.fsum(_size(machine, name) for kind in DISKS for name in machine.devices_of(kind))  # whole bytes
 
 
 def _size(machine: Machine, name: str) -> float:

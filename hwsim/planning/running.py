@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -46,7 +47,7 @@ def simulated(
     result = replace(option, how="simulation", estimated=option.numbers, numbers=numbers, wholes={}, reasons=())
     for name, each in row["runs"].items():
         result = _with_run(result, screen, name, each)
-    watts = sum(each["watts"] for each in row["runs"].values()) / max(1, len(row["runs"]))
+    watts = math.fsum(each["watts"] for each in row["runs"].values()) / max(1, len(row["runs"]))
     return screen.answered(screen.judged(screen.paid(result, facts, watts or None))), row
 
 
@@ -155,7 +156,7 @@ def _numbers(run: Run) -> dict[str, float]:
     if "busy" not in numbers:
         gpus = [usage.utilisation for usage in run.usage if usage.capacity.endswith(".compute") and "gpu" in usage.capacity]
         if gpus:
-            numbers["busy"] = sum(gpus) / len(gpus)
+            numbers["busy"] = math.fsum(gpus) / len(gpus)
     return numbers
 
 

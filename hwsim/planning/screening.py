@@ -323,7 +323,7 @@ class Screen:
         spares = max((found.good.spares for found in option.wholes.values() if found.good is not None), default=0)
         if not seconds and self.question.keys.rent != "purchase":  # rented for as long as the runs take
             runs = [] if "requests_per_s" in numbers else [numbers[key] for key in numbers if key.rpartition(".")[2] == "time"]
-            seconds = sum(each.value for each in runs)
+            seconds = math.fsum(each.value for each in runs)
             half = max((math.log(each.high / each.value) for each in runs if each.value > 0), default=0.0)
         if not seconds:
             if facts.priced is not None and self.question.keys.rent == "purchase" and facts.priced.volumes_of("purchase"):
@@ -366,7 +366,7 @@ class Screen:
         totals = [trained.ideal_s * option.numbers[_key(name, "tokens_per_s")].value for name, trained in option.wholes.items()
                   if _key(name, "tokens_per_s") in option.numbers]  # fmt: skip
         if totals:
-            return sum(totals)
+            return math.fsum(totals)
         rate = option.numbers.get("tokens_per_s")
         return 0.0 if rate is None else rate.value * seconds
 
@@ -387,8 +387,8 @@ class Screen:
     def answered(self, option: Option) -> Option:
         """The option with a reason for each number that is asked for and not known, once all that tells it was looked at."""
         wanted = [quantity for objective in self.question.objectives for quantity, _ in objective.weights]
-        asked = dict.fromkeys([*wanted, *(each.quantity for each in self.question.requirements)])
-        lacking = [each for each in asked if each.key not in option.numbers]
+        needed = dict.fromkeys([*wanted, *(each.quantity for each in self.question.requirements)])
+        lacking = [each for each in needed if each.key not in option.numbers]
         if option.reasons or not lacking:
             return option
         return replace(option, reasons=tuple(self._untold(each) for each in lacking))

@@ -444,7 +444,7 @@ def _answer(searching: Searching, seconds: float) -> Answer:
         rejected=tuple(rejected),
         untried=tuple(each for each in options.values() if each.how == "machine" and each.is_feasible),
         points=len(options),
-        plans=sum(each.tried for each in options.values()),
+        plans=sum(each.tried for each in options.values()),  # integers
         simulations=searching.simulations,
         seconds=seconds,
         outlay=searching.screen.outlay,

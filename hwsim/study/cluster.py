@@ -131,7 +131,7 @@ class _Dealer:
 
     def _deal(self) -> None:
         if self.sent % LOOK == 0:
-            self.threads = max(1, sum(self.find_workers().values()))
+            self.threads = max(1, sum(self.find_workers().values()))  # integers
         mean = self.seconds / self.ran if self.ran else None
         while (self.alone or self.fresh) and len(self.batches) < AHEAD * self.threads:
             if self.alone:
