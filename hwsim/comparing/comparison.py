@@ -356,5 +356,5 @@ def _ops(first: Side, second: Side) -> Iterable[OpPair]:
 
 def _joined(name: str, ops: Sequence[Spent]) -> Spent:
     waits = [op.waited_fs for op in ops]
-    waited = None if None in waits else math.fsum(wait for wait in waits if wait is not None)
+    waited = None if None in waits else sum(wait for wait in waits if wait is not None)  # integers
     return Spent(name, sum(op.times for op in ops), math.fsum(op.total_s for op in ops), waited)
