@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
 from hwsim.formats import format_quantity, format_share
+from hwsim.results.cause import family
 from hwsim.results.critical import families, limited_by
 from hwsim.results.ops import weights
 from hwsim.results.result import Result
@@ -27,7 +28,7 @@ LANES: Final = 64  # rows of the timeline
 SPANS: Final = 50_000  # in all of them
 CAUSES: Final = 12
 ASSUMED: Final = 40  # numbers with their source
-_FROM: Final = re.compile(rf"\b({'|'.join(SOURCES)}|default)\b")  # of a file or a class, not of another line of the derivation
+_FROM: Final = re.compile(rf"(?:(?P<key>[\w.*-]+): )?(?P<source>(?:{'|'.join(SOURCES)}|default)\b.*)")  # not of another line
 ABOVE: Final = frozenset({"time", "interval", "doubt", "limited by"})  # facts that the head says
 
 
@@ -153,20 +154,34 @@ def _lane(result: Result, row: Row, number: dict[str, int]) -> Lane:
 
 
 def _assumed(result: Result) -> Table | None:
-    """Numbers of the derivations that took most of the time, with their sources."""
+    """Numbers of parts behind what took most of the time, with their sources."""
     flat = result.timeline.flat
-    many = np.bincount(np.maximum(flat.cost, 0), weights(result.timeline) * (flat.cost >= 0), len(flat.graph.costs))
-    times_of: dict[tuple[str, str, str], float] = {}
-    for cost, times in zip(flat.graph.costs, many.tolist(), strict=True):
-        for term in cost.why:
+    ops = np.flatnonzero(flat.cost >= 0)
+    spent = np.bincount(flat.cost[ops], weights(result.timeline)[ops], len(flat.graph.costs))
+    devices = dict(zip(flat.cost[ops].tolist(), flat.label[ops].tolist(), strict=True))
+    found: dict[tuple[str, str, str], tuple[float, str]] = {}
+    for number, (cost, times) in enumerate(zip(flat.graph.costs, spent.tolist(), strict=True)):
+        part = family(flat.graph.labels[devices[number]].device) if number in devices else ""
+        for term in cost.why if times else ():
             for name, value, source in term.inputs:
-                if times and source and not source.startswith("workload"):
-                    times_of[name, value, source] = times_of.get((name, value, source), 0.0) + times * term.seconds
-    longest = sorted(times_of, key=lambda row: (-times_of[row], row))[:ASSUMED]
+                if (said := _FROM.fullmatch(source)) is not None:
+                    row = part, said["key"] or name, said["source"]
+                    found[row] = max(found.get(row, (0.0, value)), (times * term.seconds, value))
+    longest = sorted(found, key=lambda row: (-found[row][0], row))[:ASSUMED]
     if not longest:
         return None
-    columns = [Column("number"), Column("value", right=True), Column("source")]
-    rows = [(Cell(name), Cell(value), Cell(source)) for name, value, source in longest]
-    rest = len(times_of) - len(longest)
+    columns = [Column("part"), Column("number"), Column("value", right=True), Column("source")]
+    rows = [[Cell(part), Cell(key), Cell(found[part, key, source][1]), Cell(source)] for part, key, source in longest]
+    rest = len(found) - len(longest)
     note = "Those that took the most time first" + (f"; `hwsim explain` has {rest} more." if rest else ".")
     return Table("Assumptions", columns, rows, note=note)
+
+
+def _together(facts: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Facts in lines; of those that differ in numbers of devices alone, the first stands for all."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for title, text in facts:
+        alike.setdefault((title, text.partition(" ")[2] if title == "memory" else text), []).append(text)
+    for (title, _), texts in alike.items():
+        more = f" (and {len(texts) - 1} alike)" if len(texts) > 1 else ""
+        yield f"{title}: {texts[0]}{more}" if title else texts[0] + more
