@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from hwsim_calibrate.demanded import cases_for
 from hwsim_calibrate.diff import diff
 from hwsim_calibrate.session import Plan, measure
 from hwsim_calibrate.store import Amounts, Measurements, Row, load
+from hwsim_calibrate.suites import suite
 from hwsim_calibrate.validate import Report
 
 DATA = Path(environment.__file__).parent / "data"
@@ -33,11 +35,15 @@ ROW = Row(
     "kernels", "add n=4", "add", {"n": 4, "shape": (2, 2), "dtype": "fp32"}, Amounts(4, 32, 16, 1), (2e-7, 1e-7), "cpu", ("few",),
     ((2e-7, 3e-7), (1e-7,)), (0.0, 2.0),
 )  # fmt: skip
-TWO = {"add n=1024 dtype=fp32 into=out other=array", "sum n=1 dtype=fp32 axis=none"}
+ENOUGH = 1e6  # seconds: the rounds end a run, however busy the machine is
 
 
-def few(case: Case) -> bool:
-    return case.name in TWO
+@pytest.fixture
+def two_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the place of the suite `kernels`."""
+    cases = [Case("kernels", name, {"n": 1}, Amounts(), lambda _: lambda: sum(range(100))) for name in ("add", "sum")]
+    kernels = SimpleNamespace(cases=lambda _: cases)
+    monkeypatch.setattr("hwsim_calibrate.session.suite", lambda name: kernels if name == "kernels" else suite(name))
 
 
 def hwsim(*arguments: str) -> Result:
@@ -142,39 +148,48 @@ def test_later_rows_take_the_place_of_earlier_ones_of_the_same_case() -> None:
     assert Measurements({}, (ROW, other)).with_rows([again]).rows == (again, other)
 
 
+@pytest.mark.usefixtures("two_cases")
 def test_a_run_goes_on_from_its_file(tmp_path: Path) -> None:
     path = tmp_path / "m.json.gz"
-    first = measure(Plan(("kernels",), budget=20.0, rounds=1, keep=few), path)
+    first = measure(Plan(("kernels",), budget=ENOUGH, rounds=1), path)
     assert load(path) == load(
         Measurements(first.environment, first.rows, first.settings, first.skipped).save(tmp_path / "again.json")
     )
     assert {len(row.seconds) for row in first.rows} == {1}
-    second = measure(Plan(("kernels",), budget=20.0, rounds=2, keep=few), path)
+    second = measure(Plan(("kernels",), budget=ENOUGH, rounds=2), path)
     assert {row.seconds[0] for row in second.rows} == {float(f"{row.seconds[0]:.5g}") for row in first.rows}
     assert {len(row.seconds) for row in second.rows} == {2}
     assert second.settings["spent"] >= first.settings["spent"]
 
 
+@pytest.mark.usefixtures("two_cases")
 def test_a_spent_budget_measures_nothing_more(tmp_path: Path) -> None:
     path = tmp_path / "m.json.gz"
-    found = measure(Plan(("kernels",), budget=20.0, rounds=1, keep=few), path)
-    Measurements(found.environment, found.rows, {**found.settings, "spent": 20.0}).save(path)
-    again = measure(Plan(("kernels",), budget=20.0, rounds=2, keep=few), path)
+    found = measure(Plan(("kernels",), budget=ENOUGH, rounds=1), path)
+    Measurements(found.environment, found.rows, {**found.settings, "spent": ENOUGH}).save(path)
+    again = measure(Plan(("kernels",), budget=ENOUGH, rounds=2), path)
     assert {len(row.seconds) for row in again.rows} == {1}
 
 
+@pytest.mark.usefixtures("two_cases")
 def test_other_suites_join_a_file_with_a_budget_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "m.json.gz"
-    found = measure(Plan(("kernels",), budget=20.0, rounds=1, keep=few), path)
-    Measurements(found.environment, found.rows, {**found.settings, "spent": 20.0}).save(path)
-    again = measure(Plan(("ipc",), budget=20.0, rounds=1, keep=lambda case: case.op == "lock"), path)
+    found = measure(Plan(("kernels",), budget=ENOUGH, rounds=1), path)
+    Measurements(found.environment, found.rows, {**found.settings, "spent": ENOUGH}).save(path)
+    again = measure(Plan(("ipc",), budget=ENOUGH, rounds=1, keep=lambda case: case.op == "lock"), path)
     assert {row.suite for row in again.rows} == {"kernels", "ipc"}
+    assert again.settings["suites"] == ["ipc"]
+    assert again.settings["date"] >= again.environment["date"]
+    assert [each["suites"] for each in again.settings["before"]] == [["kernels"]]
+    more = measure(Plan(("ipc",), budget=ENOUGH, rounds=2, keep=lambda case: case.op == "lock"), path)
+    assert more.settings["before"] == again.settings["before"]
 
 
+@pytest.mark.usefixtures("two_cases")
 def test_what_an_earlier_run_did_not_reach_is_not_missing_once_it_is_measured(tmp_path: Path) -> None:
     path = tmp_path / "m.json.gz"
-    assert measure(Plan(("kernels",), budget=0.0, keep=few), path).skipped
-    assert not measure(Plan(("kernels",), budget=20.0, rounds=1, keep=few), path).skipped
+    assert measure(Plan(("kernels",), budget=0.0), path).skipped
+    assert not measure(Plan(("kernels",), budget=ENOUGH, rounds=1), path).skipped
 
 
 def test_a_file_of_another_machine_is_not_gone_on_from(tmp_path: Path) -> None:

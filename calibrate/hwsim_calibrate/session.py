@@ -135,7 +135,11 @@ def _begin(plan: Plan, path: str | Path | None) -> Measurements:
     if mistakes:
         raise SpecError(mistakes)
     if all(earlier.settings.get(key) == settings.get(key) for key in ("suites", "more")):  # else other cases join the file
-        settings["spent"] = float(earlier.settings.get("spent", 0.0))
+        settings = {**earlier.settings, **settings, "spent": float(earlier.settings.get("spent", 0.0))}
+    else:  # the environment stays that of the first run
+        first = {key: value for key, value in earlier.settings.items() if key != "before"}
+        settings |= {key: fingerprint[key] for key in ("date", "load")}
+        settings["before"] = [*earlier.settings.get("before", ()), first]
     again = plan.suites or SUITES
     others = {name: reason for name, reason in earlier.skipped.items() if name.partition("/")[0] not in again}
     return replace(earlier, settings=settings, skipped=others)

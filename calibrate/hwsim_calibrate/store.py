@@ -101,7 +101,7 @@ class Measurements:
 
     Args:
         environment: see `environment.fingerprint`.
-        settings: seed, budget, suites.
+        settings: seed, budget, suites; of a run that joined the file also its date and load, and the settings of those `before`.
         skipped: suite -> why it was not measured.
     """
 
