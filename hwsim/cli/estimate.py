@@ -296,7 +296,7 @@ def _training(case: _Case, options: Mapping[str, Any], given: set[str]) -> tuple
 def _billed(
     case: _Case, step: Step, tokens: float | None, sure: Interval | None, fails: tuple[Checkpoints, Failing] | None = None
 ) -> Bill | None:
-    """The bill of a step, or of training on so many tokens; None where no option asks for one."""
+    """The bill of a step, or of training on all `tokens`; None where no option asks for one."""
     if case.billing is None:
         return None
     done = tokens or step.laid.tokens

@@ -187,23 +187,23 @@ def _of_scope(
 def _cards(
     layout: Layout, others: Mapping[str, str], many: int, prices: Prices, way: Way, terms: list[float]
 ) -> list[PricedItem] | None:
-    """What network cards in place of a machine's own cost more than those; None where its price says nothing of this one.
+    """The surcharge of network cards in place of a machine's own; None where its price says nothing of this one.
 
     others: parts of the machine of the library that others stand in place of, by family.
     """
     items = []
     for part in layout.parts:
-        own = others.get(part.family)
-        if own is None:
+        listed = others.get(part.family)
+        if listed is None:
             continue
         if part.kind != "nic" or way != "purchase":
             return None
         offer = taken(prices.of_part(_names_of(part), part.price, way), Held())
-        instead = taken(prices.of_part((own, own.rpartition("/")[2]), None, way), Held())
+        instead = taken(prices.of_part((listed, listed.rpartition("/")[2]), None, way), Held())
         if offer is None or instead is None:
             return None
         more = replace(offer, amount=offer.amount + instead.amount * -1.0)
-        items.append(_item(f"{part.use} in place of {own}", way, many * len(part.names), more, terms))
+        items.append(_item(f"{part.use} in place of {listed}", way, many * len(part.names), more, terms))
     return items
 
 

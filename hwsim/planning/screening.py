@@ -97,13 +97,13 @@ class Screen:
         low, high, value = max(2, axis.ends[0]), axis.ends[1], point.get(axis.path)
         assert isinstance(value, int)
         (first, at_low), (last, at_high) = (self.exact(with_value(point, axis.path, end)) for end in (low, high))
-        each = scaled(first, last, low, high) if first is not None and last is not None else 0
-        if not each or first is None:
+        per_step = scaled(first, last, low, high) if first is not None and last is not None else 0
+        if not per_step or first is None:
             return self.exact(point)
         facts = at_low.between(at_high, (value - low) / (high - low))
         if self._is_close(facts, point):
-            return replace(first, gpus=each * value), self.exact(point)[1]
-        return replace(first, gpus=each * value), facts
+            return replace(first, gpus=per_step * value), self.exact(point)[1]
+        return replace(first, gpus=per_step * value), facts
 
     def _between(self, point: Point) -> Axis | None:
         """The count whose ends a machine lies between; None if it is built itself."""
@@ -293,7 +293,7 @@ class Screen:
         return replace(option, numbers={**option.numbers, **numbers}, wholes={**option.wholes, name: trained})
 
     def _stored(self, option: Option, facts: Facts, name: str, training: Training, gpu: Gpu, seconds: float) -> Stored:
-        """What checkpoints of a training cost, on a machine that need not be built if those around it are."""
+        """The time of checkpoints of a training; the machine need not be built if its neighbours are."""
         point, axis = option.point, self._between(option.point)
         ends = () if axis is None else (max(2, axis.ends[0]), axis.ends[1])
         points = [point] if axis is None else [with_value(point, axis.path, end) for end in ends]

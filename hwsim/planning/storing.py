@@ -1,7 +1,7 @@
-"""What checkpoints of a training cost, before it is simulated: where they are written, how long that takes, what it stops.
+"""The time of checkpoints of a training before it is simulated: their storage, the write, and the stop of the training.
 
-The storage is that of the question, else of the `checkpoint` of the workload, else the only file system of the machine. Where
-none of them says, a rate of a large published training is assumed, in proportion to the GPUs.
+The storage is the question's, else the one in the workload's `checkpoint`, else the only file system of the machine. Without any,
+a rate of a large published training is assumed, in proportion to the GPUs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Stored:
     """A checkpoint of a training.
 
     Args:
-        bytes: of the state. stop_s: seconds that the training stops; write_s, load_s: to write it, and to read it back.
+        bytes: size of the state.
+        stop_s: seconds that the training stops.
+        write_s, load_s: seconds to write it, and to read it back.
         lag_s: seconds until it counts after the stop, of an asynchronous one.
         every_s: seconds between two of them; 0: where the training gets on fastest.
         near: copies in memory as well.
@@ -65,8 +67,9 @@ def stored(keys: TrainKeys, laid: Laid, machines: Sequence[Machine], nodes: int,
     """The checkpoints of a training.
 
     Args:
-        machines: the machine; or two, of fewer and of more nodes, that it lies between.
-        nodes: of the machine. rate: B/s at which the question says that they are written.
+        machines: the machine, or one with fewer nodes and one with more.
+        nodes: number of nodes of the machine.
+        rate: B/s of the storage that the question states.
 
     Raises:
         SpecError: mistakes of `checkpoint`.
@@ -74,8 +77,8 @@ def stored(keys: TrainKeys, laid: Laid, machines: Sequence[Machine], nodes: int,
     saved, lag, every = keys.checkpoint, 0.0, 0.0
     size = laid.transformer.parameters * state_bytes(laid.plan)
     size = size if saved is None or saved.bytes == AUTO else float(saved.bytes)
-    found = [_seconds(keys, laid, machine, nodes, size, rate) for machine in machines]
-    copy, write, load = (_mean([times[at] for times, _ in found]) for at in range(3))
+    times_and_places = [_seconds(keys, laid, machine, nodes, size, rate) for machine in machines]
+    copy, write, load = (_mean([times[at] for times, _ in times_and_places]) for at in range(3))
     stop = copy + write
     if saved is not None and saved.mode == "async":
         stop, lag = copy, write
@@ -87,12 +90,19 @@ def stored(keys: TrainKeys, laid: Laid, machines: Sequence[Machine], nodes: int,
         stop += max(0.0, lag - every)  # the one before is written before the next begins
     near = None if saved is None else near_of(saved)
     return Stored(
-        bytes=size, stop_s=stop, write_s=copy + write, load_s=copy + load, lag_s=lag, every_s=every, near=near, where=found[0][1]
+        bytes=size,
+        stop_s=stop,
+        write_s=copy + write,
+        load_s=copy + load,
+        lag_s=lag,
+        every_s=every,
+        near=near,
+        where=times_and_places[0][1],
     )
 
 
 def _mean(times: Sequence[float]) -> float:
-    """Seconds at a rate between those of two machines."""
+    """Seconds at the mean rate of the machines."""
     return len(times) / math.fsum(1.0 / each for each in times) if min(times) > 0 else max(times)
 
 
@@ -123,7 +133,7 @@ def _storage(keys: TrainKeys, machine: Machine, rate: float | None) -> tuple[Sto
     """The storage, and who names it.
 
     Raises:
-        UnknownName: nobody does.
+        UnknownName: neither the question, nor the workload, nor the machine has one.
     """
     saved = keys.checkpoint
     if rate is not None:

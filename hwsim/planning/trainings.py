@@ -88,9 +88,9 @@ class Training:
             return None
         if not self._rates:
             mistakes = Mistakes()
-            found = rates_of(tree, mistakes)
+            rates = rates_of(tree, mistakes)
             mistakes.raise_if_any()
-            self._rates += [found] if found is not None else []
+            self._rates += [rates] if rates is not None else []
         return self._rates[0]
 
     def is_transformer(self) -> bool:

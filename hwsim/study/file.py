@@ -156,7 +156,7 @@ def load_study(source: str | Path | Tree) -> StudyFile:
 
 
 def _paying(keys: StudyKeys, tree: Tree, folder: Path, mistakes: Mistakes) -> Paying | None:
-    """How the machines are paid for; None where nothing is said of it."""
+    """The way that the machines are paid for; None where the study says nothing of it."""
     for name in ("provider", "rent"):
         if keys.prices is None and tree.get(name) is not None:
             mistakes.add(tree.key_place(name), f"'{name}' goes with prices", "prices: library")

@@ -191,7 +191,9 @@ def of_equals(
     Links that nodes share on the way to the storage are not looked at, but for the storage's own.
 
     Args:
-        gpus: of one node, each with an equal part. size: bytes of all nodes. nodes: how many write at once.
+        gpus: the GPUs of one node, each with an equal part.
+        size: bytes of all nodes.
+        nodes: how many write at once.
         otherwise as of `together`.
 
     Raises:
@@ -199,7 +201,7 @@ def of_equals(
     """
     if storage.bandwidth is not None:
         storage = replace(storage, bandwidth=storage.bandwidth / nodes)
-    one = together(machine, gpus, size / nodes, storage, request=request, depth=depth, snapshot=snapshot)
+    part = together(machine, gpus, size / nodes, storage, request=request, depth=depth, snapshot=snapshot)
     node, rates = machine.node_of(gpus[0]), machine.rates()
     disks = machine.select(storage.target, node) if storage.target else ()
     shared = [name for name in disks if machine.node_of(name) != node]
@@ -210,7 +212,7 @@ def of_equals(
         drawn = tuple((name, amount * nodes if _is_of(name, shared) else amount) for name, amount in cost.demand.amounts)
         return replace(cost.demand, amounts=drawn).alone(rates)
 
-    return alone(one.copy), alone(one.write), alone(one.read)
+    return alone(part.copy), alone(part.write), alone(part.read)
 
 
 def _is_of(capacity: str, devices: Sequence[str]) -> bool:

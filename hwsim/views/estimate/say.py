@@ -103,7 +103,7 @@ def searched(
 ) -> str:
     """The plans that fit, fastest first.
 
-    bill: of the first.
+    bill: the bill of the first plan.
     """
     out = [title, *titled("plans", f"{plans.tried:,} tried, {plans.fitting:,} fit; {framework}")]
     if plans.nearest is not None:

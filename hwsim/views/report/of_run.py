@@ -159,20 +159,20 @@ def _assumed(result: Result) -> Table | None:
     ops = np.flatnonzero(flat.cost >= 0)
     spent = np.bincount(flat.cost[ops], weights(result.timeline)[ops], len(flat.graph.costs))
     devices = dict(zip(flat.cost[ops].tolist(), flat.label[ops].tolist(), strict=True))
-    found: dict[tuple[str, str, str], tuple[float, str]] = {}
+    spent_on: dict[tuple[str, str, str], tuple[float, str]] = {}
     for number, (cost, times) in enumerate(zip(flat.graph.costs, spent.tolist(), strict=True)):
         part = family(flat.graph.labels[devices[number]].device) if number in devices else ""
         for term in cost.why if times else ():
             for name, value, source in term.inputs:
-                if (said := _FROM.fullmatch(source)) is not None:
-                    row = part, said["key"] or name, said["source"]
-                    found[row] = max(found.get(row, (0.0, value)), (times * term.seconds, value))
-    longest = sorted(found, key=lambda row: (-found[row][0], row))[:ASSUMED]
+                if (marked := _FROM.fullmatch(source)) is not None:
+                    row = part, marked["key"] or name, marked["source"]
+                    spent_on[row] = max(spent_on.get(row, (0.0, value)), (times * term.seconds, value))
+    longest = sorted(spent_on, key=lambda row: (-spent_on[row][0], row))[:ASSUMED]
     if not longest:
         return None
     columns = [Column("part"), Column("number"), Column("value", right=True), Column("source")]
-    rows = [[Cell(part), Cell(key), Cell(found[part, key, source][1]), Cell(source)] for part, key, source in longest]
-    rest = len(found) - len(longest)
+    rows = [[Cell(part), Cell(key), Cell(spent_on[part, key, source][1]), Cell(source)] for part, key, source in longest]
+    rest = len(spent_on) - len(longest)
     note = "Those that took the most time first" + (f"; `hwsim explain` has {rest} more." if rest else ".")
     return Table("Assumptions", columns, rows, note=note)
 
