@@ -185,7 +185,7 @@ def _joined(first: Price, second: Price) -> Price:
 def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
     """One list; `lifetime` 0 and `residual` below 0 where it says none.
 
-    sites: those of the lists before this one.
+    sites: places that earlier lists name.
     """
     if not check_header(tree, HEADER, mistakes):
         return Prices()
@@ -208,8 +208,8 @@ def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
         named_sites[name] = replace(read_site(tree_of_price, mistakes, named_sites), name=name)
     for name in file.others:
         if name not in CABLES:
-            named = f"named: {', '.join(sorted(CABLES))}"
-            mistakes.add((tree.get("others") or tree).key_place(name), f"no part of an answer is called '{name}'", named)
+            hint = f"known: {', '.join(sorted(CABLES))}"
+            mistakes.add((tree.get("others") or tree).key_place(name), f"no part of an answer is called '{name}'", hint)
     site = Site() if file.site is None else read_site(file.site, mistakes, named_sites)
     return Prices(
         own=Listed(priced(file.parts), priced(file.machines), priced(file.others)),
