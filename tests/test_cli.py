@@ -121,7 +121,7 @@ def test_mistakes_of_both_files_are_said_at_once_with_exit_2(tmp_path: Path) -> 
         (["simulat"], "Did you mean 'simulate'?"),
         (["show", "v100-sxm2-16"], "v100-sxm2-16gb"),
         (["show", "d2l-laptop", "--machine", "d2l-laptop"], "--lowered"),
-        (["schema", "plan"], "machine"),
+        (["schema", "plain"], "machine"),
     ],
 )
 def test_mistakes_in_arguments_are_exit_2_and_say_what_to_do(arguments: list[str], said: str) -> None:

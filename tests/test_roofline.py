@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.cli import main
+from hwsim.links import KINDS
 from hwsim.spec import names
 from hwsim.views.kit.figure import push_apart
 from hwsim.views.kit.view import Unshowable
@@ -64,7 +65,7 @@ def test_every_machine_of_the_library_has_rooflines_in_order(name: str) -> None:
         assert [each.key for each in one.memory].count("memory") == 1
         for each in (*one.memory, *one.compute):
             assert 0 < each.sustained <= each.peak * (1 + 1e-9) < math.inf, f"{one.device} {each.key}"
-        caches = [each.peak for each in one.memory if each.key not in ("memory", "pcie", "nvlink", "xgmi")]
+        caches = [each.peak for each in one.memory if each.key not in ("memory", *KINDS)]
         assert min(caches, default=math.inf) >= 0.99 * one.bandwidth
         for each in one.compute:
             assert one.ridge(each) * one.bandwidth == pytest.approx(each.peak)

@@ -72,5 +72,7 @@ def test_a_question_of_the_page_fits_its_schema() -> None:
     page = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
     for block in page.split("```yaml\n")[1:]:
         question = yaml.safe_load(block.partition("```")[0])
+        if question.get("hwsim") != "plan/1":
+            continue
         assert not [error.message for error in validator("plan/1").iter_errors(question)]
         assert list(validator("plan/1").iter_errors({**question, "minimize": "cost"}))

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from hwsim.costs.amount import Amount
 from hwsim.costs.site import Site
+from hwsim.devices.offers import number_of_price
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean, field
-from hwsim.units import COUNT, GRID, TARIFF, Dimension, UnitError, parse_as
+from hwsim.units import COUNT, GRID, TARIFF, Dimension
 
 _DIMENSIONS: Final[dict[str, Dimension]] = {"pue": COUNT, "grid": GRID, "electricity": TARIFF, "hosting": TARIFF}
 
@@ -82,27 +83,12 @@ def _amount(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> Amount | No
     written = decode(tree, RangeKeys, mistakes, ignore=("ref", "note")) if tree.is_mapping else RangeKeys(tree)
     if written is None:
         return None
-    value = _number(written.value, dimension, mistakes)
-    low = value if written.low is None else _number(written.low, dimension, mistakes)
-    high = value if written.high is None else _number(written.high, dimension, mistakes)
+    value = number_of_price(written.value, dimension, mistakes)
+    low = value if written.low is None else number_of_price(written.low, dimension, mistakes)
+    high = value if written.high is None else number_of_price(written.high, dimension, mistakes)
     if value is None or low is None or high is None:
         return None
     if not low <= value <= high:
         mistakes.add(tree.place, "the value is not between its low and its high end", "low <= value <= high")
         return None
     return Amount(value, low, high)
-
-
-def _number(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> float | None:
-    if isinstance(tree.value, bool) or not isinstance(tree.value, str | int | float):
-        mistakes.add(tree.place, f"{tree.what()} is not {dimension.name}", f"such as '{dimension.example}'")
-        return None
-    try:
-        value = parse_as(tree.value, dimension)
-    except UnitError as error:
-        mistakes.add_unit_error(tree.place, error)
-        return None
-    if value < 0:
-        mistakes.add(tree.place, f"{tree.what()} cannot be negative")
-        return None
-    return value

@@ -267,8 +267,8 @@ def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: Way, mistake
         written = decode(entry, TierKeys, mistakes, ignore=("ref", "note"))
         if written is None:
             continue
-        over = _number(written.over, dimension, mistakes)
-        of = (1.0 if name == "iops" else 1e6) if written.of is None else _number(written.of, dimension, mistakes)
+        over = number_of_price(written.over, dimension, mistakes)
+        of = (1.0 if name == "iops" else 1e6) if written.of is None else number_of_price(written.of, dimension, mistakes)
         if of == 0:
             mistakes.add(entry.key_place("of"), "a price of nothing", "1 MB/s")
         if over is not None and of:
@@ -279,7 +279,7 @@ def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: Way, mistake
     return tuple(out)
 
 
-def _number(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> float | None:
+def number_of_price(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> float | None:
     """A number in SI units that is not negative; None once its mistake is noted."""
     if isinstance(tree.value, bool) or not isinstance(tree.value, str | int | float | Quantity):
         mistakes.add(tree.place, f"{tree.what()} is not {dimension.name}", f"such as '{dimension.example}'")
