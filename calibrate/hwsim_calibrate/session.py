@@ -136,7 +136,7 @@ def _begin(plan: Plan, path: str | Path | None) -> Measurements:
         raise SpecError(mistakes)
     if all(earlier.settings.get(key) == settings.get(key) for key in ("suites", "more")):  # else other cases join the file
         settings = {**earlier.settings, **settings, "spent": float(earlier.settings.get("spent", 0.0))}
-    else:  # the environment stays that of the first run
+    else:  # the environment of the first run stays
         first = {key: value for key, value in earlier.settings.items() if key != "before"}
         settings |= {key: fingerprint[key] for key in ("date", "load")}
         settings["before"] = [*earlier.settings.get("before", ()), first]
