@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -229,8 +229,8 @@ def fit(data: Path) -> None:
         read, write, iops, write_iops, turnaround = values
         return replace(base, read=read, write=write, iops=iops, write_iops=write_iops, turnaround=turnaround)
 
-    def error(values: object) -> float:
-        model = made(list(values))  # type: ignore[call-overload]
+    def error(values: Sequence[float]) -> float:
+        model = made(list(values))
         return math.fsum(miss.error**2 for miss in _misses(data, drive, held=False, model=model))
 
     read, write, iops, write_iops, turnaround = descend(error, [2.5e8, 2.4e8, 46e3, 44e3, 40e-6])

@@ -309,13 +309,14 @@ def fit_attention(name: str, found: Sequence[Row]) -> tuple[dict[str, float], di
         kernel = Strips(start=at["start"], reading=at["reading"], rate=at["rate"], each=at["each"])
         return _seconds(decode, replace(gpu, attention=Attention(decode={"flash": kernel})))
 
-    return tuple(
+    first, second = (
         {
             key: short(value)
             for key, value in fitted(seconds, np.array([row.seconds for row in rows]), constants, 2, 40)[0].items()
         }
         for seconds, rows, constants in ((blocks, prefill, PREFILL), (strips, decode, DECODE))
-    )  # type: ignore[return-value]
+    )
+    return first, second
 
 
 def _decoding(row: Row) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -131,7 +131,8 @@ class GraphBuilder:
         self._buffers: list[Buffer] = []
         self._alike: Alike | None = None
         self._full: dict[int, Cost] = {}  # by index the costs of `write_out`
-        self._listed: dict[int, tuple[Any, ...]] = {}  # by id of a table its values in order
+        self._label_list: tuple[Label, ...] = ()  # the keys of both tables in order, as of the last time that one was asked for
+        self._cost_list: tuple[Cost, ...] = ()
         self._lines: list[Line] = []
         self._trainings: list[Trained] = []
         self.unfolded = ""  # why identical ranks all have ops of their own, if they do
@@ -161,11 +162,15 @@ class GraphBuilder:
 
     def label_at(self, index: int) -> Label:
         """The label of an index."""
-        return self._at(self._labels, index)
+        if len(self._label_list) != len(self._labels):
+            self._label_list = tuple(self._labels)
+        return self._label_list[index]
 
     def cost_at(self, index: int) -> Cost:
         """The cost of an index."""
-        return self._at(self._costs, index)
+        if len(self._cost_list) != len(self._costs):
+            self._cost_list = tuple(self._costs)
+        return self._cost_list[index]
 
     def queue_at(self, index: int) -> Queue:
         """The queue of an index."""
@@ -221,13 +226,6 @@ class GraphBuilder:
                 if slot >= 0:
                     index[slot] = self.cost(costs[slot])
             self.add(replace(body, cost=index[body.cost]))
-
-    def _at(self, table: dict[T, int], index: int) -> T:
-        """The value of an index; the list of values is made once for each size that the table is asked at."""
-        listed = self._listed.get(id(table))
-        if listed is None or len(listed) != len(table):
-            listed = self._listed[id(table)] = tuple(table)
-        return listed[index]  # type: ignore[no-any-return]
 
     def op(
         self,

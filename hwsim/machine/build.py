@@ -184,11 +184,12 @@ def _known_model(
     name: str, kind: str, tree: Tree, parts: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bool
 ) -> Device | None:
     """The model of a part; among runs that share what they find, the one that an equal part had before."""
-    shared, place = shared_by("parts"), parts.key_place(name)
+    shared: dict[tuple[str, str, bool, Place], tuple[Tree, Device | None, list[Warning]]] | None = shared_by("parts")
+    place = parts.key_place(name)
     before = shared.get((name, kind, ideal, place)) if shared is not None else None
     if before is not None and same(before[0].without("price"), tree.without("price")):
         warnings += before[2]
-        return before[1]  # type: ignore[no-any-return]
+        return before[1]
     count, noted = len(mistakes), list[Warning]()
     model = _model(kind, _completed(name, kind, tree, place, noted, ideal=ideal), mistakes)
     if shared is not None and len(mistakes) == count:

@@ -91,12 +91,12 @@ def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:
         if tree.is_mapping:
             return read_model(tree)
         written = read(find("model", str(tree.value), near(tree.place), tree.place))
-        shared = shared_by("models")
+        shared: dict[int, tuple[Tree, Model]] | None = shared_by("models")
         if shared is None:
             return read_model(written)
         if id(written) not in shared:
             shared[id(written)] = written, read_model(written)
-        return shared[id(written)][1]  # type: ignore[no-any-return]
+        return shared[id(written)][1]
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from hwsim.formats import format_quantity
 from hwsim.models import Cluster, KernelTimes, Laid, Step, Transformer, WrongPlan
 from hwsim.models.library import written_model
+from hwsim.models.plan import Dtype
 from hwsim.models.search import Search, Searched
 from hwsim.models.step import times_of
 from hwsim.planning.axes import AUTO, BATCH
@@ -102,12 +103,12 @@ class Training:
         return isinstance(model, Transformer)
 
     def _search(self, gpu: Gpu) -> tuple[Search, Stated]:
-        dtypes = "bf16" if "bf16" in gpu.flop else "fp16"
+        dtypes: Dtype = "bf16" if "bf16" in gpu.flop else "fp16"
         if dtypes not in self._searches:
             self._searches[dtypes] = self._made(dtypes)
         return self._searches[dtypes]
 
-    def _made(self, dtype: str) -> tuple[Search, Stated]:
+    def _made(self, dtype: Dtype) -> tuple[Search, Stated]:
         mistakes = Mistakes()
         tree = train_of(self.tree, mistakes)
         auto = self.name in self.question.varied.auto

@@ -45,9 +45,9 @@ def read(path: Path | str) -> Tree:
     if isinstance(path, str) and ("\n" in path or "\r" in path):
         return read_text(path)
     name = str(path)
-    shared = shared_by("files")
+    shared: dict[str, Tree] | None = shared_by("files")
     if shared is not None and name in shared:
-        return shared[name]  # type: ignore[no-any-return]
+        return shared[name]
     try:
         if name == "-":
             return read_bytes(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")

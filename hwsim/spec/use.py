@@ -109,7 +109,7 @@ class _Resolver:
         self.uses = 0
         self.depth = 0
         self.files: dict[Path, Tree | None] = {}
-        self.known = shared_by("used")
+        self.known: dict[tuple[Path, str], Tree | None] | None = shared_by("used")
 
     def whole(self, tree: Tree, kind: str, path: tuple[Path, ...]) -> Tree:
         """A file or what was made of one: its own use first, its parameters, then the uses inside."""
@@ -179,7 +179,7 @@ class _Resolver:
 
     def _file(self, file: Path, kind: str) -> Tree | None:
         if self.known is not None and (file, kind) in self.known:
-            return self.known[file, kind]  # type: ignore[no-any-return]
+            return self.known[file, kind]
         if file not in self.files:
             try:
                 tree = read(file)

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from hwsim.demand import Cost, Demand, Term
+from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices import Cpu, Nic, Sockets
 from hwsim.devices.storage import Asked, Direction
 from hwsim.formats import format_quantity, precise
@@ -281,12 +281,12 @@ def joined(groups: Sequence[Sequence[Cost]], rates: Mapping[str, float]) -> Cost
     """
     costs = [cost for group in groups for cost in group]
     amounts: dict[str, float] = {}
-    moved: dict[str, tuple[float, str]] = {}
+    moved: dict[str, tuple[str, float, Unit]] = {}
     for cost in costs:
         for name, amount in cost.demand.amounts:
             amounts[name] = amounts.get(name, 0.0) + amount
         for name, amount, unit in cost.moved:
-            moved[name] = moved.get(name, (0.0, unit))[0] + amount, unit
+            moved[name] = name, moved.get(name, (name, 0.0, unit))[1] + amount, unit
     slowest = max(amounts, key=lambda name: (amounts[name] / rates[name], name), default="")
     if len(amounts) > MANY:
         kept = {name for cost in groups[0] for name, _ in cost.demand.amounts} | {slowest}
@@ -302,7 +302,7 @@ def joined(groups: Sequence[Sequence[Cost]], rates: Mapping[str, float]) -> Cost
         why.append(Term("all at once", "what all draw / capacity", inputs, seconds, slowest))
     return Cost(
         replace(latest.demand, amounts=tuple(sorted(amounts.items())), floor=floor.demand.floor, holds=(), share=share),
-        moved=tuple((name, amount, unit) for name, (amount, unit) in sorted(moved.items()) if name in amounts),  # type: ignore[misc]
+        moved=tuple(sorted(each for each in moved.values() if each[0] in amounts)),
         why=tuple(why),
     )
 

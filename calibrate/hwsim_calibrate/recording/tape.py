@@ -125,7 +125,8 @@ def _overhead() -> tuple[float, float]:
         for _ in range(_PROBES):
             function(*args, **options)
         rows.append((time.perf_counter_ns() - began) / _PROBES)
-    return tuple(max(float(np.median(each)) - min(rows), 0.0) * 1e-9 for each in (walls, cpus))  # type: ignore[return-value]
+    wall_s, cpu_s = (max(float(np.median(each)) - min(rows), 0.0) * 1e-9 for each in (walls, cpus))
+    return wall_s, cpu_s
 
 
 class Timing(NamedTuple):

@@ -78,7 +78,8 @@ class Walk:
     def add(self, name: str, kind: Kind, into: Shape, out: Shape | None = None, **more: int) -> Shape:
         """A layer that is no convolution."""
         out = into if out is None else out
-        self.found.append(replace(Unit(name=name, kind=kind, into=into, out=out), **more))  # type: ignore[arg-type]
+        unit = Unit(name=name, kind=kind, into=into, out=out)
+        self.found.append(replace(unit, **more))  # type: ignore[arg-type]
         return out
 
     def conv(self, conv: Conv, shape: Shape, name: str) -> Shape:

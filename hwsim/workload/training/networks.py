@@ -217,10 +217,11 @@ def _stages(
 
     If there is one stage they hang on the network alone, and runs of a study share them.
     """
+    shared: dict[tuple[object, ...], tuple[Network, dict[int, tuple[Stage, ...]]]] | None
     shared = shared_by("stages") if layout.pp == 1 else None
     key = id(network), layout.tp, batches, dtype, updated
     if shared is not None and key in shared:
-        return shared[key][1]  # type: ignore[no-any-return]
+        return shared[key][1]
     cuts = _cut(network, layout, kinds, batches[0], dtype)
     stages = {batch: network_stages(cuts, batch, dtype, updated) for batch in dict.fromkeys(batches)}
     if shared is not None:

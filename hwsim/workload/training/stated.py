@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from hwsim.models import Framework, ParallelPlan, Transformer
 from hwsim.models.framework import framework_of
@@ -37,7 +36,7 @@ class Stated:
     auto: bool
 
 
-def stated(tree: Tree, dtype: Dtype | str, mistakes: Mistakes, *, needs_batch: bool = True) -> Stated | None:
+def stated(tree: Tree, dtype: Dtype, mistakes: Mistakes, *, needs_batch: bool = True) -> Stated | None:
     """The training that a `train:` of a transformer writes; None for another network, or once mistakes are noted.
 
     Args:
@@ -63,12 +62,12 @@ def stated(tree: Tree, dtype: Dtype | str, mistakes: Mistakes, *, needs_batch: b
     return Stated(keys, model, framework, plan, frozenset(names), is_auto(keys))
 
 
-def plan_of(keys: TrainKeys, dtype: Dtype | str, mistakes: Mistakes) -> ParallelPlan | None:
+def plan_of(keys: TrainKeys, dtype: Dtype, mistakes: Mistakes) -> ParallelPlan | None:
     """The parallel plan that keys write, with what they leave out; None once a mistake is noted."""
     sizes = sizes_of(keys, mistakes)
     if sizes is None:
         return None
-    same: Mapping[str, object] = {name: getattr(keys, name) for name in SAME}
+    same: dict[str, Any] = {name: getattr(keys, name) for name in SAME}
     return ParallelPlan(
         tp=sizes.tp,
         pp=sizes.pp,
@@ -77,8 +76,8 @@ def plan_of(keys: TrainKeys, dtype: Dtype | str, mistakes: Mistakes) -> Parallel
         ep=sizes.ep,
         order=sizes.order if keys.parallel is not None else ParallelKeys().order,
         sequence_parallel=sizes.tp > 1 if keys.sequence_parallel is None else keys.sequence_parallel,
-        dtype=keys.dtype or dtype,  # type: ignore[arg-type]
-        **same,  # type: ignore[arg-type]
+        dtype=keys.dtype or dtype,
+        **same,
     )
 
 

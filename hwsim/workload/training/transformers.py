@@ -23,6 +23,7 @@ from hwsim.models import (
     training_memory,
 )
 from hwsim.models.memory import FRAGMENTS, recomputed, state_bytes
+from hwsim.models.plan import Dtype
 from hwsim.spec import Mistakes, Place, Tree
 from hwsim.workload.training.kinds import kinds_of
 from hwsim.workload.training.layout import layout_of
@@ -51,7 +52,7 @@ def planned(
         return None
     try:
         kinds = kinds_of(machine, devices, framework)
-        usual = "bf16" if all("bf16" in costs.gpu.flop for costs in kinds.costs) else "fp16"
+        usual: Dtype = "bf16" if all("bf16" in costs.gpu.flop for costs in kinds.costs) else "fp16"
         stated = plan_of(keys, usual, mistakes)
         if stated is None:
             return None
