@@ -19,7 +19,7 @@ HOST: Final = -1
 
 
 class What(IntEnum):
-    """What a slice is. Slices of one lane nest (host) or follow one another (streams)."""
+    """Kinds of slices. Slices of a host thread nest, those of a stream follow one another."""
 
     OP = 0  # an operator of a framework on a host thread: aten::mm
     PYTHON = 1  # a function of Python
@@ -45,7 +45,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """What a file says of a collective.
+    """A collective, as the file describes it.
 
     Args:
         name: allreduce, allgather, reduce-scatter, alltoall, broadcast, send, recv, barrier, ... as hwsim's ops are called.
@@ -74,15 +74,15 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a slice besides its times; equal facts are one object, so that there are few.
+    """Shapes and amounts of a slice. Slices with equal facts share one object.
 
     Args:
-        shapes: of each input; a list of tensors is a tuple of shapes; () for a number, None if the file does not say.
-        dtypes: of each input, as the file has them ("float", "c10::BFloat16"). strides: of each input, as `shapes`.
+        shapes: per input a shape, () for a number, a tuple of shapes for a list of tensors; None if the file has none.
+        dtypes: per input a type in the words of the file ("float", "c10::BFloat16"). strides: as `shapes`.
         values: inputs that are no tensors, as text, "" for tensors.
         bytes: moved by a copy or set, by a memory op.
-        collective: what it exchanges.
-        waits_on_stream, waits_on_link: of a WAIT, the stream waited for and the link of the call that recorded the event; -1.
+        collective: the exchange that it is a part of.
+        waits_on_stream, waits_on_link: for a WAIT, the stream and the link of the call that recorded the event; else -1.
         kind: words of the file that tell the kind of a WAIT or copy ("Stream Wait Event", "HtoD").
         attributes: further numbers or texts that a format keeps (num_ops and tensor_size of Chakra).
     """
