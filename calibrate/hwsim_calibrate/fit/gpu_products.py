@@ -2,6 +2,10 @@
 
 The model is `hwsim.devices.gpu_matmul`, for all products and cuts at once: a test compares the two. Measurements
 cannot separate peak and efficiency: the peak is the rate that large products sustain, and the efficiency is left at 100 %.
+
+Pieces of k bring two numbers more (how many, and what adding them up takes), for which noise alone always finds some use. They
+are taken only where they explain the products clearly better: by more than log(rows) of the loss, which is minus the logarithm
+of the likelihood (information criterion of Bayes: half of log(rows) for each number).
 """
 
 from __future__ import annotations
@@ -120,12 +124,16 @@ def fit_tiles(rows: Sequence[Timed], chip: Chip) -> tuple[float, Tiling]:
         x = solve(Problem(model.times, measured, start, spread, np.ones(len(rows))), guess, steps=steps)
         return float(np.log1p((np.log(model.times(x)[0] / measured) / 0.05) ** 2).sum()), tiles, x
 
-    rough = sorted((tried(tiles, None, ROUGH) for tiles in TILES), key=lambda each: each[0])[:BEST]
-    _, (smallest, largest, splits), x = min((tried(tiles, guess, 60) for _, tiles, guess in rough), key=lambda each: each[0])
+    rough = sorted((tried(tiles, None, ROUGH) for tiles in TILES), key=lambda each: each[0])
+    whole = next(place for place, (_, tiles, _) in enumerate(rough) if tiles[2] == 1)
+    final = [tried(rough[place][1], rough[place][2], 60) for place in sorted({*range(BEST), whole})]
+    _, (smallest, largest, splits), x = min(final, key=lambda each: each[0] + (math.log(len(rows)) if each[1][2] > 1 else 0.0))
     number: dict[str, Any] = {name: float(f"{value:.4g}") for name, value in zip(NAMES, np.exp(x).tolist(), strict=True)}
     number |= {name: min(number[name], 1.0) for name in PARTS}
     rate, between, below = (number.pop(name) for name in ("rate", "between", "below"))
     widths = [row.work.reads / (shape.k * (shape.m + shape.n)) for row in rows if (shape := row.work.product) is not None]
     loads = float(f"{widths[0] * rate / chip.multiprocessors / number.pop('balance'):.4g}")
     alignment = Alignment(between=between, below=min(below, between))
+    if splits == 1:
+        number["adding"] = 0.0
     return rate, Tiling(smallest=smallest, loads=loads, largest=largest, splits=splits, alignment=alignment, **number)
