@@ -1,0 +1,111 @@
+"""What a node of Chakra says beside its times: shapes, bytes, the collective, and attributes that no column has."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hwsim.importers.chakra_nodes import COLLECTIVES, Kind, Node, Tensors, Value, number_of
+from hwsim.importers.recording import Collective, Facts, What
+
+COMMUNICATION: Final = frozenset({Kind.SEND, Kind.RECV, Kind.COLLECTIVE})
+MEMORY: Final = frozenset({Kind.MEM_LOAD, Kind.MEM_STORE})
+_PLACED: Final = frozenset({  # attributes that are not kept: they have a place of their own, or number the nodes
+    "is_cpu_op", "tid", "fw_tid", "stream", "rf_id", "fw_parent", "seq_id", "scope", "op_schema", "comm_type", "comm_size", "pg_name",
+    "comm_src", "comm_dst",
+})  # fmt: skip
+_ELEMENT: Final = re.compile(r"Tensor\(([^)]*)\)")
+
+
+class Describing:
+    """Facts of the nodes of a rank.
+
+    Args:
+        groups: ranks of each process group; world: ranks of the job, 0 if unknown.
+    """
+
+    def __init__(self, groups: Mapping[str, tuple[int, ...]], world: int) -> None:
+        self.groups, self.world = groups, world
+        self.numbers: dict[Facts, int] = {}
+        self._literals: dict[str, Any] = {}
+
+    def number(self, node: Node, values: Mapping[str, Value], what: What) -> int:
+        """The number of a node's facts among `numbers`, -1 if it has none."""
+        asking = bool(values.get("is_cpu_op")) and "comm_type" not in values  # an op that starts a collective
+        collective = self._collective(node, values) if node.kind in COMMUNICATION and not asking else None
+        moved = (
+            number_of((values.get("comm_size"),)) if collective else number_of((values.get("tensor_size"),)) * (what is What.COPY)
+        )
+        facts = Facts(
+            shapes=self._shapes(node.inputs),
+            dtypes=self._dtypes(node.inputs),
+            bytes=moved,
+            collective=collective,
+            kind=("load" if node.kind == Kind.MEM_LOAD else "store") if node.kind in MEMORY else "",
+            attributes=tuple(
+                (name, value if isinstance(value, str) else float(value) if isinstance(value, int | float) else _said(value))
+                for name, value in values.items()
+                if name not in _PLACED and not name.startswith("hwsim.")
+            ),
+        )
+        return -1 if facts == Facts() else self.numbers.setdefault(facts, len(self.numbers))
+
+    def _collective(self, node: Node, values: Mapping[str, Value]) -> Collective:
+        moved = number_of((values.get("comm_size"),))
+        if node.kind != Kind.COLLECTIVE:
+            sends = node.kind == Kind.SEND
+            peer = number_of((values.get("comm_dst" if sends else "comm_src"),), -1)
+            return Collective("send" if sends else "recv", moved, moved, "int8", size=2, peer=peer)
+        group = str(values.get("pg_name", ""))
+        ranks = self.groups.get(group, ())
+        size = len(ranks) or number_of((values.get("hwsim.ranks"),), 0 if group else self.world)
+        name = _called(node, values)
+        out = moved * size if name == "allgather" else moved // max(1, size) if name == "reduce-scatter" else moved
+        return Collective(name, moved, out, "int8", ranks, size, group)  # sizes are in bytes, whatever the elements are
+
+    def _shapes(self, inputs: Tensors | None) -> tuple[Any, ...] | None:
+        if inputs is None or not inputs.shapes:
+            return None
+        found = self._literal(inputs.shapes)
+        return found if isinstance(found, tuple) else None
+
+    def _dtypes(self, inputs: Tensors | None) -> tuple[str, ...]:
+        found = () if inputs is None or not inputs.types else self._literal(inputs.types)
+        return tuple(_dtype(str(each)) for each in found) if isinstance(found, tuple) else ()
+
+    def _literal(self, text: str) -> Any:
+        if text not in self._literals:
+            try:
+                self._literals[text] = _tupled(ast.literal_eval(text))
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                self._literals[text] = None
+        return self._literals[text]
+
+
+def _called(node: Node, values: Mapping[str, Value]) -> str:
+    """The collective by its type, else by the name of its kernel; "" if neither says."""
+    if "comm_type" in values:
+        number = number_of((values["comm_type"],))
+        return COLLECTIVES[number] if 0 <= number < len(COLLECTIVES) else ""
+    plain = node.name.replace("_", "").replace("-", "").lower()
+    return next((name for name in COLLECTIVES if name.replace("-", "") in plain and name != "reduce"), "")
+
+
+def _said(value: bytes | tuple[Any, ...]) -> str:
+    return value.hex() if isinstance(value, bytes) else " ".join(str(each) for each in value)
+
+
+def _tupled(found: Any) -> Any:
+    return tuple(_tupled(each) for each in found) if isinstance(found, list | tuple) else found
+
+
+def _dtype(text: str) -> str:
+    """The element in "Tensor(float)" and in lists of them; other types as they are.
+
+    >>> _dtype("Tensor(c10::BFloat16)"), _dtype("GenericList[Tensor(float),Tensor(float)]"), _dtype("Int")
+    ('c10::BFloat16', 'float', 'Int')
+    """
+    found = _ELEMENT.search(text)
+    return found[1] if found else text
