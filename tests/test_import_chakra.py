@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import struct
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -94,8 +95,8 @@ def protobuf_message() -> Any:
         field(attribute, number, f"{name}_val", name).oneof_index = 0
         field(attribute, number + 1, f"{name}_list", f"{name}_l").oneof_index = 0
     node = file.message_type.add(name="Node")
-    for number, name, kind in ((1, "id", "uint64"), (2, "name", "string"), (3, "type", "int32"), (6, "start_time_micros", "uint64"),
-                               (7, "duration_micros", "uint64")):  # fmt: skip
+    single = {1: ("id", "uint64"), 2: ("name", "string"), 3: ("type", "int32"), 6: ("start_time_micros", "uint64")}
+    for number, (name, kind) in (single | {7: ("duration_micros", "uint64")}).items():
         field(node, number, name, kind)
     field(node, 4, "ctrl_deps", "uint64", repeated=True)
     field(node, 5, "data_deps", "uint64", repeated=True)
@@ -162,7 +163,8 @@ def test_json_of_either_tool_is_the_same_recording(tmp_path: Path) -> None:
         {"version": "0.0.4"},
         {"id": "1", "name": "a", "type": "COMP_NODE", "durationMicros": "3", "attr": [{"name": "is_cpu_op", "boolVal": False}]},
         {"id": "2", "name": "b", "type": "COMM_COLL_NODE", "durationMicros": "4", "dataDeps": ["1"], "attr": [
-            {"name": "is_cpu_op", "boolVal": False}, {"name": "comm_type", "int64Val": "2"}, {"name": "comm_size", "int64Val": "8"}]},
+            {"name": "is_cpu_op", "boolVal": False}, {"name": "comm_type", "int64Val": "2"},
+            {"name": "comm_size", "int64Val": "8"}]},
     ]  # fmt: skip
     one, other = tmp_path / "feeder.0.json", tmp_path / "jsonizer.0.json"
     one.write_text(json.dumps(feeder))
@@ -199,7 +201,7 @@ def test_groups_say_which_ranks_exchange(tmp_path: Path) -> None:
 )
 def test_a_damaged_file_is_one_error_with_its_place(data: bytes, words: str, tmp_path: Path) -> None:
     (tmp_path / "x.0.et").write_bytes(data)
-    with pytest.raises(SpecError, match="x.0.et") as error:
+    with pytest.raises(SpecError, match=r"x\.0\.et") as error:
         chakra.read([tmp_path / "x.0.et"])
     assert words in str(error.value)
 
@@ -207,15 +209,11 @@ def test_a_damaged_file_is_one_error_with_its_place(data: bytes, words: str, tmp
 def test_bytes_cut_anywhere_are_refused_or_shorter() -> None:
     data = pack(Trace("0.0.4", every_type(), (*STEP, Node(9, "x", Kind.COMP, attributes=every_type()))))
     for end in range(len(data)):
-        try:
-            parse(data[:end])
-        except Damaged as error:
-            assert error.byte <= end
+        with suppress(Damaged):
+            assert len(parse(data[:end]).nodes) <= len(STEP) + 1
     for at in range(0, len(data), 3):
-        try:
+        with suppress(Damaged):
             parse(data[:at] + struct.pack("B", data[at] ^ 0x55) + data[at + 1 :])
-        except Damaged:
-            pass
 
 
 def test_deeply_nested_json_is_refused() -> None:

@@ -13,8 +13,8 @@ from hwsim.importers.recording import Collective, Facts, What
 COMMUNICATION: Final = frozenset({Kind.SEND, Kind.RECV, Kind.COLLECTIVE})
 MEMORY: Final = frozenset({Kind.MEM_LOAD, Kind.MEM_STORE})
 _PLACED: Final = frozenset({  # attributes that are not kept: they have a place of their own, or number the nodes
-    "is_cpu_op", "tid", "fw_tid", "stream", "rf_id", "fw_parent", "seq_id", "scope", "op_schema", "comm_type", "comm_size", "pg_name",
-    "comm_src", "comm_dst",
+    "is_cpu_op", "tid", "fw_tid", "stream", "rf_id", "fw_parent", "seq_id", "scope", "op_schema", "comm_type", "comm_size",
+    "pg_name", "comm_src", "comm_dst",
 })  # fmt: skip
 _ELEMENT: Final = re.compile(r"Tensor\(([^)]*)\)")
 

@@ -1,7 +1,8 @@
 """Chakra execution traces as nodes, read and written without protobuf: its wire format needs two hundred lines.
 
 A file is a chain of messages, each with its length before it: first `GlobalMetadata`, then one `Node` for each op
-(mlcommons/chakra: schema/protobuf/et_def.proto). Attributes keep their types, so that a file that is read and written is the same.
+(mlcommons/chakra: schema/protobuf/et_def.proto). Attributes keep their types:
+a file that is read and written again is the same.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Kind(IntEnum):
 
 
 COLLECTIVES: Final = (  # `CollectiveCommType`, as hwsim's ops are called
-    "allreduce", "reduce", "allgather", "gather", "scatter", "broadcast", "alltoall", "reduce-scatter", "reduce-scatter", "barrier",
+    "allreduce", "reduce", "allgather", "gather", "scatter", "broadcast", "alltoall", "reduce-scatter", "reduce-scatter",
+    "barrier",
 )  # fmt: skip
 TYPES: Final = {  # number of an attribute's field; a list of such values is the next number
     3: "double", 5: "float", 7: "int32", 9: "int64", 11: "uint32", 13: "uint64", 15: "sint32", 17: "sint64",
