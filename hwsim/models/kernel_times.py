@@ -61,6 +61,7 @@ class KernelTimes:
     convolving: Mapping[Units, Convolving] = field(default_factory=lambda: CONVOLVING)
     rates: Mapping[str, float] = field(default_factory=dict)
     _convolutions: dict[tuple[Convolution, Work], tuple[TimedKernel, ...]] = field(default_factory=dict)
+    _once_each: dict[int, tuple[Kernel, float]] = field(default_factory=dict)  # by id of a kernel its seconds: layers share them
 
     def __post_init__(self) -> None:
         name = generation(self.gpu)
@@ -85,9 +86,14 @@ class KernelTimes:
 
     def seconds(self, kernel: Kernel) -> float:
         """Seconds of all times it runs."""
-        if isinstance(kernel.shape, Convolution):
-            return kernel.times * math.fsum(timed.seconds for timed in self._fastest(kernel.shape, kernel.work))
-        return kernel.times * self._once(kernel, self.asked(kernel))
+        found = self._once_each.get(id(kernel))
+        if found is None:
+            if isinstance(kernel.shape, Convolution):
+                once = math.fsum(timed.seconds for timed in self._fastest(kernel.shape, kernel.work))
+            else:
+                once = self._once(kernel, self.asked(kernel))
+            found = self._once_each[id(kernel)] = kernel, once
+        return kernel.times * found[1]
 
     def _once(self, kernel: Kernel, work: Work) -> float:
         least = self.framework.launch

@@ -75,26 +75,14 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
 
     Raises SpecError with the nearest names of the library.
     """
-    folder_of_paths = relative_to or Path()
-    if not name or len(name) > 1000 or not name.isprintable():
+    if not _can_name(name):
         raise _missing(place, f"a {kind} is called by name, not '{name[:40]}'")
-    if name.endswith(_ENDINGS) or name.startswith((".", "/", "~")):
-        path = Path(name).expanduser() if name.startswith("~") else folder_of_paths / name
-        if _is_file(path):
-            return path
+    path = located(kind, name, relative_to)
+    if path is not None:
+        return path
+    if _is_path(name):
         raise _missing(place, f"there is no file '{name}'" + (f" next to {place.file}" if place and place.file else ""))
-    if "/" in name:
-        for ending in _ENDINGS:
-            if _is_file(folder_of_paths / (name + ending)):
-                return folder_of_paths / (name + ending)
-    root = library_root()
-    where = [folder(each) for each in _ANY.get(kind, (kind,))]
-    if kind == "part":
-        where = [root / "machines/parts", *sorted((root / "machines/parts").glob("*/"))]
-    for each in where:
-        path = each / (name + ".yaml")
-        if ".." not in path.parts and _is_file(path):
-            return path
+    folder_of_paths = relative_to or Path()
     candidates = names(kind)
     hint = next(
         (f"a file is named with its ending: '{name}{end}'" for end in _ENDINGS if _is_file(folder_of_paths / (name + end))), None
@@ -104,6 +92,34 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     hint = hint or (near if near and near.startswith("did") else _elsewhere(kind, name) or near)
     called = "file of failures" if kind == "failures" else kind
     raise _missing(place, f"there is no {called} '{name[:60]}' in the library", hint)
+
+
+def located(kind: str, name: str, relative_to: Path | None = None) -> Path | None:
+    """The file that `find` finds, None if there is none."""
+    if not _can_name(name):
+        return None
+    folder_of_paths = relative_to or Path()
+    if _is_path(name):
+        path = Path(name).expanduser() if name.startswith("~") else folder_of_paths / name
+        return path if _is_file(path) else None
+    if "/" in name:
+        for ending in _ENDINGS:
+            if _is_file(folder_of_paths / (name + ending)):
+                return folder_of_paths / (name + ending)
+    where = [folder(each) for each in _ANY.get(kind, (kind,))]
+    if kind == "part":
+        parts = library_root() / "machines/parts"
+        where = [parts, *sorted(parts.glob("*/"))]
+    paths = (each / (name + ".yaml") for each in where)
+    return next((path for path in paths if ".." not in path.parts and _is_file(path)), None)
+
+
+def _can_name(name: str) -> bool:
+    return bool(name) and len(name) <= 1000 and name.isprintable()
+
+
+def _is_path(name: str) -> bool:
+    return name.endswith(_ENDINGS) or name.startswith((".", "/", "~"))
 
 
 def _is_file(path: Path) -> bool:

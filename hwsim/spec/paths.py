@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from hwsim.spec.mistakes import Mistake, Place, Source, SpecError, did_you_mean
 from hwsim.spec.reading import read_text
 from hwsim.spec.tree import Tree, tree_of
-from hwsim.spec.use import used
+from hwsim.spec.use import readable
 from hwsim.spec.warning import Warning
 
 _PART_KEYS: Final = ("use", "kind", "count", "let", "name", "source", "ref")
@@ -151,7 +151,7 @@ def _in_both(machine: Tree, workload: Tree, name: str, new: Tree, place: Place) 
 def _in_machine(tree: Tree, steps: list[str], new: Tree, place: Place, base: Tree | None = None) -> Tree:
     """`tree` changed; `base` is the file that it uses, for the parts that are written there only."""
     if base is None and tree.get("use") is not None:
-        base = _quietly_used(tree)
+        base = readable(tree, "machine")
     first, rest = steps[0], steps[1:]
     parts_here = tree.get("parts") or Tree({}, new.place)
     inherited = (base.get("parts") if base else None) or Tree({}, new.place)
@@ -182,18 +182,10 @@ def _in_machine(tree: Tree, steps: list[str], new: Tree, place: Place, base: Tre
         len(rest) == 1 and rest[0] in _PART_KEYS
     ):
         inner = beneath if below.get("use") is None and beneath is not None else below
-        changed = _in_machine(below, rest, new, place, _quietly_used(inner) or inner)
+        changed = _in_machine(below, rest, new, place, readable(inner, "machine") or inner)
     else:
         changed = _in_tree(below, rest, new, place)
     return tree.put("parts", parts_here.put(first, changed))
-
-
-def _quietly_used(tree: Tree) -> Tree | None:
-    """The machine behind a `use:`; None if there is none or it cannot be read (said when the machine is built)."""
-    try:
-        return used(tree, "machine")
-    except SpecError:
-        return None
 
 
 def _in_links(tree: Tree, base: Tree | None, steps: list[str], new: Tree, place: Place) -> Tree:

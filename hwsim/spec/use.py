@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.spec.expression import KEPT, parameters, substitute
-from hwsim.spec.library import find, role
+from hwsim.spec.library import find, located, role
 from hwsim.spec.mistakes import Mistakes, SpecError, did_you_mean
 from hwsim.spec.numbers import with_origins
 from hwsim.spec.reading import MAX_DEPTH, read
@@ -95,6 +95,17 @@ def used(tree: Tree, kind: str) -> Tree | None:
     if name is None or not isinstance(name.value, str):
         return None
     return read(find(kind, name.value, _beside(name), name.place))
+
+
+def readable(tree: Tree, kind: str) -> Tree | None:
+    """The same; None also if there is no such file, or it cannot be read."""
+    name = tree.get("use")
+    if name is None or not isinstance(name.value, str) or located(kind, name.value, _beside(name)) is None:
+        return None
+    try:
+        return used(tree, kind)
+    except SpecError:
+        return None
 
 
 def _beside(tree: Tree) -> Path | None:
