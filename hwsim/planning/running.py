@@ -54,7 +54,7 @@ def simulated(
 def _with_run(option: Option, screen: Screen, name: str, run: Row) -> Option:
     """The option with the numbers of one workload."""
     half = run["half"]
-    numbers = {f"{name}.{key}" if name else key: value for key, value in _amounts(run["numbers"], half, run["ends"]).items()}
+    numbers = {f"{name}.{key}" if name else key: value for key, value in _amounts(run).items()}
     many = option.point.replicas
     for key in ("requests_per_s", "tokens_per_s", "samples_per_s"):
         key = f"{name}.{key}" if name else key
@@ -81,15 +81,20 @@ def _scattered(machine: Machine, tree: Tree, workloads: Mapping[str, Tree], seed
     return tree, given
 
 
-def _amounts(numbers: Mapping[str, float], half: float, ends: Sequence[Mapping[str, float]]) -> dict[str, Amount]:
-    """Times and rates with the error of the run's time, of a service the range of two more runs; shares as they are."""
+def _amounts(run: Row) -> dict[str, Amount]:
+    """Times, rates and what follows from them with the error of the run's time, of a service the range of two more runs.
+
+    Memory has the error of the model of its bytes; a share of time is as it is.
+    """
     amounts = {}
-    for key, value in numbers.items():
-        several = [value, *(each[key] for each in ends if key in each)]
+    for key, value in run["numbers"].items():
+        several = [value, *(each[key] for each in run["ends"] if key in each)]
         if len(several) > 1:
             amounts[key] = Amount(value, min(several), max(several))
-        elif key in MEASURES and MEASURES[key].unit in ("s", "1/s"):
-            amounts[key] = Amount.exact(value).wider(half)
+        elif key == "memory":
+            amounts[key] = Amount.within(value, run["memory"])
+        elif key == "mfu" or (key in MEASURES and MEASURES[key].unit in ("s", "1/s")):
+            amounts[key] = Amount.exact(value).wider(run["half"])
         else:
             amounts[key] = Amount.exact(value)
     return amounts
@@ -127,6 +132,7 @@ def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row
         "half": run.interval.half if run.sure and not run.serving else 0.0,
         "ends": [] if run.serving_ends is None else [_of_service(each) for each in run.serving_ends],
         "count": trained.count if trained else 0.0,
+        "memory": max((device.spread for device in run.memory if device.size), default=0.0),
         "watts": 0.0 if energy is None or run.makespan_s <= 0 else energy.joules.value / run.makespan_s,
     }
 
