@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from dataclasses import replace
@@ -17,10 +18,12 @@ from hypothesis import strategies as st
 
 from hwsim.cli import main
 from hwsim.comparing import Comparison, compare, of_document, of_sides, shares
+from hwsim.comparing.alike import as_its_class
 from hwsim.comparing.parameters import Files, mixed, parameters
 from hwsim.comparing.shapley import Chosen, rounded
 from hwsim.comparing.waterfall import CannotMix, waterfall
 from hwsim.spec import SpecError, read_text, tree_of
+from hwsim.workload import sources
 
 
 def hwsim(*arguments: str | Path) -> Result:
@@ -244,7 +247,9 @@ def test_runs_that_were_written_compare_as_the_runs_themselves(machines: Compari
     both = of_sides(sides[0], sides[1])
     assert both.over is not None
     assert machines.over is not None
-    assert (both.over.value, both.over.half) == pytest.approx((machines.over.value, machines.over.half))
+    assert both.over.value == pytest.approx(machines.over.value)
+    assert both.over.half <= machines.over.half  # without the files, what provenance makes is not known, and said
+    assert "only runs of the files tell" in str(both)
     assert [row.name for row in both.causes] == [row.name for row in machines.causes]
     assert [row.first_fs for row in both.causes] == pytest.approx([row.first_fs for row in machines.causes], abs=9)
     assert sum(row.difference_fs for row in both.causes) == machines.second.makespan_fs - machines.first.makespan_fs
@@ -262,6 +267,34 @@ def test_what_is_known_less_well_is_said() -> None:
     assert warning.code == "unlike-provenance"
     assert "B is outside of everything measured" in warning.message
     assert "A is defaults of its generation" in warning.message
+
+
+def test_a_difference_that_provenance_alone_makes_is_no_evidence() -> None:
+    measured = sources.with_settings("dgx-h200", "bert-large", {})[0]
+    twin = as_its_class(measured).put("name", tree_of("its twin, of which nothing was measured"))
+    both = compare((twin, measured), ("bert-large", "bert-large"), attribute=False)
+    assert both.values is not None
+    assert both.values[0] != both.values[1]
+    assert both.alike == pytest.approx(1.0)
+    assert both.over is not None
+    assert both.over.low < 1.0 < both.over.high
+    assert not both.over.is_told
+    assert as_its_class(twin) == twin
+
+
+def test_the_range_holds_what_is_said_if_both_are_known_alike() -> None:
+    both = compare(("dgx-h100", "dgx-h200"), ("bert-large", "bert-large"), attribute=False)
+    plain = of_sides(both.first, both.second)
+    assert plain.over is not None
+    assert both.over is not None
+    assert both.alike is not None
+    assert both.over.half == pytest.approx(plain.over.half + abs(math.log(both.over.value / both.alike)))
+    bandwidth = compare(
+        ("dgx-h100",) * 2, ("bert-large",) * 2, set_b={"machine.gpu.memory.bandwidth": "4.8 TB/s"}, attribute=False
+    )
+    assert bandwidth.alike is None
+    assert bandwidth.over is not None
+    assert both.alike == pytest.approx(bandwidth.over.value, rel=0.02)  # the same chip with other memory
 
 
 def test_runs_of_different_work_are_compared_per_unit_of_it() -> None:

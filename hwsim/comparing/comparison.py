@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from hwsim.api import ExpectationFailed, Run, Source, simulate
-from hwsim.comparing.parameters import Files, comparable
-from hwsim.comparing.shapley import EXACT, ORDERS
-from hwsim.comparing.sides import Group, Side, Spent, of_run
-from hwsim.comparing.waterfall import CannotMix, Progress, Waterfall, quantum, waterfall
-from hwsim.costs import Paying
-from hwsim.engine import Deadlock
+from hwsim.comparing.alike import is_unlike
+from hwsim.comparing.sides import Group, Side, Spent
+from hwsim.comparing.waterfall import Waterfall
 from hwsim.records import dataclass
 from hwsim.results.cause import family
-from hwsim.results.interval import Interval
 from hwsim.results.ratio import Ratio, ratio
-from hwsim.spec import Mistake, Mistakes, SpecError, Warning, different
+from hwsim.spec import Mistake, SpecError, Warning, different
 from hwsim.study.measures import TIME, Measure, NoSuchNumber, measure, throughput
 from hwsim.study.provenance import unlike
 from hwsim.study.ranking import differing
-from hwsim.workload import sources
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu", "tokens_per_s", "samples_per_s", "batches_per_s", "flop_per_s", "b_per_s",
                             "accesses_per_s"})  # measures that are as unsure as the time  # fmt: skip
 _INSIDE: Final = re.compile(r"(?<![\w*-])[\w-]+\*?\.(?=[\w-]+\*)")  # `node*.` of `node*.gpu*`
-KINDS: Final = ("machine", "workload")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +58,7 @@ class Comparison:
         measure: the number by which they are compared; None if there is none, and `why` says so.
         values: the numbers of both runs.
         over: ratio by which B is better than A, with its interval; None where nothing says how sure it is.
+        alike: that ratio if both machines were known alike; None where they are, or where no run tells it.
         unit: unit of the work that differs; "" if both do the same. Times are then compared per unit.
         steps: what each change of the files contributes; None if it was left out.
     """
@@ -78,6 +72,16 @@ class Comparison:
     unit: str
     warnings: tuple[Warning, ...]
     steps: Waterfall | None = None
+    alike: float | None = None
+
+    @property
+    def is_unlike(self) -> bool:
+        """Whether a part was measured of one machine, and is filled in from its class in the other."""
+        return (
+            self.over is not None
+            and _machine(self.first) != _machine(self.second)
+            and is_unlike(self.first.interval, self.second.interval)
+        )
 
     @cached_property
     def amounts(self) -> tuple[float, float]:
@@ -139,111 +143,6 @@ class Comparison:
         return text(self)
 
 
-def compare(
-    machines: tuple[Source, Source],
-    workloads: tuple[Source, Source],
-    *,
-    set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
-    set_a: Mapping[str, object] | None = None,
-    set_b: Mapping[str, object] | None = None,
-    by: str = "",
-    attribute: bool = True,
-    exact: int = EXACT,
-    orders: int = ORDERS,
-    interval: bool | Literal["runs"] = True,
-    paying: Paying | None = None,
-    progress: Progress | None = None,
-) -> Comparison:
-    """Simulate two runs and compare them.
-
-    Args:
-        machines, workloads: those files for A and for B: paths, names of the library, or what files would say.
-        set: what to change in both; set_a, set_b: in one of them.
-        by: the number that is compared, as in a sweep; default: time, or work a second where they do different amounts.
-        attribute: find what each change of the files contributes, by further runs.
-        exact: number of changes up to which all sets of them are run; orders: orders that are drawn beyond.
-        interval: "runs": find the ends of the intervals with more runs, of a service too.
-        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.costs.Paying`).
-        progress: called with the further runs done and to do.
-
-    Raises:
-        SpecError: a mistake in the files, or no such number.
-
-    >>> found = compare(("d2l-laptop", "d2l-laptop"), ("d2l/async-loop", "d2l/async-loop"), set={"n": 100},
-    ...                 set_a={"blocking": True}, set_b={"blocking": False})
-    >>> found.values, [(each.change.name, each.share) for each in found.steps.steps]
-    ((0.005, 0.00302), [('blocking', -1980000000000)])
-    """
-    files = _files(machines, workloads, _own_settings(set, set_a, set_b))
-    runs = [run_files(each, interval=interval, paying=paying) for each in files]
-    settings = [tuple((path, str(value)) for path, value in own.items()) for own in _own_settings(set, set_a, set_b)]
-    sides = [replace(of_run(run, run.to_json), settings=each) for run, each in zip(runs, settings, strict=True)]
-    both = of_sides(sides[0], sides[1], by)
-    if interval == "runs" and runs[0].serving_ends and runs[1].serving_ends and both.measure is not None:
-        both = replace(both, over=_over_ends(both, runs[0], runs[1]))
-    if not attribute or both.measure is None or both.values is None:
-        return both
-    compared, unit = both.measure, quantum(both.values, both.measure.unit)
-    is_cost = compared.column == "cost_usd"
-    if is_cost:  # a machine with parts of both has no price: the price is a change of its own
-        rates = [value / run.makespan_s for value, run in zip(both.values, runs, strict=True)]
-        files = files[0]._replace(price=rates[0]), files[1]._replace(price=rates[1])
-
-    def value(mixture: Files) -> int:
-        for end, run in zip(files, runs, strict=True):
-            if mixture is end:
-                return _whole(run, compared, unit)
-        try:
-            run = run_files(mixture, interval=False, paying=paying)
-            return round(mixture.price * run.makespan_s / unit) if is_cost else _whole(run, compared, unit)
-        except (SpecError, Deadlock) as error:
-            raise CannotMix from error
-
-    return replace(both, steps=waterfall(*files, value, unit, exact=exact, orders=orders, progress=progress))
-
-
-def _own_settings(*settings: Mapping[str, object] | None) -> tuple[dict[str, object], dict[str, object]]:
-    common, first, second = (dict(each or {}) for each in settings)
-    return {**common, **first}, {**common, **second}
-
-
-def _files(
-    machines: tuple[Source, Source], workloads: tuple[Source, Source], settings: Sequence[Mapping[str, object]]
-) -> tuple[Files, Files]:
-    mistakes = Mistakes()
-    trees = [
-        [sources.tree_from(kind, source, mistakes) for source in both]
-        for kind, both in zip(KINDS, (machines, workloads), strict=True)
-    ]
-    mistakes.raise_if_any()
-    pairs = []
-    for machine, workload, changes in zip(*trees, settings, strict=True):
-        assert machine is not None
-        assert workload is not None
-        pairs.append(sources.changed(machine, workload, changes, Mistakes(), []))
-    machine_trees = comparable(pairs[0][0], pairs[1][0], "machine")
-    workload_trees = comparable(pairs[0][1], pairs[1][1], "workload")
-    first, second = (Files(*each) for each in zip(machine_trees, workload_trees, strict=True))
-    return first, second
-
-
-def run_files(files: Files, *, interval: bool | Literal["runs"], paying: Paying | None = None) -> Run:
-    """Simulate both files, even if the run does not fit its memory."""
-    try:
-        return simulate(files.machine, files.workload, expect=False, interval=interval, paying=paying)
-    except ExpectationFailed as failed:
-        return failed.run
-
-
-def _whole(run: Run, compared: Measure, unit: float) -> int:
-    if compared.column == TIME:
-        return run.timeline.makespan_fs
-    try:
-        return round(_value(of_run(run, run.to_json), compared) / unit)
-    except NoSuchNumber as error:
-        raise CannotMix from error
-
-
 def of_sides(first: Side, second: Side, by: str = "") -> Comparison:
     """Two sides compared by a measure, without a waterfall.
 
@@ -266,7 +165,7 @@ def of_sides(first: Side, second: Side, by: str = "") -> Comparison:
     values = over = None
     if compared is not None:
         try:
-            values = _value(first, compared), _value(second, compared)
+            values = value_of(first, compared), value_of(second, compared)
         except NoSuchNumber as error:
             raise SpecError([Mistake(None, str(error), error.hint)]) from None
         over = _over(first, second, compared, values, unit)
@@ -280,7 +179,12 @@ def _machine(side: Side) -> tuple[str, ...]:
     return (side.machine, *(f"{path}={value}" for path, value in side.settings if path.startswith("machine.")))
 
 
-def _value(side: Side, compared: Measure) -> float:
+def value_of(side: Side, compared: Measure) -> float:
+    """A measure of a side.
+
+    Raises:
+        NoSuchNumber: it has none.
+    """
     pace = next((work.per_s for work in side.work if throughput(work.unit).column == compared.column), None)
     return side.number(compared) if pace is None or compared.column in side.measures else pace
 
@@ -300,32 +204,6 @@ def _over(first: Side, second: Side, compared: Measure, values: tuple[float, flo
         ours, theirs = ours.of(1 / paces[0]), theirs.of(1 / paces[1])
     plain = ratio(ours, theirs)
     return replace(plain, value=values[1] / values[0] if compared.most else values[0] / values[1])
-
-
-def _over_ends(both: Comparison, first: Run, second: Run) -> Ratio | None:
-    """The ratio of a number of two services, from runs at the ends of the intervals of their kernels."""
-    assert both.measure is not None
-    assert both.values is not None
-    halves = []
-    for run, value in zip((first, second), both.values, strict=True):
-        assert run.serving_ends is not None
-        try:
-            ends = [_value(of_run(replace(run, serving=end), dict), both.measure) for end in run.serving_ends]
-        except NoSuchNumber:
-            return None
-        if min(*ends, value) <= 0:
-            return None
-        halves.append(abs(math.log(ends[1] / ends[0])) / 2)
-    kernels = [_alone(run.interval) for run in (first, second)]
-    apart, product = ratio(kernels[0], kernels[1]), 2 * kernels[0].half * kernels[1].half
-    alike = (kernels[0].half ** 2 + kernels[1].half ** 2 - apart.half**2) / product if product > 0 else 0.0
-    half = math.sqrt(max(0.0, halves[0] ** 2 + halves[1] ** 2 - 2 * alike * math.prod(halves)))
-    value = both.values[1] / both.values[0] if both.measure.most else both.values[0] / both.values[1]
-    return Ratio(value, half, apart.outside)
-
-
-def _alone(sure: Interval) -> Interval:
-    return sure if sure.value > 0 else sure.of(1.0)
 
 
 def _causes(first: Side, second: Side) -> Iterable[Row]:

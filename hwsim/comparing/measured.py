@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim.api import Run
-from hwsim.comparing.comparison import run_files
 from hwsim.comparing.parameters import Files
 from hwsim.comparing.sides import Side, of_document, of_run
+from hwsim.comparing.simulating import run_files
 from hwsim.formats import format_quantity, percent
 from hwsim.records import dataclass
 from hwsim.results.cause import binding
@@ -301,7 +301,8 @@ def against(
     if "run" in given:
         side = of_document(given["run"], called)
     else:
-        run = _simulated(given["machine"], given["workload"], settings or {})
+        files = Files(*sources.with_settings(given["machine"], given["workload"], settings or {}))
+        run = run_files(files, interval=True)
         side, sources_of = of_run(run, run.to_json), _known_by(run)
     ops = side.by_op
     timed = [row for row in rows if row.name != WHOLE]
@@ -324,17 +325,6 @@ def against(
     missing = tuple(op.name for op in side.ops if op.times and op.name not in names)
     pairs.sort(key=lambda pair: (-pair.missed_s, pair.name))
     return AgainstTable(side, tuple(pairs), whole_s, missing, side.warnings)
-
-
-def _simulated(machine: Any, workload: Any, settings: Mapping[str, object]) -> Run:
-    mistakes = Mistakes()
-    machine_tree, workload_tree = (
-        sources.tree_from(kind, source, mistakes) for kind, source in (("machine", machine), ("workload", workload))
-    )
-    mistakes.raise_if_any()
-    assert machine_tree is not None
-    assert workload_tree is not None
-    return run_files(Files(*sources.changed(machine_tree, workload_tree, settings, Mistakes(), [])), interval=True)
 
 
 def _known_by(run: Run) -> dict[str, str]:

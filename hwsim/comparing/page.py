@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from hwsim.comparing.say import sentence, signed_time
+from hwsim.comparing.say import provenance, sentence, signed_time
 from hwsim.formats import format_quantity
 from hwsim.ticks import FEMTO
 from hwsim.views.interval.say import EXACT, range_text
@@ -29,6 +29,8 @@ def of_comparison(both: Comparison) -> Page:
     """The page as data."""
     sides = [_said(letter, side) for letter, side in (("A", both.first), ("B", both.second))]
     title = f"A: {both.first.workload} on {both.first.machine}; B: {both.second.workload} on {both.second.machine}"
+    if both.is_unlike:
+        sides.append(f"Known alike: {provenance(both)}")
     return Page(title, sentence(both), sides, [str(each) for each in both.warnings], list(_sections(both)))
 
 

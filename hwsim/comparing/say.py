@@ -50,6 +50,7 @@ def _lines(both: Comparison) -> Iterator[str]:
     yield from titled("answer", sentence(both))
     if both.why and both.measure is not None and both.why != "as asked for":
         yield from titled("", both.why)
+    yield from titled("known alike", provenance(both)) if both.is_unlike else ()
     yield from _causes(both)
     yield from _ops(both)
     if both.steps is not None:
@@ -82,6 +83,13 @@ def sentence(both: Comparison) -> str:
     if not both.over.is_told:
         return f"which is {_better(both.measure)} cannot be told: {_ranged(both.measure, both.over)}"
     return f"{_ranged(both.measure, both.over)}, 95 % sure"
+
+
+def provenance(both: Comparison) -> str:
+    """The answer if what was measured is left out: the rest is of how the machines are known, not of what they are."""
+    if both.alike is None or both.measure is None:
+        return "no: one was measured where the other is filled in from its class; what that makes, only runs of the files tell"
+    return f"if what was measured of either is left to its class, {_times(both.measure, both.alike)}; the range above holds both"
 
 
 def _missing(both: Comparison) -> str:
@@ -243,6 +251,7 @@ def as_dict(both: Comparison) -> dict[str, Any]:
         else {**picked(measure, "title", "unit", measure="column"), "best": "highest" if measure.most else "lowest"},
         "values": None if both.values is None else dict(zip("ab", both.values, strict=True)),
         "b_over_a": None if both.over is None else {**picked(both.over, "value", "low", "high", told="is_told"), "level": LEVEL},
+        "b_over_a_known_alike": both.alike,
         "answer": sentence(both),
         "per": both.unit or None,
         "causes": [

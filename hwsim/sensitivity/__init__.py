@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hwsim.sensitivity.analysis import Sensitivity, sensitivity
+from hwsim.sensitivity.analysis import sensitivity
+from hwsim.sensitivity.answer import Sensitivity
 from hwsim.sensitivity.choice import break_even, wrong_after, wrong_now
 from hwsim.sensitivity.terms import Term, terms_of
 from hwsim.sensitivity.tornado import Bar, tornado

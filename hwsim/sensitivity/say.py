@@ -17,7 +17,7 @@ from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, shortened
 
 if TYPE_CHECKING:
-    from hwsim.sensitivity.analysis import Sensitivity, Worth
+    from hwsim.sensitivity.answer import Sensitivity, Worth
     from hwsim.sensitivity.tornado import Bar
 
 ROWS: Final = 12

@@ -28,6 +28,11 @@ _WORDS: Final[dict[Case, str]] = {
 }
 
 
+def rank_of(case: Case) -> int:
+    """0 of what is measured or stated, 1 of what a class fills in, 2 of what nothing covers."""
+    return _RANKS[case]
+
+
 def known_alike(paths: Sequence[str], rows: Sequence[Row]) -> list[Row]:
     """The rows, those known less well than the best with a warning; as they are where no part or machine is varied."""
     at = [
@@ -64,4 +69,4 @@ def _said(name: str, sure: Interval | None) -> str:
     return f"{name} is {_WORDS[sure.case]} (+-{math.expm1(sure.half):.0%})".replace("%", " %")
 
 
-__all__ = ["known_alike", "unlike"]
+__all__ = ["known_alike", "rank_of", "unlike"]

@@ -44,6 +44,19 @@ def changed(
     return machine, workload
 
 
+def with_settings(machine: Source, workload: Source, settings: Mapping[str, object]) -> tuple[Tree, Tree]:
+    """The files behind a run, settings put in.
+
+    Raises:
+        SpecError: all mistakes of both files, or of the settings.
+    """
+    mistakes = Mistakes()
+    trees = [tree_from(kind, source, mistakes) for kind, source in (("machine", machine), ("workload", workload))]
+    mistakes.raise_if_any()
+    first, second = (tree for tree in trees if tree is not None)
+    return changed(first, second, settings, Mistakes(), [])
+
+
 def title(named: str, tree: Tree | None, otherwise: str) -> str:
     """The name in the file, else the file's."""
     file = tree.place.file if tree else ""

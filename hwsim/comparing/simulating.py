@@ -1,0 +1,176 @@
+"""Two runs of files compared: both are simulated, then what lies between them, for the share of each change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Literal
+
+from hwsim.api import ExpectationFailed, Run, Source, simulate
+from hwsim.comparing.alike import as_its_class, widened
+from hwsim.comparing.comparison import Comparison, of_sides, value_of
+from hwsim.comparing.parameters import Files, comparable
+from hwsim.comparing.shapley import EXACT, ORDERS
+from hwsim.comparing.sides import of_run
+from hwsim.comparing.waterfall import CannotMix, Progress, quantum, waterfall
+from hwsim.costs import Paying
+from hwsim.devices import CannotCompute
+from hwsim.engine import Deadlock
+from hwsim.results.interval import Interval
+from hwsim.results.ratio import Ratio, ratio
+from hwsim.spec import Mistakes, SpecError
+from hwsim.study.measures import TIME, Measure, NoSuchNumber
+from hwsim.workload import sources
+
+KINDS: Final = ("machine", "workload")
+
+
+def compare(
+    machines: tuple[Source, Source],
+    workloads: tuple[Source, Source],
+    *,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+    set_a: Mapping[str, object] | None = None,
+    set_b: Mapping[str, object] | None = None,
+    by: str = "",
+    attribute: bool = True,
+    exact: int = EXACT,
+    orders: int = ORDERS,
+    interval: bool | Literal["runs"] = True,
+    paying: Paying | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Simulate two runs and compare them.
+
+    Args:
+        machines, workloads: those files for A and for B: paths, names of the library, or what files would say.
+        set: what to change in both; set_a, set_b: in one of them.
+        by: the number that is compared, as in a sweep; default: time, or work a second where they do different amounts.
+        attribute: find what each change of the files contributes, by further runs.
+        exact: number of changes up to which all sets of them are run; orders: orders that are drawn beyond.
+        interval: "runs": find the ends of the intervals with more runs, of a service too.
+        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.costs.Paying`).
+        progress: called with the further runs done and to do.
+
+    Raises:
+        SpecError: a mistake in the files, or no such number.
+
+    >>> found = compare(("d2l-laptop", "d2l-laptop"), ("d2l/async-loop", "d2l/async-loop"), set={"n": 100},
+    ...                 set_a={"blocking": True}, set_b={"blocking": False})
+    >>> found.values, [(each.change.name, each.share) for each in found.steps.steps]
+    ((0.005, 0.00302), [('blocking', -1980000000000)])
+    """
+    files = _files(machines, workloads, _own_settings(set, set_a, set_b))
+    runs = [run_files(each, interval=interval, paying=paying) for each in files]
+    settings = [tuple((path, str(value)) for path, value in own.items()) for own in _own_settings(set, set_a, set_b)]
+    sides = [replace(of_run(run, run.to_json), settings=each) for run, each in zip(runs, settings, strict=True)]
+    both = of_sides(sides[0], sides[1], by)
+    if interval == "runs" and runs[0].serving_ends and runs[1].serving_ends and both.measure is not None:
+        both = replace(both, over=_over_ends(both, runs[0], runs[1]))
+    both = _known_alike(both, files, paying)
+    if not attribute or both.measure is None or both.values is None:
+        return both
+    compared, unit = both.measure, quantum(both.values, both.measure.unit)
+    is_cost = compared.column == "cost_usd"
+    if is_cost:  # a machine with parts of both has no price: the price is a change of its own
+        rates = [value / run.makespan_s for value, run in zip(both.values, runs, strict=True)]
+        files = files[0]._replace(price=rates[0]), files[1]._replace(price=rates[1])
+
+    def value(mixture: Files) -> int:
+        for end, run in zip(files, runs, strict=True):
+            if mixture is end:
+                return _whole(run, compared, unit)
+        try:
+            run = run_files(mixture, interval=False, paying=paying)
+            return round(mixture.price * run.makespan_s / unit) if is_cost else _whole(run, compared, unit)
+        except (SpecError, Deadlock) as error:
+            raise CannotMix from error
+
+    return replace(both, steps=waterfall(*files, value, unit, exact=exact, orders=orders, progress=progress))
+
+
+def _own_settings(*settings: Mapping[str, object] | None) -> tuple[dict[str, object], dict[str, object]]:
+    common, first, second = (dict(each or {}) for each in settings)
+    return {**common, **first}, {**common, **second}
+
+
+def _files(
+    machines: tuple[Source, Source], workloads: tuple[Source, Source], settings: Sequence[Mapping[str, object]]
+) -> tuple[Files, Files]:
+    mistakes = Mistakes()
+    trees = [
+        [sources.tree_from(kind, source, mistakes) for source in both]
+        for kind, both in zip(KINDS, (machines, workloads), strict=True)
+    ]
+    mistakes.raise_if_any()
+    pairs = []
+    for machine, workload, changes in zip(*trees, settings, strict=True):
+        assert machine is not None
+        assert workload is not None
+        pairs.append(sources.changed(machine, workload, changes, Mistakes(), []))
+    machine_trees = comparable(pairs[0][0], pairs[1][0], "machine")
+    workload_trees = comparable(pairs[0][1], pairs[1][1], "workload")
+    first, second = (Files(*each) for each in zip(machine_trees, workload_trees, strict=True))
+    return first, second
+
+
+def run_files(files: Files, *, interval: bool | Literal["runs"], paying: Paying | None = None) -> Run:
+    """Simulate both files, even if the run does not fit its memory."""
+    try:
+        return simulate(files.machine, files.workload, expect=False, interval=interval, paying=paying)
+    except ExpectationFailed as failed:
+        return failed.run
+
+
+def _whole(run: Run, compared: Measure, unit: float) -> int:
+    if compared.column == TIME:
+        return run.timeline.makespan_fs
+    try:
+        return round(value_of(of_run(run, run.to_json), compared) / unit)
+    except NoSuchNumber as error:
+        raise CannotMix from error
+
+
+def _known_alike(both: Comparison, files: tuple[Files, Files], paying: Paying | None) -> Comparison:
+    """The comparison with what it says if both machines are known alike, where they are not; the range then holds both."""
+    if both.measure is None or both.over is None or not both.is_unlike:
+        return both
+    try:
+        runs = [run_files(each._replace(machine=as_its_class(each.machine)), interval=False, paying=paying) for each in files]
+        values = [
+            each.price * run.makespan_s if each.price else value_of(of_run(run, run.to_json), both.measure)
+            for each, run in zip(files, runs, strict=True)
+        ]
+    except (SpecError, Deadlock, CannotCompute, NoSuchNumber):
+        return both
+    if min(values) <= 0:
+        return both
+    alike = values[1] / values[0] if both.measure.most else values[0] / values[1]
+    return replace(both, alike=alike, over=widened(both.over, alike))
+
+
+def _over_ends(both: Comparison, first: Run, second: Run) -> Ratio | None:
+    """The ratio of a number of two services, from runs at the ends of the intervals of their kernels."""
+    assert both.measure is not None
+    assert both.values is not None
+    halves = []
+    for run, value in zip((first, second), both.values, strict=True):
+        assert run.serving_ends is not None
+        try:
+            ends = [value_of(of_run(replace(run, serving=end), dict), both.measure) for end in run.serving_ends]
+        except NoSuchNumber:
+            return None
+        if min(*ends, value) <= 0:
+            return None
+        halves.append(abs(math.log(ends[1] / ends[0])) / 2)
+    kernels = [_alone(run.interval) for run in (first, second)]
+    apart, product = ratio(kernels[0], kernels[1]), 2 * kernels[0].half * kernels[1].half
+    alike = (kernels[0].half ** 2 + kernels[1].half ** 2 - apart.half**2) / product if product > 0 else 0.0
+    half = math.sqrt(max(0.0, halves[0] ** 2 + halves[1] ** 2 - 2 * alike * math.prod(halves)))
+    value = both.values[1] / both.values[0] if both.measure.most else both.values[0] / both.values[1]
+    return Ratio(value, half, apart.outside)
+
+
+def _alone(sure: Interval) -> Interval:
+    return sure if sure.value > 0 else sure.of(1.0)
