@@ -29,6 +29,7 @@ COMMANDS: Final = {  # in the order of the help; a module of a package `cli` eac
     "explain": "Say why a run takes as long as it does, and what would help.",
     **VIEWS,
     "calibrate": "Turn this computer into a machine file: measure, fit, validate.",
+    "import": "Profiles, traces and model configs of other tools: read, replay, predict anew.",
     "record": "Run a script of numpy, and write what it calls as a workload.",
     "plan": "Which machine, how many, at what price: the best options, and why not the others.",
     "estimate": "How long a step of training or a batch of inference takes, in closed form, and whether it fits.",
@@ -59,7 +60,8 @@ class Commands(click.Group):
 
             return view_command(cmd_name)
         home = "hwsim_calibrate" if cmd_name in MEASURING else "hwsim"
-        command: click.Command = import_module(f"{home}.cli.{cmd_name}").command
+        module = "imports" if cmd_name == "import" else cmd_name  # a module cannot be called by a keyword
+        command: click.Command = import_module(f"{home}.cli.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)

@@ -179,9 +179,14 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A run as a tool recorded it: ranks in order of number. zero: seconds since 1970 of time 0, 0 if unknown."""
+    """A run as a tool recorded it: ranks in order of number.
+
+    Args:
+        zero: seconds since 1970 of time 0, 0 if unknown. notes: what a reader had to assume, in words.
+    """
 
     format: str
     ranks: tuple[Rank, ...]
     left: tuple[Left, ...] = ()
     zero: float = 0.0
+    notes: tuple[str, ...] = ()

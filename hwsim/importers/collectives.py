@@ -1,0 +1,114 @@
+"""Collectives as other tools name them, and what their metadata say."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hwsim.importers.recording import Collective
+
+NAMES: Final = {  # letters of a name -> hwsim's op
+    "allreduce": "allreduce", "allreducecoalesced": "allreduce", "allgather": "allgather", "allgatherbase": "allgather",
+    "allgatherintotensor": "allgather", "allgatherintotensorcoalesced": "allgather", "allgathercoalesced": "allgather",
+    "reducescatter": "reduce-scatter", "reducescatterbase": "reduce-scatter", "reducescattertensor": "reduce-scatter",
+    "reducescattertensorcoalesced": "reduce-scatter", "reducescattercoalesced": "reduce-scatter",
+    "alltoall": "alltoall", "alltoallv": "alltoall", "alltoallbase": "alltoall", "alltoallsingle": "alltoall",
+    "broadcast": "broadcast", "broadcastoop": "broadcast", "reduce": "reduce", "reduceoop": "reduce", "gather": "gather",
+    "scatter": "scatter", "barrier": "barrier", "send": "send", "isend": "send", "recv": "recv", "irecv": "recv",
+    "sendrecv": "sendrecv",  # what NCCL makes of an all-to-all, and of sends
+}  # fmt: skip
+DTYPES: Final = {
+    "float": "fp32", "f32": "fp32", "half": "fp16", "f16": "fp16", "bfloat16": "bf16", "bf16": "bf16", "double": "fp64",
+    "f64": "fp64", "int": "int32", "i32": "int32", "u32": "int32", "int32_t": "int32", "long": "int64", "i64": "int64",
+    "u64": "int64", "int64_t": "int64", "short": "int16", "char": "int8", "signed char": "int8", "int8_t": "int8", "i8": "int8",
+    "byte": "int8", "unsigned char": "int8", "uint8_t": "int8", "u8": "int8", "bool": "bool", "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8", "complexfloat": "complex64", "complexdouble": "complex128",
+}  # fmt: skip
+_KERNEL: Final = re.compile(r"(?:nccl|rccl)\w*?Kernel_(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|SendRecv|AllToAll)")
+_KERNEL_DTYPE: Final = re.compile(
+    r"_(?:Sum|Prod|Max|Min|MinMax|PreMulSum|SumPostDiv)_([a-z]\w*?)(?:_RING|_TREE|_NVLS|_COLLNET|_PAT|\(|$)"
+)
+
+
+def collective_name(name: str) -> str:
+    """The op of hwsim for the name that a tool has for a collective; "" for none (init, wait).
+
+    >>> collective_name("nccl:_all_gather_base"), collective_name("all_to_allv"), collective_name("wait")
+    ('allgather', 'alltoall', '')
+    """
+    return NAMES.get(re.sub(r"[^a-z]", "", name.rpartition(":")[2].lower()), "")
+
+
+def dtype_name(name: str) -> str:
+    """The unit of elements of hwsim for a type of PyTorch or NCCL; "" for an unknown one.
+
+    >>> dtype_name("Float"), dtype_name("c10::BFloat16"), dtype_name("unsigned char")
+    ('fp32', 'bf16', 'int8')
+    """
+    return DTYPES.get(name.rpartition("::")[2].lower(), "")
+
+
+def of_kernel(name: str) -> Collective | None:
+    """What the name of a kernel of NCCL or RCCL says; None for another kernel.
+
+    >>> of_kernel("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)").dtype
+    'fp32'
+    """
+    found = _KERNEL.search(name)
+    if found is None:
+        return None
+    dtype = _KERNEL_DTYPE.search(name)
+    kind = collective_name(found[1])
+    is_moved = kind not in ("allreduce", "reduce", "reduce-scatter")  # what is only moved, NCCL moves as bytes
+    return Collective(kind, dtype=dtype_name(dtype[1]) if dtype and not is_moved else "")
+
+
+def of_metadata(args: Mapping[str, Any]) -> Collective | None:
+    """What PyTorch writes of a collective ("Collective name", "In msg nelems", ...); None for no collective.
+
+    Raises:
+        ValueError: a number or list that is none.
+    """
+    name = collective_name(str(args.get("Collective name", "")))
+    if not name:
+        return None
+    size = int(args.get("Group size", 0))
+    start, stride = int(args.get("Global rank start", 0)), int(args.get("Global rank stride", 0))
+    ranks = _numbers(args.get("Process Group Ranks"))
+    if len(ranks) != size and size > 0 and stride > 0:  # long lists are cut off: "[0, 1, ...]"
+        ranks = tuple(range(start, start + size * stride, stride))
+    if len(ranks) != size:
+        ranks, size = ((), size) if size else (ranks, len(ranks))
+    return Collective(
+        name, int(args.get("In msg nelems", 0)), int(args.get("Out msg nelems", 0)), dtype_name(str(args.get("dtype", ""))),
+        ranks, size, str(args.get("Process Group Name", "")),
+        _numbers(args.get("In split size")), _numbers(args.get("Out split size")),
+        int(args.get("Dst Rank" if name == "send" else "Src Rank", -1)) if name in ("send", "recv") else -1,
+    )  # fmt: skip
+
+
+def of_tensors(name: str, shapes: Any, dtypes: Any) -> Collective | None:
+    """What an annotation `nccl:NAME` with the shapes of its tensors says; None for no collective."""
+    kind = collective_name(name) if name.startswith("nccl:") else ""
+    if not kind:
+        return None
+    elements = 0
+    for shape in shapes or ():
+        if isinstance(shape, list) and all(isinstance(each, int) for each in shape):
+            count = 1
+            for each in shape:
+                count *= each
+            elements += count if shape else 0
+    dtype = dtype_name(str(dtypes[0])) if dtypes else ""
+    return Collective(kind, elements, 0, dtype)
+
+
+def _numbers(text: Any) -> tuple[int, ...]:
+    """A list of numbers, which PyTorch writes as text; () for one that is cut off."""
+    try:
+        values = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return ()
+    return tuple(int(each) for each in values) if isinstance(values, list) else ()

@@ -1,0 +1,55 @@
+"""Formats of recorded runs: name -> reader. A new format is a module with a function `read`, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol, cast
+
+from hwsim.importers.recording import Recording
+from hwsim.importers.text import Report
+
+
+class Reader(Protocol):
+    """The function `read` of a format's module.
+
+    Args:
+        files: a file for each rank, or one of all.
+        report: is called now and then with the bytes that are read and the bytes in all.
+
+    Raises:
+        SpecError: a file that is cut, damaged or of another format; with its place.
+    """
+
+    def __call__(self, files: Sequence[Path], report: Report | None = None) -> Recording: ...
+
+
+class Format(NamedTuple):
+    """A format: the module of its reader, and what it is in words."""
+
+    module: str
+    words: str
+
+
+FORMATS: Final[Mapping[str, Format]] = {
+    "kineto": Format("hwsim.importers.kineto", "JSON of PyTorch's profiler (.json, .json.gz), a file for each rank."),
+    "nsys": Format("hwsim.importers.nsys", "SQLite of Nsight Systems (nsys export --type sqlite)."),
+    "host": Format("hwsim.importers.host_trace", "Execution trace of PyTorch's ExecutionTraceObserver (.json, .json.gz)."),
+    "chakra": Format("hwsim.importers.chakra", "Chakra execution traces (.et, .json), a file for each rank."),
+}
+
+
+def read(name: str, files: Sequence[str | Path], report: Report | None = None) -> Recording:
+    """Read a recorded run.
+
+    Args:
+        name: a format of `FORMATS`.
+        files: a file for each rank, or one of all.
+
+    Raises:
+        SpecError: a file that is cut, damaged or of another format; with its place.
+        OSError: a file that cannot be opened.
+    """
+    reader = cast("Reader", import_module(FORMATS[name].module).read)
+    return reader([Path(file) for file in files], report)

@@ -1,0 +1,92 @@
+"""Facts of events, from the `args` of each: equal ones are one entry, found by their bytes before they are read."""
+
+from __future__ import annotations
+
+import re
+from marshal import dumps
+from typing import Any, Final
+
+from hwsim.importers.collectives import of_kernel as collective_of_kernel
+from hwsim.importers.collectives import of_metadata, of_tensors
+from hwsim.importers.columns import Columns
+from hwsim.importers.recording import Facts
+
+_SAID: Final = (
+    "Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype", "Process Group Name", "Process Group Ranks",
+    "In split size", "Out split size", "Global rank start", "Global rank stride", "Src Rank", "Dst Rank",
+)  # fmt: skip
+_WAY: Final = re.compile(r"\b([HDPA]to[HDPA])\b")
+_WAITS: Final = ("cuda_sync_kind", "wait_on_stream", "wait_on_cuda_event_record_corr_id", "stream")
+
+
+def of_op(columns: Columns, args: dict[str, Any]) -> int:
+    """Index of the facts of an op; -1 if the file says nothing of its inputs."""
+    dims = args.get("Input Dims")
+    is_collective = "Collective name" in args
+    if dims is None and not is_collective:
+        return -1
+    said = [dims, args.get("Input type"), args.get("Input Strides"), args.get("Concrete Inputs")]
+    key = dumps((said, [args.get(name) for name in _SAID]) if is_collective else said, 2)
+    found = columns.facts_of.get(key)
+    if found is not None:
+        return found
+    collective = of_metadata(args) if is_collective else None
+    return columns.fact(Facts(nested(dims), *_texts(said), collective=collective), key)
+
+
+def of_mark(columns: Columns, name: str, args: dict[str, Any]) -> int:
+    """Index of the facts of an annotation `nccl:NAME`, which had the metadata before PyTorch 2.2."""
+    said = [args.get("Input Dims"), args.get("Input type"), None, None]
+    key = name, dumps((said, [args.get(name) for name in _SAID]), 2)
+    found = columns.facts_of.get(key)
+    if found is not None:
+        return found
+    collective = of_metadata(args) or of_tensors(name, said[0], said[1])
+    return columns.fact(Facts(nested(said[0]), *_texts(said), collective=collective), key)
+
+
+def of_kernel(columns: Columns, name: str, args: dict[str, Any]) -> int:
+    """Index of the facts of a kernel: the collective that it is, or -1."""
+    collective = of_metadata(args) if "Collective name" in args else None
+    collective = collective or (collective_of_kernel(name) if "ccl" in name else None)
+    return -1 if collective is None else columns.fact(Facts(collective=collective))
+
+
+def of_copy(columns: Columns, name: str, args: dict[str, Any]) -> int:
+    """Index of the facts of a copy or memset: its bytes and its way."""
+    size = args.get("bytes", 0)
+    key = size, name
+    found = columns.facts_of.get(key)
+    if found is not None:
+        return found
+    if not isinstance(size, int) or size < 0:
+        raise ValueError(f"{str(size)[:40]} bytes are no number of bytes")
+    way = _WAY.search(name)
+    return columns.fact(Facts(bytes=size, kind=way[1] if way else ""), key)
+
+
+def of_wait(columns: Columns, args: dict[str, Any]) -> int:
+    """Index of the facts of a synchronisation: which stream waits, and for what."""
+    kind, stream, link, _ = (args.get(name) for name in _WAITS)
+    return columns.fact(Facts(waits_on_stream=_known(stream), waits_on_link=_known(link), kind=str(kind or "")))
+
+
+def _known(value: Any) -> int:
+    return value if isinstance(value, int) and 0 <= value < 2**31 else -1
+
+
+def nested(value: Any) -> Any:
+    """Lists in lists as tuples; None for what is not said."""
+    if isinstance(value, list):
+        return tuple(nested(each) for each in value)
+    return value if value is None or isinstance(value, int) else str(value)
+
+
+def _texts(said: list[Any]) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
+    """dtypes, strides and values."""
+    _, dtypes, strides, values = said
+    return (
+        tuple(str(each) for each in dtypes) if isinstance(dtypes, list) else (),
+        nested(strides) if isinstance(strides, list) else (),
+        tuple(str(each) for each in values) if isinstance(values, list) else (),
+    )

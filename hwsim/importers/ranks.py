@@ -1,0 +1,145 @@
+"""Processes that readers found become the ranks of one recording: numbers, one zero of time, clocks; strangers are refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hwsim.importers.clocks import offsets
+from hwsim.importers.columns import Allocations, Columns, LeftOut
+from hwsim.importers.recording import Edges, Left, Rank, Recording
+from hwsim.importers.text import damaged
+from hwsim.records import dataclass
+from hwsim.ticks import FEMTO
+
+_RANK: Final = re.compile(r"(?:rank|worker|local_rank|(?<![a-z])r)[-_.]?(\d{1,7})(?!\d)", re.IGNORECASE)
+_NUMBERED: Final = re.compile(r"\.(\d{1,7})\.(?:et|json)")
+APART: Final = 3600 * FEMTO  # fs between recordings that cannot be of one run
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What a reader found of one process.
+
+    Args:
+        number: rank, None if neither the file nor its name says; world: ranks of the job, 0 if unknown.
+        epoch: fs since 1970 that the file's clock starts from, 0 if it says none. pids: of its host threads.
+        stated: dependencies of the file itself, by index in order of `columns`.
+    """
+
+    file: Path
+    number: int | None
+    world: int
+    host: str
+    devices: tuple[tuple[int, str], ...]
+    columns: Columns
+    allocations: Allocations
+    left: LeftOut
+    epoch: int = 0
+    pids: frozenset[int] = frozenset()
+    stated: Sequence[tuple[int, int]] | None = None
+
+
+def number_of(file: Path) -> int | None:
+    """The rank that the name of a file says.
+
+    >>> number_of(Path("trace_rank12.json.gz")), number_of(Path("worker0_step_12.169.pt.trace.json")), number_of(Path("a.json"))
+    (12, 0, None)
+    """
+    found = _RANK.search(file.name) or _NUMBERED.search(file.name)
+    return int(found[1]) if found else None
+
+
+def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A002 (the word of the field)
+    """One recording of all processes.
+
+    Raises:
+        SpecError: two processes of a rank, of different runs, or without an event.
+    """
+    notes = []
+    for process in processes:
+        if not len(process.columns.what):
+            raise damaged(process.file, "it has no event that is read", "was the profiler on while the program ran?")
+    worlds = sorted({process.world for process in processes if process.world})
+    if len(worlds) > 1:
+        odd = next(process for process in processes if process.world == worlds[0])
+        raise damaged(odd.file, f"it is of a run of {worlds[0]} ranks, and another file of one of {worlds[1]}",
+                      "give the ranks of one run")  # fmt: skip
+    numbers: dict[int, Process] = {}
+    unknown = [process for process in processes if process.number is None]
+    for process in processes:
+        if process.number is None:
+            continue
+        if process.number in numbers:
+            other = numbers[process.number].file
+            raise damaged(process.file, f"it is of rank {process.number}, and so is {other}", "give each rank once")
+        numbers[process.number] = process
+    for process in unknown:
+        number = next(number for number in range(len(processes) + 1) if number not in numbers)
+        numbers[number] = process
+        if len(processes) > 1:
+            notes.append(f"{process.file} does not say its rank: it is taken as {number}, by its place")
+    zeros = {n: process.epoch + (process.columns.first or 0) + _least(process) for n, process in numbers.items()}
+    zero = min(zeros.values())
+    _refuse_apart(numbers, zeros)
+    ranks = [_rank(n, numbers[n], process_zero=zeros[n] - zero, world=worlds[0] if worlds else 0) for n in sorted(numbers)]
+    shifts, said = offsets(ranks)
+    ranks = [_shifted(rank, shift) for rank, shift in zip(ranks, shifts, strict=True)]
+    left = LeftOut()
+    for process in processes:
+        for row in process.left.rows():
+            left.add(row.name, row.why, row.duration, row.count)
+    rows: tuple[Left, ...] = left.rows()
+    return Recording(format, tuple(ranks), rows, zero / FEMTO if zero > 0 else 0.0, (*notes, *said))
+
+
+def _least(process: Process) -> int:
+    return int(np.frombuffer(process.columns.start, np.int64).min())
+
+
+def _refuse_apart(numbers: dict[int, Process], zeros: dict[int, int]) -> None:
+    order = sorted(zeros, key=lambda n: zeros[n])
+    if zeros[order[-1]] - zeros[order[0]] > APART:
+        late, hours = numbers[order[-1]].file, (zeros[order[-1]] - zeros[order[0]]) / FEMTO / 3600
+        raise damaged(
+            late, f"it begins {hours:.3g} h after {numbers[order[0]].file}: these are two runs", "give the ranks of one run"
+        )
+
+
+def _rank(number: int, process: Process, process_zero: int, world: int) -> Rank:
+    columns = process.columns
+    least = _least(process)
+    slices, order = columns.slices(process_zero - least)
+    stated = None
+    if process.stated is not None:
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        pairs = np.array(process.stated, np.int64).reshape(-1, 2)
+        stated = Edges(place[pairs[:, 0]], place[pairs[:, 1]])
+    memory = process.allocations.memory(process_zero - least - (columns.first or 0))
+    return Rank(
+        number, world, str(process.file), process.host, process.devices, slices, tuple(map(cleaned, columns.names)),
+        tuple(columns.table_of_lanes), tuple(columns.table_of_facts), memory, stated,
+    )  # fmt: skip
+
+
+def _shifted(rank: Rank, shift: int) -> Rank:
+    if not shift:
+        return rank
+    slices = replace(rank.slices, start=rank.slices.start + shift)
+    memory = None if rank.memory is None else replace(rank.memory, time=rank.memory.time + shift)
+    return replace(rank, slices=slices, memory=memory, shift=shift)
+
+
+def cleaned(name: str) -> str:
+    r"""A name that can be printed: what moves a cursor is written as Python would.
+
+    >>> cleaned("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    return name if name.isprintable() else "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name)

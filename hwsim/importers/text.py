@@ -1,0 +1,214 @@
+"""JSON of any length, read in pieces: the entries of one list of the document, one after another; the rest is kept."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterator
+from json import JSONDecodeError, JSONDecoder
+from pathlib import Path
+from typing import Any, Final
+
+from hwsim.spec import Mistake, Place, SpecError
+
+Report = Callable[[int, int], None]  # bytes of the file that are read, bytes in all
+CHUNK: Final = 1 << 20  # bytes of a file that are read at once
+LONGEST: Final = 1 << 26  # bytes of one entry, or of what stands before the list
+_SPACE: Final = re.compile(r"[ \t\r\n]*+")
+_NEXT: Final = re.compile(r"[ \t\r\n,]*+")
+_KINDS: Final = (  # how files begin that are taken for JSON
+    (b"SQLite format 3\0", "an SQLite database", "of Nsight Systems? then `hwsim import nsys`"),
+    (b"PK\x03\x04", "a zip archive", "unpack it, and give the files in it"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unpack it with `zstd -d`"),
+    (b"\xfd7zXZ\0", "compressed with xz", "unpack it with `unxz`"),
+    (b"BZh", "compressed with bzip2", "unpack it with `bunzip2`"),
+    (b"<", "HTML or XML", "a page of a site that wants a login, perhaps: download the file itself"),
+)
+
+
+def damaged(file: str | Path, message: str, hint: str | None = None, *, byte: int | None = None) -> SpecError:
+    """An error at a byte of the text of a file (after decompression), or in a file as a whole."""
+    where = "" if byte is None else f"byte {byte} of the text: "
+    return SpecError([Mistake(Place(str(file), 0, 0), where + message, hint)])
+
+
+class Entries:
+    """The entries of a list in a JSON document; `rest` has the other keys of the document once all are read.
+
+    Memory does not grow with the file. Numbers with a fraction stay text, because a float would lose digits of a time.
+
+    Args:
+        key: of the list in the document; a document that is a list itself is that list.
+        of: what the entries are in words.
+        hint: of a document without that key.
+        report: is called with the bytes that are read and the bytes of the file.
+    """
+
+    def __init__(self, file: Path, key: str, of: str, hint: str = "", report: Report | None = None) -> None:
+        self.file, self.key, self.of, self.hint, self.report = file, key, of, hint, report
+        self.rest: dict[str, Any] = {}
+        self._text, self._at = "", 0
+        self._before = 0  # bytes of the text before the buffer
+        self._decode = getincrementaldecoder("utf-8")("surrogateescape").decode
+        self._scan = JSONDecoder(parse_float=str, parse_constant=str, strict=False).raw_decode
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The entries.
+
+        Raises:
+            SpecError: the document is cut, damaged or another; with the byte.
+            OSError: the file cannot be opened.
+        """
+        with self.file.open("rb") as raw:
+            self._raw, self._size = raw, self.file.stat().st_size
+            head = raw.read(16)
+            raw.seek(0)
+            if not head:
+                raise damaged(self.file, "the file is empty")
+            for start, kind, hint in _KINDS:
+                if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(start):
+                    raise damaged(self.file, f"this is {kind}, not JSON", hint)
+            self._source: Any = gzip.GzipFile(fileobj=raw) if head.startswith(b"\x1f\x8b") else raw
+            yield from self._document()
+
+    @property
+    def byte(self) -> int:
+        """Where the entry ends that was yielded last, in bytes of the text."""
+        return self._byte(self._at)
+
+    def _byte(self, at: int) -> int:
+        before = self._text[:at]
+        return self._before + (at if before.isascii() else len(before.encode("utf-8", "surrogateescape")))
+
+    def wrong(self, message: str, hint: str | None = None) -> SpecError:
+        """An error in the entry that was yielded last."""
+        return damaged(self.file, f"{message}; the entry ends here", hint, byte=self.byte)
+
+    # ------------------------------------------------------------ the document
+
+    def _document(self) -> Iterator[dict[str, Any]]:
+        opening = self._next_character()
+        if opening == "\ufeff":
+            self._at += 1
+            opening = self._next_character()
+        if opening == "[":
+            yield from self._list()
+        elif opening != "{":
+            shown = self._text[self._at : self._at + 12]
+            raise damaged(self.file, f"JSON is expected, and this begins with {shown!r}", byte=self.byte)
+        else:
+            yield from self._mapping()
+        if self._next_character() or self._at < len(self._text):
+            raise damaged(self.file, "the document ends here, but more follows", byte=self.byte)
+
+    def _mapping(self) -> Iterator[dict[str, Any]]:
+        self._at += 1
+        is_found = False
+        while (character := self._next_character()) != "}":
+            if character != '"':
+                raise self._cut() if not character else damaged(self.file, "a key in quotes is expected", byte=self.byte)
+            key = self._value()
+            if self._next_character() != ":":
+                raise damaged(self.file, "a colon is expected after the key", byte=self.byte)
+            self._at += 1
+            if self._next_character() == "[" and key == self.key:
+                is_found = True
+                yield from self._list()
+            else:
+                self.rest[key] = self._value()
+            character = self._next_character()
+            if character == ",":
+                self._at += 1
+            elif character != "}":
+                raise damaged(self.file, "a comma or } is expected", byte=self.byte) if character else self._cut()
+        self._at += 1
+        if not is_found:
+            keys = ", ".join(f"'{key}'" for key in list(self.rest)[:5])
+            raise damaged(self.file, f"there is no list '{self.key}' of {self.of}; it has {keys or 'nothing'}", self.hint or None)
+
+    def _list(self) -> Iterator[dict[str, Any]]:
+        self._at += 1
+        following, scan, step = _NEXT.match, self._scan, CHUNK
+        while True:
+            found = following(self._text, self._at)
+            self._at = at = found.end() if found else self._at
+            try:
+                entry, self._at = scan(self._text, at)
+            except (ValueError, RecursionError) as error:
+                if self._text[at : at + 1] == "]":
+                    self._at = at + 1
+                    return
+                step = self._more_for(at, error, step)
+                continue
+            step = CHUNK
+            if type(entry) is not dict:
+                raise damaged(self.file, f"{self.of} are expected, and this is {str(entry)[:30]!r}", byte=self._byte(at))
+            yield entry
+
+    def _value(self) -> Any:
+        """A value of the document's head or tail."""
+        self._next_character()
+        step = CHUNK
+        while True:
+            try:
+                value, end = self._scan(self._text, self._at)
+            except (ValueError, RecursionError) as error:
+                step = self._more_for(self._at, error, step)
+                continue
+            length = end - self._at
+            if end == len(self._text) and self._more(step):  # a number may go on
+                continue
+            self._at += length
+            return value
+
+    # ------------------------------------------------------------ pieces
+
+    def _next_character(self) -> str:
+        """The character that follows spaces; "" at the end."""
+        while True:
+            found = _SPACE.match(self._text, self._at)
+            self._at = found.end() if found else self._at
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more(CHUNK):
+                return ""
+
+    def _more_for(self, at: int, error: Exception, step: int) -> int:
+        """Read on, because a value did not end; how much to read the next time.
+
+        Raises:
+            SpecError: the value is wrong, and would be wrong whatever follows.
+        """
+        if isinstance(error, RecursionError):
+            raise damaged(self.file, "lists and objects are nested too deeply", byte=self._byte(at)) from None
+        if not isinstance(error, JSONDecodeError):
+            raise damaged(self.file, f"this number is not read: {str(error)[:60]}", byte=self._byte(at)) from None
+        if error.pos < len(self._text) - 16 and "Unterminated" not in error.msg:
+            raise damaged(self.file, f"damaged JSON: {error.msg}", byte=self._byte(error.pos)) from None
+        if not self._more(step):
+            raise self._cut() from None
+        return min(2 * step, LONGEST)
+
+    def _cut(self) -> SpecError:
+        return damaged(self.file, "the file is cut off", "copy or record it again", byte=self._byte(len(self._text)))
+
+    def _more(self, step: int) -> bool:
+        """Append a piece of the file to the buffer, and drop what was read; whether there was one."""
+        if len(self._text) - self._at > LONGEST:
+            raise damaged(self.file, f"one entry has more than {LONGEST >> 20} MiB", byte=self.byte)
+        try:
+            piece = self._source.read(step)
+        except EOFError:
+            raise damaged(
+                self.file, "the compressed data are cut off", "copy or record it again", byte=self._byte(len(self._text))
+            ) from None
+        except (zlib.error, gzip.BadGzipFile) as error:
+            raise damaged(self.file, f"the compressed data are damaged: {error}", byte=self._byte(len(self._text))) from None
+        self._before = self.byte
+        self._text = self._text[self._at :] + self._decode(piece, not piece)
+        self._at = 0
+        if self.report is not None:
+            self.report(self._raw.tell(), self._size)
+        return bool(piece)
