@@ -144,7 +144,7 @@ def microseconds(value: Any) -> int:
         raise ValueError(f"{value!r} is no number of microseconds")
     whole, _, part = value.partition(".")
     if len(part) <= DIGITS and part.isdigit() and whole.isdigit() and part.isascii():
-        return int(whole) * US + int(part) * 10 ** (DIGITS - len(part))
+        return int(whole) * US + int(part.ljust(DIGITS, "0"))
     from decimal import Decimal, InvalidOperation
 
     try:
