@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Hashable
+import re
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,40 +15,82 @@ US: Final = 10**9  # fs
 NS: Final = 10**6
 LONGEST: Final = 2**62  # fs: what a column of times holds
 DIGITS: Final = 9  # of a fraction of a microsecond
+BATCH: Final = 1 << 15  # slices that become columns together
+_KINDS: Final = (np.uint8, np.int32, np.int32, np.int64, np.int64, np.int64, np.int32)  # what, name, lane, start, ...
+_THOUSANDTHS: Final = re.compile(r"(?:\d++\.\d{3} )*+", re.ASCII)
+
+
+class Numbered(dict[str, int]):
+    """Names and their numbers, in the order in which they came."""
+
+    def __missing__(self, name: str) -> int:
+        number = self[name] = len(self)
+        return number
 
 
 class Columns:
-    """Slices in the order of a file. Times are fs from the first one, so that they fit whatever the file's clock starts from."""
+    """Slices in the order of a file. Times are fs from the first one, so that they fit whatever the file's clock starts from.
 
-    def __init__(self) -> None:
-        self.what, self.name, self.lane = array("B"), array("i"), array("i")
-        self.start, self.duration, self.link, self.facts = array("q"), array("q"), array("q"), array("i")
-        self.names: dict[str, int] = {}
+    Args:
+        clock: turns a row of times of the file into fs.
+    """
+
+    def __init__(self, clock: Callable[[Sequence[Any]], list[int]] = list) -> None:
+        self.clock = clock
+        self.names = Numbered()
         self.lanes: dict[Hashable, int] = {}
         self.table_of_lanes: list[Lane] = []
         self.facts_of: dict[Hashable, int] = {}
         self.table_of_facts: list[Facts] = []
         self.first: int | None = None  # fs
+        self._rows: list[tuple[Any, ...]] = []
+        self._columns: list[list[NDArray[Any]]] = [[] for _ in _KINDS]
 
-    def add(self, what: int, name: str, lane: int, start: int, duration: int, link: int = -1, facts: int = -1) -> None:
-        """Append a slice; its start is fs of the file's clock.
+    def add(self, what: int, name: str, lane: int, start: Any, duration: Any, link: int = -1, facts: int = -1) -> None:
+        """Append a slice; its start and duration are of the file's clock.
 
         Raises:
-            OverflowError: a time that is too long.
+            TypeError, ValueError, OverflowError: a value of the last rows that is none, negative or too large.
         """
-        if self.first is None:
-            self.first = start
-        since = start - self.first
-        if not (-LONGEST < since < LONGEST and duration < LONGEST):
+        self._rows.append((what, name, lane, start, duration, link, facts))
+        if len(self._rows) == BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Make columns of the rows (see `add` for what it raises)."""
+        if not self._rows:
+            return
+        what, names, lane, start, duration, link, facts = zip(*self._rows, strict=True)
+        numbers = self.names
+        starts = self.clock(start)
+        first = self.first = starts[0] if self.first is None else self.first
+        since, named = [each - first for each in starts], [numbers[name] for name in names]
+        if set(map(type, names)) != {str}:
+            raise ValueError("its name is no text")
+        rows = (what, named, lane, since, self.clock(duration), link, facts)
+        columns = [np.array(row, kind) for row, kind in zip(rows, _KINDS, strict=True)]
+        if columns[4].min() < 0:
+            raise ValueError("a negative duration")
+        if max(abs(columns[3]).max(), columns[4].max(), abs(columns[5]).max()) >= LONGEST:
             raise OverflowError
-        names = self.names
-        self.what.append(what)
-        self.name.append(names[name] if name in names else names.setdefault(name, len(names)))
-        self.lane.append(lane)
-        self.start.append(since)
-        self.duration.append(duration)
-        self.link.append(link)
-        self.facts.append(facts)
+        for column, values in zip(self._columns, columns, strict=True):
+            column.append(values)
+        self._rows.clear()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._columns[0])) + len(self._rows)
+
+    def _column(self, number: int) -> NDArray[Any]:
+        self.flush()
+        parts = self._columns[number]
+        if len(parts) != 1:
+            self._columns[number] = parts = [np.concatenate(parts) if parts else np.empty(0, _KINDS[number])]
+        return parts[0]
+
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """fs from the first slice of the file."""
+        return self._column(3)
 
     def lane_of(self, key: Hashable, lane: Lane) -> int:
         """Index of a lane, which is added if it is new."""
@@ -67,18 +109,13 @@ class Columns:
 
     def slices(self, shift: int) -> tuple[Slices, NDArray[np.int64]]:
         """Slices in order of start, the longer first, `shift` fs later; and where each was in the file."""
-        start, duration = np.frombuffer(self.start, np.int64), np.frombuffer(self.duration, np.int64)
-        order = np.lexsort((-duration, start))
-
-        def column(values: array[int], kind: Any) -> Any:
-            return np.frombuffer(values, kind)[order] if len(values) else np.empty(0, kind)
-
-        slices = Slices(
-            column(self.what, np.uint8), column(self.name, np.int32), column(self.lane, np.int32),
-            column(self.start, np.int64) + shift, column(self.duration, np.int64), column(self.link, np.int64),
-            column(self.facts, np.int32),
-        )  # fmt: skip
-        return slices, order
+        order = np.lexsort((-self._column(4), self._column(3)))
+        sorted_columns = []
+        for number in range(len(_KINDS)):
+            sorted_columns.append(self._column(number)[order])
+            self._columns[number] = []
+        what, name, lane, start, duration, link, facts = sorted_columns
+        return Slices(what, name, lane, start + shift, duration, link, facts), order
 
 
 class Allocations:
@@ -127,6 +164,16 @@ class LeftOut:
         """The longest first, then the most."""
         rows = [Left(name, count, duration, why) for (name, why), (count, duration) in self._of.items()]
         return tuple(sorted(rows, key=lambda left: (-left.duration, -left.count, left.name)))
+
+
+def all_microseconds(values: Sequence[Any]) -> list[int]:
+    """Femtoseconds of many numbers of microseconds (see `microseconds`); quick for those that a profiler writes."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return [value * US for value in values]
+    if kinds == {str} and _THOUSANDTHS.fullmatch(joined := " ".join(values) + " "):
+        return [int(value) * NS for value in joined.replace(".", "").split()]
+    return [microseconds(value) for value in values]
 
 
 def microseconds(value: Any) -> int:

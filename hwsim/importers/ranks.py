@@ -63,14 +63,19 @@ def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A00
     """
     notes = []
     for process in processes:
-        if not len(process.columns.what):
+        if not len(process.columns):
             raise damaged(process.file, "it has no event that is read", "was the profiler on while the program ran?")
+    if len({process.file.resolve() for process in processes}) < len(processes):
+        raise damaged(processes[0].file, "a file is given twice", "give each rank once")
     worlds = sorted({process.world for process in processes if process.world})
     if len(worlds) > 1:
         odd = next(process for process in processes if process.world == worlds[0])
         raise damaged(odd.file, f"it is of a run of {worlds[0]} ranks, and another file of one of {worlds[1]}",
                       "give the ranks of one run")  # fmt: skip
     numbers: dict[int, Process] = {}
+    for process in processes:
+        if worlds and (process.number or 0) >= worlds[0]:
+            raise damaged(process.file, f"it says that it is rank {process.number} of {worlds[0]}; ranks count from 0")
     unknown = [process for process in processes if process.number is None]
     for process in processes:
         if process.number is None:
@@ -99,7 +104,7 @@ def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A00
 
 
 def _least(process: Process) -> int:
-    return int(np.frombuffer(process.columns.start, np.int64).min())
+    return int(process.columns.start.min())
 
 
 def _refuse_apart(numbers: dict[int, Process], zeros: dict[int, int]) -> None:

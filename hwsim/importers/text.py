@@ -6,24 +6,28 @@ import gzip
 import re
 import zlib
 from codecs import getincrementaldecoder
+from collections import Counter
 from collections.abc import Callable, Iterator
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from hwsim.spec import Mistake, Place, SpecError
 
 Report = Callable[[int, int], None]  # bytes of the file that are read, bytes in all
+Scan = Callable[[str, int], tuple[Any, int]]
 CHUNK: Final = 1 << 20  # bytes of a file that are read at once
 LONGEST: Final = 1 << 26  # bytes of one entry, or of what stands before the list
-_SPACE: Final = re.compile(r"[ \t\r\n]*+")
-_NEXT: Final = re.compile(r"[ \t\r\n,]*+")
+_FIRST: Final = re.compile(r"[ \t\r\n]*+")
+_NEXT: Final = re.compile(r"[ \t\r\n]*+(?:,[ \t\r\n]*+|(?=\]))")
 _KINDS: Final = (  # how files begin that are taken for JSON
     (b"SQLite format 3\0", "an SQLite database", "of Nsight Systems? then `hwsim import nsys`"),
     (b"PK\x03\x04", "a zip archive", "unpack it, and give the files in it"),
     (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unpack it with `zstd -d`"),
     (b"\xfd7zXZ\0", "compressed with xz", "unpack it with `unxz`"),
     (b"BZh", "compressed with bzip2", "unpack it with `bunzip2`"),
+    (b"\xff\xfe", "text in UTF-16", "write it as UTF-8"),
+    (b"\xfe\xff", "text in UTF-16", "write it as UTF-8"),
     (b"<", "HTML or XML", "a page of a site that wants a login, perhaps: download the file itself"),
 )
 
@@ -40,19 +44,23 @@ class Entries:
     Memory does not grow with the file. Numbers with a fraction stay text, because a float would lose digits of a time.
 
     Args:
-        key: of the list in the document; a document that is a list itself is that list.
-        of: what the entries are in words.
-        hint: of a document without that key.
+        key: name of the list in the document; a document that is a list itself is that list.
+        of: a word for the entries.
+        hint: help for a document without that key.
+        skip: entries that are not wanted, with a name of their kind as group 1; `skipped` counts them.
         report: is called with the bytes that are read and the bytes of the file.
     """
 
-    def __init__(self, file: Path, key: str, of: str, hint: str = "", report: Report | None = None) -> None:
+    def __init__(
+        self, file: Path, key: str, of: str, hint: str = "", skip: str | None = None, report: Report | None = None
+    ) -> None:
         self.file, self.key, self.of, self.hint, self.report = file, key, of, hint, report
+        self._text, self._at, self._before = "", 0, 0
         self.rest: dict[str, Any] = {}
-        self._text, self._at = "", 0
-        self._before = 0  # bytes of the text before the buffer
-        self._decode = getincrementaldecoder("utf-8")("surrogateescape").decode
-        self._scan = JSONDecoder(parse_float=str, parse_constant=str, strict=False).raw_decode
+        self.skipped: Counter[str] = Counter()
+        self._skip = re.compile(rf"[ \t\r\n,]*+(?:{skip})\s*+(?=[,\]])").match if skip else None
+        decoder: Any = JSONDecoder(parse_float=str, parse_constant=str, strict=False)
+        self._scan: Scan = decoder.scan_once
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """The entries.
@@ -62,16 +70,50 @@ class Entries:
             OSError: the file cannot be opened.
         """
         with self.file.open("rb") as raw:
-            self._raw, self._size = raw, self.file.stat().st_size
-            head = raw.read(16)
-            raw.seek(0)
-            if not head:
-                raise damaged(self.file, "the file is empty")
-            for start, kind, hint in _KINDS:
-                if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(start):
-                    raise damaged(self.file, f"this is {kind}, not JSON", hint)
-            self._source: Any = gzip.GzipFile(fileobj=raw) if head.startswith(b"\x1f\x8b") else raw
-            yield from self._document()
+            self._open(raw)
+            is_mapping = self._begin()
+            following, scan, skip, skipped, step = _FIRST.match, self._scan, self._skip, self.skipped, CHUNK
+            while True:
+                at = self._at
+                while skip is not None and (unwanted := skip(self._text, at)):
+                    skipped[unwanted[1]] += 1
+                    at = unwanted.end()
+                    following = _NEXT.match
+                found = following(self._text, at)
+                if found is None:
+                    self._at = at
+                    self._refuse_without_comma()
+                    continue
+                self._at = at = found.end()
+                try:
+                    entry, self._at = scan(self._text, at)
+                except (StopIteration, ValueError, RecursionError) as error:
+                    if self._text[at : at + 1] == "]":
+                        self._at = at + 1
+                        break
+                    following = _FIRST.match  # the comma is behind
+                    step = self._more_for(at, error, step)
+                    continue
+                following, step = _NEXT.match, CHUNK
+                if type(entry) is not dict:
+                    shown = ascii(entry)[:30]
+                    raise damaged(self.file, f"{self.of} are expected, and this is {shown}", byte=self._byte(at))
+                yield entry
+            self._finish(is_mapping=is_mapping)
+
+    def _open(self, raw: BinaryIO) -> None:
+        self._text, self._at, self._before = "", 0, 0  # a piece of the text, where it is read, and bytes before it
+        self._decode = getincrementaldecoder("utf-8")("surrogateescape").decode
+        self.rest, self.skipped = {}, Counter()
+        self._raw, self._size = raw, self.file.stat().st_size
+        head = raw.read(16)
+        raw.seek(0)
+        if not head:
+            raise damaged(self.file, "the file is empty")
+        for start, kind, hint in _KINDS:
+            if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(start):
+                raise damaged(self.file, f"this is {kind}, not JSON", hint)
+        self._source: Any = gzip.GzipFile(fileobj=raw) if head.startswith(b"\x1f\x8b") else raw
 
     @property
     def byte(self) -> int:
@@ -88,24 +130,30 @@ class Entries:
 
     # ------------------------------------------------------------ the document
 
-    def _document(self) -> Iterator[dict[str, Any]]:
+    def _begin(self) -> bool:
+        """Read up to the first entry; whether the document is an object, not a list."""
         opening = self._next_character()
         if opening == "\ufeff":
             self._at += 1
             opening = self._next_character()
-        if opening == "[":
-            yield from self._list()
-        elif opening != "{":
-            shown = self._text[self._at : self._at + 12]
-            raise damaged(self.file, f"JSON is expected, and this begins with {shown!r}", byte=self.byte)
-        else:
-            yield from self._mapping()
-        if self._next_character() or self._at < len(self._text):
+        if opening not in ("[", "{"):
+            shown = ascii(self._text[self._at : self._at + 12])
+            raise damaged(self.file, f"JSON is expected, and this begins with {shown}", byte=self.byte)
+        self._at += 1
+        if opening == "{" and not self._keys():
+            keys = ", ".join(f"'{key[:40]}'" for key in list(self.rest)[:5])
+            raise damaged(self.file, f"there is no list '{self.key}' of {self.of}; it has {keys or 'nothing'}", self.hint or None)
+        return opening == "{"
+
+    def _finish(self, *, is_mapping: bool) -> None:
+        """Read what follows the list."""
+        if is_mapping and self._comma():
+            self._keys()
+        if self._next_character():
             raise damaged(self.file, "the document ends here, but more follows", byte=self.byte)
 
-    def _mapping(self) -> Iterator[dict[str, Any]]:
-        self._at += 1
-        is_found = False
+    def _keys(self) -> bool:
+        """Read keys up to the list, which is entered, or to the end of the document; whether the list was found."""
         while (character := self._next_character()) != "}":
             if character != '"':
                 raise self._cut() if not character else damaged(self.file, "a key in quotes is expected", byte=self.byte)
@@ -114,38 +162,21 @@ class Entries:
                 raise damaged(self.file, "a colon is expected after the key", byte=self.byte)
             self._at += 1
             if self._next_character() == "[" and key == self.key:
-                is_found = True
-                yield from self._list()
-            else:
-                self.rest[key] = self._value()
-            character = self._next_character()
-            if character == ",":
                 self._at += 1
-            elif character != "}":
-                raise damaged(self.file, "a comma or } is expected", byte=self.byte) if character else self._cut()
+                return True
+            self.rest[key] = self._value()
+            if not self._comma():
+                return False
         self._at += 1
-        if not is_found:
-            keys = ", ".join(f"'{key}'" for key in list(self.rest)[:5])
-            raise damaged(self.file, f"there is no list '{self.key}' of {self.of}; it has {keys or 'nothing'}", self.hint or None)
+        return False
 
-    def _list(self) -> Iterator[dict[str, Any]]:
+    def _comma(self) -> bool:
+        """Read the comma after a value; false at the end of the document."""
+        character = self._next_character()
+        if character not in (",", "}"):
+            raise damaged(self.file, "a comma or } is expected", byte=self.byte) if character else self._cut()
         self._at += 1
-        following, scan, step = _NEXT.match, self._scan, CHUNK
-        while True:
-            found = following(self._text, self._at)
-            self._at = at = found.end() if found else self._at
-            try:
-                entry, self._at = scan(self._text, at)
-            except (ValueError, RecursionError) as error:
-                if self._text[at : at + 1] == "]":
-                    self._at = at + 1
-                    return
-                step = self._more_for(at, error, step)
-                continue
-            step = CHUNK
-            if type(entry) is not dict:
-                raise damaged(self.file, f"{self.of} are expected, and this is {str(entry)[:30]!r}", byte=self._byte(at))
-            yield entry
+        return character == ","
 
     def _value(self) -> Any:
         """A value of the document's head or tail."""
@@ -154,7 +185,7 @@ class Entries:
         while True:
             try:
                 value, end = self._scan(self._text, self._at)
-            except (ValueError, RecursionError) as error:
+            except (StopIteration, ValueError, RecursionError) as error:
                 step = self._more_for(self._at, error, step)
                 continue
             length = end - self._at
@@ -168,7 +199,7 @@ class Entries:
     def _next_character(self) -> str:
         """The character that follows spaces; "" at the end."""
         while True:
-            found = _SPACE.match(self._text, self._at)
+            found = _FIRST.match(self._text, self._at)
             self._at = found.end() if found else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
@@ -183,6 +214,8 @@ class Entries:
         """
         if isinstance(error, RecursionError):
             raise damaged(self.file, "lists and objects are nested too deeply", byte=self._byte(at)) from None
+        if isinstance(error, StopIteration):  # no value begins there
+            error = JSONDecodeError("a value is expected", "", error.value)
         if not isinstance(error, JSONDecodeError):
             raise damaged(self.file, f"this number is not read: {str(error)[:60]}", byte=self._byte(at)) from None
         if error.pos < len(self._text) - 16 and "Unterminated" not in error.msg:
@@ -191,6 +224,17 @@ class Entries:
             raise self._cut() from None
         return min(2 * step, LONGEST)
 
+    def _refuse_without_comma(self) -> None:
+        """Read on if the text ends after an entry.
+
+        Raises:
+            SpecError: it goes on without a comma, or not at all.
+        """
+        if self._next_character() and self._text[self._at] not in ",]":
+            raise damaged(self.file, "a comma or ] is expected", byte=self.byte)
+        if self._at == len(self._text):
+            raise self._cut()
+
     def _cut(self) -> SpecError:
         return damaged(self.file, "the file is cut off", "copy or record it again", byte=self._byte(len(self._text)))
 
@@ -198,14 +242,19 @@ class Entries:
         """Append a piece of the file to the buffer, and drop what was read; whether there was one."""
         if len(self._text) - self._at > LONGEST:
             raise damaged(self.file, f"one entry has more than {LONGEST >> 20} MiB", byte=self.byte)
+        pieces: list[bytes] = []
         try:
-            piece = self._source.read(step)
+            while sum(map(len, pieces)) < step and (piece := self._source.read1(step)):
+                pieces.append(piece)
         except EOFError:
-            raise damaged(
-                self.file, "the compressed data are cut off", "copy or record it again", byte=self._byte(len(self._text))
-            ) from None
+            if not pieces:
+                end = self._byte(len(self._text))
+                raise damaged(self.file, "the compressed data are cut off", "copy or record it again", byte=end) from None
         except (zlib.error, gzip.BadGzipFile) as error:
-            raise damaged(self.file, f"the compressed data are damaged: {error}", byte=self._byte(len(self._text))) from None
+            if not pieces:
+                end = self._byte(len(self._text))
+                raise damaged(self.file, f"the compressed data are damaged: {error}", byte=end) from None
+        piece = b"".join(pieces)
         self._before = self.byte
         self._text = self._text[self._at :] + self._decode(piece, not piece)
         self._at = 0

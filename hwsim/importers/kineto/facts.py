@@ -15,6 +15,7 @@ _SAID: Final = (
     "Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype", "Process Group Name", "Process Group Ranks",
     "In split size", "Out split size", "Global rank start", "Global rank stride", "Src Rank", "Dst Rank",
 )  # fmt: skip
+DEEPEST: Final = 20  # lists of lists of tensors
 _WAY: Final = re.compile(r"\b([HDPA]to[HDPA])\b")
 _WAITS: Final = ("cuda_sync_kind", "wait_on_stream", "wait_on_cuda_event_record_corr_id", "stream")
 
@@ -75,10 +76,12 @@ def _known(value: Any) -> int:
     return value if isinstance(value, int) and 0 <= value < 2**31 else -1
 
 
-def nested(value: Any) -> Any:
+def nested(value: Any, depth: int = 0) -> Any:
     """Lists in lists as tuples; None for what is not said."""
     if isinstance(value, list):
-        return tuple(nested(each) for each in value)
+        if depth > DEEPEST:
+            raise ValueError("shapes are nested too deeply")
+        return tuple(nested(each, depth + 1) for each in value)
     return value if value is None or isinstance(value, int) else str(value)
 
 

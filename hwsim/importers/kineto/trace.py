@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.importers.columns import Allocations, Columns, LeftOut, microseconds
+from hwsim.importers.columns import LONGEST, Allocations, Columns, LeftOut, all_microseconds, microseconds
 from hwsim.importers.kineto import facts
-from hwsim.importers.ranks import Process, number_of
+from hwsim.importers.ranks import Process, cleaned, number_of
 from hwsim.importers.recording import HOST, Lane, What
 from hwsim.importers.text import Entries, Report
+from hwsim.spec import SpecError
 
-WHAT: Final[Mapping[str, What]] = {  # the names with capital letters are of PyTorch before 1.13
+_OP, _MARK, _CALL, _KERNEL, _WAIT = map(int, (What.OP, What.MARK, What.CALL, What.KERNEL, What.WAIT))  # quicker than an Enum's
+WHAT: Final[Mapping[str, int]] = {  # the names with capital letters are of PyTorch before 1.13
     "cpu_op": What.OP, "Operator": What.OP, "operator": What.OP,
     "python_function": What.PYTHON,
     "user_annotation": What.MARK,
@@ -44,6 +46,11 @@ PHASES: Final[Mapping[str, str]] = {
 }
 OTHER: Final = "of a category that is not read"
 HINT: Final = "a PyTorch execution trace has 'nodes': `hwsim import host`; other traces are not Kineto's"
+_ARROW: Final = (  # as Kineto writes them, 40 % of a file
+    r'\{\s*+"ph":\s*+"[sf]",\s*+"id":\s*+\d++,\s*+"pid":\s*+[^\s,{}\[\]]++,\s*+"tid":\s*+[^\s,{}\[\]]++,\s*+"ts":\s*+[\d.]++,'
+    r'\s*+"cat":\s*+"(ac2g|fwdbwd|async_cpu_to_gpu)",\s*+"name":\s*+"[a-z0-9_]*+"(?:,\s*+"bp":\s*+"e")?+\s*+\}'
+)
+_WRONG: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 _NOTHING: Final[dict[str, Any]] = {}
 
 
@@ -66,7 +73,7 @@ def read_file(file: Path, report: Report | None = None) -> Process:
         SpecError: the file is cut, damaged or of another format.
         OSError: it cannot be opened.
     """
-    trace = _Trace(Entries(file, "traceEvents", "events", HINT, report))
+    trace = _Trace(Entries(file, "traceEvents", "events", HINT, _ARROW, report))
     with without_collector():
         trace.read()
     return trace.process()
@@ -77,9 +84,9 @@ class _Trace:
 
     def __init__(self, entries: Entries) -> None:
         self.entries = entries
-        self.columns, self.left, self.allocations = Columns(), LeftOut(), Allocations()
+        self.columns, self.left, self.allocations = Columns(all_microseconds), LeftOut(), Allocations()
         self.threads: dict[Hashable, str] = {}  # names
-        self.kernels: dict[str, int] = {}  # facts by name
+        self.kernels: dict[str, int] = {}  # index of facts by name
         self.pids: set[int] = set()
 
     def read(self) -> None:
@@ -96,41 +103,64 @@ class _Trace:
                     take(event)
                 else:
                     other(event)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            if type(error).__name__ == "SpecError":
-                raise
-            raise self.entries.wrong(f"event {str(event.get('name', ''))[:60]!r}: {_words(error)}") from error
+            self.columns.flush()
+        except SpecError:
+            raise
+        except _WRONG as error:
+            self._find_wrong()
+            raise self.entries.wrong(_words(event, error)) from None
+        for category, count in self.entries.skipped.items():
+            self.left.add(category, WHY[category], count=count)
+
+    def _find_wrong(self) -> None:
+        """Refuse the first event with a wrong value: many are read together, and only here is the place of one needed."""
+        alone = _Trace(self.entries)
+        event: dict[str, Any] = {}
+        try:
+            for event in self.entries:
+                if event.get("ph") == "X":
+                    alone._take(event)
+                    alone.columns.flush()
+        except SpecError:
+            raise
+        except _WRONG as error:
+            raise self.entries.wrong(_words(event, error)) from None
 
     def _take(self, event: dict[str, Any]) -> None:
         """An event with a length."""
         category, args = event.get("cat", ""), event.get("args") or _NOTHING
-        start, duration = microseconds(event["ts"]), microseconds(event.get("dur", 0))
-        if duration < 0:
-            raise ValueError(f"a negative duration of {event['dur']} us")
         what = WHAT.get(category)
         if what is None:
-            self.left.add(str(category) or "an event", WHY.get(category, OTHER), duration if category != "Trace" else 0)
+            duration = microseconds(event.get("dur", 0)) if category != "Trace" else 0
+            self.left.add(str(category) or "an event", WHY.get(category, OTHER), max(0, duration))
             return
         name, columns, fact, link = event["name"], self.columns, -1, -1
-        if what < What.CALL:
-            lane = self._thread(event)
-            if what == What.OP:
+        if what <= _CALL:
+            lane = columns.lanes.get((event["pid"], event["tid"]))
+            if lane is None:
+                lane = self._thread(event["pid"], event["tid"])
+            if what == _CALL:
+                link = args.get("correlation") or -1
+            elif what == _OP:
                 fact = facts.of_op(columns, args)
-            elif what == What.MARK and name.startswith("nccl:"):
+            elif what == _MARK and name.startswith("nccl:"):
                 fact = facts.of_mark(columns, name, args)
-        elif what == What.CALL:
-            lane, link = self._thread(event), args.get("correlation", 0) or -1
         else:
-            lane, link = self._stream(event, args), args.get("correlation", 0) or -1
-            if what == What.KERNEL:
-                fact = self.kernels.get(name, -2) if "Collective name" not in args else -2
-                if fact == -2:
-                    fact = facts.of_kernel(columns, name, args)
-                    if "Collective name" not in args:
-                        self.kernels[name] = fact
+            lane, link = self._stream(event, args), args.get("correlation") or -1
+            if what == _KERNEL:
+                fact = self._kernel(name, args)
             else:
-                fact = facts.of_wait(columns, args) if what == What.WAIT else facts.of_copy(columns, name, args)
-        columns.add(what, name, lane, start, duration, link, fact)
+                fact = facts.of_wait(columns, args) if what == _WAIT else facts.of_copy(columns, name, args)
+        columns.add(what, name, lane, event["ts"], event.get("dur", 0), link, fact)
+
+    def _kernel(self, name: str, args: dict[str, Any]) -> int:
+        """Index of the facts of a kernel, which its name alone has in most cases."""
+        if "Collective name" in args:
+            return facts.of_kernel(self.columns, name, args)
+        known = self.kernels.get(name)
+        if known is None:
+            known = self.kernels[name] = facts.of_kernel(self.columns, name, args)
+        return known
 
     def _other(self, event: dict[str, Any]) -> None:
         phase, name = event.get("ph"), event.get("name")
@@ -147,15 +177,11 @@ class _Trace:
             category = str(event.get("cat", "")) or str(name)[:40]
             self.left.add(category, WHY.get(category) or PHASES.get(str(phase), OTHER))
 
-    def _thread(self, event: dict[str, Any]) -> int:
-        key = event.get("pid", 0), event.get("tid", 0)
-        lane = self.columns.lanes.get(key)
-        if lane is None:
-            pid, tid = key
-            if isinstance(pid, int):
-                self.pids.add(pid)
-            lane = self.columns.lane_of(key, Lane(f"thread {tid}", HOST, tid if isinstance(tid, int) else -1))
-        return lane
+    def _thread(self, pid: int | str, tid: int | str) -> int:
+        if isinstance(pid, int):
+            self.pids.add(pid)
+        number = tid if isinstance(tid, int) and -1 <= tid < LONGEST else -1
+        return self.columns.lane_of((pid, tid), Lane(cleaned(f"thread {tid}"), HOST, number))
 
     def _stream(self, event: dict[str, Any], args: dict[str, Any]) -> int:
         key = "stream", args.get("device", event.get("pid")), args.get("stream", event.get("tid"))
@@ -175,7 +201,7 @@ class _Trace:
         lanes = self.columns.table_of_lanes
         for key, lane in self.columns.lanes.items():
             if lanes[lane].device == HOST and key in self.threads:
-                lanes[lane] = Lane(self.threads[key], HOST, lanes[lane].number)
+                lanes[lane] = Lane(cleaned(self.threads[key]), HOST, lanes[lane].number)
         properties = rest.get("deviceProperties")
         named = {
             each["id"]: str(each.get("name", ""))
@@ -200,9 +226,16 @@ def _number(value: Any, otherwise: int) -> int:
     return int(found[1]) if found else otherwise
 
 
-def _words(error: Exception) -> str:
+def _words(event: dict[str, Any], error: Exception) -> str:
+    """What is wrong with an event."""
     if isinstance(error, KeyError):
-        return f"it has no {error.args[0]!r}"
-    if isinstance(error, OverflowError):
-        return "its time is more than an hour from the first event's, or a number is too large"
-    return str(error)[:120]
+        why = f"it has no {error.args[0]!r}"
+    elif isinstance(error, OverflowError):
+        why = "its time is more than an hour from the first event's, or a number is too large"
+    elif isinstance(error, TypeError | AttributeError | RecursionError):
+        why = "a value is of another kind than Kineto writes"
+    elif "invalid literal" in str(error):
+        why = "a number is expected"
+    else:
+        why = str(error)[:120]
+    return f"event {ascii(event.get('name', ''))[:60]}: {why}"
