@@ -10,10 +10,10 @@ import pytest
 from hwsim.collectives.algorithms.in_network import InNetwork
 from hwsim.collectives.plan import Group, Operation
 from hwsim.collectives.rounds import Wires
+from hwsim.devices.convolution import Convolution
 from hwsim.devices.gpu_matmul import Chip, Tiling, cuts
 from hwsim.devices.work import Product
 from hwsim.models.cluster import HOP, KNEE, NETWORK, START, Cluster
-from hwsim.models.convolution import Convolution
 from hwsim.workload.training.exchanges import in_training
 
 THREE = Convolution(8, 64, 64, 56, 56, (3, 3), 1, 56)

@@ -11,10 +11,10 @@ from hwsim import api
 from hwsim.collectives import timing
 from hwsim.costs import load_prices, power_of, price_of
 from hwsim.costs.prices import Prices
+from hwsim.devices.gpu_doubts import case
 from hwsim.devices.offers import WAYS, Price
 from hwsim.machine import Machine
 from hwsim.models.cluster import cluster_of
-from hwsim.models.doubts import case
 from hwsim.spec import find, names, read
 from hwsim.units import parse
 

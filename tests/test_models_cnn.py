@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim.devices import Gpu
+from hwsim.devices.convolution import Convolution
+from hwsim.devices.convolving import CONVOLVING, units_of
 from hwsim.models.architectures.cnn import Cnn
 from hwsim.models.architectures.entries import Bottleneck, Branches, Conv, Entry, Linear, Pool
 from hwsim.models.architectures.mlp import Mlp
 from hwsim.models.architectures.unit_layers import activation_bytes, layers_of, optimizer
 from hwsim.models.architectures.units import WrongNetwork
-from hwsim.models.convolution import Convolution
-from hwsim.models.convolving import CONVOLVING, units_of
 from hwsim.models.framework import SOFTWARE, Software
 from hwsim.models.inference import batch_pass
 from hwsim.models.kernel_times import KernelTimes

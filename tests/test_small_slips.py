@@ -18,6 +18,7 @@ from hwsim.collectives.timing import sent
 from hwsim.collectives.tuning import PCIE, Hardware, candidates
 from hwsim.devices import Gpu
 from hwsim.devices.arm import Curve, Seek
+from hwsim.devices.convolving import units_of
 from hwsim.devices.cores import Numa
 from hwsim.devices.kernels import Corrections, Kernels, ProductTime
 from hwsim.devices.roofline import CannotCompute, LocalMemory
@@ -25,7 +26,6 @@ from hwsim.devices.storage import Asked
 from hwsim.devices.work import Call, Product
 from hwsim.machine import build
 from hwsim.models.architectures.unit_layers import _linear
-from hwsim.models.convolving import units_of
 from hwsim.models.library import read_network
 from hwsim.models.stages import _adding
 from hwsim.spec import Mistakes, SpecError, find, read, read_text

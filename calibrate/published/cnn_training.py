@@ -1,6 +1,6 @@
 """Training of networks of convolutions: tf_cnn_benchmarks of 2017, Gavel's cluster, NVIDIA's examples.
 
-What libraries reach of a product (`hwsim.models.convolving`) and what frameworks add (`hwsim.models.framework`) is fitted on
+What libraries reach of a product (`hwsim.devices.convolving`) and what frameworks add (`hwsim.models.framework`) is fitted on
 the even places of each network's sizes (GPUs, then batch) on a device; the odd places are scored. Rows that are summed
 over several workers are left out.
 """
@@ -17,10 +17,10 @@ from typing import Any, Final, cast
 
 from hwsim.demand import Case
 from hwsim.devices import Gpu, Work
+from hwsim.devices.convolving import CONVOLVING, Convolving, Units, units_of
 from hwsim.formats import percent
 from hwsim.models.architectures import Network
 from hwsim.models.cluster import Cluster
-from hwsim.models.convolving import CONVOLVING, Convolving, Units, units_of
 from hwsim.models.framework import SOFTWARE, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.plan import Dtype, ParallelPlan, lay

@@ -4,7 +4,7 @@
     KernelTimes(gpu, framework).seconds(kernel)
 
 The GPU's own model gives the time of a kernel's work. Libraries and trainings change it: a convolution is computed in the
-fastest way (`hwsim.models.convolving`), products run at the sustained clock, fused attention reaches a part of the peak, and
+fastest way (`hwsim.devices.convolving`), products run at the sustained clock, fused attention reaches a part of the peak, and
 kernels that a framework does not fuse move more bytes.
 """
 
@@ -18,9 +18,10 @@ from typing import Final
 
 from hwsim.demand import rates_of
 from hwsim.devices import Gpu, Work
+from hwsim.devices.convolution import Convolution
+from hwsim.devices.convolving import CONVOLVING, Convolving, Units, matrix_units, units_of
+from hwsim.devices.gpu_convolution import TimedKernel, fastest
 from hwsim.models.architectures.transformer_layers import FLASH_BACKWARD
-from hwsim.models.convolution import Convolution
-from hwsim.models.convolving import CONVOLVING, Convolving, Units, matrix_units, units_of
 from hwsim.models.framework import Framework
 from hwsim.models.generations import GENERATIONS, Generation, generation, throttle
 from hwsim.models.layer import Kernel
@@ -28,18 +29,6 @@ from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 _NAME: Final = "gpu"
-
-
-@dataclass(frozen=True, slots=True)
-class TimedKernel:
-    """A kernel as the libraries run it.
-
-    slower: its seconds over those that the GPU's own model says of its work.
-    """
-
-    work: Work
-    slower: float
-    seconds: float
 
 
 @dataclass(slots=True)
@@ -157,25 +146,9 @@ class KernelTimes:
     def _fastest(self, shape: Convolution, work: Work) -> tuple[TimedKernel, ...]:
         """The fastest way to compute a convolution."""
         key = shape, work
-        fastest = self._convolutions.get(key)
-        if fastest is None:
+        found = self._convolutions.get(key)
+        if found is None:
             constants = self.convolving[units_of(self.gpu, work.dtype)]
-            ways = []
-            for way in shape.ways(work.dtype, matrix_units=matrix_units(self.gpu, work.dtype)):
-                part = constants.part if len(way) == 1 else constants.transformed
-                copied: tuple[Work, ...] = ()
-                if constants.reordered and way[0].mix == "matmul":
-                    images = shape.images_moved(BYTES[work.dtype])
-                    copied = (Work(reads=images, writes=images, dtype=work.dtype, working_set=2 * images),)
-                ways.append(tuple(self._convolved(each, part, constants) for each in (*copied, *way)))
-            fastest = self._convolutions[key] = min(ways, key=lambda way: math.fsum(timed.seconds for timed in way))
-        return fastest
-
-    def _convolved(self, work: Work, part: float, constants: Convolving) -> TimedKernel:
-        """One kernel of a convolution: its arithmetic reaches a part of the product's, its bytes move as the GPU's model says."""
-        alone, slower = self.alone(work), 1.0
-        if work.flop > 0.0:
-            part = part if work.mix == "matmul" else constants.direct
-            moving = self.alone(Work(reads=work.reads, writes=work.writes, dtype=work.dtype))
-            slower = max(alone / part, moving) / alone
-        return TimedKernel(work, slower, alone * slower)
+            matrix = matrix_units(self.gpu, work.dtype)
+            found = self._convolutions[key] = fastest(shape, work.dtype, constants, self.alone, matrix_units=matrix)
+        return found

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from hwsim.devices import Work
-from hwsim.models.convolution import Convolution
+from hwsim.devices.convolution import Convolution
 from hwsim.records import dataclass
 
 Kind = Literal["convolution", "matmul", "attention", "elementwise", "cast", "output", "optimizer"]

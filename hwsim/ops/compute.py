@@ -44,12 +44,13 @@ class Compute(CalledOp):
         example="searchsorted",
     )
     rows: float = field("of the function: inner loops it takes", default=1.0, minimum=1)
-    result: Bytes = field("of the function: part of the bytes that it writes", default=0.0)
+    result: Bytes = field("part of the bytes that it writes", default=0.0)
 
     def lower(self, scope: Scope) -> Placed:
         work = Work(
             flop=self.flop,
-            reads=self.bytes,
+            reads=self.bytes if self.function else max(self.bytes - self.result, 0.0),
+            writes=0.0 if self.function else min(self.result, self.bytes),
             call=self._call(),
             dtype=self.dtype,
             mix=self.mix,

@@ -19,13 +19,13 @@ from hwsim import ticks
 from hwsim.actors.serving.batching import Batch
 from hwsim.collectives import timing
 from hwsim.demand import Cost, Demand, Doubt, Term, Unit
+from hwsim.devices.gpu_doubts import case
 from hwsim.engine import Host, IssuedOp
 from hwsim.formats import precise
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.machine import Machine
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.architectures.unit_layers import layers_of
-from hwsim.models.doubts import case
 from hwsim.models.framework import Framework, Software
 from hwsim.models.inference import batch_pass
 from hwsim.models.iteration import Iterations, Taken

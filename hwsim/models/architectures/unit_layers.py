@@ -24,9 +24,9 @@ from functools import lru_cache
 from typing import Final
 
 from hwsim.devices import Product, Work
+from hwsim.devices.convolution import Convolution, Pass
 from hwsim.models.architectures import Network
 from hwsim.models.architectures.units import Unit, size
-from hwsim.models.convolution import Convolution, Pass
 from hwsim.models.layer import Kernel, Layer
 from hwsim.units import BYTES
 

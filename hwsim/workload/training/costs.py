@@ -7,7 +7,7 @@ slows it down.
 
     seconds = kernels by the GPU's model (`hwsim.models.KernelTimes`) + exposed part x collectives by `hwsim.collectives`
 
-A convolution is as long as its product divided by what libraries reach of one (`hwsim.models.convolving`). Its kernel draws
+A convolution is as long as its product divided by what libraries reach of one (`hwsim.devices.convolving`). Its kernel draws
 that time of the GPU's compute capacity, and its bytes of the memory.
 """
 
@@ -20,9 +20,10 @@ from typing import Final
 
 from hwsim.demand import Cost, Demand, Doubt, Term, Unit
 from hwsim.devices import Gpu, Work
+from hwsim.devices.gpu_convolution import CONVOLUTION, TimedKernel, lengthened
 from hwsim.formats import precise
 from hwsim.models.doubts import doubts
-from hwsim.models.kernel_times import KernelTimes, TimedKernel
+from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Kernel
 from hwsim.records import dataclass
 from hwsim.workload.training.layout import Names
@@ -35,7 +36,6 @@ COLLECTIVES: Final = frozenset({"tp", "cp", "ep", "pp", "dp"})
 _NAME: Final = "gpu"  # of the GPU that costs are worked out for; every GPU of its kind has the same under its own name
 
 
-CONVOLUTION: Final = "convolution"  # label of the line of a kernel that libraries compute a convolution with
 Doubts = Callable[[Mapping[str, float]], tuple[Doubt, ...]]
 
 
@@ -195,31 +195,6 @@ class KernelCosts:
             return replace(term, doubts=errors) if errors else term
 
         return replace(cost, why=tuple(map(unsure, cost.why)))
-
-
-def lengthened(cost: Cost, slower: float, rates: Mapping[str, float]) -> Cost:
-    """The same kernel, `slower` times as long: it has the arithmetic units for longer, and moves no more bytes."""
-    if abs(slower - 1.0) < 1e-12:
-        return cost
-    demand = cost.demand
-    alone = demand.alone(rates)
-    seconds = alone * slower
-    latency = min(demand.latency, seconds)
-    body = seconds - latency
-    amounts = []
-    for name, amount in demand.amounts:
-        most = body * rates[name]
-        wanted = most if name.endswith(".compute") and slower > 1.0 else amount * min(slower, 1.0)
-        amounts.append((name, min(wanted, most)))
-    longest = max((amount / rates[name] for name, amount in amounts), default=0.0)
-    inputs = (
-        ("product", precise(alone, "s"), "the same product of matrices"),
-        ("times", precise(slower, "1"), "what libraries reach of it: models/convolving"),
-    )
-    why = Term(CONVOLUTION, "product x times", inputs, body, f"{_NAME}.compute")
-    latencies = tuple(term for term in cost.why if term.kind == "latency")
-    floor = body if longest < body * (1 - 1e-12) else 0.0
-    return replace(cost, demand=replace(demand, latency=latency, amounts=tuple(amounts), floor=floor), why=(*latencies, why))
 
 
 def renamed(cost: Cost, device: str) -> Cost:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from hwsim.devices import Gpu
+from hwsim.devices.gpu import Gpu
 from hwsim.devices.roofline import CannotCompute, peak_of
 from hwsim.records import dataclass
 

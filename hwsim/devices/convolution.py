@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from hwsim.devices import Product, Work
+from hwsim.devices.work import Product, Work
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 

@@ -1,0 +1,123 @@
+"""A convolution on a GPU: the fastest of the ways that libraries have, as kernels one after another.
+
+fastest(shape, dtype, constants, alone, matrix_units=...)      # kernels with their seconds
+convolved("gpu0", gpu, (shape, ...), dtype)                    # the cost of all of them in one op
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hwsim.demand import Cost, Doubt, Term, rates_of
+from hwsim.devices.convolution import Convolution
+from hwsim.devices.convolving import CONVOLVING, Convolving, matrix_units, units_of
+from hwsim.devices.gpu import Gpu
+from hwsim.devices.gpu_doubts import called, case
+from hwsim.devices.in_turn import in_turn
+from hwsim.devices.work import Start, Work
+from hwsim.formats import precise
+from hwsim.records import dataclass
+from hwsim.units import BYTES
+
+CONVOLUTION: Final = "convolution"  # label of the line of a kernel that libraries compute a convolution with
+
+
+@dataclass(frozen=True, slots=True)
+class TimedKernel:
+    """A kernel as the libraries run it.
+
+    slower: its seconds over those that the GPU's own model says of its work.
+    """
+
+    work: Work
+    slower: float
+    seconds: float
+
+
+def fastest(
+    shape: Convolution, dtype: str, constants: Convolving, alone: Callable[[Work], float], *, matrix_units: bool
+) -> tuple[TimedKernel, ...]:
+    """The fastest way to compute a convolution.
+
+    Args:
+        alone: seconds of the GPU's own model.
+        matrix_units: units that only multiply matrices compute the format.
+    """
+    ways = []
+    for way in shape.ways(dtype, matrix_units=matrix_units):
+        part = constants.part if len(way) == 1 else constants.transformed
+        copied: tuple[Work, ...] = ()
+        if constants.reordered and way[0].mix == "matmul":
+            images = shape.images_moved(BYTES[dtype])
+            copied = (Work(reads=images, writes=images, dtype=dtype, working_set=2 * images),)
+        ways.append(tuple(_timed(each, part, constants, alone) for each in (*copied, *way)))
+    return min(ways, key=lambda way: math.fsum(timed.seconds for timed in way))
+
+
+def _timed(work: Work, part: float, constants: Convolving, alone: Callable[[Work], float]) -> TimedKernel:
+    """One kernel of a convolution: its arithmetic reaches a part of the product's, its bytes move as the GPU's model says."""
+    seconds, slower = alone(work), 1.0
+    if work.flop > 0.0:
+        part = part if work.mix == "matmul" else constants.direct
+        moving = alone(Work(reads=work.reads, writes=work.writes, dtype=work.dtype))
+        slower = max(seconds / part, moving) / seconds
+    return TimedKernel(work, slower, seconds * slower)
+
+
+def convolved(
+    name: str, gpu: Gpu, shapes: Sequence[Convolution], dtype: str, start: Start = "stream", more: Sequence[Work] = ()
+) -> Cost:
+    """The cost of convolutions in one op, each in its fastest way, and of `more` kernels after them.
+
+    Raises:
+        CannotCompute: no peak for the type.
+    """
+    matrix, constants = matrix_units(gpu, dtype), CONVOLVING[units_of(gpu, dtype)]
+    rates = rates_of(gpu.capacities(name))
+    costs: dict[Work, Cost] = {}
+
+    def cost(work: Work) -> Cost:
+        if work not in costs:
+            costs[work] = gpu.compute(name, replace(work, start=start))
+        return costs[work]
+
+    kernels = [
+        (shape.what, timed)
+        for shape in shapes
+        for timed in fastest(shape, dtype, constants, lambda work: cost(work).demand.alone(rates), matrix_units=matrix)
+    ]
+    turns: list[tuple[str, Cost]] = [
+        (direction, lengthened(cost(timed.work), timed.slower, rates)) for direction, timed in kernels
+    ]
+    turns += [("bias", cost(work)) for work in more]
+    doubt = Doubt("conv/*", case(gpu, "matmul", dtype), called(gpu, dtype), 0.0)
+    return in_turn(turns, rates, f"{name}.compute", doubt=doubt)
+
+
+def lengthened(cost: Cost, slower: float, rates: Mapping[str, float]) -> Cost:
+    """The same kernel, `slower` times as long: it has the arithmetic units for longer, and moves no more bytes."""
+    if abs(slower - 1.0) < 1e-12:
+        return cost
+    demand = cost.demand
+    alone = demand.alone(rates)
+    seconds = alone * slower
+    latency = min(demand.latency, seconds)
+    body = seconds - latency
+    amounts = []
+    for name, amount in demand.amounts:
+        most = body * rates[name]
+        wanted = most if name.endswith(".compute") and slower > 1.0 else amount * min(slower, 1.0)
+        amounts.append((name, min(wanted, most)))
+    longest = max((amount / rates[name] for name, amount in amounts), default=0.0)
+    inputs = (
+        ("product", precise(alone, "s"), "the same product of matrices"),
+        ("times", precise(slower, "1"), "what libraries reach of it: devices/convolving"),
+    )
+    compute = next((name for name, _ in amounts if name.endswith(".compute")), "")
+    why = Term(CONVOLUTION, "product x times", inputs, body, compute)
+    latencies = tuple(term for term in cost.why if term.kind == "latency")
+    floor = body if longest < body * (1 - 1e-12) else 0.0
+    return replace(cost, demand=replace(demand, latency=latency, amounts=tuple(amounts), floor=floor), why=(*latencies, why))

@@ -1,0 +1,90 @@
+"""Several kernels one after another as one cost: nothing else can happen between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from hwsim.demand import Cost, Demand, Doubt, Term, Unit
+from hwsim.formats import precise
+from hwsim.records import dataclass
+
+SOURCE: Final = "the kernel's own model"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A kernel that comes `times` times in a row. what: it is called so in the derivation."""
+
+    what: str
+    cost: Cost
+    times: float = 1.0
+
+
+def in_turn(
+    turns: Sequence[tuple[str, Cost] | Turn], rates: Mapping[str, float], capacity: str, doubt: Doubt | None = None
+) -> Cost:
+    """The cost of all of them; of one kernel with an error of its own, that cost itself.
+
+    Args:
+        capacity: whose line the derivation shows.
+        doubt: the error of all their seconds, where it is one; else each kernel brings its own.
+    """
+    rows = [turn if isinstance(turn, Turn) else Turn(*turn) for turn in turns]
+    amounts: dict[str, float] = {}
+    moved: dict[tuple[str, Unit], float] = {}
+    holds: dict[str, float] = {}
+    starts: dict[str, list[Term]] = {}
+    spent: dict[str, float] = {}
+    errors: dict[tuple[object, ...], Doubt] = {}
+    share = latency = body = 0.0
+    for turn in rows:
+        demand, times = turn.cost.demand, turn.times
+        for name, amount in demand.amounts:
+            amounts[name] = amounts.get(name, 0.0) + times * amount
+        for name, part in demand.holds:
+            holds[name] = max(holds.get(name, 0.0), part)
+        for name, amount, unit in turn.cost.moved:
+            moved[name, unit] = moved.get((name, unit), 0.0) + times * amount
+        took = times * demand.body(rates)
+        share, latency, body = share + times * demand.share, latency + times * demand.latency, body + took
+        spent[turn.what] = spent.get(turn.what, 0.0) + took
+        for term in turn.cost.why:
+            if term.kind == "latency":
+                starts.setdefault(term.label, []).extend([term] * max(1, round(times)))
+        for error in _errors(turn.cost, took) if doubt is None else ():
+            before = errors.get(error[:3])
+            errors[error[:3]] = error if before is None else error._replace(seconds=before.seconds + error.seconds)
+    lines = [_started(terms) for terms in starts.values()]
+    all_errors = tuple(errors.values()) if doubt is None else (doubt._replace(seconds=body),)
+    inputs = tuple((label, precise(seconds, "s"), SOURCE) for label, seconds in spent.items())
+    why = Term("kernels", " + ".join(spent), inputs, body, capacity, kind="kernels", doubts=all_errors if body > 0 else ())
+    drawn = tuple(sorted((name, amount) for name, amount in amounts.items() if amount > 0))
+    return Cost(
+        Demand(latency, drawn, body, tuple(sorted(holds.items())), share or 1.0),
+        tuple((name, amount, unit) for (name, unit), amount in sorted(moved.items()) if amount > 0),
+        (*lines, why),
+    )
+
+
+def _errors(cost: Cost, took: float) -> tuple[Doubt, ...]:
+    """The errors of a kernel's body, for `took` seconds of it."""
+    lines = [term for term in cost.why if term.kind not in ("latency", "stated")]
+    longest = max(lines, key=lambda term: term.seconds, default=None)
+    if longest is None or longest.seconds <= 0:
+        return ()
+    total = max(longest.seconds, math.fsum(doubt.seconds for doubt in longest.doubts))
+    return tuple(doubt._replace(seconds=took * doubt.seconds / total) for doubt in longest.doubts)
+
+
+def _started(terms: Sequence[Term]) -> Term:
+    """The starts of several kernels as one line."""
+    first = terms[0]
+    if len(terms) == 1:
+        return first
+    seconds = math.fsum(term.seconds for term in terms)
+    source = first.inputs[-1][2] if first.inputs else SOURCE
+    inputs = (("kernels", str(len(terms)), SOURCE), ("start", precise(first.seconds, "s"), source))
+    unsure = tuple(doubt._replace(seconds=doubt.seconds * len(terms)) for doubt in first.doubts)
+    return Term(first.label, "kernels x start", inputs, seconds, first.capacity, first.kind, unsure)

@@ -1,0 +1,131 @@
+"""Operators of PyTorch in hwsim's workload language: name and facts -> a statement, or a reason why there is none.
+
+    meaning("aten::addmm", Facts(shapes=((512,), (256, 1024), (1024, 512)), ...)).statement
+    {"matmul": {"m": 256, "n": 512, "k": 1024, "dtype": "fp32"}}
+
+Names of a device's libraries mean what the plain operator means (`cudnn_convolution`, `mkldnn_convolution`). Operators that only
+call others (`linear`, `conv2d`, `cross_entropy`, `autograd::...`) have a statement only where what they call is not recorded.
+Views cost nothing. A statement names no device.
+
+**Source**: schemas of PyTorch 2 (`native_functions.yaml`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwsim.importers.aten.arrays import ARRAYS, split_copy
+from hwsim.importers.aten.exchanges import exchange
+from hwsim.importers.aten.inputs import Inputs, Unknown, format_of, words
+from hwsim.importers.aten.pointwise import POINTWISE, foreach
+from hwsim.importers.aten.products import PRODUCTS, Reader, Statement
+from hwsim.importers.recording import Facts
+from hwsim.records import dataclass
+
+# No work of a device, or none that depends on sizes: views, empty arrays, what only asks.
+FREE: Final = words(
+    "t view transpose transpose_ detach detach_ expand expand_as permute _unsafe_view select slice alias unbind split "
+    "as_strided as_strided_ unsqueeze unsqueeze_ squeeze squeeze_ reshape empty empty_like new_empty narrow chunk "
+    "split_with_sizes item size is_same_size set_ _reshape_alias new_empty_strided empty_strided lift_fresh resize_ view_as "
+    "_conj result_type is_nonzero numpy_T T mT movedim swapaxes diagonal unfold flatten unflatten tensor_split "
+    "_local_scalar_dense record_stream is_pinned contiguous_view resolve_conj resolve_neg _has_compatible_shallow_copy_type "
+    "requires_grad_ data sym_size sym_numel sym_stride stride numel dim is_floating_point is_complex can_cast ones_view "
+    "view_as_real view_as_complex real imag _nested_tensor_size pin_memory is_contiguous _assert_async prim::device "
+    "sym_storage_offset _version output_nr is_leaf _fw_primal _make_dual broadcast_tensors broadcast_to meshgrid unsafe_chunk "
+    "unsafe_split hsplit vsplit"
+)
+KINDS: Final = {
+    "matmul": "matrix products", "convolution": "convolutions", "attention": "attention", "rnn": "recurrent", "norm": "norms",
+    "pool": "pooling", "embedding": "look-ups", "softmax": "softmax", "reduce": "reductions", "elementwise": "elementwise",
+    "compute": "elementwise", "layernorm": "norms",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The work of an operator.
+
+    Args:
+        statement: in the workload language, without a device; None if it costs nothing or there is none.
+        why: the reason why there is none; "" for what costs nothing.
+        kind: kind of work, in words of reports.
+    """
+
+    statement: Statement | None
+    why: str = ""
+    kind: str = "other"
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it is known to cost nothing."""
+        return self.statement is None and not self.why
+
+
+NOTHING: Final = Meaning(None, "", "no work")
+
+
+def plain(name: str) -> str:
+    """The name of an operator without its namespace and overload.
+
+    >>> plain("aten::add_.Tensor"), plain("aten.mm.default"), plain("torch::autograd::AccumulateGrad")
+    ('add_', 'mm', 'torch::autograd::AccumulateGrad')
+    """
+    if name.startswith(("aten::", "aten.", "prim::", "prims::", "prims.")):
+        name = name.partition("::" if "::" in name else ".")[2]
+    return name.partition(".")[0] if "::" not in name and " " not in name else name
+
+
+def reader_of(name: str) -> Reader | None:
+    """The reader of the facts of an operator of this plain name; None if there is none."""
+    reader = PRODUCTS.get(name) or ARRAYS.get(name) or POINTWISE.get(name)
+    if reader is None and name.startswith("_foreach_"):
+        return foreach
+    return split_copy if name == "split_with_sizes_copy" else reader
+
+
+def meaning(name: str, facts: Facts | None) -> Meaning:
+    """The work of an operator, from its name (with or without namespace and overload) and facts."""
+    short = plain(name)
+    if short in FREE:
+        return NOTHING
+    exchanged = exchange(name, facts or Facts())
+    if exchanged is not None:
+        return Meaning(exchanged, "", "collectives") if exchanged else Meaning(None, "the file has no size of it", "collectives")
+    reader = reader_of(short)
+    if reader is None:
+        return Meaning(None, "no such operator is known")
+    if facts is None or facts.shapes is None:
+        return Meaning(None, "the file has no shapes of it", _kind_of(short))
+    try:
+        statement = reader(short, Inputs(facts))
+    except Unknown as error:
+        return Meaning(None, str(error), _kind_of(short))
+    except (ValueError, IndexError, ZeroDivisionError):  # arrays of other axes than the schema has: another operator of that name
+        return Meaning(None, "its inputs are not those of the operator that is known", _kind_of(short))
+    return Meaning(statement, "", kind_of(statement)) if statement else NOTHING
+
+
+def statement(name: str, facts: Facts | None) -> tuple[Statement | None, str]:
+    """The statement of an operator, or None with the reason ("" for what costs nothing)."""
+    known = meaning(name, facts)
+    return known.statement, known.why
+
+
+def kind_of(statement: Statement) -> str:
+    """The kind of work of a statement, in words."""
+    return KINDS.get(next(iter(statement)), "collectives")
+
+
+def _kind_of(short: str) -> str:
+    if "conv" in short:
+        return "convolutions"
+    if short in PRODUCTS:
+        return "attention" if "attention" in short else "recurrent" if "rnn" in short else "matrix products"
+    if "norm" in short and short in ARRAYS and "linalg" not in short and short != "norm":
+        return "norms"
+    if "pool" in short:
+        return "pooling"
+    return "elementwise" if short in POINTWISE or short.startswith("_foreach") else "other"
+
+
+__all__ = ["FREE", "NOTHING", "Meaning", "format_of", "kind_of", "meaning", "plain", "reader_of", "statement"]

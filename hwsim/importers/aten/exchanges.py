@@ -1,0 +1,81 @@
+"""Collectives of PyTorch as statements: what each rank gives, in bytes as nccl-tests count them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwsim.importers.aten.inputs import Inputs, numel
+from hwsim.importers.aten.products import Statement
+from hwsim.importers.recording import Collective, Facts
+from hwsim.units import BYTES
+
+# words in names of c10d's operators, of record_param_comms and of functional collectives -> hwsim's op; the first that fits
+OPERATIONS: Final[tuple[tuple[str, str], ...]] = (
+    ("reduce_scatter", "reduce-scatter"), ("reducescatter", "reduce-scatter"), ("reduce-scatter", "reduce-scatter"),
+    ("all_reduce", "allreduce"), ("allreduce", "allreduce"), ("all_gather", "allgather"), ("allgather", "allgather"),
+    ("all_to_all", "alltoall"), ("alltoall", "alltoall"), ("broadcast", "broadcast"),
+    ("gather", "gather"), ("scatter", "scatter"),
+    ("barrier", "barrier"), ("reduce", "reduce"), ("send", "send"), ("recv", "recv"),
+)  # fmt: skip
+SPACES: Final = (
+    "c10d::",
+    "c10d.",
+    "c10d_functional::",
+    "_c10d_functional",
+    "nccl:",
+    "record_param_comms",
+    "gloo:",
+    "mpi:",
+    "ncclDevKernel",
+    "ncclKernel",
+)
+
+
+def operation_of(name: str) -> str:
+    """hwsim's op of a collective by the words of its name; "" if none.
+
+    >>> operation_of("c10d::_reduce_scatter_base_"), operation_of("nccl:all_to_all"), operation_of("aten::mm")
+    ('reduce-scatter', 'alltoall', '')
+    """
+    low = name.lower()
+    return next((kind for word, kind in OPERATIONS if word in low), "")
+
+
+def whole_bytes(exchanged: Collective) -> float:
+    """Bytes as nccl-tests count them: of gathers and scatters all parts together, else what a rank has; 0 if not said."""
+    width = BYTES.get(exchanged.dtype, 4.0)
+    given, got = exchanged.elements_in * width, exchanged.elements_out * width
+    if exchanged.name in {"allgather", "gather"}:
+        return max(got, given * max(exchanged.size, len(exchanged.ranks), 1)) if given or got else 0.0
+    if exchanged.name in {"reduce-scatter", "scatter"}:
+        return max(given, got)
+    return given or got
+
+
+def exchange(name: str, facts: Facts) -> Statement | None:
+    """The statement of a collective without its members; {} if its size is not known; None if it is no collective."""
+    if not name.startswith(SPACES) and facts.collective is None:
+        return None
+    exchanged = facts.collective
+    if exchanged is not None:
+        size, kind = whole_bytes(exchanged), exchanged.name
+    else:
+        kind = operation_of(name)
+        size = _of_shapes(Inputs(facts), kind)
+    if not kind or size <= 0:
+        return {}
+    if kind in {"send", "recv"}:
+        return {"send": {"bytes": size}}
+    return {"collective": {"operation": kind, "bytes": size}} if kind in {"reduce", "barrier"} else {kind: {"bytes": size}}
+
+
+def _of_shapes(inputs: Inputs, kind: str) -> float:
+    sizes: list[float] = []
+    for at in range(len(inputs.facts.shapes or ())):
+        if inputs.is_list(at):
+            sizes.append(sum(map(numel, inputs.shapes(at))) * BYTES[inputs.dtype(at)])
+        elif inputs.has(at):
+            sizes.append(inputs.bytes(at))
+    if not sizes:
+        return 0.0
+    return max(sizes) if kind in {"allgather", "gather", "reduce-scatter", "scatter"} else sizes[0]

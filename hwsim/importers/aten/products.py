@@ -1,0 +1,291 @@
+"""Operators that are products: matrix products, convolutions, attention, recurrent networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from hwsim.importers.aten.inputs import Inputs, Unknown, numel
+from hwsim.importers.recording import Shape
+
+Statement = Mapping[str, Mapping[str, Any]]
+Reader = Callable[[str, Inputs], Statement]
+
+
+def product(m: int, n: int, k: int, dtype: str, batch: int = 1, *, transposed: bool = False) -> Statement:
+    """(m x k) by (k x n), `batch` times; of nothing if a side is 0."""
+    if min(m, n, k, batch) < 1:
+        return {}
+    keys: dict[str, Any] = {"m": m, "n": n, "k": k, "dtype": dtype}
+    if batch > 1:
+        keys["batch"] = batch
+    if transposed:
+        keys["transposed"] = True
+    return {"matmul": keys}
+
+
+def _mm(first: int) -> Reader:
+    def read(_: str, inputs: Inputs) -> Statement:
+        (m, k), (inner, n) = inputs.shape(first, 2), inputs.shape(first + 1, 2)
+        _same(k, inner)
+        return product(m, n, k, inputs.dtype(first), transposed=_turned(inputs, first + 1))
+
+    return read
+
+
+def _bmm(first: int) -> Reader:
+    def read(_: str, inputs: Inputs) -> Statement:
+        (batch, m, k), (_batches, inner, n) = inputs.shape(first, 3), inputs.shape(first + 1, 3)
+        _same(k, inner)
+        return product(m, n, k, inputs.dtype(first), batch, transposed=_turned(inputs, first + 1))
+
+    return read
+
+
+def _mv(first: int) -> Reader:
+    def read(_: str, inputs: Inputs) -> Statement:
+        (m, k), (inner,) = inputs.shape(first, 2), inputs.shape(first + 1, 1)
+        _same(k, inner)
+        return product(m, 1, k, inputs.dtype(first))
+
+    return read
+
+
+def _dot(_: str, inputs: Inputs) -> Statement:
+    return product(1, 1, inputs.shape(0, 1)[0], inputs.dtype(0))
+
+
+def _matmul(_: str, inputs: Inputs) -> Statement:
+    """torch.matmul: the last two axes, the others are a batch, folded into the rows where the second has none."""
+    first, second = inputs.shape(0), inputs.shape(1)
+    first, second = (first if len(first) > 1 else (1, *first)), (second if len(second) > 1 else (*second, 1))
+    _same(first[-1], second[-2])
+    turned = _turned(inputs, 1)
+    if len(second) == 2:
+        return product(numel(first[:-1]), second[1], first[-1], inputs.dtype(0), transposed=turned)
+    batch = max(numel(first[:-2]), numel(second[:-2]))
+    return product(first[-2], second[-1], first[-1], inputs.dtype(0), batch, transposed=turned)
+
+
+def _linear(_: str, inputs: Inputs) -> Statement:
+    rows, weight = inputs.shape(0), inputs.shape(1, 2)
+    _same(rows[-1], weight[1])
+    return product(numel(rows[:-1]), weight[0], weight[1], inputs.dtype(0), transposed=True)
+
+
+def _turned(inputs: Inputs, at: int) -> bool:
+    """Whether the second factor is a view of a transposed one, as the weights of a linear layer are."""
+    strides = inputs.strides(at)
+    return len(strides) > 1 and strides[-1] != 1 and strides[-2] == 1
+
+
+def _same(first: int, second: int) -> None:
+    if first != second:
+        raise Unknown(f"shapes do not fit: {first} and {second}")
+
+
+def _forward(_: str, inputs: Inputs) -> Statement:
+    """convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)"""
+    if inputs.true(6):
+        return _transposed(inputs)
+    return convolution(inputs, 0, 1, "forward", stride=3, padding=4, dilation=5, groups=8)
+
+
+def _cudnn(_: str, inputs: Inputs) -> Statement:
+    """cudnn_convolution(self, weight, padding, stride, dilation, groups, ...)"""
+    return convolution(inputs, 0, 1, "forward", stride=3, padding=2, dilation=4, groups=5)
+
+
+def _cudnn_relu(_: str, inputs: Inputs) -> Statement:
+    """cudnn_convolution_relu(self, weight, bias, stride, padding, dilation, groups)"""
+    return convolution(inputs, 0, 1, "forward", stride=3, padding=4, dilation=5, groups=6)
+
+
+def _mkldnn(_: str, inputs: Inputs) -> Statement:
+    """mkldnn_convolution(self, weight, bias, padding, stride, dilation, groups)"""
+    return convolution(inputs, 0, 1, "forward", stride=4, padding=3, dilation=5, groups=6)
+
+
+def _depthwise(_: str, inputs: Inputs) -> Statement:
+    """_conv_depthwise2d(self, weight, kernel_size, bias, stride, padding, dilation)"""
+    return convolution(inputs, 0, 1, "forward", stride=4, padding=5, dilation=6)
+
+
+def _backward(_: str, inputs: Inputs) -> Statement:
+    """convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, ..., groups, mask)"""
+    into, weights, bias = (*inputs.truths(10, (True, True, False)), False, False, False)[:3]
+    direction = "backward" if into and weights else "input" if into else "weights"
+    if inputs.true(7):  # transposed: the gradient of its input is a convolution forward, of its weights one of weights
+        keys = dict(convolution(inputs, 0, 2, "forward", stride=4, padding=5, dilation=6, groups=9, result=1)["convolution"])
+        return {"convolution": {**keys, "pass": {"input": "forward"}.get(direction, direction)}}
+    keys = dict(convolution(inputs, 1, 2, direction, stride=4, padding=5, dilation=6, groups=9, result=0)["convolution"])
+    return {"convolution": {**keys, "bias": True} if bias else keys}
+
+
+def _transposed(inputs: Inputs) -> Statement:
+    """A convolution that is transposed computes direction another one's gradient of the input is."""
+    image, weight = inputs.shape(0), inputs.shape(1)
+    stride, padding = inputs.numbers(3, (1,)), inputs.numbers(4, (0,))
+    dilation, added, groups = inputs.numbers(5, (1,)), inputs.numbers(7, (0,)), max(inputs.number(8, 1), 1)
+    result = tuple(
+        (side - 1) * _of(stride, at) - 2 * _of(padding, at) + _of(dilation, at) * (kernel - 1) + _of(added, at) + 1
+        for at, (side, kernel) in enumerate(zip(image[2:], weight[2:], strict=True))
+    )
+    keys = geometry((image[0], weight[1] * groups, *result), weight, image[2:], stride, groups)
+    return {"convolution": {**keys, "pass": "input", "dtype": inputs.dtype(0)}}
+
+
+def convolution(
+    inputs: Inputs,
+    image: int,
+    weight: int,
+    direction: str,
+    *,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int = -1,
+    result: int = -1,
+) -> Statement:
+    """A pass of a convolution; the numbers are places of inputs, `result` the place of an array with the size of its result."""
+    into, kernel = inputs.shape(image), inputs.shape(weight)
+    if len(into) != len(kernel) or len(into) < 3:
+        raise Unknown(f"an image of {len(into)} axes and weights of {len(kernel)}")
+    split = into[1] // kernel[1] if kernel[1] else 1
+    if groups >= 0 and inputs.text(groups):
+        split = max(inputs.number(groups, 1), 1)
+    if result >= 0:
+        made: Shape = inputs.shape(result)[2:]
+        steps = inputs.numbers(stride) or tuple(max(1, round(a / b)) for a, b in zip(into[2:], made, strict=True))
+    elif inputs.says_values:
+        steps, edges, spread = inputs.numbers(stride, (1,)), inputs.numbers(padding, (0,)), inputs.numbers(dilation, (1,))
+        made = tuple(
+            (side + 2 * _of(edges, at) - _of(spread, at) * (window - 1) - 1) // _of(steps, at) + 1
+            for at, (side, window) in enumerate(zip(into[2:], kernel[2:], strict=True))
+        )
+    else:
+        raise Unknown("no values of stride and padding")
+    return {"convolution": {**geometry(into, kernel, made, steps, split), "pass": direction, "dtype": inputs.dtype(image)}}
+
+
+def geometry(into: Shape, kernel: Shape, made: Shape, steps: tuple[int, ...], groups: int) -> dict[str, Any]:
+    """Keys of a convolution in one to three dimensions; of three, depth and height are one."""
+    high, wide = numel(into[2:-1]), into[-1]
+    keys = {
+        "batch": into[0],
+        "channels": [into[1], kernel[0]],
+        "size": [high, wide],
+        "kernel": [numel(kernel[2:-1]), kernel[-1]],
+        "stride": max(steps),
+        "result": [numel(made[:-1]), made[-1]],
+    }
+    return {**keys, "groups": groups} if groups > 1 else keys
+
+
+def _of(numbers: tuple[int, ...], at: int) -> int:
+    return numbers[min(at, len(numbers) - 1)]
+
+
+def _attention(query: int, causal: int, *, backward: bool = False, heads_first: bool = True, masks: bool = False) -> Reader:
+    """Places of the query (key and value follow) and of what says that it is causal.
+
+    heads_first: axes are batch, heads, tokens, head; else batch, tokens, heads, head.  masks: `causal` is the number of a kind.
+    """
+
+    def read(_: str, inputs: Inputs) -> Statement:
+        q, k, v = (inputs.shape(query + each, 4) for each in range(3))
+        if not heads_first:
+            q, k, v = ((shape[0], shape[2], shape[1], shape[3]) for shape in (q, k, v))
+        batch, heads, tokens, head = q
+        sees = inputs.number(causal) > 0 if masks else inputs.true(causal)
+        if min(batch, heads, tokens, head, k[2]) < 1:
+            return {}
+        if k[2] < tokens or k[1] > heads or heads % k[1]:
+            flop = (2 * head + 2 * v[3]) * batch * heads * tokens * k[2] * (2.5 if backward else 1.0)
+            moved = sum(inputs.bytes(query + each) for each in range(3)) + inputs.bytes(query)
+            return {"compute": {"flop": flop, "bytes": moved, "dtype": inputs.dtype(query), "mix": "matmul"}}
+        keys: dict[str, Any] = {
+            "batch": batch, "tokens": tokens, "heads": heads, "head": (head + v[3]) // 2, "dtype": inputs.dtype(query),
+            "causal": sees, "stored": False,
+        }  # fmt: skip
+        keys |= {"cached": k[2] - tokens} if k[2] > tokens else {}
+        keys |= {"kv_heads": k[1]} if k[1] != heads else {}
+        keys |= {"backward": True} if backward else {}
+        return {"attention": keys}
+
+    return read
+
+
+MODES: Final = {0: "rnn", 1: "rnn", 2: "lstm", 3: "gru"}
+
+
+def _cudnn_rnn(backward: bool) -> Reader:
+    def read(_: str, inputs: Inputs) -> Statement:
+        """_cudnn_rnn(input, weight[], stride0, buf, hx, cx, mode, hidden, proj, layers, batch_first, dropout, train, both, ...)
+
+        backward: (input, weight[], stride0, buf, hx, cx, output, grad_output, grad_hy, grad_cy, mode, hidden, ...)
+        """
+        later = 4 if backward else 0
+        hidden, layers = inputs.number(7 + later), inputs.number(9 + later, 1)
+        if not hidden:
+            raise Unknown("no size of the hidden state")
+        image = inputs.shape(0, 3)
+        steps, batch = (image[1], image[0]) if inputs.true(10 + later) else (image[0], image[1])
+        return recurrent(
+            MODES.get(inputs.number(6 + later, 2), "lstm"), (steps, batch, image[2]), hidden, layers,
+            both=inputs.true(13 + later), backward=backward, dtype=inputs.dtype(0),
+        )  # fmt: skip
+
+    return read
+
+
+def _mkldnn_rnn(backward: bool) -> Reader:
+    def read(_: str, inputs: Inputs) -> Statement:
+        """mkldnn_rnn_layer(input, weight0, weight1, ...): one layer in one direction, weight1 of (gates x hidden, hidden)"""
+        steps, batch, width = inputs.shape(0, 3)
+        gates, hidden = inputs.shape(2, 2)
+        cell = {4: "lstm", 3: "gru"}.get(gates // hidden if hidden else 0, "rnn")
+        return recurrent(cell, (steps, batch, width), hidden, 1, both=False, backward=backward, dtype=inputs.dtype(0))
+
+    return read
+
+
+def recurrent(
+    cell: str, image: tuple[int, int, int], hidden: int, layers: int, *, both: bool, backward: bool, dtype: str
+) -> Statement:
+    """A recurrent network over (steps, batch, width)."""
+    steps, batch, width = image
+    keys: dict[str, Any] = {"cell": cell, "tokens": steps, "batch": batch, "input": width, "hidden": hidden, "dtype": dtype}
+    keys |= {"layers": layers} if layers > 1 else {}
+    keys |= {"both": True} if both else {}
+    keys |= {"pass": "backward"} if backward else {}
+    return {"rnn": keys}
+
+
+PRODUCTS: Final[Mapping[str, Reader]] = {
+    "mm": _mm(0), "addmm": _mm(1), "_addmm_activation": _mm(1), "sspaddmm": _mm(1), "bmm": _bmm(0), "baddbmm": _bmm(1),
+    "addbmm": _bmm(1), "mv": _mv(0), "addmv": _mv(1), "dot": _dot, "vdot": _dot, "matmul": _matmul, "linear": _linear,
+    "mkldnn_linear": _linear, "_mkldnn_linear_pointwise": _linear, "_scaled_mm": _mm(0), "_int_mm": _mm(0),
+    "convolution": _forward, "_convolution": _forward, "convolution_overrideable": _forward,
+    "cudnn_convolution": _cudnn, "miopen_convolution": _mkldnn, "cudnn_convolution_relu": _cudnn_relu,
+    "mkldnn_convolution": _mkldnn, "_conv_depthwise2d": _depthwise, "conv_depthwise3d": _depthwise,
+    "slow_conv2d_forward": _depthwise, "_slow_conv2d_forward": _depthwise,
+    "convolution_backward": _backward, "convolution_backward_overrideable": _backward,
+    "scaled_dot_product_attention": _attention(0, 5),
+    "_scaled_dot_product_flash_attention": _attention(0, 4),
+    "_scaled_dot_product_flash_attention_for_cpu": _attention(0, 4),
+    "_scaled_dot_product_efficient_attention": _attention(0, 6),
+    "_scaled_dot_product_cudnn_attention": _attention(0, 6),
+    "_scaled_dot_product_fused_attention_overrideable": _attention(0, 5),
+    "_flash_attention_forward": _attention(0, 8, heads_first=False),
+    "_efficient_attention_forward": _attention(0, 9, heads_first=False, masks=True),
+    "_scaled_dot_product_flash_attention_backward": _attention(1, 11, backward=True),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": _attention(1, 7, backward=True),
+    "_scaled_dot_product_efficient_attention_backward": _attention(1, 11, backward=True),
+    "_scaled_dot_product_cudnn_attention_backward": _attention(1, 14, backward=True),
+    "_scaled_dot_product_fused_attention_overrideable_backward": _attention(1, 13, backward=True),
+    "_flash_attention_backward": _attention(1, 11, backward=True, heads_first=False),
+    "_efficient_attention_backward": _attention(1, 14, backward=True, heads_first=False, masks=True),
+    "_cudnn_rnn": _cudnn_rnn(False), "_cudnn_rnn_backward": _cudnn_rnn(True),
+    "mkldnn_rnn_layer": _mkldnn_rnn(False), "mkldnn_rnn_layer_backward": _mkldnn_rnn(True),
+}  # fmt: skip

@@ -1,0 +1,131 @@
+"""A convolution of a batch of images, or a pass of its gradients.
+
+    convolution: {device: gpu, batch: 128, channels: [64, 128], size: [56, 56], kernel: 3, stride: 2, padding: 1}
+    convolution: {device: gpu, batch: 128, channels: [64, 128], size: [56, 56], kernel: 3, padding: 1, pass: backward}
+
+    flop = 2 x batch x pixels x channels out x channels in / groups x window        traffic = images, results and weights once
+
+`input` is the gradient of the images (and a transposed convolution), `weights` of the weights, `backward` both; each takes
+as many operations as `forward`. Runs on the queue `compute` of its device. A GPU's library takes the fastest way: an implicit
+product of matrices, transformed tiles, or the sum itself; a CPU the product.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal
+
+from hwsim.devices import Gpu, Work, general_call
+from hwsim.devices.convolution import Convolution as Geometry
+from hwsim.devices.convolution import Pass
+from hwsim.ops.in_turn import Step, compute_in_turn
+from hwsim.ops.op import CalledOp, CannotPlace, Dtype, Placed, Scope, saying
+from hwsim.records import dataclass
+from hwsim.spec import field
+from hwsim.units import BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convolution(CalledOp):
+    """`batch` images of `channels[0]` to `channels[1]`, with windows of `kernel`."""
+
+    kind: ClassVar[str] = "convolution"
+
+    batch: int = field("images", minimum=1)
+    channels: tuple[int, int] = field("of the images and of the results", minimum=1, example="[64, 128]")
+    size: tuple[int, ...] = field("height and width of the images", one_or_many=True, minimum=1, example="[56, 56]")
+    kernel: tuple[int, ...] = field("height and width of the window", one_or_many=True, minimum=1, example="[3, 3]")
+    stride: int = field("pixels from one window to the next", default=1, minimum=1)
+    padding: tuple[int, ...] = field("pixels around the images", default=(0,), one_or_many=True, minimum=0)
+    result: tuple[int, ...] = field(
+        "height and width of the results (default: by kernel, stride and padding)", default=(), one_or_many=True, minimum=1
+    )
+    groups: int = field("of channels that are apart", default=1, minimum=1)
+    dtype: Dtype = field("type of the elements", default="fp32")
+    passes: Literal["forward", "input", "weights", "backward"] = field(
+        "the results, or the gradients of the images, of the weights, or of both", key="pass", default="forward"
+    )
+    bias: bool = field("backward, the gradient of a bias is summed, too", default=False)
+
+    function: str = field(
+        "function of a library that it is, where those were measured on the cpu (`kernels`)", default="", example="convolution"
+    )
+
+    def shapes(self) -> tuple[Geometry, ...]:
+        """The geometry of each pass.
+
+        Raises:
+            CannotPlace: groups do not divide the channels, or the window does not fit.
+        """
+        into, out = self.channels
+        if into % self.groups or out % self.groups:
+            raise CannotPlace(f"{self.groups} groups do not divide {into} channels in and {out} out")
+        (high, wide), (up, left) = self._pair(self.kernel, "kernel"), self._pair(self.padding, "padding")
+        sides = self._pair(self.size, "size")
+        made = self._pair(self.result, "result") if self.result else (
+            (sides[0] + 2 * up - high) // self.stride + 1,
+            (sides[1] + 2 * left - wide) // self.stride + 1,
+        )  # fmt: skip
+        if min(made) < 1:
+            raise CannotPlace(f"a window of {high} x {wide} does not fit into {sides[0]} x {sides[1]} pixels", "add `padding`")
+        kinds: tuple[Pass, ...] = ("input", "weights") if self.passes == "backward" else (self.passes,)
+        return tuple(
+            Geometry(
+                images=self.batch,
+                channels_in=into,
+                channels_out=out,
+                high=made[0],
+                wide=made[1],
+                kernel=(high, wide),
+                stride=self.stride,
+                size_in=math.prod(sides),
+                groups=self.groups,
+                what=kind,
+            )
+            for kind in kinds
+        )
+
+    def lower(self, scope: Scope) -> Placed:
+        shapes = self.shapes()
+        device, model = scope.computing(self.device)
+        width = BYTES[self.dtype]
+        output = math.fsum(shape.traffic(width)[1] for shape in shapes)
+        summed = shapes[0].pixels * shapes[0].channels_out * width if self.bias else 0.0
+        if isinstance(model, Gpu):
+            return self._on_gpu(scope, device, model, shapes, output, summed)
+        steps = [Step(shape.what, self._called(shape, shape.work(self.dtype))) for shape in shapes]
+        if summed:
+            steps.append(Step("bias", Work(flop=summed / width, reads=summed, dtype=self.dtype, mix="reduce")))
+        return compute_in_turn(scope, self, steps, output)
+
+    def _on_gpu(self, scope: Scope, device: str, gpu: Gpu, shapes: tuple[Geometry, ...], output: float, summed: float) -> Placed:
+        from hwsim.devices.gpu_convolution import convolved
+
+        if self.cores is not None:
+            raise CannotPlace(f"{device} is a gpu: an op has all of it", "leave out `cores`")
+        more = (Work(reads=summed, dtype=self.dtype, working_set=summed),) if summed else ()
+        cost = convolved(device, gpu, shapes, self.dtype, scope.starts, more)
+        first = shapes[0]
+        into = f"{first.channels_in}{f' / {self.groups}' if self.groups > 1 else ''}"
+        count = f"2 x {self.batch} x {first.high} x {first.wide} pixels x {self.channels[1]} x {into} x {first.window}"
+        return Placed(device, self.queue or "compute", saying(cost, {"flop": count}), output=output)
+
+    def _called(self, shape: Geometry, work: Work) -> Work:
+        """The work as the call of a library, if it is said to be one."""
+        if not self.function:
+            return work
+        form = self.form or ("" if shape.what == "forward" else shape.what)
+        call = general_call(
+            self.function, dtype=self.dtype, count=work.flop, reads=work.reads, writes=work.writes, form=form,
+            rows=float(shape.groups), into=self.into, since=self.ages(2), cores=self.cores,
+        )  # fmt: skip
+        return Work(
+            flop=work.flop, reads=work.reads, writes=work.writes, dtype=self.dtype, mix="matmul", product=work.product,
+            call=self.as_called(call),
+        )  # fmt: skip
+
+    @staticmethod
+    def _pair(given: tuple[int, ...], key: str) -> tuple[int, int]:
+        if len(given) not in (1, 2):
+            raise CannotPlace(f"`{key}` has one number or two, not {len(given)}")
+        return given[0], given[-1]

@@ -1,0 +1,66 @@
+"""The largest or the mean of windows of images.
+
+    pool: {device: gpu, planes: 8192, size: [112, 112], kernel: 3, result: [56, 56]}
+    pool: {device: gpu, planes: 8192, size: [112, 112], kernel: 3, result: [56, 56], pass: backward}
+
+    flop = results x window        traffic = images and results once; of the largest also its place, 8 B each
+
+Backward, the gradient is an array of the images' size: it is filled with zeros, and each of its elements is summed from the
+windows that it lies in. Runs on the queue `compute` of its device.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal
+
+from hwsim.devices import Work, general_call
+from hwsim.ops.op import CalledOp, Dtype, Placed, Scope, compute
+from hwsim.records import dataclass
+from hwsim.spec import field
+from hwsim.units import BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool(CalledOp):
+    """`planes` images of one channel, with windows of `kernel`."""
+
+    kind: ClassVar[str] = "pool"
+
+    planes: int = field("images x channels", minimum=1)
+    size: tuple[int, ...] = field("height and width of an image", one_or_many=True, minimum=1, example="[112, 112]")
+    result: tuple[int, ...] = field("height and width of the result", one_or_many=True, minimum=1, example="[56, 56]")
+    kernel: tuple[int, ...] = field(
+        "height and width of a window (default: they do not overlap)", default=(), one_or_many=True, minimum=1, example="3"
+    )
+    by: Literal["max", "average"] = field("what is taken of a window", default="max")
+    passes: Literal["forward", "backward"] = field("the result, or the gradient of the images", key="pass", default="forward")
+    dtype: Dtype = field("type of the elements", default="fp32")
+    function: str = field(
+        "function of a library that it is, where those were measured on the cpu (`kernels`)", default="", example="max_pool"
+    )
+
+    def lower(self, scope: Scope) -> Placed:
+        width, into, out = BYTES[self.dtype], float(self.planes), float(self.planes)
+        into, out = into * _area(self.size), out * _area(self.result)
+        window = _area(self.kernel) if self.kernel else into / out
+        places = 8.0 * out if self.by == "max" else 0.0
+        if self.passes == "forward":
+            reads, writes = into * width, out * width + places
+        else:
+            reads, writes = out * width + places, 2 * into * width
+        flop = out * window if self.passes == "forward" else into + out * window
+        call = None
+        if self.function:
+            call = self.as_called(
+                general_call(
+                    self.function, dtype=self.dtype, count=out * window, reads=reads, writes=writes, form=self.form,
+                    into=self.into, since=self.ages(2), cores=self.cores,
+                )
+            )  # fmt: skip
+        work = Work(flop=flop, reads=reads, writes=writes, dtype=self.dtype, call=call)
+        return compute(scope, self, work, output=(out if self.passes == "forward" else into) * width)
+
+
+def _area(sides: tuple[int, ...]) -> float:
+    return float(math.prod(sides) if len(sides) > 1 else sides[0] ** 2)
