@@ -101,7 +101,9 @@ def test_what_the_file_does_not_say_has_a_reason_and_views_are_free() -> None:
     )
     assert statement("mine::fused", facts((4,)))[1] == "no such operator is known"
     old = facts(IMAGE, WEIGHTS)  # a file without values, as those of PyTorch before 2.1 are
-    assert statement("aten::cudnn_convolution", Facts(shapes=old.shapes, dtypes=old.dtypes))[1] == "no values of stride and padding"
+    assert (
+        statement("aten::cudnn_convolution", Facts(shapes=old.shapes, dtypes=old.dtypes))[1] == "no values of stride and padding"
+    )
 
 
 def test_a_gradient_of_a_convolution_needs_no_values() -> None:
