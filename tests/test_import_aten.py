@@ -12,17 +12,16 @@ from hwsim.importers.recording import Collective, Facts
 
 def facts(*inputs: Any) -> Facts:
     """Facts of inputs: a tuple is a tensor of fp32, a list of tuples a list of tensors, anything else a value."""
-    shapes: list[Any] = []
-    dtypes: list[str] = []
-    values: list[str] = []
-    for each in inputs:
-        if isinstance(each, tuple):
-            shapes.append(each), dtypes.append("float"), values.append("")
-        elif isinstance(each, list) and each and isinstance(each[0], tuple):
-            shapes.append(tuple(each)), dtypes.append("TensorList<float>"), values.append("")
-        else:
-            shapes.append(()), dtypes.append("Scalar"), values.append(str(each))
-    return Facts(shapes=tuple(shapes), dtypes=tuple(dtypes), values=tuple(values))
+    rows = [
+        (each, "float", "")
+        if isinstance(each, tuple)
+        else (tuple(each), "TensorList<float>", "")
+        if isinstance(each, list) and each and isinstance(each[0], tuple)
+        else ((), "Scalar", str(each))
+        for each in inputs
+    ]
+    shapes, dtypes, values = zip(*rows, strict=True)
+    return Facts(shapes=shapes, dtypes=dtypes, values=values)
 
 
 IMAGE, WEIGHTS, RESULT = (8, 64, 56, 56), (128, 64, 3, 3), (8, 128, 28, 28)
