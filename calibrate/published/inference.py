@@ -22,7 +22,7 @@ from hwsim.devices import Gpu
 from hwsim.devices.gpu_attention import Attention, Blocks, Strips
 from hwsim.formats import percent
 from hwsim.models import Framework, Kernel, KernelTimes, Slice, Transformer, embedding, forward, load_framework, output
-from hwsim.models.architectures.transformer_layers import product
+from hwsim.models.architectures.slices import product
 from hwsim.models.framework import Style
 from published.kernels import Constant, fitted, short
 from published.parts import part, table

@@ -9,8 +9,9 @@ Everything here is pure: nothing is simulated, and no device is named before `Cl
 
 from __future__ import annotations
 
+from hwsim.models.architectures.slices import Slice
 from hwsim.models.architectures.transformer import Transformer
-from hwsim.models.architectures.transformer_layers import Slice, backward, embedding, forward, output
+from hwsim.models.architectures.transformer_layers import backward, embedding, forward, output
 from hwsim.models.cluster import Cluster, NotAlike, cluster_of
 from hwsim.models.framework import Framework, load_framework
 from hwsim.models.generations import GENERATIONS

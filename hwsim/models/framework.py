@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from hwsim.devices.work import Start
 from hwsim.models.architectures import Model, Transformer
-from hwsim.models.architectures.transformer_layers import Attention
+from hwsim.models.architectures.slices import Attention
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Mistakes, Place, SpecError, decode_all, did_you_mean, find, read, resolve
 from hwsim.spec.fields import field

@@ -22,7 +22,8 @@ from typing import Literal
 from hwsim.devices import Gpu
 from hwsim.models.architectures import Network, Transformer
 from hwsim.models.architectures import transformer_layers as blocks
-from hwsim.models.architectures.transformer_layers import Attention, Slice
+from hwsim.models.architectures.layer_parts import Quantised
+from hwsim.models.architectures.slices import Attention, Slice
 from hwsim.models.architectures.unit_layers import layers_of
 from hwsim.models.architectures.units import size
 from hwsim.models.cluster import Cluster
@@ -64,15 +65,42 @@ def decode(sequences: int, context: int, *, tp: int = 1, dtype: str = "bf16", at
     return served(sequences, 1, context, tp, dtype, attention)
 
 
-def served(sequences: int, tokens: int, context: int, tp: int, dtype: str, attention: Attention, gpu: Gpu | None = None) -> Slice:
+def served(
+    sequences: int,
+    tokens: int,
+    context: int,
+    tp: int,
+    dtype: str,
+    attention: Attention,
+    gpu: Gpu | None = None,
+    quantised: Quantised | None = None,
+) -> Slice:
     """The part of a pass of a server on a GPU: `tokens` new ones of each sequence, which look at `context` tokens.
 
-    In fp8 are weights, cache and products; the rest is in 16 bits (bf16 where the GPU has it), as servers have it.
+    In fp8 are weights, cache and products; the rest is in 16 bits (bf16 where the GPU has it), as servers have it. Weights that
+    are `quantised` are read in their format, and computed in 8 bits where they are fp8 and the GPU has it, else in `dtype`.
     """
     if dtype != "fp8":
-        return Slice(sequences, tokens, context, tp, dtype=dtype, attention=attention, cache=True)
-    activations = "bf16" if gpu is None or "bf16" in gpu.flop else "fp16"
-    return Slice(sequences, tokens, context, tp, dtype=activations, products=dtype, attention=attention, cache=True, kept=dtype)
+        part = Slice(sequences, tokens, context, tp, dtype=dtype, attention=attention, cache=True)
+    else:
+        activations = "bf16" if gpu is None or "bf16" in gpu.flop else "fp16"
+        part = Slice(
+            sequences, tokens, context, tp, dtype=activations, products=dtype, attention=attention, cache=True, kept=dtype
+        )
+    return part if quantised is None or gpu is None else _narrowed(part, quantised, gpu)
+
+
+def _narrowed(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
+    """The part with weights in their own format."""
+    form = {"mxfp4": "mxfp4-mxfp8", "nvfp4": "nvfp4"}.get(quantised.format, "")
+    routed = form if any(name.endswith(f" {form}") for name in gpu.experts) and form else ""
+    if quantised.of == "experts" or routed:
+        part = replace(part, routed=routed, weight_of_experts=quantised.width)
+    if quantised.of == "experts" or part.products:
+        return part
+    if quantised.format == "fp8" and "fp8" in gpu.flop:
+        return replace(part, products="fp8")
+    return replace(part, weight=quantised.width, weight_of_experts=quantised.width)
 
 
 def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Framework, times: KernelTimes | None = None) -> Pass:
@@ -94,7 +122,7 @@ def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Frame
     )
     if framework.step > 0:
         shares["host"] = framework.step
-    memory = serving_memory(model, part.tensor, part.sequences * part.context, part.stored)
+    memory = serving_memory(model, part.tensor, part.sequences * model.cached(part.context), part.stored)
     return Pass(math.fsum(shares.values()), shares, memory, memory.verdict(cluster.gpu.memory.size))
 
 
@@ -124,7 +152,10 @@ def passed(model: Transformer, part: Slice) -> tuple[Layer, ...]:
     head = () if last is None else blocks.output(model, last, training=False)
     return (
         Layer("embedding", blocks.embedding(model, part)),
-        replace(blocks.block(model, part), times=model.layers),
+        *(
+            replace(blocks.block(kind, part, name=blocks.named(number)), times=kind.layers)
+            for number, kind in enumerate(model.kinds)
+        ),
         Layer("head", head),
     )
 
@@ -189,7 +220,7 @@ def serve(
     times = KernelTimes(cluster.gpu, framework)
 
     def passes(tokens: int, context: int) -> Pass:
-        part = served(batch, tokens, context, tp, dtype, framework.attention, cluster.gpu)
+        part = served(batch, tokens, context, tp, dtype, framework.attention, cluster.gpu, model.quantised)
         return one_pass(model, part, cluster, framework, times)
 
     first = passes(prompt, prompt)
@@ -200,7 +231,7 @@ def serve(
         seconds = (begin.seconds + end.seconds) / 2
         total += (output - 1) * seconds  # the prefill brings the first
     held = cluster.gpu.memory.size
-    memory = serving_memory(model, tp, batch * (prompt + (output if steps else 0)), dtype)
+    memory = serving_memory(model, tp, batch * model.cached(prompt + (output if steps else 0)), dtype)
     return Service(
         phase=phase,
         tp=tp,

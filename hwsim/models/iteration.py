@@ -22,8 +22,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from hwsim.devices import Work
 from hwsim.models.architectures import transformer_layers as blocks
+from hwsim.models.architectures.slices import Slice
 from hwsim.models.architectures.transformer import Transformer
-from hwsim.models.architectures.transformer_layers import Slice
 from hwsim.models.inference import passed, served
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Kernel, kernels
@@ -110,11 +110,12 @@ class Iterations:
         return _between(sequences, FINE, of_batch)
 
     def _slice(self, sequences: int, tokens: int, context: int) -> Slice:
-        return served(sequences, tokens, context, self.tp, self.dtype, self.times.framework.attention, self.times.gpu)
+        return served(sequences, tokens, context, self.tp, self.dtype, self.times.framework.attention, self.times.gpu,
+                      self.model.quantised)  # fmt: skip
 
     def _of_rows(self, rows: int, *, products: bool) -> Taken:
         taken = NOTHING
-        for layer in passed(self.model, self._slice(1, rows, rows))[:2]:
+        for layer in passed(self.model, self._slice(1, rows, rows))[:-1]:
             chosen = (
                 kernel
                 for kernel in kernels(layer.forward)
@@ -128,11 +129,18 @@ class Iterations:
 
     def _of_prompt(self, key: tuple[int, int, int]) -> Taken:
         alike, tokens, context = key
-        return NOTHING.plus(self._taken(_attention(self.model, self._slice(alike, tokens, context))), self.model.layers / alike)
+        return self._attention(self._slice(alike, tokens, context), 1.0 / alike)
 
     def _of_answers(self, key: tuple[int, int]) -> Taken:
         batch, context = key
-        return NOTHING.plus(self._taken(_attention(self.model, self._slice(batch, 1, context))), self.model.layers)
+        return self._attention(self._slice(batch, 1, context))
+
+    def _attention(self, part: Slice, times: float = 1.0) -> Taken:
+        """Attention of all layers."""
+        taken = NOTHING
+        for kind in self.model.kinds:
+            taken = taken.plus(self._taken(_attention(kind, part)), kind.layers * times)
+        return taken
 
     def _taken(self, group: Iterable[Kernel]) -> Taken:
         taken = NOTHING

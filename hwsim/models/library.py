@@ -145,11 +145,19 @@ def described(model: Model) -> Iterator[str]:
     yield f"parameters: {model.parameters:,} ({_short(model.parameters)})"
     if active < model.parameters:
         yield f"parameters a token meets: {active:,} ({_short(active)})"
-    yield f"of each layer: {model.layer_parameters:,}; of the embedding: {model.embedding_parameters:,}"
+    if len(model.kinds) == 1:
+        yield f"of each layer: {model.layer_parameters:,}; of the embedding: {model.embedding_parameters:,}"
+    else:
+        each = "; ".join(f"{kind.layers} of {kind.layer_parameters:,}" for kind in model.kinds)
+        yield f"layers: {each}; of the embedding: {model.embedding_parameters:,}"
     yield f"FLOP per token, sequences of {s}: forward {model.forward_flop(s):.4g}, training {model.training_flop(s):.4g}"
     yield f"weights in 16 bit: {2 * model.parameters / 1e9:.4g} GB; trained with Adam: {18 * model.parameters / 1e9:.4g} GB"
+    if model.quantised is not None:
+        some = f"{model.quantised.of} in {model.quantised.format}"
+        yield f"weights of a server, {some}, the rest in 16 bit: {model.weight_bytes(2.0) / 1e9:.4g} GB"
     kv = model.kv_bytes()
-    yield f"KV cache in 16 bit: {kv / 1e3:.4g} kB per token, {kv * s / 1e9:.4g} GB for {s} tokens"
+    bounded = ", bounded by windows" if model.cache == "window" else ""
+    yield f"KV cache in 16 bit: {kv / 1e3:.4g} kB per token, {kv * model.cached(s) / 1e9:.4g} GB for {s} tokens{bounded}"
 
 
 def _short(count: int) -> str:

@@ -24,10 +24,11 @@ from typing import Final
 
 from hwsim.formats import format_quantity
 from hwsim.models.architectures import Network, Transformer
-from hwsim.models.architectures.transformer_layers import Attention
+from hwsim.models.architectures.slices import Attention
+from hwsim.models.architectures.transformer_layers import share
 from hwsim.models.framework import Framework
 from hwsim.models.layer import Layer
-from hwsim.models.plan import Laid, ParallelPlan, groups, parts_of
+from hwsim.models.plan import Laid, ParallelPlan, groups, kinds_of
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
@@ -79,7 +80,7 @@ class Footprint:
 def activations(
     model: Transformer, plan: ParallelPlan, sequence: int, attention: Attention = "flash", repeated: float = 0.0
 ) -> float:
-    """Bytes that one layer keeps of one micro-batch on one GPU.
+    """Bytes that one layer of a model of equal layers keeps of one micro-batch on one GPU.
 
     repeated: part of the products that selective recompute repeats; where it repeats any, the results of the others are kept.
 
@@ -95,13 +96,14 @@ def activations(
     if plan.recompute == "full":
         return rows * h * w / split
     active = model.top_k if model.experts > 1 else 1
+    vectors = 0 if model.latent is None else model.latent.cached + (model.latent.query_rank or 0)
     mask = 1.0 if model.dropout else 0.0
-    undivided = 4 * h * w + 2 * h * mask + (active - 1) * h * w
-    wide = (2 * model.queries + 2 * model.keys) * w  # queries and output, keys and values
-    inner = active * (model.gates * model.of_ffn + model.of_ffn) * w
+    undivided = 4 * h * w + 2 * h * mask + (active - 1) * h * w + vectors * w
+    wide = (model.queries + model.attended + model.keys + model.values) * w  # queries and output, keys and values
+    inner = (active * model.of_ffn + model.shared) * (model.gates + 1) * w
     if plan.recompute == "selective" and repeated > 0:  # its input, the result of attention, and of the products a part
-        results = model.queries + 2 * model.keys + active * model.gates * model.of_ffn
-        return rows * w * (h / split + model.queries / t + (1.0 - repeated) * (results / t + 2 * h / split))
+        results = model.queries + model.keys + model.values + (active * model.of_ffn + model.shared) * model.gates
+        return rows * w * ((h + vectors) / split + model.attended / t + (1.0 - repeated) * (results / t + 2 * h / split))
     kept = rows * (undivided / split + (wide + inner) / t)
     if attention == "plain" and plan.recompute == "none":
         kept += rows * model.heads * sequence / t * (w + (1 + w) * mask)
@@ -124,14 +126,25 @@ def in_flight(plan: ParallelPlan, stage: int, microbatches: int) -> float:
 
 
 def layer_share(model: Transformer, plan: ParallelPlan) -> float:
-    """Parameters of a layer on one GPU, before any sharding over copies."""
-    experts = model.experts * model.expert_parameters
-    return (model.layer_parameters - experts) / plan.tp + experts / (plan.tp * plan.ep)
+    """Parameters on one GPU of a layer of a model of equal layers, before any sharding over copies."""
+    return share(model, plan.tp, plan.ep)
+
+
+def kept_of(laid: Laid, stage: int, framework: Framework, times: float = 1.0) -> float:
+    """Bytes that the layers of a virtual stage of a stage keep in the mean of one micro-batch on one GPU, `times` times."""
+    kinds = laid.transformer.kinds
+    return math.fsum(
+        times
+        * many
+        / laid.plan.chunks
+        * activations(kinds[kind], laid.plan, laid.sequence, framework.attention, framework.repeated)
+        for kind, many in laid.kinds_of(stage).items()
+    )
 
 
 def stage_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> float:
     """Parameters of one GPU of a stage, before any sharding over copies."""
-    parameters = sum(parts_of(model, plan, stage)) * layer_share(model, plan)  # integers
+    parameters = math.fsum(many * layer_share(model.kinds[kind], plan) for kind, many in kinds_of(model, plan, stage).items())
     if stage == 0:
         parameters += model.embedding_parameters / plan.tp
     if stage == plan.pp - 1:
@@ -152,11 +165,15 @@ def state_bytes(plan: ParallelPlan) -> float:
     return (0.0 if plan.sharding == "fsdp" else BYTES[plan.stored]) + OPTIMIZER[plan.optimizer]
 
 
-def recomputed(laid: Laid, framework: Framework) -> float:
-    """Bytes of the layer that backward computes again, while it does."""
+def recomputed(laid: Laid, framework: Framework, stage: int = 0) -> float:
+    """Bytes of the layer that backward computes again, while it does; of the largest of a stage."""
     plan = laid.plan
     if plan.recompute == "full" or (plan.recompute == "selective" and framework.repeated > 0):
-        return activations(laid.transformer, replace(plan, recompute="none"), laid.sequence, framework.attention)
+        kinds = laid.transformer.kinds
+        return max(
+            (activations(kinds[kind], replace(plan, recompute="none"), laid.sequence, framework.attention)
+             for kind in laid.kinds_of(stage)), default=0.0,
+        )  # fmt: skip
     return 0.0
 
 
@@ -178,17 +195,22 @@ def training_memory(laid: Laid, framework: Framework | None = None, stage: int =
         gradients = parameters * 4.0 / shards
     optimizer = parameters * OPTIMIZER[plan.optimizer] / (shards if plan.level >= 1 else 1)
     flying = in_flight(plan, stage, laid.microbatches)
-    kept = laid.layers_of(stage) * activations(model, plan, laid.sequence, framework.attention, framework.repeated) * flying
-    kept += recomputed(laid, framework)
+    kept = flying * math.fsum(
+        many * activations(model.kinds[kind], plan, laid.sequence, framework.attention, framework.repeated)
+        for kind, many in laid.kinds_of(stage).items()
+    )
+    kept += recomputed(laid, framework, stage)
     rows = plan.microbatch * laid.sequence / plan.cp
     buffers = WHOLE * rows * model.hidden * w if plan.tp > 1 else 0.0
     if stage == plan.pp - 1:
         buffers += rows * model.vocab / plan.tp * framework.logits
     if plan.gathers:  # the layer at work and the next one, gathered; a layer's gradients before they are scattered
-        layer = layer_share(model, plan)
+        shares = {kind: layer_share(model.kinds[kind], plan) for kind in laid.kinds_of(stage)}
+        layer = max(shares.values(), default=0.0)
+        layers = math.fsum(many * shares[kind] for kind, many in laid.kinds_of(stage).items())
         buffers += 2 * layer * w + layer * gradient
         if fsdp:
-            buffers += (parameters - laid.layers_of(stage) * layer) * 2 * w
+            buffers += (parameters - layers) * 2 * w
     return Footprint(stage, weights, gradients, optimizer, FRAGMENTS * kept, RESERVED + FRAGMENTS * buffers, spread=SPREAD)
 
 
@@ -211,14 +233,17 @@ def batch_memory(network: Network, layers: Sequence[Layer], dtype: str) -> Footp
 
 
 def serving_memory(model: Transformer, tp: int, tokens: float, dtype: str = "bf16", pp: int = 1) -> Footprint:
-    """Weights, and the KV cache of `tokens` tokens, on each GPU."""
+    """Weights, and the KV cache of `tokens` tokens of all layers, on each GPU; weights in narrow formats, where they are."""
     w = BYTES[dtype]
-    heads = max(1.0, model.of_kv_heads / tp) / model.of_kv_heads
-    return Footprint(0, model.parameters * w / (tp * pp), 0.0, 0.0, 0.0, RESERVED, tokens * model.kv_bytes(w) * heads / pp)
+    heads = max(1.0, model.of_kv_heads / tp) / model.of_kv_heads if model.latent is None else 1.0  # one vector for all heads
+    whole = math.fsum(kind.layers * kind.whole for kind in model.kinds) * w
+    weights = model.parameters * w if model.quantised is None else model.weight_bytes(w)
+    on_each = weights / (tp * pp) + whole / pp * (1.0 - 1.0 / tp)
+    return Footprint(0, on_each, 0.0, 0.0, 0.0, RESERVED, tokens * model.kv_bytes(w) * heads / pp)
 
 
 def kv_capacity(model: Transformer, tp: int, size: float, dtype: str = "bf16", pp: int = 1, used: float = 0.9) -> int:
-    """Tokens whose keys and values fit next to the weights in `used` of the memory, as servers reserve it.
+    """Tokens whose keys and values of all layers fit next to the weights in `used` of the memory, as servers reserve it.
 
     >>> from hwsim.models.library import load_transformer
     >>> kv_capacity(load_transformer("llama-2-7b"), 1, 80e9)

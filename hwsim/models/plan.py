@@ -126,6 +126,10 @@ class Laid:
         """Layers of each virtual stage of a stage."""
         return parts_of(self.transformer, self.plan, stage)
 
+    def kinds_of(self, stage: int) -> dict[int, int]:
+        """Layers of each kind of a stage."""
+        return kinds_of(self.transformer, self.plan, stage)
+
     @property
     def shards(self) -> int:
         """Copies that share a set of optimizer states, gradients or weights."""
@@ -194,6 +198,39 @@ def parts_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[int, .
     return tuple(max(0, least + (number < more) - (number in (0, many - 1))) for number in numbers)
 
 
+def runs_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """(kind, how many follow each other) of the layers of each virtual stage of a stage.
+
+    >>> from hwsim.models.architectures.layer_parts import Run
+    >>> runs = (Run(layers=1, experts=1), Run(layers=3))
+    >>> model = Transformer(layers=4, hidden=128, heads=1, vocab=1, experts=8, runs=runs)
+    >>> [runs_of(model, ParallelPlan(pp=2, global_batch=1), stage) for stage in (0, 1)]
+    [(((0, 1), (1, 1)),), (((1, 2),),)]
+    """
+    if not model.runs:
+        return tuple(((0, part),) if part else () for part in parts_of(model, plan, stage))
+    lengths = [parts_of(model, plan, each) for each in range(plan.pp)]
+    found = []
+    for chunk in range(plan.chunks):
+        before = sum(sum(each[:chunk]) for each in lengths) + sum(each[chunk] for each in lengths[:stage])  # integers
+        found.append(model.between(before, before + lengths[stage][chunk]))
+    return tuple(found)
+
+
+def kinds_of(model: Transformer, plan: ParallelPlan, stage: int) -> dict[int, int]:
+    """Layers of each kind of a stage."""
+    counts: dict[int, int] = {}
+    for run in runs_of(model, plan, stage):
+        for kind, many in run:
+            counts[kind] = counts.get(kind, 0) + many
+    return counts
+
+
+def stages_told_apart(model: Transformer, plan: ParallelPlan) -> tuple[int, ...]:
+    """Stages that may be the longest or the fullest: of equal layers the first, the second and the last, else all."""
+    return tuple(range(plan.pp)) if model.runs else tuple(sorted({0, min(1, plan.pp - 1), plan.pp - 1}))
+
+
 def groups(microbatches: int, stages: int) -> tuple[int, ...]:
     """Micro-batches of each group that, interleaved, passes a virtual stage before the next one begins.
 
@@ -242,10 +279,8 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
     tp, pp, cp = plan.tp, plan.pp, plan.cp
     if model.heads % tp:
         yield "tp", f"tp {tp} does not divide {model.heads} heads"
-    elif model.of_kv_heads % tp and tp % model.of_kv_heads:
-        yield "tp", f"tp {tp} neither divides {model.of_kv_heads} heads of keys and values nor is a multiple of them"
-    elif model.of_ffn % tp:
-        yield "tp", f"tp {tp} does not divide a feed-forward width of {model.of_ffn}"
+    else:
+        yield from dict.fromkeys(_uneven_widths(model, tp))
     if pp > model.layers:
         yield "pp", f"pp {pp} stages, but only {model.layers} layers"
     elif model.layers % pp and not plan.uneven:
@@ -263,12 +298,24 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
         yield "cp", f"cp {cp} does not divide sequences of {plan.sequence or model.sequence} tokens"
     if plan.sequence_parallel and tp == 1:
         yield "sequence_parallel", "sequence parallel splits what tensor parallel leaves whole: it needs tp > 1"
-    if plan.ep > 1 and model.experts == 1:
+    experts = sorted({kind.experts for kind in model.kinds if kind.experts > 1})
+    if plan.ep > 1 and not experts:
         yield "ep", f"ep {plan.ep}, but the model has no experts"
-    elif model.experts % plan.ep:
-        yield "ep", f"ep {plan.ep} does not divide {model.experts} experts"
+    elif any(count % plan.ep for count in experts):
+        yield "ep", f"ep {plan.ep} does not divide {next(count for count in experts if count % plan.ep)} experts"
     elif plan.ep > 1 and dp % plan.ep:
         yield "ep", f"ep {plan.ep} does not divide dp {dp}: replicas split the experts among them"
+
+
+def _uneven_widths(model: Transformer, tp: int) -> Iterator[tuple[str, str]]:
+    """What the GPUs of a tensor-parallel group do not divide, the first of each kind of layer."""
+    for kind in model.kinds:
+        if kind.latent is None and kind.of_kv_heads % tp and tp % kind.of_kv_heads:
+            yield "tp", f"tp {tp} neither divides {kind.of_kv_heads} heads of keys and values nor is a multiple of them"
+        elif kind.of_ffn % tp:
+            yield "tp", f"tp {tp} does not divide a feed-forward width of {kind.of_ffn}"
+        elif kind.shared % tp:
+            yield "tp", f"tp {tp} does not divide a width of {kind.shared} beside the experts"
 
 
 def _of_network(model: Network, plan: ParallelPlan) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,7 @@ Plans that model and number of GPUs allow, and their memory, are the same on eve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import field, replace
 from functools import partial
@@ -27,14 +28,13 @@ from itertools import product
 from typing import Final
 
 from hwsim.models.architectures import Model, Transformer
-from hwsim.models.architectures.transformer_layers import block
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Exchange
 from hwsim.models.memory import SPREAD
 from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, replicas
-from hwsim.models.stages import largest, slice_of
+from hwsim.models.stages import blocks_of, largest
 from hwsim.models.step import Passes, Step, collective, seconds_by, sped, step, times_of
 from hwsim.records import dataclass
 
@@ -162,17 +162,17 @@ class Search:
         bounds = []
         for number, candidate in enumerate(fitting):
             laid = candidate.laid
-            plan, model = laid.plan, laid.transformer
+            plan = laid.plan
             key = (plan.tp, plan.microbatch, plan.recompute, plan.sequence_parallel, plan.cp, plan.ep,
                    *(laid.stride(axis) for axis in ("tp", "cp", "ep")))  # fmt: skip
             passed = passes_of.get(key)
             if passed is None:
-                part = slice_of(laid, framework)
-                layer = block(model, part, plan.recompute, framework.exposed, framework.repeated, stops=framework.stops)
                 seconds = seconds_by(times, partial(_alone, laid, faster))
-                passed = passes_of[key] = Passes.of(layer, seconds).seconds
+                passed = passes_of[key] = math.fsum(
+                    layer.times * Passes.of(layer, seconds).seconds for layer in blocks_of(laid, framework)
+                )
             passes = (laid.microbatches - 1.0 / plan.chunks) / plan.pp + 1.0 / plan.chunks
-            bounds.append((ROUNDING * passes * model.layers * passed / laid.tokens, number, candidate))
+            bounds.append((ROUNDING * passes * passed / laid.tokens, number, candidate))
         return sorted(bounds, key=lambda each: each[:2])
 
     def _of_network(self, candidates: tuple[Candidate, ...], cluster: Cluster, times: KernelTimes) -> tuple[Candidate, ...]:

@@ -5,19 +5,21 @@ The same lists feed the closed form, which sums them, and the op graph, which pl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hwsim.devices import Work
 from hwsim.models.architectures import Network
+from hwsim.models.architectures.slices import Slice
 from hwsim.models.architectures.split import Piece, split, stages
-from hwsim.models.architectures.transformer_layers import Slice, block, embedding_layer, head_layer
+from hwsim.models.architectures.transformer_layers import block, embedding_layer, head_layer, named
 from hwsim.models.architectures.unit_layers import UPDATED, flop_of, layer_of, layers_of, optimizer
 from hwsim.models.architectures.units import Unit, size
 from hwsim.models.framework import Framework
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, Operation
 from hwsim.models.memory import Footprint, activations, network_memory, stage_parameters, training_memory
-from hwsim.models.plan import Laid
+from hwsim.models.plan import Laid, runs_of, stages_told_apart
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
@@ -33,6 +35,7 @@ class Stage:
         adding: kernels that add the gradients of a micro-batch to the sum so far.
         ending: kernels and exchanges once a step, after the last micro-batch.
         parts: blocks of each virtual stage; empty: as many in each.
+        runs: by virtual stage (name of the blocks, how many follow each other), where blocks differ; else empty.
     """
 
     number: int
@@ -42,11 +45,17 @@ class Stage:
     adding: tuple[Kernel, ...] = ()
     ending: tuple[Item, ...] = ()
     parts: tuple[int, ...] = ()
+    runs: tuple[tuple[tuple[str, int], ...], ...] = ()
 
     @property
     def layer(self) -> Layer:
-        """The blocks of a transformer's stage."""
-        return next(layer for layer in self.layers if layer.name == "block")
+        """The blocks of a transformer's stage, or its first kind of them."""
+        return self.blocks[0]
+
+    @property
+    def blocks(self) -> tuple[Layer, ...]:
+        """The blocks of a transformer's stage, one for each kind."""
+        return tuple(layer for layer in self.layers if layer.name.startswith("block"))
 
 
 def slice_of(laid: Laid, framework: Framework) -> Slice:
@@ -95,18 +104,19 @@ class Load:
 
 
 def transformer_load(laid: Laid, framework: Framework) -> Load:
-    """A transformer's step; of its stages the first, the second and the last, for those between are equal."""
+    """A transformer's step; of its stages the first, the second and the last, for those between are equal if the layers are."""
     model, plan = laid.transformer, laid.plan
-    numbers = sorted({0, min(1, plan.pp - 1), plan.pp - 1})
-    stages = tuple(stage_of(laid, framework, number) for number in numbers)
+    stages = tuple(stage_of(laid, framework, number) for number in stages_told_apart(model, plan))
     recomputed = 0.0
     if plan.recompute == "full":
         recomputed = laid.tokens * model.forward_flop(laid.sequence)
     elif plan.recompute == "selective" and framework.attention == "plain":
-        recomputed = laid.tokens * 4.0 * model.layers * model.queries * laid.sequence
+        recomputed = (
+            laid.tokens * laid.sequence * math.fsum(2.0 * kind.layers * (kind.queries + kind.attended) for kind in model.kinds)
+        )
     return Load(
         laid=laid,
-        layers=(stages[0].layers[0], replace(stages[0].layer, times=model.layers), stages[-1].layers[-1]),
+        layers=(stages[0].layers[0], *blocks_of(laid, framework), stages[-1].layers[-1]),
         stages=stages,
         sent=(stages[0].passed,) * (plan.pp - 1),
         flop=laid.tokens * model.training_flop(laid.sequence),
@@ -117,18 +127,22 @@ def transformer_load(laid: Laid, framework: Framework) -> Load:
 
 def largest(laid: Laid, framework: Framework) -> Footprint:
     """The memory of the stage that needs most."""
-    ends = sorted({0, min(1, laid.plan.pp - 1), laid.plan.pp - 1})
-    return max((training_memory(laid, framework, stage) for stage in ends), key=lambda need: need.total)
+    stages = stages_told_apart(laid.transformer, laid.plan)
+    return max((training_memory(laid, framework, stage) for stage in stages), key=lambda need: need.total)
 
 
 def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
     """Everything that the GPUs of one stage of a transformer do: embedding (the first), blocks, head (the last)."""
     model, plan, part = laid.transformer, laid.plan, slice_of(laid, framework)
-    kept = activations(model, plan, laid.sequence, framework.attention, framework.repeated)
-    middle = block(model, part, plan.recompute, framework.exposed, framework.repeated, stops=framework.stops)
+    kinds = laid.kinds_of(number)
+    middle = tuple(
+        replace(layer, times=kinds.get(kind, 0))
+        for kind, layer in enumerate(blocks_of(laid, framework))
+        if kind in kinds or not model.runs
+    )
     layers = (
         *((embedding_layer(model, part),) if number == 0 else ()),
-        replace(middle, kept_bytes=kept, times=laid.layers_of(number)),
+        *middle,
         *((head_layer(model, part, copied=plan.pp > 1 and model.tied),) if number == plan.pp - 1 else ()),
     )
     parted = part.tensor if framework.split or part.sharded else 1
@@ -136,11 +150,27 @@ def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
     return Stage(
         number=number,
         layers=layers,
-        passed=middle.output_bytes / parted if plan.pp > 1 else 0.0,
+        passed=middle[0].output_bytes / parted if plan.pp > 1 else 0.0,
         gathered=_gathered(laid, framework, parameters),
         adding=_adding(laid, framework, parameters),
         ending=_ending(laid, framework, parameters),
         parts=laid.parts_of(number),
+        runs=tuple(tuple((named(kind), many) for kind, many in run) for run in runs_of(model, plan, number))
+        if model.runs
+        else (),
+    )
+
+
+def blocks_of(laid: Laid, framework: Framework) -> tuple[Layer, ...]:
+    """The blocks of the whole model for one micro-batch, a layer for each kind."""
+    plan, part = laid.plan, slice_of(laid, framework)
+    return tuple(
+        replace(
+            block(kind, part, plan.recompute, framework.exposed, framework.repeated, stops=framework.stops, name=named(number)),
+            kept_bytes=activations(kind, plan, laid.sequence, framework.attention, framework.repeated),
+            times=kind.layers,
+        )
+        for number, kind in enumerate(laid.transformer.kinds)
     )
 
 

@@ -211,12 +211,13 @@ def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds:
 
 def _longest_part(load: Load, layers: Mapping[str, Passes]) -> float:
     """Seconds of a micro-batch through the longest virtual stage, forward and backward."""
-    block = layers["block"].seconds
     lengths = list[float]()
     for stage in load.stages:
         embedding = layers["embedding"].seconds if stage.number == 0 else 0.0
         head = layers["head"].seconds if stage.number == load.laid.plan.pp - 1 else 0.0
-        lengths += (max(stage.parts) * block, stage.parts[0] * block + embedding, stage.parts[-1] * block + head)
+        runs = stage.runs or tuple((("block", part),) for part in stage.parts)
+        parts = [math.fsum(many * layers[name].seconds for name, many in run) for run in runs]
+        lengths += (max(parts), parts[0] + embedding, parts[-1] + head)
     return max(lengths)
 
 
@@ -251,8 +252,12 @@ def _gradients_in_pieces(
     """Add accumulation and optimizer of a transformer, and what nothing hides of its exchanges between replicas."""
     laid, first, last = load.laid, load.stages[0], load.stages[-1]
     heavier = first if layers["embedding"].seconds >= layers["head"].seconds else last
-    block, count = layers["block"], laid.layers
-    passes = count * math.fsum(block.forward.values()), count * math.fsum(block.backward.values())
+    counts = {"block": laid.layers}
+    if first.runs:  # of unequal stages the one with the most parameters
+        heavier = first = max(load.stages, key=_parameters)
+        counts = {layer.name: layer.times for layer in heavier.blocks}
+    forward = math.fsum(many * math.fsum(layers[name].forward.values()) for name, many in counts.items())
+    passes = forward, math.fsum(many * math.fsum(layers[name].backward.values()) for name, many in counts.items())
     if first.adding:
         shares["accumulate"] = laid.microbatches * math.fsum(map(seconds, first.adding))
     _add(shares, by_kind(heavier.ending, seconds))
@@ -260,6 +265,10 @@ def _gradients_in_pieces(
         shares["dp"] += _beyond(item, heavier.number, passes, laid, cluster)
     if first.gathered:
         shares["dp"] = _gathered(first, laid, cluster, laid.microbatches * _length(first.layers, layers))
+
+
+def _parameters(stage: Stage) -> float:
+    return math.fsum(layer.times * layer.parameters for layer in stage.layers)
 
 
 def _gathered(stage: Stage, laid: Laid, cluster: Cluster, computing: float) -> float:

@@ -67,7 +67,7 @@ class Service:
 
     def _line(self) -> Continuous | Static:
         keys = self.plan.keys
-        cache = Cache(keys.block, self.plan.blocks)
+        cache = Cache(keys.block, self.plan.blocks, held=self.plan.held)
         if keys.batching == "static" or not self.plan.answers:
             return Static(cache, keys.batch)
         most = keys.batch if keys.chunk is None else min(keys.batch, keys.chunk)

@@ -15,70 +15,66 @@ is gated and else 1, e experts:
 
     attention = h (a + 2 k) d + a d h            feed-forward = e (g + 1) h f      (+ h e for the router)
 
-and biases, norms and embeddings as the file says.
+and biases, norms and embeddings as the file says. Layers that differ are runs: `runs` names what of each is another, and comes
+again until all layers have one. Each kind of layer is a transformer of its own with equal layers (`kinds`).
+
+    layers: 61
+    experts: 256
+    ffn: 2048
+    runs: [{layers: 3, experts: 1, ffn: 18432}, {layers: 58}]
 
 **Source**: Vaswani et al., "Attention is all you need", 2017; parameter counts as the models' authors publish them.
 **Error**: none: the counts of the models in `workloads/models` are the published ones to the last parameter, where published.
-**Range**: decoders and encoders of equal layers.
+**Range**: decoders, or encoders, of one stack of layers.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
-from typing import ClassVar, Literal
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import ClassVar
 
+from hwsim.models.architectures.dimensions import Dimensions
+from hwsim.models.architectures.layer_parts import Biased, Latent, Run, in_runs, order_of, parts_held
 from hwsim.records import dataclass
-from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-
-Positions = Literal["learned", "rotary", "alibi", "none"]
-Norm = Literal["layernorm", "rmsnorm"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transformer:
+class Transformer(Dimensions):
     """Layers of attention and feed-forward networks over a vocabulary."""
 
     kind: ClassVar[str] = "transformer"
 
-    layers: int = field("blocks of attention and feed-forward", minimum=1)
-    hidden: int = field("width of the stream between blocks", minimum=1)
-    heads: int = field("attention heads", minimum=1)
-    kv_heads: int | None = field("heads of keys and values; as many as heads if left out", default=None, minimum=1)
-    head: int | None = field("width of a head; hidden / heads if left out", default=None, minimum=1)
-    ffn: int | None = field("width of the feed-forward network; 4 x hidden if left out", default=None, minimum=1)
-    gated: bool = field("the feed-forward network has a gate (SwiGLU): three matrices in place of two", default=False)
-    vocab: int = field("entries of the embedding table, padding included", minimum=1)
-    tied: bool = field("the output matrix is the embedding table", default=True)
-    sequence: int = field("tokens of the longest sequence", default=2048, minimum=1)
-    positions: Positions = field("how a token knows its place", default="learned")
-    places: int | None = field("rows of the table of learned positions; `sequence` if left out", default=None, minimum=1)
-    norm: Norm = field("kind of norm", default="layernorm")
-    bias: bool = field("linear layers and norms have biases", default=True)
-    final_norm: bool = field("a norm after the last block", default=True)
-    embedding_norm: bool = field("a norm after the embedding", default=False)
-    token_types: int = field("rows of a table of token types (BERT: 2)", default=0, minimum=0)
-    pooler: bool = field("a square matrix over the first token (BERT)", default=False)
-    causal: bool = field("a token sees only those before it", default=True)
-    dropout: bool = field("trained with dropout after attention and feed-forward", default=False)
-    experts: int = field("feed-forward networks a token may go to; 1: no router", default=1, minimum=1)
-    top_k: int = field("experts that each token goes to", default=1, minimum=1)
-    window: int | None = field("tokens that one sees at most, itself included (sliding window); all if left out", default=None,
-                               minimum=1)  # fmt: skip
-    full_every: int | None = field("every so many layers sees all tokens, the others a window; none does if left out",
-                                   default=None, minimum=2)  # fmt: skip
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
-
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
-        if self.head is None and self.hidden % self.heads:
+        if self.patches is not None:
+            yield from self.patches.problems()
+        if (self.vocab == 0) != (self.patches is not None):
+            yield "vocab", "a model reads words (`vocab`) or squares of images (`patches`), one of the two", None
+        if self.runs:
+            yield from self._problems_of_runs()
+        else:
+            yield from self.problems_of_layers()
+        if self.cache == "window" and not any(kind.window is not None for kind in self.kinds):
+            yield "cache", "no layer has a window", "leave it out"
+
+    def problems_of_layers(self) -> Iterator[Problem]:
+        """(key, message, hint) of what cannot be in equal layers."""
+        if self.latent is not None:
+            yield from self._problems_of_latent(self.latent)
+        elif self.head is None and self.hidden % self.heads:
             yield "heads", f"{self.heads} heads do not divide a hidden width of {self.hidden}", "say `head:`, or other numbers"
         if self.heads % self.of_kv_heads:
             yield "kv_heads", f"{self.of_kv_heads} heads of keys and values do not divide {self.heads} heads", None
         if self.top_k > self.experts:
             yield "top_k", f"a token cannot go to {self.top_k} of {self.experts} experts", None
+        if self.shared and self.experts == 1:
+            yield "shared", "is beside experts, and there are none", "say it as `ffn`"
+        if self.shared_gate and not self.shared:
+            yield "shared_gate", "is of what is beside the experts, and there is nothing", "shared: 1408"
         if self.full_every is not None and self.window is None:
             yield "full_every", "says nothing without a window: every layer sees all tokens", "window: 4096"
         if self.full_every is not None and self.full_every > self.layers:
@@ -86,92 +82,131 @@ class Transformer:
         if self.window is not None and not self.causal:
             yield "window", "is of tokens before the one that looks; here each sees those after it, too", "causal: true"
 
-    # ---- dimensions that follow ----
+    def _problems_of_runs(self) -> Iterator[Problem]:
+        """Of each kind of layer, each once."""
+        many = sum(run.layers for run in self.runs)  # integers
+        if many > self.layers:
+            yield "runs", f"have {many} layers, and the model {self.layers}", None
+            return
+        if self.full_every is not None:
+            yield "full_every", "says which layers see all tokens, and so do the runs", "a run with window: 0"
+            return
+        found = dict[Problem, None]()
+        for kind in self.kinds:
+            found |= dict.fromkeys(kind.problems_of_layers())
+        yield from found
+
+    def _problems_of_latent(self, latent: Latent) -> Iterator[Problem]:
+        for key in ("kv_heads", "head"):
+            if getattr(self, key) is not None:
+                yield key, "latent attention has none: its heads are `plain` + `rotary` wide", "leave it out"
+        if self.window is not None or self.shared_values or self.qk_norm != "none" or self.sinks:
+            yield "latent", "goes with no window, no sinks, no norms of queries and keys, and has its values apart", None
+        if latent.indexer is not None and latent.query_rank is None:
+            yield "latent", "an indexer reads the latent queries", "query_rank: 1536"
+
+    # ---- kinds of layers ----
 
     @property
-    def of_kv_heads(self) -> int:
-        return self.heads if self.kv_heads is None else self.kv_heads
+    def kinds(self) -> tuple[Transformer, ...]:
+        """A transformer for each kind of layer, with as many layers as are of it; itself where all are equal.
 
-    @property
-    def of_head(self) -> int:
-        return self.hidden // self.heads if self.head is None else self.head
-
-    @property
-    def of_ffn(self) -> int:
-        return 4 * self.hidden if self.ffn is None else self.ffn
-
-    @property
-    def queries(self) -> int:
-        """Width of the queries, and of what attention returns."""
-        return self.heads * self.of_head
-
-    @property
-    def keys(self) -> int:
-        """Width of the keys, and of the values."""
-        return self.of_kv_heads * self.of_head
-
-    @property
-    def gates(self) -> int:
-        """Matrices from hidden to ffn: 2 with a gate."""
-        return 2 if self.gated else 1
-
-    @property
-    def windows(self) -> tuple[tuple[float, int], ...]:
-        """Windows of attention: (part of the layers, tokens that are seen at most; 0: any number).
-
-        >>> Transformer(layers=48, hidden=64, heads=4, vocab=100, window=1024, full_every=6).windows
-        ((0.8333333333333334, 1024), (0.16666666666666666, 0))
+        >>> dense = Run(layers=1, experts=1, ffn=64)
+        >>> model = Transformer(layers=4, hidden=8, heads=2, vocab=9, experts=8, runs=(dense, Run(layers=3)))
+        >>> [(kind.layers, kind.experts, kind.of_ffn) for kind in model.kinds], model.order
+        ([(1, 1, 64), (3, 8, 32)], (0, 1, 1, 1))
         """
-        if self.window is None:
-            return ((1.0, 0),)
-        if self.full_every is None:
-            return ((1.0, self.window),)
-        full = self.layers // self.full_every
-        return ((self.layers - full) / self.layers, self.window), (full / self.layers, 0)
+        return _kinds(self)[0] if self.runs else (self,)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The kind of each layer, a place among `kinds`."""
+        return _kinds(self)[1] if self.runs else (0,) * self.layers
+
+    def between(self, first: int, last: int) -> tuple[tuple[int, int], ...]:
+        """(kind, how many follow each other) of the layers from `first` to before `last`."""
+        if not self.runs:
+            return ((0, last - first),) if last > first else ()
+        return in_runs(self.order[first:last])
 
     # ---- parameters ----
 
     @property
+    def attention_weights(self) -> int:
+        """Parameters of the linear maps of the attention of one layer."""
+        if self.latent is not None:
+            norms = self.latent.rank + (self.latent.query_rank or 0)
+            return self.latent.down(self.hidden) - norms + self.latent.up(self.hidden, self.heads) + self.attended * self.hidden
+        return self.hidden * (self.queries + self.keys + (0 if self.shared_values else self.values) + self.attended)
+
+    @property
     def attention_parameters(self) -> int:
         """Parameters of the attention of one layer, without its norm."""
-        wide = self.queries + 2 * self.keys
-        return self.hidden * (wide + self.queries) + (wide + self.hidden if self.bias else 0)
+        values = 0 if self.shared_values else self.values
+        widths: dict[Biased, int] = {"q": self.queries, "k": self.keys, "v": values, "projection": self.hidden}
+        if self.latent is not None:
+            widths = {"projection": self.hidden}
+        inner = 0 if self.latent is None else self.latent.rank + (self.latent.query_rank or 0)
+        if self.qk_norm != "none":
+            inner = 2 * self.of_head if self.qk_norm == "head" else self.queries + self.keys
+        sinks = self.heads if self.sinks else 0
+        return self.attention_weights + inner + sinks + sum(width for what, width in widths.items() if what in self.biased)
+
+    @property
+    def expert_weights(self) -> int:
+        """Parameters of the linear maps of one feed-forward network."""
+        return (self.gates + 1) * self.hidden * self.of_ffn
 
     @property
     def expert_parameters(self) -> int:
         """Parameters of one feed-forward network."""
-        f, g = self.of_ffn, self.gates
-        return (g + 1) * self.hidden * f + (g * f + self.hidden if self.bias else 0)
+        return self.expert_weights + (self.gates * self.of_ffn + self.hidden if "ffn" in self.biased else 0)
+
+    @property
+    def shared_parameters(self) -> int:
+        """Parameters of what is beside the experts."""
+        if not self.shared:
+            return 0
+        return (self.gates + 1) * self.hidden * self.shared + (self.hidden if self.shared_gate else 0)
 
     @property
     def router_parameters(self) -> int:
-        return self.hidden * self.experts if self.experts > 1 else 0
+        """Parameters of what chooses the experts."""
+        return (self.hidden + ("router" in self.biased)) * self.experts if self.experts > 1 else 0
 
     @property
     def norm_parameters(self) -> int:
         """Parameters of one norm: a scale, and a shift where there are biases."""
-        return self.hidden * (2 if self.norm == "layernorm" and self.bias else 1)
+        return self.hidden * (2 if self.norm == "layernorm" and "norm" in self.biased else 1)
 
     @property
     def layer_parameters(self) -> int:
-        """Parameters of one layer with all of its experts."""
-        return (
-            self.attention_parameters + self.experts * self.expert_parameters + self.router_parameters + 2 * self.norm_parameters
-        )
+        """Parameters of one layer with all of its experts; of the mean layer, rounded, where they differ."""
+        if self.runs:
+            return round(self.all_layers / self.layers)
+        feed_forward = self.experts * self.expert_parameters + self.router_parameters + self.shared_parameters
+        return self.attention_parameters + feed_forward + self.norms * self.norm_parameters
+
+    @property
+    def all_layers(self) -> int:
+        """Parameters of all layers."""
+        return sum(kind.layers * kind.layer_parameters for kind in self.kinds)  # integers
 
     @property
     def embedding_parameters(self) -> int:
-        """Parameters of the tables before the first layer."""
+        """Parameters of the tables before the first layer, or of the map of patches."""
         places = (self.places or self.sequence) if self.positions == "learned" else 0
         norm = self.norm_parameters if self.embedding_norm else 0
-        return (self.vocab + places + self.token_types) * self.hidden + norm
+        cut = 0 if self.patches is None else self.hidden * (self.patches.numbers + 1 + self.patches.extra)
+        return (self.vocab + places + self.token_types) * self.hidden + norm + cut
 
     @property
     def head_parameters(self) -> int:
         """Parameters after the last layer, without the embedding table."""
-        pooler = self.hidden * self.hidden + (self.hidden if self.bias else 0) if self.pooler else 0
+        pooler = self.hidden * self.hidden + (self.hidden if "pooler" in self.biased else 0) if self.pooler else 0
         untied = 0 if self.tied else self.vocab * self.hidden
-        return (self.norm_parameters if self.final_norm else 0) + untied + pooler
+        last = (self.vocab if "output" in self.biased else 0) + self.classes * (self.hidden + 1)
+        return (self.norm_parameters if self.final_norm else 0) + untied + pooler + last
 
     @property
     def parameters(self) -> int:
@@ -181,12 +216,41 @@ class Transformer:
         >>> gpt2.parameters
         124439808
         """
-        return self.embedding_parameters + self.layers * self.layer_parameters + self.head_parameters
+        return self.embedding_parameters + self.all_layers + self.head_parameters
 
     @property
     def active_parameters(self) -> int:
         """Parameters that a token meets: `top_k` of the experts."""
-        return self.parameters - self.layers * (self.experts - self.top_k) * self.expert_parameters
+        idle = sum(kind.layers * (kind.experts - kind.top_k) * kind.expert_parameters for kind in self.kinds)  # integers
+        return self.parameters - idle
+
+    @property
+    def whole(self) -> int:
+        """Parameters of a layer that each GPU of a tensor-parallel group has whole."""
+        return 0 if self.latent is None else self.latent.down(self.hidden)
+
+    def weight_bytes(self, width: float) -> float:
+        """Bytes of the weights of a server, `width` of each that is kept in no narrower format.
+
+        >>> from hwsim.models.architectures.layer_parts import Quantised
+        >>> model = Transformer(layers=1, hidden=64, heads=1, vocab=100, quantised=Quantised(format="mxfp4", group=32))
+        >>> model.weight_bytes(2.0) == 2 * (model.parameters - 12 * 64**2) + (0.5 + 1 / 32) * 12 * 64**2
+        True
+        """
+        if self.quantised is None:
+            return self.parameters * width
+        narrow = sum(kind.layers * kind.narrow for kind in self.kinds)  # integers
+        return (self.parameters - narrow) * width + narrow * self.quantised.width
+
+    @property
+    def narrow(self) -> int:
+        """Weights of one layer that a server keeps in a narrower format."""
+        if self.quantised is None or (self.quantised.of == "experts" and self.experts == 1):
+            return 0
+        experts = self.experts * self.expert_weights
+        if self.quantised.of == "experts":
+            return experts
+        return experts + self.attention_weights + (self.gates + 1) * self.hidden * self.shared
 
     # ---- for each token ----
 
@@ -200,25 +264,92 @@ class Transformer:
         >>> round(gpt.forward_flop(s) / (24 * l * h**2 * (1 + s / (6 * h) + v / (12 * l * h))), 12)  # Narayanan et al. 2021
         1.0
         """
-        linear = self.hidden * (2 * self.queries + 2 * self.keys)
-        linear += self.top_k * (self.gates + 1) * self.hidden * self.of_ffn + self.router_parameters
+        return 2.0 * (math.fsum(kind.layers * kind.layer_flop(sequence, causal=causal) for kind in self.kinds) + self.outer_flop)
+
+    def layer_flop(self, sequence: int, *, causal: bool = False) -> float:
+        """Multiplications of a token in one layer; as `forward_flop`."""
+        linear = self.attention_weights
+        linear += self.top_k * (self.gates + 1) * self.hidden * self.of_ffn + (
+            self.hidden * self.experts if self.experts > 1 else 0
+        )
+        linear += (self.gates + 1) * self.hidden * self.shared
         scores = math.fsum(
             share
-            * 2
-            * self.queries
+            * (self.queries + self.attended)
             * (min(window, sequence) if 0 < window < sequence else sequence * (0.5 if causal and self.causal else 1.0))
             for share, window in self.windows
         )
-        return 2.0 * (self.layers * (linear + scores) + self.vocab * self.hidden)
+        indexer = None if self.latent is None else self.latent.indexer
+        if indexer is not None:
+            scores += indexer.heads * indexer.width * sequence * (0.5 if causal and self.causal else 1.0)
+        return linear + scores
+
+    @property
+    def outer_flop(self) -> int:
+        """Multiplications of a token outside the layers: the output matrix, or the map of patches."""
+        return self.vocab * self.hidden if self.patches is None else self.patches.numbers * self.hidden
 
     def training_flop(self, sequence: int) -> float:
         """FLOP of a token in a step: forward, and twice that backward."""
         return 3.0 * self.forward_flop(sequence)
 
     def kv_bytes(self, width: float = 2.0) -> float:
-        """Bytes that a token leaves in the KV cache.
+        """Bytes that a token leaves in the KV cache, of all layers.
 
         >>> Transformer(layers=80, hidden=8192, heads=64, kv_heads=8, vocab=128256).kv_bytes()
         327680.0
         """
-        return 2.0 * self.layers * self.keys * width
+        return math.fsum(kind.layers * kind.layer_cache(width) for kind in self.kinds)
+
+    def layer_cache(self, width: float) -> float:
+        """Bytes that a token leaves in the cache of one layer: keys and values, or a latent vector and a key of the indexer.
+
+        >>> latent = Latent(rank=512, query_rank=1536, plain=128, rotary=64, values=128)
+        >>> Transformer(layers=61, hidden=7168, heads=128, vocab=129280, latent=latent).layer_cache(2.0)
+        1152.0
+        """
+        if self.latent is None:
+            return 2.0 * self.keys * width
+        indexer = self.latent.indexer
+        return self.latent.cached * width + (0.0 if indexer is None else indexer.width + 4.0)  # in 8 bits, with a scale
+
+    @property
+    def caching(self) -> tuple[tuple[float, int], ...]:
+        """(part of a token's bytes in the cache, most tokens of a sequence that it holds; 0: all) of each kind of layer."""
+        total = self.kv_bytes()
+        return tuple(
+            (kind.layers * kind.layer_cache(2.0) / total * share, window if self.cache == "window" else 0)
+            for kind in self.kinds
+            for share, window in kind.windows
+        )
+
+    def cached(self, tokens: int) -> float:
+        """Tokens of all layers that take as much of the cache as `tokens` of one sequence: fewer where windows bound it."""
+        return float(tokens) if self.cache == "all" else parts_held(tokens, self.caching)
+
+
+@lru_cache(maxsize=256)
+def _kinds(model: Transformer) -> tuple[tuple[Transformer, ...], tuple[int, ...]]:
+    """Kinds of layers, each once, and the kind of each layer."""
+    made: list[Transformer] = []
+    places: list[int] = []
+    for run in model.runs:
+        kind = _of_run(model, run)
+        if kind not in made:
+            made.append(kind)
+        places.append(made.index(kind))
+    order = [places[run] for run in order_of(model.runs, model.layers)]
+    used = [kind for kind in range(len(made)) if kind in order]  # a run beyond the last layer has none
+    kinds = tuple(dataclasses.replace(made[kind], layers=order.count(kind)) for kind in used)
+    return kinds, tuple(used.index(kind) for kind in order)
+
+
+def _of_run(model: Transformer, run: Run) -> Transformer:
+    """A model of equal layers, those of a run."""
+    stated = {key.name: getattr(run, key.name) for key in dataclasses.fields(run) if key.name != "layers"}
+    changed = {key: value for key, value in stated.items() if value is not None}
+    if "window" in changed:
+        changed["window"] = changed["window"] or None
+    if run.experts == 1:
+        changed = {"top_k": 1, "shared": 0, "shared_gate": False, **changed}
+    return dataclasses.replace(model, runs=(), layers=1, **changed)

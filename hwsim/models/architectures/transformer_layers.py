@@ -18,17 +18,16 @@ import dataclasses
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import takewhile
-from typing import Final, Literal
+from typing import Final
 
-from hwsim.devices import Attended, Product, Work
+from hwsim.devices import Attended, Work
 from hwsim.devices.gpu_attention import LIBRARIES
-from hwsim.devices.gpu_experts import experts_call
+from hwsim.devices.gpu_experts import FORMATS, experts_call
+from hwsim.models.architectures import latent_layers
+from hwsim.models.architectures.slices import Slice, cast, casting, moving, product, transposition
 from hwsim.models.architectures.transformer import Transformer
-from hwsim.models.layer import Exchange, Item, Kernel, Kind, Layer
-from hwsim.records import dataclass
+from hwsim.models.layer import Exchange, Item, Kernel, Layer
 from hwsim.units import BYTES
-
-Attention = Literal["plain", "flash"]
 
 FLASH_BACKWARD: Final = 2.5  # of the forward work: five products in place of two
 FORWARD_PASSES: Final = 6.0  # over the scores of plain attention: scale and mask, softmax, dropout, each read and written
@@ -36,116 +35,44 @@ BACKWARD_PASSES: Final = 8.0
 NARROW: Final = "fp8-block"  # weights of experts in 8 bits: the published ones have a scale for each block
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """The part of a micro-batch on one GPU.
-
-    Args:
-        sequences: sequences of the micro-batch.
-        tokens: tokens of each sequence that are computed: all of them, or the one that is decoded.
-        context: tokens that each of them looks at, itself included, where it sees all.
-        tensor: GPUs that a layer's matrices are split over.
-        sharded: norms and residuals are split over them as well (sequence parallel).
-        expert: GPUs that a layer's experts are split over.
-        ring: GPUs that each sequence is split over (context parallel).
-        dtype: number format of activations; products: of matrix products, if another.
-        cache: keys and values are written to a cache, as a server does; kept: their number format there, if another.
-    """
-
-    sequences: int
-    tokens: int
-    context: int
-    tensor: int = 1
-    sharded: bool = False
-    expert: int = 1
-    ring: int = 1
-    dtype: str = "bf16"
-    products: str = ""
-    attention: Attention = "flash"
-    cache: bool = False
-    kept: str = ""
-
-    @property
-    def stored(self) -> str:
-        """Number format of weights and of the cache of a server."""
-        return self.kept or self.dtype
-
-    @property
-    def rows(self) -> int:
-        """Tokens of the micro-batch on this GPU."""
-        return max(1, self.sequences * self.tokens // self.ring)
-
-    @property
-    def width(self) -> float:
-        return BYTES[self.dtype]
-
-
-def product(name: str, rows: int, columns: int, depth: int, part: Slice, batch: int = 1, kind: Kind = "matmul") -> Kernel:
-    """(rows x depth) by (depth x columns): a linear map of that many tokens.
-
-    The kernel of a server that computes in 8 bits casts what comes in (a training does so apart: `casting`).
-    """
-    dtype = part.products or part.dtype
-    casts = part.width if part.cache and part.products and kind == "matmul" else 0.0
-    work = Work(
-        flop=2.0 * rows * columns * depth * batch,
-        reads=(rows * depth + depth * columns) * batch * BYTES[dtype],
-        writes=rows * columns * batch * part.width,
-        dtype=dtype,
-        mix="matmul",
-        product=Product(max(1, rows), max(1, columns), max(1, depth), batch, cast=casts),
-    )
-    return Kernel(name, kind, work)
-
-
-def casting(kernel: Kernel, part: Slice) -> Iterator[Kernel]:
-    """A product of a training, after both of its factors have been turned into 8-bit numbers, if it computes in them."""
-    shape = kernel.work.product
-    if part.products == "fp8" and not part.cache and shape is not None and kernel.work.dtype != part.dtype:
-        yield cast(f"cast-{kernel.name}", (shape.m + shape.n) * shape.k * shape.batch, part)
-    yield kernel
-
-
-def cast(name: str, count: float, part: Slice) -> Kernel:
-    """So many numbers in 8 bits: one kernel looks for the largest of an array, one scales and converts."""
-    work = Work(reads=2 * count * part.width, writes=count, dtype=part.dtype, kernels=2)
-    return Kernel(name, "cast", work)
-
-
-def transposition(name: str, shape: Product) -> Kernel:
-    """Both factors and the gradient of a product the other way round, as 8-bit matrix units read them along the depth."""
-    count = (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * shape.batch
-    return Kernel(name, "cast", Work(reads=float(count), writes=float(count), dtype="fp8", kernels=3))
-
-
-def moving(name: str, reads: float, writes: float, dtype: str, kind: Kind = "elementwise", across: int = 0) -> Kernel:
-    """A kernel that only moves bytes."""
-    return Kernel(name, kind, Work(reads=reads, writes=writes, dtype=dtype), across=across)
-
-
 @lru_cache(maxsize=4096)
 def forward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
-    """The kernels of one layer, in their order."""
+    """The kernels of one layer of a model of equal layers, in their order."""
     t, w, rows = part.tensor, part.width, part.rows
-    h, wide = model.hidden, (model.queries + 2 * model.keys) // t
+    h = model.hidden
     kept = rows / (t if part.sharded else 1) * h * w  # bytes of the stream between blocks, on this GPU
-    rotary = rows * (model.queries + model.keys) / t * w if model.positions == "rotary" else 0.0
     drops = 0.5 if model.dropout else 0.0  # of an array of 2 B: a mask of 1 B
+    norm = moving("norm", kept, kept, part.dtype, across=h)
+    after = (norm,) if model.norms >= 4 else ()
     kernels = [
-        moving("norm", kept, kept, part.dtype, across=h),
-        *casting(product("qkv", rows, wide, h, part), part),
+        norm,
+        *(maps(model, part) if model.latent is None else latent_layers.maps(model, model.latent, part)),
+        *(attention(model, part) if model.latent is None else latent_layers.attention(model, model.latent, part)),
+        *casting(product("projection", rows, h, model.attended // t, part, narrow=True), part),
+        *after,
     ]
-    if rotary:
-        kernels.append(moving("rotary", rotary, rotary, part.dtype))
-    kernels += list(attention(model, part))
+    if model.norms > 1:  # else attention and feed-forward network read the same, and both are added at once
+        kernels += [moving("residual", 2 * kept, (1 + drops) * kept, part.dtype, across=h), norm]
+    more = 0 if model.norms > 1 else 1
     kernels += [
-        *casting(product("projection", rows, h, model.queries // t, part), part),
-        moving("residual", 2 * kept, (1 + drops) * kept, part.dtype, across=h),
-        moving("norm", kept, kept, part.dtype, across=h),
         *feed_forward(model, part),
-        moving("residual", 2 * kept, (1 + drops) * kept, part.dtype, across=h),
+        *(norm for _ in range(model.norms - 4)),
+        *after,
+        moving("residual", (2 + more) * kept, (1 + drops) * kept, part.dtype, across=h),
     ]
     return tuple(kernels)
+
+
+def maps(model: Transformer, part: Slice) -> Iterator[Kernel]:
+    """Queries, keys and values from the stream, with their norms and places."""
+    t, rows = part.tensor, part.rows
+    wide = model.queries + model.keys + (0 if model.shared_values else model.values)
+    yield from casting(product("qkv", rows, wide // t, model.hidden, part, narrow=True), part)
+    turned = rows * (model.queries + model.keys) / t * part.width
+    if model.qk_norm != "none":
+        yield moving("qk-norm", turned, turned, part.dtype)
+    if model.positions == "rotary":
+        yield moving("rotary", turned, turned, part.dtype)
 
 
 def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
@@ -197,22 +124,38 @@ def feed_forward(model: Transformer, part: Slice) -> Iterator[Kernel]:
     f, g = model.of_ffn // t, model.gates
     if model.experts > 1:
         yield product("router", rows, model.experts, h, part)
+        if model.shared:
+            yield from beside(model, part)
         yield from experts(model, part)
         return
-    yield from casting(product("up", rows, g * f, h, part), part)
+    yield from casting(product("up", rows, g * f, h, part, narrow=True), part)
     yield moving("activation", g * rows * f * w, rows * f * w, part.dtype, across=f)
-    yield from casting(product("down", rows, h, f, part), part)
+    yield from casting(product("down", rows, h, f, part, narrow=True), part)
+
+
+def beside(model: Transformer, part: Slice) -> Iterator[Kernel]:
+    """The feed-forward network that every token goes through beside the experts; its result is added to theirs."""
+    rows, h, f, g = part.rows, model.hidden, model.shared // part.tensor, model.gates
+    yield from casting(product("shared-up", rows, g * f, h, part, narrow=True), part)
+    yield moving("activation", g * rows * f * part.width, rows * f * part.width, part.dtype, across=f)
+    yield from casting(product("shared-down", rows, h, f, part, narrow=True), part)
+    if model.shared_gate:
+        yield product("shared-gate", rows, 1, h, part)
 
 
 def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
     """The experts on this GPU, to which tokens go alike: sorted, multiplied and summed in kernels of their own."""
-    dtype, h, f = part.products or part.dtype, model.hidden, model.of_ffn // part.tensor
+    h, f = model.hidden, model.of_ffn // part.tensor
     count = max(1, model.experts // part.expert)
     top_k = min(model.top_k, count)  # of a token; where a GPU has fewer, more tokens come
     tokens = max(1, part.rows * model.top_k // top_k)
-    weight = BYTES[dtype]
-    kernel = f"{LIBRARIES[0]} {'bf16' if weight > 1 else NARROW}"
-    call = experts_call(tokens, top_k, count, h, f, model.gates, kernel, weight=weight, width=part.width)
+    dtype = part.products or part.dtype
+    weight, form = BYTES[dtype], "bf16" if BYTES[dtype] > 1 else NARROW
+    if part.routed:
+        (dtype, weight), form = FORMATS[part.routed], part.routed
+    elif part.weight_of_experts > 0:  # read in their format, computed in that of the tokens
+        dtype, weight, form = part.dtype, part.weight_of_experts, "bf16"
+    call = experts_call(tokens, top_k, count, h, f, model.gates, f"{LIBRARIES[0]} {form}", weight=weight, width=part.width)
     weights = call.active * (call.gates + 1) * h * f
     if part.products == "fp8" and not part.cache:
         yield cast("cast-experts", call.pairs * (h + f) + weights, part)
@@ -268,6 +211,8 @@ def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kern
 @lru_cache(maxsize=4096)
 def embedding(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
     """Rows of the tables, forward; backward as much again."""
+    if model.patches is not None:
+        return (product("patches", part.rows, model.hidden, model.patches.numbers, part, kind="output"),)
     size = part.rows * model.hidden * part.width
     return (moving("embedding", 2 * size, (2 if model.embedding_norm or model.dropout else 1) * size, part.dtype),)
 
@@ -275,7 +220,9 @@ def embedding(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
 @lru_cache(maxsize=4096)
 def output(model: Transformer, part: Slice, *, training: bool = True) -> tuple[Kernel, ...]:
     """Final norm, logits and, in training, the loss and the way back; the table is split over `tensor` GPUs."""
-    rows, columns, h = part.rows, max(1, model.vocab // part.tensor), model.hidden
+    rows, columns, h = part.rows, max(1, (model.vocab or model.classes) // part.tensor), model.hidden
+    if model.patches is not None:  # of the first token of each
+        rows = part.sequences
     half = dataclasses.replace(part, products="")
     logits = product("logits", rows, columns, h, half, kind="output")
     norm = rows * h * part.width
@@ -301,6 +248,7 @@ def block(
     repeated: float = 0.0,
     *,
     stops: bool = False,
+    name: str = "block",
 ) -> Layer:
     """One block, with the exchanges of tensor, context and expert parallel.
 
@@ -311,7 +259,7 @@ def block(
         stops: full recompute does not repeat the last product, whose result backward does not need.
     """
     ahead = _with_exchanges(model, part, forward(model, part), ("projection", "down", "experts"), exposed)
-    back = _with_exchanges(model, part, backward(model, part), ("d-qkv", "d-up", "d-experts"), exposed)
+    back = _with_exchanges(model, part, backward(model, part), ("d-qkv", "d-latent-up", "d-up", "d-experts"), exposed)
     again: tuple[Item, ...] = ()
     if recompute == "full":
         again = tuple(takewhile(lambda item: item.name != "down", ahead)) if stops else ahead
@@ -320,9 +268,24 @@ def block(
         cheap = [kernel for kernel in forward(model, part) if kernel.kind == "elementwise"] if repeated > 0 else []
         products = [kernel for kernel in forward(model, part) if kernel.kind in ("matmul", "cast")] if repeated > 0 else []
         again = (*scores, *cheap, *(dataclasses.replace(kernel, times=repeated) for kernel in products))
-    experts = model.experts * model.expert_parameters
-    parameters = (model.layer_parameters - experts) / part.tensor + experts / (part.tensor * part.expert)
-    return Layer("block", ahead, again, back, parameters, output_bytes=part.rows * model.hidden * part.width)
+    return Layer(name, ahead, again, back, share(model, part.tensor, part.expert),
+                 output_bytes=part.rows * model.hidden * part.width)  # fmt: skip
+
+
+def share(model: Transformer, tensor: int, expert: int) -> float:
+    """Parameters of a layer on one of the GPUs that split its matrices (`tensor`) and its experts (`expert`)."""
+    experts, whole = model.experts * model.expert_parameters, model.whole
+    spread = expert if model.experts > 1 else 1
+    return (model.layer_parameters - experts - whole) / tensor + experts / (tensor * spread) + whole
+
+
+def named(kind: int) -> str:
+    """The name of the layers of a kind.
+
+    >>> named(0), named(1)
+    ('block', 'block 2')
+    """
+    return f"block {kind + 1}" if kind else "block"
 
 
 def _with_exchanges(
@@ -341,7 +304,7 @@ def _with_exchanges(
         if routes:
             items.append(tokens)
         if part.ring > 1 and kernel.flash:
-            keys = 2.0 * part.sequences * part.context * max(model.keys / part.tensor, model.of_head) * part.width
+            keys = part.sequences * part.context * max((model.keys + model.values) / part.tensor, 2 * model.of_head) * part.width
             turns = 2.0 if kernel.name.startswith("d-") else 1.0
             items.append(Exchange("keys and values", "all-gather", "cp", keys, exposed=0.5, times=turns * kernel.times))
         items.append(kernel)

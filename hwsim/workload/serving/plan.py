@@ -70,6 +70,12 @@ class ServicePlan:
         """Blocks of the KV cache of a replica."""
         return None if self.tokens is None else self.tokens // self.keys.block
 
+    @property
+    def held(self) -> tuple[tuple[float, int], ...]:
+        """(part of a token's bytes, most tokens of a sequence that are kept) of each kind of layer; empty: all tokens."""
+        bounded = isinstance(self.model, Transformer) and self.model.cache == "window"
+        return self.model.caching if bounded and isinstance(self.model, Transformer) else ()
+
     def __str__(self) -> str:
         """The service in a line; its iterations are made while it runs."""
         prompt, output = mean_tokens(self.requests)
@@ -285,7 +291,7 @@ def _room(requests: Sequence[Request], tokens: int | None, model: Model, keys: I
         return True
     most = max(requests, key=lambda each: each.prompt + each.output)
     blocks = tokens // keys.block
-    if -(-(most.prompt + most.output) // keys.block) <= blocks:
+    if math.ceil(model.cached(most.prompt + most.output) / keys.block) <= blocks:
         return True
     mistakes.add(
         _place(tree, "prompt"),

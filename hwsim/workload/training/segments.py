@@ -48,24 +48,41 @@ def cut(stage: Stage, chunks: int, chunk: int, *, forward: bool, count: int) -> 
 
     A piece has layers or a part of one; the first and the last piece also have the ends of the model (embedding, logits).
     """
-    middle = stage.layers.index(stage.layer)
-    ahead = [layer for layer in stage.layers[:middle] if chunk == 0]
-    behind = [layer for layer in stage.layers[middle + 1 :] if chunk == chunks - 1]
-    times = (stage.parts[chunk] if stage.parts else stage.layer.times / chunks) / count
+    first = stage.layers.index(stage.blocks[0])
+    ahead = [layer for layer in stage.layers[:first] if chunk == 0]
+    behind = [layer for layer in stage.layers[first + len(stage.blocks) :] if chunk == chunks - 1]
     if forward:
-        begin, items, end = [layer.forward for layer in ahead], stage.layer.forward, [layer.forward for layer in behind]
+        begin, end = [layer.forward for layer in ahead], [layer.forward for layer in behind]
     else:
         begin = [layer.backward for layer in reversed(behind)]
-        items = (*stage.layer.recompute, *stage.layer.backward)
         end = [layer.backward for layer in reversed(ahead)]
     adding = [(stage.adding, 1.0 / chunks)] if stage.adding and not forward else []
     for number in range(count):
         yield (
             *(((outer, 1.0) for outer in begin) if number == 0 else ()),
-            (items, times),
+            *_blocks(stage, chunks, chunk, forward=forward, part=(number, count)),
             *(((outer, 1.0) for outer in end) if number == count - 1 else ()),
             *(adding if number == count - 1 else ()),
         )
+
+
+def _blocks(
+    stage: Stage, chunks: int, chunk: int, *, forward: bool, part: tuple[int, int]
+) -> Iterator[tuple[tuple[Item, ...], float]]:
+    """The blocks of piece `part[0]` of `part[1]` of a virtual stage, a run of equal ones after another."""
+    number, count = part
+    items = {layer.name: layer.forward if forward else (*layer.recompute, *layer.backward) for layer in stage.blocks}
+    if not stage.runs:
+        yield items["block"], (stage.parts[chunk] if stage.parts else stage.blocks[0].times / chunks) / count
+        return
+    runs = stage.runs[chunk] if forward else tuple(reversed(stage.runs[chunk]))
+    layers = sum(many for _, many in runs)  # integers
+    begin, end, before = layers * number / count, layers * (number + 1) / count, 0
+    for name, many in runs:
+        inside = min(end, before + many) - max(begin, before)
+        before += many
+        if inside > 0:
+            yield items[name], inside
 
 
 def one_by_one(groups: Groups) -> Iterator[Item]:
@@ -315,8 +332,9 @@ class Segments:
         """Capacities that the simulated replica uses in its kernels, inside its stage groups and between its stages."""
         used: set[str] = set()
         for stage in range(len(self.stages)):
-            replica, layer = self.replicas[0], self.stages[stage].layer
-            for item in dict.fromkeys(exchanges((*layer.forward, *layer.backward))):
+            replica = self.replicas[0]
+            inside = [item for layer in self.stages[stage].blocks for item in (*layer.forward, *layer.backward)]
+            for item in dict.fromkeys(exchanges(inside)):
                 used.update(name for name, _ in self._inside(item, stage, replica).demand.amounts)
             for target in {stage - 1, stage + 1} & set(range(len(self.stages))):
                 used.update(name for name, _ in self._sends(stage, target, replica).demand.amounts)

@@ -15,14 +15,13 @@ from hwsim.models import (
     ParallelPlan,
     Transformer,
     WrongPlan,
-    activations,
     cluster_of,
     hiding,
     lay,
     stage_of,
     training_memory,
 )
-from hwsim.models.memory import FRAGMENTS, recomputed, state_bytes
+from hwsim.models.memory import FRAGMENTS, kept_of, recomputed, state_bytes
 from hwsim.models.plan import Dtype
 from hwsim.spec import Mistakes, Place, Tree
 from hwsim.workload.training.kinds import kinds_of
@@ -100,9 +99,7 @@ def planned(
 
 
 def _held(laid: Laid, framework: Framework, stage: int) -> Held:
-    plan = laid.plan
     memory = training_memory(laid, framework, stage)
-    kept = activations(laid.transformer, plan, laid.sequence, framework.attention, framework.repeated)
     return Held(
         always={
             "weights": memory.weights,
@@ -110,8 +107,8 @@ def _held(laid: Laid, framework: Framework, stage: int) -> Held:
             "optimizer states": memory.optimizer,
             "buffers": memory.buffers,
         },
-        kept=FRAGMENTS * laid.layers_of(stage) / plan.chunks * kept,
-        recomputed=FRAGMENTS * recomputed(laid, framework),
+        kept=kept_of(laid, stage, framework, FRAGMENTS),
+        recomputed=FRAGMENTS * recomputed(laid, framework, stage),
     )
 
 

@@ -1,0 +1,108 @@
+"""Kernels of latent attention: keys and values come from one vector for all heads, which alone is cached.
+
+Maps of a layer, h hidden, a heads, n plain, r rotary and v value numbers of a head, c rank, q rank of the queries:
+
+    down   h x (q + c + r)           whole on every GPU of a tensor-parallel group, as are the norms of both vectors
+    up     q x a (n + r), c x a (n + v)
+
+A prefill computes keys and values of all heads from the vectors: attention of a heads of n + r and v. A step of decoding reads
+the vectors alone: each head's query is taken to the vector's space, so that a head looks at c + r numbers and returns c. What
+takes it there and back are the matrices of `up` again, the same operations and bytes for one token.
+
+An indexer has keys of its own; each query of its heads is multiplied with the keys of all tokens, and the `chosen` highest sums
+are looked at.
+
+**Source**: DeepSeek-AI, "DeepSeek-V2", arXiv:2405.04434, section 2.1; DeepSeek-V3.2, 2025 (indexer).
+**Error**: attention of DeepSeek-V3's sizes: see `docs/validation/components.md`; other sizes, and the indexer, are not validated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from hwsim.devices import Attended, Work
+from hwsim.models.architectures.layer_parts import Indexer, Latent
+from hwsim.models.architectures.slices import Slice, casting, moving, product
+from hwsim.models.architectures.transformer import Transformer
+from hwsim.models.layer import Kernel
+from hwsim.units import BYTES
+
+
+def maps(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kernel]:
+    """Queries from the stream, and the vector that is cached; and of that, keys and values of the new tokens."""
+    t, w, rows, h = part.tensor, part.width, part.rows, model.hidden
+    vectors = latent.cached + (latent.query_rank or 0)
+    yield from casting(product("latent-down", rows, vectors, h, part, narrow=True), part)
+    normed = rows * (vectors - latent.rotary) * w
+    yield moving("latent-norm", normed, normed, part.dtype)
+    depth = latent.query_rank or h
+    yield from casting(product("latent-queries", rows, model.queries // t, depth, part, narrow=True), part)
+    wide = model.heads // t * (latent.plain + latent.values)
+    yield from casting(product("latent-up", rows, wide, latent.rank, part, narrow=True), part)
+    turned = rows * (model.heads // t + 1) * latent.rotary * w
+    yield moving("rotary", turned, turned, part.dtype)
+    if latent.indexer is not None:
+        one = latent.indexer
+        yield product("indexer-queries", rows, one.heads * one.width, depth, part)
+        yield product("indexer-key", rows, one.width + one.heads, h, part)
+
+
+def attention(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kernel]:
+    """What each query looks at, and what it returns."""
+    if latent.indexer is not None:
+        yield from _choosing(model, latent.indexer, part)
+    decoding = part.cache and part.tokens == 1
+    cached = part.context - part.tokens
+    if cached > 0 and not decoding:  # keys and values of the tokens before are computed anew
+        wide = model.heads // part.tensor * (latent.plain + latent.values)
+        yield product("cached-up", part.sequences * cached, wide, latent.rank, part, kind="attention", narrow=True)
+    call = call_of(model, latent, part, decoding=decoding)
+    q, result = (latent.cached, latent.rank) if decoding else (latent.key, latent.values)
+    heads = part.rows * call.heads
+    work = Work(flop=call.flop / part.ring, reads=heads * q * part.width + call.keys / part.ring,
+                writes=heads * result * part.width, dtype=part.dtype, mix="matmul", attention=call)  # fmt: skip
+    yield Kernel("attention", "attention", work)
+
+
+def call_of(model: Transformer, latent: Latent, part: Slice, *, decoding: bool) -> Attended:
+    """The call of fused attention.
+
+    >>> from hwsim.models.library import load_transformer
+    >>> model = load_transformer("deepseek-v3")
+    >>> step = call_of(model, model.latent, Slice(1, 1, 4096, cache=True), decoding=True)
+    >>> step.keys == 4096 * 576 * 2, step.flop == 4096 * 128 * 2 * (576 + 512)
+    (True, True)
+    """
+    heads = max(1, model.heads // part.tensor)
+    call = Attended(
+        sequences=part.sequences / part.ring,
+        queries=part.tokens,
+        cached=part.context - part.tokens,
+        heads=heads,
+        kv_heads=heads,
+        head=(latent.key + latent.values) / 2,
+        width=part.width,
+        kv_width=part.width,
+        causal=float(model.causal),
+        window=0 if latent.indexer is None else latent.indexer.chosen,
+        written=float(part.cache),
+    )
+    if not decoding:
+        return call
+    return dataclasses.replace(call, kv_heads=1, head=latent.cached / 2, kv_width=BYTES[part.stored],
+                               latent=2.0 * (latent.cached + latent.rank))  # fmt: skip
+
+
+def _choosing(model: Transformer, indexer: Indexer, part: Slice) -> Iterator[Kernel]:
+    """Every head of the indexer with the key of every token, in 8 bits; the sums, of which the highest are taken."""
+    seen = part.context if part.tokens == 1 or not model.causal else part.context - (part.tokens - 1) / 2
+    pairs = part.sequences * part.tokens * seen / part.ring
+    alike = product("indexer", part.tokens * indexer.heads, part.context, indexer.width, part, part.sequences, "attention")
+    keys = part.sequences * part.context * (indexer.width + 4.0)
+    yield dataclasses.replace(
+        alike,
+        work=dataclasses.replace(alike.work, flop=2.0 * pairs * indexer.heads * indexer.width, product=None,
+                                 reads=keys + part.rows * indexer.heads * indexer.width, writes=4.0 * pairs),
+    )  # fmt: skip
+    yield moving("choosing", 4.0 * pairs, 4.0 * part.rows * indexer.chosen, part.dtype, "attention")

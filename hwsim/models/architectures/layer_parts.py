@@ -1,0 +1,188 @@
+"""Parts of a transformer that not every one has: latent attention, kinds of layers, images cut into patches, narrow weights.
+
+**Source**: DeepSeek-AI, "DeepSeek-V2", arXiv:2405.04434 (latent attention), "DeepSeek-V3.2" (indexer); Rouhani et al.,
+arXiv:2310.10537 (mxfp4); Dosovitskiy et al., arXiv:2010.11929 (patches).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, Literal
+
+from hwsim.records import dataclass
+from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
+
+Biased = Literal["q", "k", "v", "projection", "ffn", "norm", "router", "output", "pooler"]
+Narrow = Literal["fp8", "int8", "int4", "mxfp4", "nvfp4"]
+ALL: Final[frozenset[Biased]] = frozenset(("q", "k", "v", "projection", "ffn", "norm", "pooler"))  # of `bias: true`
+# bytes of a number, and of the scale of each group
+WEIGHTS: Final[dict[Narrow, tuple[float, float]]] = {
+    "fp8": (1.0, 4.0),
+    "int8": (1.0, 2.0),
+    "int4": (0.5, 2.5),
+    "mxfp4": (0.5, 1.0),
+    "nvfp4": (0.5, 1.0),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexer:
+    """What chooses the tokens that a query of latent attention looks at (DeepSeek-V3.2)."""
+
+    heads: int = field("of its queries, which come from the latent queries", minimum=1)
+    width: int = field("of a head, and of its one key of a token", minimum=1)
+    chosen: int = field("tokens that a query looks at", minimum=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latent:
+    """Keys and values that come from one vector for all heads, which alone is cached (multi-head latent attention)."""
+
+    rank: int = field("width of the vector that keys and values come from (kv_lora_rank)", minimum=1)
+    query_rank: int | None = field(
+        "width of the vector that queries come from (q_lora_rank); they come from the stream if left out", default=None, minimum=1
+    )
+    plain: int = field("numbers of a head's query and key without a place (qk_nope_head_dim)", minimum=1)
+    rotary: int = field("numbers with a rotary place, of a key shared by all heads (qk_rope_head_dim)", minimum=1)
+    values: int = field("numbers of a head's value (v_head_dim)", minimum=1)
+    indexer: Indexer | None = field("what chooses the tokens that are looked at; all if left out", default=None)
+
+    @property
+    def key(self) -> int:
+        """Numbers of a head's query, and of its key."""
+        return self.plain + self.rotary
+
+    @property
+    def cached(self) -> int:
+        """Numbers that a token leaves in the cache of a layer."""
+        return self.rank + self.rotary
+
+    def down(self, hidden: int) -> int:
+        """Parameters that each GPU of a tensor-parallel group has whole: maps from the stream to the vectors, their norms."""
+        queries = 0 if self.query_rank is None else hidden * self.query_rank + self.query_rank
+        return queries + hidden * self.cached + self.rank + self.choosing(hidden)
+
+    def up(self, hidden: int, heads: int) -> int:
+        """Parameters of the maps from the vectors to the heads."""
+        return (self.query_rank or hidden) * heads * self.key + self.rank * heads * (self.plain + self.values)
+
+    def choosing(self, hidden: int) -> int:
+        """Parameters of the indexer: queries, key with its norm, weights of its heads."""
+        one = self.indexer
+        if one is None:
+            return 0
+        return (self.query_rank or hidden) * one.heads * one.width + hidden * one.width + 2 * one.width + hidden * one.heads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Layers of one kind that follow each other: what of them is another than the model's."""
+
+    layers: int = field("how many", minimum=1)
+    window: int | None = field("tokens that one sees at most; 0: all", default=None, minimum=0)
+    kv_heads: int | None = field("heads of keys and values", default=None, minimum=1)
+    head: int | None = field("width of a head", default=None, minimum=1)
+    ffn: int | None = field("width of the feed-forward network, or of an expert", default=None, minimum=1)
+    experts: int | None = field("feed-forward networks a token may go to; 1: no router", default=None, minimum=1)
+    top_k: int | None = field("experts that each token goes to", default=None, minimum=1)
+    shared: int | None = field("width of what every token goes through beside the experts; 0: nothing", default=None, minimum=0)
+    shared_values: bool | None = field("keys are the values, too", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patches:
+    """An image that is cut into squares, each a token, with one more before them."""
+
+    image: int = field("pixels of a side", minimum=1)
+    side: int = field("pixels of a side of a square", minimum=1)
+    channels: int = field("numbers of a pixel", default=3, minimum=1)
+    extra: int = field("tokens before those of the squares, learnt", default=1, minimum=0)
+
+    @property
+    def count(self) -> int:
+        """Squares of an image."""
+        return (self.image // self.side) ** 2
+
+    @property
+    def numbers(self) -> int:
+        """Numbers of a square."""
+        return self.channels * self.side**2
+
+    def problems(self) -> Iterator[Problem]:
+        """(key, message, hint) of what cannot be."""
+        if self.side > self.image:
+            yield "patches", f"squares of {self.side} pixels do not fit into an image of {self.image}", None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantised:
+    """Weights that a server keeps in a narrower format than it computes in; a training has them in its own."""
+
+    format: Narrow = field("number format of the weights")
+    of: Literal["linear", "experts"] = field("which: of all linear maps of the layers, or of the experts", default="linear")
+    group: int | None = field("numbers that share a scale; one for the matrix if left out", default=None, minimum=1)
+
+    @property
+    def width(self) -> float:
+        """Bytes of a weight, with its part of a scale.
+
+        >>> Quantised(format="mxfp4", group=32).width, Quantised(format="int4", group=128).width
+        (0.53125, 0.51953125)
+        """
+        number, scale = WEIGHTS[self.format]
+        return number + (scale / self.group if self.group else 0.0)
+
+
+def order_of(runs: Sequence[Run], layers: int) -> tuple[int, ...]:
+    """The run that each layer is of; runs come again until all layers have one.
+
+    >>> order_of((Run(layers=2), Run(layers=1)), 7)
+    (0, 0, 1, 0, 0, 1, 0)
+    """
+    once = [number for number, run in enumerate(runs) for _ in range(min(run.layers, layers))]
+    return tuple(once[at % len(once)] for at in range(layers))
+
+
+def runs_of(kinds: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], int]:
+    """((kind, layers) of each run of the shortest piece that is repeated, layers of the piece).
+
+    >>> runs_of((0, 0, 1, 0, 0, 1, 0)), runs_of((0, 0, 1, 1, 1))
+    ((((0, 2), (1, 1)), 3), (((0, 2), (1, 3)), 5))
+    """
+    period = next(size for size in range(1, len(kinds) + 1) if all(kinds[at] == kinds[at % size] for at in range(len(kinds))))
+    return in_runs(kinds[:period]), period
+
+
+def in_runs(kinds: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """(kind, how many follow each other) in order.
+
+    >>> in_runs((3, 3, 1))
+    ((3, 2), (1, 1))
+    """
+    found: list[tuple[int, int]] = []
+    for kind in kinds:
+        if found and found[-1][0] == kind:
+            found[-1] = kind, found[-1][1] + 1
+        else:
+            found.append((kind, 1))
+    return tuple(found)
+
+
+def biases(bias: bool | Collection[Biased]) -> frozenset[Biased]:
+    """What has biases: everything that usually has, nothing, or what is named."""
+    if isinstance(bias, bool):
+        return ALL if bias else frozenset()
+    return frozenset(bias)
+
+
+def parts_held(tokens: int, shares: Sequence[tuple[float, int]]) -> float:
+    """Tokens of all layers that take as much of the cache as `tokens` of a sequence.
+
+    shares: (part of a token's bytes, most tokens that are kept of a sequence; 0: all).
+
+    >>> parts_held(100, ((0.75, 20), (0.25, 0)))
+    40.0
+    """
+    return math.fsum(share * (min(most, tokens) if most else tokens) for share, most in shares)
