@@ -48,6 +48,7 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be witho
     "train.chunks": (4, "are more than"),
     "train.uneven": (False, "does not divide"),
     "train.parallel.ep": (3, "does not divide"),
+    "model transformer.patches.image": (448, "squares"),
     "link wifi.duplex": ("full", "one channel"),
     "train.parallel.dp": (3, "GPUs, but there are"),
     "link.of": (["node0.nic", "node1.nic"], "no route"),

@@ -101,9 +101,9 @@ class Patches:
     extra: int = field("tokens before those of the squares, learnt", default=1, minimum=0)
 
     @property
-    def count(self) -> int:
-        """Squares of an image."""
-        return (self.image // self.side) ** 2
+    def tokens(self) -> int:
+        """Squares of an image, and what is before them."""
+        return (self.image // self.side) ** 2 + self.extra
 
     @property
     def numbers(self) -> int:

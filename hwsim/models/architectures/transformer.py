@@ -52,6 +52,9 @@ class Transformer(Dimensions):
         """(key, message, hint) of what cannot be."""
         if self.patches is not None:
             yield from self.patches.problems()
+            if self.sequence != self.patches.tokens:
+                message = f"an image is {self.patches.tokens} squares and tokens before them, not {self.sequence}"
+                yield "sequence", message, f"sequence: {self.patches.tokens}"
         if (self.vocab == 0) != (self.patches is not None):
             yield "vocab", "a model reads words (`vocab`) or squares of images (`patches`), one of the two", None
         if self.runs:

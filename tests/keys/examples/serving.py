@@ -58,6 +58,13 @@ OF_PIPELINES: Final[dict[str, tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
+NARROW: Final = {  # the cache is full
+    "kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 4096, "window": 64,
+    "cache": "window", "quantised": {"format": "int4", "of": "linear", "group": 64},
+    "experts": 4, "top_k": 2,
+}  # fmt: skip
+
+
 def pipeline(**keys: Any) -> dict[str, Any]:
     """A workload of stages."""
     return {"hwsim": "workload/1", "pipeline": {key: each for key, each in {**PIPELINE, **keys}.items() if each is not None}}
@@ -96,6 +103,7 @@ EXAMPLES: Final = (
         tried={"framework.all_reduce": ("trtllm",)},
     ),
     Example("service of a crowd", gpus(4), infer(arrivals="all at once", requests=20), tried=TRIED),
+    Example("service of narrow weights", gpus(4), infer(model=NARROW, arrivals="all at once", requests=20), tried=TRIED),
     Example("static service", gpus(4), infer(batching="static", prompt=300, output=20), tried=TRIED),
     Example("pipeline", MACHINE, pipeline(), tried=OF_PIPELINES),
     Example("pipeline of a data set", MACHINE, pipeline(batches=None), tried=OF_PIPELINES),

@@ -45,6 +45,25 @@ TRANSFORMER: Final[dict[str, Any]] = {
     "embedding_norm": True, "token_types": 2, "pooler": True, "causal": True, "dropout": True,
 }  # fmt: skip
 EXPERTS: Final = {**TRANSFORMER, "experts": 4, "top_k": 2, "window": 128, "full_every": 2}
+KINDS: Final = {  # heads of their own, and of each kind other ones
+    **TRANSFORMER, "layers": 6, "norms": 4, "bias": ["q", "k", "v"], "qk_norm": "head", "sinks": True, "experts": 4, "top_k": 2,
+    "shared": 512, "shared_gate": True, "shared_values": True,
+    "runs": [
+        {"layers": 2, "window": 128, "kv_heads": 2, "head": 128, "ffn": 1024, "experts": 2, "top_k": 1, "shared": 256,
+            "shared_values": False},
+        {"layers": 1},
+    ],
+}  # fmt: skip
+LATENT: Final = {
+    **{key: value for key, value in TRANSFORMER.items() if key not in ("head", "kv_heads")},
+    "latent": {"rank": 128, "query_rank": 256, "plain": 32, "rotary": 16, "values": 32,
+               "indexer": {"heads": 4, "width": 32, "chosen": 256}},
+}  # fmt: skip
+PATCHES: Final = {
+    **{key: value for key, value in TRANSFORMER.items() if key not in ("vocab", "tied", "pooler", "token_types")},
+    "vocab": 0, "causal": False, "sequence": 50, "places": 50, "classes": 1000,
+    "patches": {"image": 224, "side": 32, "channels": 3, "extra": 1},
+}  # fmt: skip
 TRAIN: Final[dict[str, Any]] = {"model": TRANSFORMER, "device": ["node*.gpu*"], "global_batch": 16, "microbatch": 2, "steps": 1}
 
 
@@ -90,6 +109,7 @@ TRIED: Final[dict[str, tuple[Any, ...]]] = {
         "train.synchronise.server": (["node0.gpu0"],),
     "train.evaluate.device": (["node0.gpu0"],), "train.sharding": ("zero-3",), "train.synchronise.algorithm": ("ps-cpu",
         "double-tree"),
+    "model transformer.qk_norm": ("whole",), "model transformer.bias": (False,), "model transformer.runs": ([{"layers": 1}],),
     "model cnn.input": ([3, 128, 128],), "model cnn.layers.conv.kernel": (5,), "model cnn.layers.conv.padding": (2, 0),
 }  # fmt: skip
 
@@ -192,6 +212,9 @@ EXAMPLES: Final = (
     _example("training in long sequences", train(**TRAIN, gpus=8, parallel={"tp": 2, "pp": 1, "cp": 2, "dp": "rest"})),
     _example("training in order", train(**TRAIN, parallel={"pp": 2, "dp": "rest"}, schedule="gpipe"), many=4),
     _example("training of experts", train(**{**TRAIN, "model": EXPERTS}, parallel={"ep": 4, "dp": 8}, buckets=2)),
+    _example("training of kinds of layers", train(**{**TRAIN, "model": KINDS}, parallel={"pp": 2, "ep": 2, "dp": 4})),
+    _example("training of latent attention", train(**{**TRAIN, "model": LATENT})),
+    _example("training of images", train(**{**TRAIN, "model": PATCHES})),
     _example(
         "uneven stages", train(**{**TRAIN, "model": {**TRANSFORMER, "layers": 6}}, parallel={"pp": 4, "dp": 2}, uneven=True)
     ),
