@@ -1,0 +1,128 @@
+"""Calls that return when the GPU has done something: they end after an op, and their own time is what is left.
+
+Files of older tools do not say which stream a call waits for. Times decide: the call waited for the op that ended last
+before it returned, and for the last op that its thread launched.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.importers.events import Streams
+from hwsim.importers.launches import SLOW, is_staged
+from hwsim.importers.linking import NONE, Linked
+from hwsim.importers.recording import Ints, Rank, What
+from hwsim.importers.threads import US, Piece, Pieces
+from hwsim.records import dataclass
+
+_PREFIXES: Final = ("cuda", "hip", "cu")
+_DEVICE: Final = ("DeviceSynchronize", "CtxSynchronize", "Free", "DeviceReset")
+_PERHAPS: Final = ("HostAlloc", "Malloc", "HostRegister", "StreamCreate")  # they wait if they are seen to
+_STREAM: Final = ("StreamSynchronize",)
+_EVENT: Final = ("EventSynchronize",)
+_COPY: Final = ("Memcpy", "Memset")
+_QUEUED: Final = ("Launch", "ModuleLaunch", "ExtModuleLaunch", "Memcpy", "Memset")
+_SOON: Final = 50 * US  # a full queue takes the next op this soon after one has ended
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocked:
+    """Pieces that end after ops: `then` after `before`. calls, full: calls that wait; those whose queue seemed full."""
+
+    before: Ints
+    then: Ints
+    calls: int
+    full: int
+
+
+def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Blocked:
+    """The calls that wait for the GPU."""
+    ops, slices = streams.ops, rank.slices
+    last = np.flatnonzero(pieces.kind == Piece.CALL)
+    last = last[pieces.end[last] == linked.ends[pieces.slice[last]]]
+    call = pieces.slice[last]
+    starts, ends = slices.start[call], pieces.end[last]
+    kinds = np.array([_kind(name) for name in rank.names], np.int8)[slices.name[call]]
+    order = np.argsort(ops.end, kind="stable")
+    by_end = ops.end[order]
+    latest = _by(order, by_end, ends)
+    pairs: list[tuple[Ints, Ints]] = []
+
+    def wait(before: Ints, which: NDArray[np.bool_]) -> None:
+        chosen = which & (before >= 0)
+        pairs.append((before[chosen], last[chosen]))
+
+    def done(before: Ints) -> NDArray[np.bool_]:
+        is_done: NDArray[np.bool_] = (before >= 0) & (ops.end[before] <= ends)
+        return is_done
+
+    waits_now = (latest >= 0) & (ops.end[latest] > starts) & (streams.launched[latest] < starts)
+    on_device = [(lane, streams.last_on(lane, starts)) for lane in streams.by_lane] if len(ops) else []
+    is_all = np.ones(len(last), bool)
+    for _, before in on_device:
+        is_all &= (before < 0) | done(before)
+    for _, before in on_device:
+        wait(before, (kinds == _KINDS.index(_DEVICE)) & is_all)
+        wait(before, (kinds == _KINDS.index(_PERHAPS)) & is_all & waits_now & (ends - ops.end[latest] < _SOON))
+    own = np.full(len(last), NONE, np.int64)
+    for thread in np.unique(slices.lane[call]).tolist():
+        mine = slices.lane[call] == thread
+        own[mine] = streams.last_by(thread, starts[mine])
+    is_stream, is_event = kinds == _KINDS.index(_STREAM), kinds == _KINDS.index(_EVENT)
+    if len(ops):
+        wait(own, is_stream & done(own))
+        wait(latest, (is_stream | is_event) & waits_now)
+        mine, is_pageable = _own_copies(rank, streams, call)
+        wait(mine, (kinds == _KINDS.index(_COPY)) & done(mine) & is_pageable)
+        earlier = _not_of_call(ops.call, order, by_end, ends, call)
+        is_slow = (ends - starts > SLOW) & np.isin(kinds, [_KINDS.index(_COPY), _KINDS.index(_QUEUED)]) & ~(done(mine) & is_pageable)
+        is_slow &= ~np.isin(call, ops.call[ops.is_late])
+        is_full = is_slow & (earlier >= 0) & (ops.end[earlier] > starts) & (ends - ops.end[earlier] < _SOON)
+        wait(earlier, is_full)
+    else:
+        is_full = np.zeros(len(last), bool)
+    empty = np.empty((0, 2), np.int64)
+    found = np.unique(np.concatenate([empty, *(np.column_stack(pair) for pair in pairs)]), axis=0).reshape(-1, 2)
+    return Blocked(found[:, 0], found[:, 1], len(np.unique(found[:, 1])), int(is_full.sum()))
+
+
+_KINDS: Final = (_DEVICE, _PERHAPS, _STREAM, _EVENT, _COPY, _QUEUED)
+
+
+def _kind(name: str) -> int:
+    """What a call waits for, by its name; -1: nothing."""
+    plain = next((name[len(prefix) :] for prefix in _PREFIXES if name.startswith(prefix) and name[len(prefix) :][:1].isupper()), "")
+    if plain.endswith("Async") and not plain.startswith(("Memcpy", "Memset")):
+        return NONE
+    return next((number for number, words in enumerate(_KINDS) if plain.startswith(words)), NONE)
+
+
+def _by(order: Ints, by_end: Ints, times: Ints) -> Ints:
+    place = np.searchsorted(by_end, times, side="right") - 1
+    return np.where(place >= 0, order[np.maximum(place, 0)], NONE) if len(order) else np.full(len(times), NONE, np.int64)
+
+
+def _not_of_call(of: Ints, order: Ints, by_end: Ints, times: Ints, call: Ints) -> Ints:
+    """The op that ended last by each time and was launched by another call."""
+    found = np.searchsorted(by_end, times, side="right") - 1
+    for _ in range(8):  # a call launches few ops
+        own = (found >= 0) & (of[order[np.maximum(found, 0)]] == call)
+        if not own.any():
+            break
+        found = np.where(own, found - 1, found)
+    return np.where(found >= 0, order[np.maximum(found, 0)], NONE)
+
+
+def _own_copies(rank: Rank, streams: Streams, call: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """The copy of each call, -1 for none, and whether it may block: copies between pinned memory and the GPU do not."""
+    ops = streams.ops
+    name = rank.slices.name[ops.slice]
+    staged = np.array([is_staged(each) for each in rank.names], bool)
+    of_call = np.full(len(rank.slices), NONE, np.int64)
+    is_copy = np.isin(rank.slices.what[ops.slice], (What.COPY,)) & (ops.call >= 0)
+    of_call[ops.call[is_copy]] = np.flatnonzero(is_copy)
+    mine = of_call[call]
+    return mine, (mine >= 0) & staged[name[np.maximum(mine, 0)]] if len(ops) else (mine >= 0)

@@ -1,0 +1,169 @@
+"""Waits between streams: an op that follows a wait for an event starts after what was recorded before the event.
+
+Where the file says what a wait was for (Kineto's cuda_sync), that is taken. Else the pattern of libraries is assumed: the
+event was recorded on the stream of the last launch before it, and the next launch of the thread is what waits.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.importers.launches import GpuOps
+from hwsim.importers.linking import NONE, Linked
+from hwsim.importers.recording import Ints, Rank, Small, What
+from hwsim.importers.threads import US, Pieces
+from hwsim.records import dataclass
+
+WAIT_WORDS: Final = "Stream Wait Event"
+_WAITS: Final = frozenset({"cudaStreamWaitEvent", "hipStreamWaitEvent", "cuStreamWaitEvent", "cudaStreamWaitEvent_ptsz"})
+_RECORDS: Final = ("cudaEventRecord", "hipEventRecord", "cuEventRecord")
+_TOLERANCE: Final = US  # an op whose start is this much before the end that it waits for may still wait for it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Waits:
+    """Ops that wait for ops: `then` after `before`. stated, guessed: calls that wait, by whether the file says for what."""
+
+    before: Ints
+    then: Ints
+    stated: int
+    guessed: int
+
+
+class Streams:
+    """GPU ops as each stream and each thread launched them."""
+
+    def __init__(self, rank: Rank, ops: GpuOps) -> None:
+        self.ops = ops
+        self.launched = np.where(ops.call < 0, NONE, ops.at)
+        lane_of = np.array([*ops.lane, NONE], np.int64)[ops.queue]
+        self.by_lane: dict[int, tuple[Ints, Ints]] = {}
+        for lane in dict.fromkeys(ops.lane):
+            mine = np.flatnonzero(lane_of == lane)
+            mine = mine[np.argsort(ops.start[mine], kind="stable")]
+            self.by_lane[lane] = mine, np.maximum.accumulate(self.launched[mine])
+        thread = np.where(ops.call < 0, NONE, rank.slices.lane[ops.call])
+        self.by_thread: dict[int, tuple[Ints, Ints]] = {}
+        for lane in np.unique(thread[thread >= 0]).tolist():
+            mine = np.flatnonzero(thread == lane)
+            mine = mine[np.argsort(ops.at[mine], kind="stable")]
+            self.by_thread[lane] = mine, ops.at[mine]
+        self.lane_of: Ints = lane_of
+        every = np.flatnonzero(ops.call >= 0)
+        self._every = every[np.argsort(ops.at[every], kind="stable")]
+
+    def last_on(self, lane: int, times: Ints) -> Ints:
+        """The last op of a stream that was launched before each time, -1 for none."""
+        return _before(*self.by_lane[lane], times)
+
+    def first_on(self, lane: int, times: Ints) -> Ints:
+        """The first op of a stream that was launched at a time or later, -1 for none."""
+        return _from(*self.by_lane[lane], times)
+
+    def first(self, times: Ints) -> Ints:
+        """The first op that any thread launched at a time or later, -1 for none."""
+        if not self._every.size:
+            return np.full(len(times), NONE, np.int64)
+        return _from(self._every, self.ops.at[self._every], times)
+
+    def last_by(self, thread: int, times: Ints) -> Ints:
+        """The last op that a thread launched before each time, -1 for none."""
+        return _before(*self.by_thread[thread], times) if thread in self.by_thread else np.full(len(times), NONE, np.int64)
+
+    def first_by(self, thread: int, times: Ints) -> Ints:
+        """The first op that a thread launched at a time or later, -1 for none."""
+        return _from(*self.by_thread[thread], times) if thread in self.by_thread else np.full(len(times), NONE, np.int64)
+
+
+def _before(ops: Ints, launched: Ints, times: Ints) -> Ints:
+    place = np.searchsorted(launched, times) - 1
+    return np.where(place >= 0, ops[np.maximum(place, 0)], NONE)
+
+
+def _from(ops: Ints, launched: Ints, times: Ints) -> Ints:
+    place = np.searchsorted(launched, times)
+    return np.where(place < len(ops), ops[np.minimum(place, len(ops) - 1)], NONE)
+
+
+def waits(rank: Rank, linked: Linked, streams: Streams, pieces: Pieces) -> Waits:
+    """The waits between the streams of a rank."""
+    before, then, calls = _stated(rank, linked, streams)
+    is_wait = np.array([name in _WAITS for name in rank.names], bool)[rank.slices.name] & (rank.slices.what == What.CALL)
+    is_wait[calls] = False
+    guess = np.flatnonzero(is_wait)
+    pairs = [(before, then)]
+    for lane in np.unique(rank.slices.lane[guess]).tolist():
+        pairs += _guessed(rank, streams, pieces, lane, guess[rank.slices.lane[guess] == lane])
+    first, second = (np.concatenate([pair[side] for pair in pairs]) for side in (0, 1))
+    ops = streams.ops
+    is_possible = (first >= 0) & (second >= 0) & (first != second)
+    is_possible[is_possible] = ops.end[first[is_possible]] <= ops.start[second[is_possible]] + _TOLERANCE
+    kept = np.unique(np.column_stack([first, second])[is_possible], axis=0).reshape(-1, 2)
+    return Waits(kept[:, 0], kept[:, 1], len(calls), len(guess))
+
+
+def _stated(rank: Rank, linked: Linked, streams: Streams) -> tuple[Ints, Ints, Small]:
+    """Pairs of ops, and the calls that wait, where the file says for what."""
+    slices = rank.slices
+    is_stated = np.array([each.kind == WAIT_WORDS for each in rank.facts] + [False], bool)[slices.facts]
+    found = np.flatnonzero((slices.what == What.WAIT) & is_stated & (linked.call >= 0))
+    lane_of = {(lane.device, lane.number): number for number, lane in enumerate(rank.lanes)}
+    facts = [rank.facts[number] for number in slices.facts[found].tolist()]
+    target = slices.lane[found]
+    source = np.array(
+        [
+            lane_of.get((rank.lanes[lane].device, each.waits_on_stream), NONE)
+            for lane, each in zip(target.tolist(), facts, strict=True)
+        ],
+        np.int64,
+    )
+    calls = linked.call[found]
+    recorded = _starts_of_links(rank, np.array([each.waits_on_link for each in facts], np.int64), slices.start[calls])
+    before, then = np.full(len(found), NONE, np.int64), np.full(len(found), NONE, np.int64)
+    for lane in streams.by_lane:
+        on = source == lane
+        before[on] = streams.last_on(lane, recorded[on])
+        on = target == lane
+        then[on] = streams.first_on(lane, slices.start[calls[on]])
+    return before, then, calls
+
+
+def _starts_of_links(rank: Rank, links: Ints, otherwise: Ints) -> Ints:
+    """Start of the call that carries each number."""
+    calls = np.flatnonzero((rank.slices.what == What.CALL) & (rank.slices.link >= 0))
+    numbers, first = np.unique(rank.slices.link[calls], return_index=True)
+    if not numbers.size:
+        return otherwise
+    place = np.minimum(np.searchsorted(numbers, links), len(numbers) - 1)
+    return np.where(numbers[place] == links, rank.slices.start[calls[first[place]]], otherwise)
+
+
+def _guessed(
+    rank: Rank, streams: Streams, pieces: Pieces, thread: int, calls: NDArray[np.intp]
+) -> list[tuple[Ints, Ints]]:
+    """Pairs of ops for the calls of a thread that wait for an event nobody states."""
+    slices, ops = rank.slices, streams.ops
+    is_record = np.array([name.startswith(_RECORDS) for name in rank.names], bool)[slices.name]
+    records = slices.start[np.flatnonzero(is_record & (slices.what == What.CALL) & (slices.lane == thread))]
+    times = slices.start[calls]
+    then = streams.first_by(thread, times)
+    other = streams.first(times)  # of a thread that stops after its wait, as autograd's does, the next launch is another's
+    is_other = (other >= 0) & pieces.is_idle(thread, np.where(other >= 0, ops.at[other], 0))
+    then = np.where(is_other, other, then)
+    place = np.searchsorted(records, times) - 1
+    recorded = np.where(place >= 0, records[np.maximum(place, 0)], times) if records.size else times
+    last = streams.last_by(thread, recorded)
+    has_both = (then >= 0) & (last >= 0)
+    then, last, recorded = then[has_both], last[has_both], recorded[has_both]
+    source, target = streams.lane_of[last], streams.lane_of[then]
+    pairs = []
+    for lane in streams.by_lane:
+        # on the waiting stream itself an event means nothing: the wait is for the others
+        asked = ((source == lane) & (target != lane)) | ((source == target) & (target != lane))
+        same_gpu = np.array([rank.lanes[int(other)].device == rank.lanes[lane].device for other in target], bool)
+        chosen = asked & same_gpu
+        pairs.append((streams.last_on(lane, recorded[chosen]), then[chosen]))
+    return pairs

@@ -1,0 +1,204 @@
+"""Ops of the GPUs: what launched them, how long a launch and the gap between two ops of a stream take.
+
+A kernel may start before the call that launches it returns. The latency is counted from the call's start, and it is the
+10 % quantile of launches on an idle stream, or the time of a longer call: other launches include waits that no file shows.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.importers.linking import NONE, Linked
+from hwsim.importers.recording import Ints, Rank, Small, What
+from hwsim.importers.threads import US, Pieces
+from hwsim.records import dataclass
+
+SLOW: Final = 200 * US  # a launch that takes longer has something to load, or waits for a place in the queue
+_ALREADY: Final = 20 * US  # an op that is still busy so long after the next launch has the next one in line
+_USUAL: Final = (5 * US, 1 * US)  # latency and gap if a file has no idle launch, and no queued op
+_LONGEST: Final = 50 * US  # no idle GPU waits longer for a launch, unless something is loaded
+_LAUNCH, _GAP = 10, 25  # per cent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GpuOps:
+    """Kernels, copies and sets of a rank, queue by queue in order of start.
+
+    Args:
+        slice: its slice. queue: number of its stream; ops that overlap on a stream are in several queues.
+        lane: lane of each queue. previous: op before it in the queue, -1 for none.
+        start, end: fs; as recorded, or up to the clock's resolution later where two of one stream overlap by as little.
+        call: outermost call that launched it, -1 if unknown. at, over: start and end of the call, -1 if unknown.
+        is_late: its launch had something to load, and it starts when the launch is done.
+        moved: ops whose start or end was moved. overlapping: (before, then) of ops of one stream in several queues.
+    """
+
+    slice: Small
+    queue: Small
+    lane: tuple[int, ...]
+    previous: Ints
+    start: Ints
+    end: Ints
+    call: Small
+    at: Ints
+    over: Ints
+    is_late: NDArray[np.bool_]
+    moved: int
+    overlapping: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.slice)
+
+
+def resolution(rank: Rank) -> int:
+    """fs; old files count in whole microseconds."""
+    slices = rank.slices
+    return US if not (slices.start % US).any() and not (slices.duration % US).any() else 0
+
+
+def gpu_ops(rank: Rank, linked: Linked, outer_call: Small) -> GpuOps:
+    """The GPU ops of a rank."""
+    slices = rank.slices
+    on_device = np.isin(slices.what, (What.KERNEL, What.COPY, What.SET))
+    chosen = np.flatnonzero(on_device)
+    order = chosen[np.lexsort((slices.start[chosen], slices.lane[chosen]))]
+    lanes, queues, parts = [], [], []
+    tolerance = resolution(rank)
+    for lane in np.unique(slices.lane[order]).tolist():
+        rest = order[slices.lane[order] == lane]
+        while rest.size:  # every round takes what follows one another
+            latest = np.maximum.accumulate(slices.end[rest])
+            follows = np.concatenate([[True], slices.start[rest[1:]] >= latest[:-1] - tolerance])
+            queues.append(np.full(int(follows.sum()), len(lanes), np.int32))
+            lanes.append(lane)
+            parts.append(rest[follows])
+            rest = rest[~follows]
+    ops = np.concatenate([np.empty(0, np.intp), *parts])
+    queue = np.concatenate([np.empty(0, np.int32), *queues])
+    previous = np.arange(len(ops)) - 1
+    previous[np.diff(queue, prepend=-1) != 0] = NONE
+    start, end = slices.start[ops], slices.end[ops]
+    for part in np.split(np.arange(len(ops)), np.flatnonzero(np.diff(queue)) + 1) if len(ops) else ():
+        end[part] = np.maximum.accumulate(end[part])
+    follower = previous >= 0
+    start[follower] = np.maximum(start[follower], end[previous[follower]])
+    inner = linked.call[ops]
+    call = np.where(inner < 0, NONE, outer_call[inner]).astype(np.int32)
+    at = np.where(call < 0, NONE, slices.start[call])
+    over = np.where(call < 0, NONE, linked.ends[call])
+    is_kernel = slices.what[ops] == What.KERNEL
+    is_late = (call >= 0) & is_kernel & (over - at > SLOW) & (start > over - _ALREADY)
+    return GpuOps(
+        slice=ops.astype(np.int32),
+        queue=queue,
+        lane=tuple(lanes),
+        previous=previous,
+        start=start,
+        end=end,
+        call=call,
+        at=at,
+        over=over,
+        is_late=is_late,
+        moved=int(((start != slices.start[ops]) | (end != slices.end[ops])).sum()),
+        overlapping=_overlapping(queue, tuple(lanes), start, end),
+    )
+
+
+def _overlapping(queue: Small, lane: tuple[int, ...], start: Ints, end: Ints) -> NDArray[np.int64]:
+    """For each op of a stream with several queues, the last op of each other queue that has ended when it starts."""
+    pairs: list[NDArray[np.int64]] = []
+    bounds = np.searchsorted(queue, np.arange(len(lane) + 1))
+    for one in range(len(lane)):
+        for other in range(len(lane)):
+            if one == other or lane[one] != lane[other]:
+                continue
+            then = np.arange(bounds[one], bounds[one + 1])
+            place = np.searchsorted(end[bounds[other] : bounds[other + 1]], start[then], side="right") - 1
+            is_after = place >= 0
+            pairs.append(np.column_stack([bounds[other] + place[is_after], then[is_after]]))
+    return np.concatenate([np.empty((0, 2), np.int64), *pairs])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Latencies:
+    """fs from the start of a call to the start of its op, for each op.
+
+    launch: of kernels on an idle stream, the short ones. after: from the return of a call to the start of its op.
+    gap: between two ops of a stream. is_typical: whether launch and gap are usual values, as the file shows none.
+    """
+
+    of: Ints
+    launch: int
+    after: int
+    gap: int
+    is_typical: bool
+
+
+def latencies(rank: Rank, ops: GpuOps, waited_for: Ints) -> Latencies:
+    """Launch latency and gap of a rank; waited_for: end of what each op waits for on other streams (fs).
+
+    An op on an idle stream starts a little after its call returns, however long the call takes: the call's own time is
+    part of the latency. A copy of pageable memory is staged and waited for inside its call, so that the call's time says
+    nothing; the least latency of such copies is taken.
+    """
+    before = np.where(ops.previous >= 0, ops.end[ops.previous], NONE)
+    is_launched = (ops.call >= 0) & ~ops.is_late & (ops.start >= ops.at)
+    is_idle = is_launched & (np.maximum(before, waited_for) <= ops.at)
+    is_queued = is_launched & (before > ops.at + _ALREADY)
+    staged = np.array([is_staged(name) for name in rank.names], bool)[rank.slices.name[ops.slice]]
+    is_copy = rank.slices.what[ops.slice] == What.COPY
+    waits = (ops.start - ops.at)[is_idle & ~(is_copy & staged)]
+    launch, gap = _USUAL
+    is_typical = not waits.size or _quantile(waits, _LAUNCH) > _LONGEST
+    if not is_typical:
+        launch = _quantile(waits, _LAUNCH)
+    gaps = (ops.start - before)[is_queued]
+    if gaps.size:
+        gap = max(0, _quantile(gaps, _GAP))
+    late = (ops.start - ops.over)[is_idle & ~is_copy]
+    after = min(_quantile(late, _GAP), launch) if late.size and not is_typical else 0
+    usual = np.full(len(ops), launch, np.int64)
+    call = ops.over - ops.at
+    seen = np.clip(ops.start - ops.at, launch, np.maximum(launch, np.minimum(call + after, SLOW)))
+    usual = np.where(is_idle, seen, usual)
+    name = rank.slices.name[ops.slice]
+    for kind in np.unique(name[is_copy & staged]).tolist():
+        mine = is_copy & (name == kind)
+        least = (ops.start - ops.at)[mine & is_idle]
+        usual[mine] = min(launch, int(least.min())) if least.size else launch
+    usual[ops.is_late] = 0
+    return Latencies(usual, launch, after, gap, is_typical)
+
+
+def is_staged(name: str) -> bool:
+    """Whether a copy may be of pageable memory: the name says so, or does not say."""
+    return "Pinned" not in name and "DtoD" not in name and "PtoP" not in name
+
+
+def _quantile(values: Ints, percent: int) -> int:
+    return int(np.partition(values, len(values) * percent // 100)[len(values) * percent // 100])
+
+
+def cuts_of_late(rank: Rank, ops: GpuOps) -> dict[int, Ints]:
+    """Times at which calls are cut because their kernels start there, by lane of the thread."""
+    chosen = ops.is_late & (ops.start < ops.over)
+    lane = rank.slices.lane[ops.call[chosen]]
+    return {number: ops.start[chosen][lane == number] for number in np.unique(lane).tolist()}
+
+
+def launching_pieces(rank: Rank, pieces: Pieces, ops: GpuOps, *, exact: bool) -> Ints:
+    """For each op the piece after which it can be launched, -1 without launch.
+
+    A kernel that starts before its call (two clocks) can follow no piece of the call: with `exact` it follows the
+    piece that has ended by then.
+    """
+    found = np.full(len(ops), NONE, np.int64)
+    chosen = np.flatnonzero(ops.call >= 0)
+    time = np.where(ops.is_late, np.minimum(ops.over, ops.start), ops.at)[chosen]
+    if exact:
+        time = np.minimum(time, ops.start[chosen])
+    found[chosen] = pieces.before(pieces.threads(rank.slices.lane[ops.call[chosen]]), time)
+    return found

@@ -1,0 +1,190 @@
+"""Host threads as rows of pieces without gaps: calls, ops, and what is between them; and threads that wait for others.
+
+A thread is cut at every runtime call, at every outermost op and where a step begins. Annotations of regions are marks and
+cut nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.importers.linking import NONE, Linked
+from hwsim.importers.recording import HOST, Ints, Rank, Small, What
+from hwsim.records import dataclass
+
+Indices = NDArray[np.intp]
+US: Final = 10**9  # fs
+IDLE: Final = 30 * US  # a thread without any op for longer may wait for another one
+NEAR: Final = 1000 * US  # a thread goes on this soon after what it waited for, or within a tenth of its wait
+STEP: Final = "ProfilerStep"
+
+
+class Piece(IntEnum):
+    """What a host thread does in a piece."""
+
+    START = 0  # before the first piece of the thread
+    CALL = 1
+    OP = 2
+    BETWEEN = 3  # Python, or nothing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """Pieces of the host threads of a rank, thread by thread in order of time; the first one of a thread is its START.
+
+    lanes: lane of each thread. first: number of the first piece of each thread, and of all.
+    slice: of a call the outermost call, of an op the outermost op; -1 else.
+    """
+
+    lanes: tuple[int, ...]
+    first: Ints
+    thread: Small
+    kind: NDArray[np.uint8]
+    slice: Small
+    start: Ints
+    end: Ints
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def before(self, thread: NDArray[np.integer], time: Ints) -> Ints:
+        """The last piece of a thread that has ended at a time; its START if there is none."""
+        found = np.zeros(len(time), np.int64)
+        for number in np.unique(thread).tolist():
+            begin, stop = int(self.first[number]), int(self.first[number + 1])
+            asked = thread == number
+            place = np.searchsorted(self.end[begin:stop], time[asked], side="right") - 1
+            found[asked] = begin + np.maximum(place, 0)
+        return found
+
+    def is_idle(self, lane: int, times: Ints) -> NDArray[np.bool_]:
+        """Whether the thread of a lane has nothing to do at each time: a gap longer than IDLE, or its end."""
+        if lane not in self.lanes:
+            return np.ones(len(times), bool)
+        thread = self.lanes.index(lane)
+        begin, stop = int(self.first[thread]), int(self.first[thread + 1])
+        place = begin + np.searchsorted(self.end[begin:stop], times, side="right")
+        at = np.minimum(place, stop - 1)
+        long = (self.kind[at] == Piece.BETWEEN) & (self.end[at] - self.start[at] > IDLE)
+        is_idle: NDArray[np.bool_] = (place >= stop) | long
+        return is_idle
+
+    def threads(self, lane: Small) -> Small:
+        """Number of the thread of each lane, -1 for a lane that is none."""
+        numbers = np.full(max((*self.lanes, int(lane.max(initial=0)))) + 1, NONE, np.int32)
+        numbers[list(self.lanes)] = np.arange(len(self.lanes))
+        return np.where(lane < 0, NONE, numbers[lane])
+
+
+def outermost_calls(rank: Rank, linked: Linked) -> Small:
+    """The outermost call around each call, -1 for other slices: a call of the runtime shows the driver's inside."""
+    is_call = rank.slices.what == What.CALL
+    top = np.where(is_call, np.arange(len(is_call), dtype=np.int32), NONE).astype(np.int32)
+    while True:
+        around = linked.parent[top]
+        inner = (top >= 0) & (around >= 0) & is_call[around]
+        if not inner.any():
+            return top
+        top[inner] = around[inner]
+
+
+def cut(rank: Rank, linked: Linked, outer_call: Small, also: Mapping[int, Ints]) -> Pieces:
+    """The pieces of every host thread; also: further times at which threads are cut, by lane."""
+    slices = rank.slices
+    number = np.arange(len(slices))
+    top_call = np.flatnonzero(outer_call == number)
+    top_op = np.flatnonzero((slices.what == What.OP) & (linked.op < 0))
+    is_step = np.array([name.startswith(STEP) for name in rank.names], bool)
+    steps = np.flatnonzero((slices.what == What.MARK) & is_step[slices.name])
+    lanes = [lane for lane in np.unique(slices.lane[np.concatenate([top_call, top_op])]).tolist() if rank.lanes[lane].device == HOST]
+    parts: list[tuple[Ints, Ints, NDArray[np.uint8], Small]] = []
+    for lane in lanes:
+        calls, ops, marks = (each[slices.lane[each] == lane] for each in (top_call, top_op, steps))
+        both = np.concatenate([calls, ops])
+        inside = (slices.start[both].min(), linked.ends[both].max())
+        times = [slices.start[both], linked.ends[both], np.clip(slices.start[marks], *inside), np.clip(linked.ends[marks], *inside)]
+        points = np.unique(np.concatenate([*times, np.clip(also.get(lane, times[0][:1]), *inside)]))
+        begin, end = points[:-1], points[1:]
+        call, in_call = _around(begin, calls, slices.start, linked.ends)
+        op, in_op = _around(begin, ops, slices.start, linked.ends)
+        kind = np.where(in_call, Piece.CALL, np.where(in_op, Piece.OP, Piece.BETWEEN)).astype(np.uint8)
+        parts.append(
+            (
+                np.concatenate([[0], begin]),
+                np.concatenate([inside[:1], end]),
+                np.concatenate([[Piece.START], kind]).astype(np.uint8),
+                np.concatenate([[NONE], np.where(in_call, call, np.where(in_op, op, NONE))]).astype(np.int32),
+            )
+        )
+    lengths = [len(part[0]) for part in parts]
+    empty = np.empty(0, np.int64)
+    return Pieces(
+        lanes=tuple(lanes),
+        first=np.cumsum([0, *lengths]).astype(np.int64),
+        thread=np.repeat(np.arange(len(lanes), dtype=np.int32), lengths),
+        start=np.concatenate([empty, *(part[0] for part in parts)]),
+        end=np.concatenate([empty, *(part[1] for part in parts)]),
+        kind=np.concatenate([empty.astype(np.uint8), *(part[2] for part in parts)]),
+        slice=np.concatenate([empty.astype(np.int32), *(part[3] for part in parts)]),
+    )
+
+
+def _around(times: Ints, among: Indices, start: Ints, ends: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Which of some slices, one after another, each time is in, and whether it is in any."""
+    long = among[ends[among] > start[among]]  # a slice without length is around nothing
+    if not long.size:
+        return np.full(len(times), NONE, np.int64), np.zeros(len(times), bool)
+    place = np.searchsorted(start[long], times, side="right") - 1
+    found = long[np.maximum(place, 0)]
+    return found, (place >= 0) & (ends[found] > times)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crossings:
+    """Pieces that begin when a piece of another thread has ended: `then` after `before`."""
+
+    before: Ints
+    then: Ints
+
+
+def crossings(pieces: Pieces) -> Crossings:
+    """What idle threads and first pieces wait for.
+
+    An idle thread goes on where a burst of another one ends. The first piece of a thread follows the last piece of the
+    others that has ended.
+    """
+    is_last = np.zeros(len(pieces), bool)
+    is_last[pieces.first[1:] - 1] = True
+    is_idle = (pieces.kind == Piece.BETWEEN) & (pieces.end - pieces.start > IDLE)
+    next_idle = np.concatenate([is_idle[1:], [False]])
+    bursts = np.flatnonzero((pieces.kind != Piece.BETWEEN) & (pieces.kind != Piece.START) & (is_last | next_idle))
+    idle = np.flatnonzero(is_idle)
+    before = _latest_elsewhere(pieces, bursts, idle, pieces.end[idle])
+    length = pieces.end[idle] - pieces.start[idle]
+    since = pieces.end[idle] - pieces.end[before]
+    is_close = (before >= 0) & (pieces.end[before] > pieces.start[idle]) & (since < np.maximum(NEAR, length // 10))
+    starts = np.flatnonzero((pieces.kind == Piece.START) & (pieces.end > 0))
+    work = np.flatnonzero(pieces.kind != Piece.START)
+    earlier = _latest_elsewhere(pieces, work, starts, pieces.end[starts])
+    return Crossings(
+        np.concatenate([before[is_close], earlier[earlier >= 0]]), np.concatenate([idle[is_close], starts[earlier >= 0]])
+    )
+
+
+def _latest_elsewhere(pieces: Pieces, among: Indices, asked: Indices, times: Ints) -> Ints:
+    """The piece among some that ends last by a time on another thread than the piece that asks, -1 for none."""
+    if not among.size or not asked.size:
+        return np.full(len(asked), NONE, np.int64)
+    order = among[np.argsort(pieces.end[among], kind="stable")]
+    thread = pieces.thread[order]
+    begins = np.maximum.accumulate(np.where(np.diff(thread, prepend=-1) != 0, np.arange(len(order)), 0))
+    place = np.searchsorted(pieces.end[order], times, side="right") - 1
+    at = np.maximum(place, 0)
+    same = thread[at] == pieces.thread[asked]
+    place = np.where(same, begins[at] - 1, place)  # before the run of pieces of its own thread
+    return np.where(place >= 0, order[np.maximum(place, 0)], NONE)
