@@ -1,4 +1,4 @@
-"""Calls that return when the GPU has done something: they end after an op, and their own time is what is left.
+"""Calls that return when the GPU has done something: they end after an op, and the rest of the call is their own time.
 
 Files of older tools do not say which stream a call waits for. Times decide: the call waited for the op that ended last
 before it returned, and for the last op that its thread launched.
@@ -43,7 +43,7 @@ def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Blo
     ops, slices = streams.ops, rank.slices
     last = np.flatnonzero(pieces.kind == Piece.CALL)
     last = last[pieces.end[last] == linked.ends[pieces.slice[last]]]
-    call = pieces.slice[last]
+    call = pieces.slice[last].astype(np.int64)
     starts, ends = slices.start[call], pieces.end[last]
     kinds = np.array([_kind(name) for name in rank.names], np.int8)[slices.name[call]]
     order = np.argsort(ops.end, kind="stable")
@@ -67,34 +67,38 @@ def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Blo
     for _, before in on_device:
         wait(before, (kinds == _KINDS.index(_DEVICE)) & is_all)
         wait(before, (kinds == _KINDS.index(_PERHAPS)) & is_all & waits_now & (ends - ops.end[latest] < _SOON))
-    own = np.full(len(last), NONE, np.int64)
+    last_launch = np.full(len(last), NONE, np.int64)
     for thread in np.unique(slices.lane[call]).tolist():
         mine = slices.lane[call] == thread
-        own[mine] = streams.last_by(thread, starts[mine])
+        last_launch[mine] = streams.last_by(thread, starts[mine])
     is_stream, is_event = kinds == _KINDS.index(_STREAM), kinds == _KINDS.index(_EVENT)
     if len(ops):
-        wait(own, is_stream & done(own))
+        wait(last_launch, is_stream & done(last_launch))
         wait(latest, (is_stream | is_event) & waits_now)
         mine, is_pageable = _own_copies(rank, streams, call)
         wait(mine, (kinds == _KINDS.index(_COPY)) & done(mine) & is_pageable)
-        earlier = _not_of_call(ops.call, order, by_end, ends, call)
-        is_slow = (ends - starts > SLOW) & np.isin(kinds, [_KINDS.index(_COPY), _KINDS.index(_QUEUED)]) & ~(done(mine) & is_pageable)
+        earlier = _not_of_call(ops.call.astype(np.int64), order, by_end, ends, call)
+        is_slow = (
+            (ends - starts > SLOW) & np.isin(kinds, [_KINDS.index(_COPY), _KINDS.index(_QUEUED)]) & ~(done(mine) & is_pageable)
+        )
         is_slow &= ~np.isin(call, ops.call[ops.is_late])
         is_full = is_slow & (earlier >= 0) & (ops.end[earlier] > starts) & (ends - ops.end[earlier] < _SOON)
         wait(earlier, is_full)
     else:
         is_full = np.zeros(len(last), bool)
     empty = np.empty((0, 2), np.int64)
-    found = np.unique(np.concatenate([empty, *(np.column_stack(pair) for pair in pairs)]), axis=0).reshape(-1, 2)
-    return Blocked(found[:, 0], found[:, 1], len(np.unique(found[:, 1])), int(is_full.sum()))
+    rows = np.unique(np.concatenate([empty, *(np.column_stack(pair) for pair in pairs)]), axis=0).reshape(-1, 2)
+    return Blocked(rows[:, 0], rows[:, 1], len(np.unique(rows[:, 1])), int(is_full.sum()))
 
 
 _KINDS: Final = (_DEVICE, _PERHAPS, _STREAM, _EVENT, _COPY, _QUEUED)
 
 
 def _kind(name: str) -> int:
-    """What a call waits for, by its name; -1: nothing."""
-    plain = next((name[len(prefix) :] for prefix in _PREFIXES if name.startswith(prefix) and name[len(prefix) :][:1].isupper()), "")
+    """The kind of wait of a call, by its name; -1 for none."""
+    plain = next(
+        (name[len(prefix) :] for prefix in _PREFIXES if name.startswith(prefix) and name[len(prefix) :][:1].isupper()), ""
+    )
     if plain.endswith("Async") and not plain.startswith(("Memcpy", "Memset")):
         return NONE
     return next((number for number, words in enumerate(_KINDS) if plain.startswith(words)), NONE)
@@ -107,13 +111,13 @@ def _by(order: Ints, by_end: Ints, times: Ints) -> Ints:
 
 def _not_of_call(of: Ints, order: Ints, by_end: Ints, times: Ints, call: Ints) -> Ints:
     """The op that ended last by each time and was launched by another call."""
-    found = np.searchsorted(by_end, times, side="right") - 1
+    place = np.searchsorted(by_end, times, side="right") - 1
     for _ in range(8):  # a call launches few ops
-        own = (found >= 0) & (of[order[np.maximum(found, 0)]] == call)
-        if not own.any():
+        is_same_call = (place >= 0) & (of[order[np.maximum(place, 0)]] == call)
+        if not is_same_call.any():
             break
-        found = np.where(own, found - 1, found)
-    return np.where(found >= 0, order[np.maximum(found, 0)], NONE)
+        place = np.where(is_same_call, place - 1, place)
+    return np.where(place >= 0, order[np.maximum(place, 0)], NONE)
 
 
 def _own_copies(rank: Rank, streams: Streams, call: Ints) -> tuple[Ints, NDArray[np.bool_]]:

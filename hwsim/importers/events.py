@@ -1,6 +1,6 @@
 """Waits between streams: an op that follows a wait for an event starts after what was recorded before the event.
 
-Where the file says what a wait was for (Kineto's cuda_sync), that is taken. Else the pattern of libraries is assumed: the
+Kineto's cuda_sync names the event of a wait. In files without it the pattern of libraries is assumed: the
 event was recorded on the stream of the last launch before it, and the next launch of the thread is what waits.
 """
 
@@ -109,10 +109,10 @@ def _stated(rank: Rank, linked: Linked, streams: Streams) -> tuple[Ints, Ints, S
     """Pairs of ops, and the calls that wait, where the file says for what."""
     slices = rank.slices
     is_stated = np.array([each.kind == WAIT_WORDS for each in rank.facts] + [False], bool)[slices.facts]
-    found = np.flatnonzero((slices.what == What.WAIT) & is_stated & (linked.call >= 0))
+    stated = np.flatnonzero((slices.what == What.WAIT) & is_stated & (linked.call >= 0))
     lane_of = {(lane.device, lane.number): number for number, lane in enumerate(rank.lanes)}
-    facts = [rank.facts[number] for number in slices.facts[found].tolist()]
-    target = slices.lane[found]
+    facts = [rank.facts[number] for number in slices.facts[stated].tolist()]
+    target = slices.lane[stated]
     source = np.array(
         [
             lane_of.get((rank.lanes[lane].device, each.waits_on_stream), NONE)
@@ -120,9 +120,9 @@ def _stated(rank: Rank, linked: Linked, streams: Streams) -> tuple[Ints, Ints, S
         ],
         np.int64,
     )
-    calls = linked.call[found]
+    calls = linked.call[stated]
     recorded = _starts_of_links(rank, np.array([each.waits_on_link for each in facts], np.int64), slices.start[calls])
-    before, then = np.full(len(found), NONE, np.int64), np.full(len(found), NONE, np.int64)
+    before, then = np.full(len(stated), NONE, np.int64), np.full(len(stated), NONE, np.int64)
     for lane in streams.by_lane:
         on = source == lane
         before[on] = streams.last_on(lane, recorded[on])
@@ -141,10 +141,8 @@ def _starts_of_links(rank: Rank, links: Ints, otherwise: Ints) -> Ints:
     return np.where(numbers[place] == links, rank.slices.start[calls[first[place]]], otherwise)
 
 
-def _guessed(
-    rank: Rank, streams: Streams, pieces: Pieces, thread: int, calls: NDArray[np.intp]
-) -> list[tuple[Ints, Ints]]:
-    """Pairs of ops for the calls of a thread that wait for an event nobody states."""
+def _guessed(rank: Rank, streams: Streams, pieces: Pieces, thread: int, calls: NDArray[np.intp]) -> list[tuple[Ints, Ints]]:
+    """Pairs of ops for calls of a thread that wait for an event unknown to the file."""
     slices, ops = rank.slices, streams.ops
     is_record = np.array([name.startswith(_RECORDS) for name in rank.names], bool)[slices.name]
     records = slices.start[np.flatnonzero(is_record & (slices.what == What.CALL) & (slices.lane == thread))]
@@ -162,8 +160,8 @@ def _guessed(
     pairs = []
     for lane in streams.by_lane:
         # on the waiting stream itself an event means nothing: the wait is for the others
-        asked = ((source == lane) & (target != lane)) | ((source == target) & (target != lane))
+        is_source = ((source == lane) & (target != lane)) | ((source == target) & (target != lane))
         same_gpu = np.array([rank.lanes[int(other)].device == rank.lanes[lane].device for other in target], bool)
-        chosen = asked & same_gpu
+        chosen = is_source & same_gpu
         pairs.append((streams.last_on(lane, recorded[chosen]), then[chosen]))
     return pairs

@@ -65,7 +65,9 @@ def gpu_ops(rank: Rank, linked: Linked, outer_call: Small) -> GpuOps:
     on_device = np.isin(slices.what, (What.KERNEL, What.COPY, What.SET))
     chosen = np.flatnonzero(on_device)
     order = chosen[np.lexsort((slices.start[chosen], slices.lane[chosen]))]
-    lanes, queues, parts = [], [], []
+    lanes: list[int] = []
+    queues: list[Small] = []
+    parts: list[NDArray[np.intp]] = []
     tolerance = resolution(rank)
     for lane in np.unique(slices.lane[order]).tolist():
         rest = order[slices.lane[order] == lane]
@@ -108,17 +110,17 @@ def gpu_ops(rank: Rank, linked: Linked, outer_call: Small) -> GpuOps:
 
 
 def _overlapping(queue: Small, lane: tuple[int, ...], start: Ints, end: Ints) -> NDArray[np.int64]:
-    """For each op of a stream with several queues, the last op of each other queue that has ended when it starts."""
+    """For each op of a stream with several queues, the last op of each second queue that has ended when it starts."""
     pairs: list[NDArray[np.int64]] = []
     bounds = np.searchsorted(queue, np.arange(len(lane) + 1))
-    for one in range(len(lane)):
-        for other in range(len(lane)):
-            if one == other or lane[one] != lane[other]:
+    for first in range(len(lane)):
+        for second in range(len(lane)):
+            if first == second or lane[first] != lane[second]:
                 continue
-            then = np.arange(bounds[one], bounds[one + 1])
-            place = np.searchsorted(end[bounds[other] : bounds[other + 1]], start[then], side="right") - 1
+            then = np.arange(bounds[first], bounds[first + 1])
+            place = np.searchsorted(end[bounds[second] : bounds[second + 1]], start[then], side="right") - 1
             is_after = place >= 0
-            pairs.append(np.column_stack([bounds[other] + place[is_after], then[is_after]]))
+            pairs.append(np.column_stack([bounds[second] + place[is_after], then[is_after]]))
     return np.concatenate([np.empty((0, 2), np.int64), *pairs])
 
 
@@ -126,7 +128,7 @@ def _overlapping(queue: Small, lane: tuple[int, ...], start: Ints, end: Ints) ->
 class Latencies:
     """fs from the start of a call to the start of its op, for each op.
 
-    launch: of kernels on an idle stream, the short ones. after: from the return of a call to the start of its op.
+    launch: short latency of kernels on an idle stream. after: from the return of a call to the start of its op.
     gap: between two ops of a stream. is_typical: whether launch and gap are usual values, as the file shows none.
     """
 
@@ -195,10 +197,10 @@ def launching_pieces(rank: Rank, pieces: Pieces, ops: GpuOps, *, exact: bool) ->
     A kernel that starts before its call (two clocks) can follow no piece of the call: with `exact` it follows the
     piece that has ended by then.
     """
-    found = np.full(len(ops), NONE, np.int64)
+    piece = np.full(len(ops), NONE, np.int64)
     chosen = np.flatnonzero(ops.call >= 0)
     time = np.where(ops.is_late, np.minimum(ops.over, ops.start), ops.at)[chosen]
     if exact:
         time = np.minimum(time, ops.start[chosen])
-    found[chosen] = pieces.before(pieces.threads(rank.slices.lane[ops.call[chosen]]), time)
-    return found
+    piece[chosen] = pieces.before(pieces.threads(rank.slices.lane[ops.call[chosen]]), time)
+    return piece

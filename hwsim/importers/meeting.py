@@ -18,18 +18,12 @@ from hwsim.importers.threads import US
 from hwsim.records import dataclass
 
 _TOGETHER: Final = 100 * US  # kernels of one exchange end this close, or within a quarter of the shortest
-_MARK: Final = "nccl:"
+_DEEP: Final = 16  # slices around a launch that are asked
 _PEERS: Final = frozenset({"send", "recv"})
-_CALLED: Final = {
-    "allreduce": "allreduce", "allgatherbase": "allgather", "allgather": "allgather", "allgatherintotensor": "allgather",
-    "reducescatterbase": "reduce-scatter", "reducescatter": "reduce-scatter", "reducescattertensor": "reduce-scatter",
-    "alltoall": "alltoall", "alltoallv": "alltoall", "alltoallbase": "alltoall", "broadcast": "broadcast", "reduce": "reduce",
-    "send": "send", "recv": "recv", "barrier": "barrier", "gather": "gather", "scatter": "scatter",
-}  # fmt: skip
 
 
 class Exchange(NamedTuple):
-    """What is known of a kernel of NCCL: group and stream, kind, elements; the rank at the other end of a send or recv."""
+    """A kernel of NCCL as far as it is known: group or stream, kind, elements, ranks, and the other rank of a send or recv."""
 
     group: str
     kind: str
@@ -38,15 +32,9 @@ class Exchange(NamedTuple):
     peer: int
 
 
-def called(name: str) -> str:
-    """hwsim's name of a collective that a library calls otherwise; "" if unknown."""
-    plain = name.removeprefix(_MARK).split(" ")[0].replace("_", "").replace("-", "").lower()
-    return _CALLED.get(plain, "")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchanges:
-    """Kernels of NCCL of a rank: numbers among its GPU ops, and what is known of each."""
+    """Kernels of NCCL of a rank; ops: their numbers among its GPU ops."""
 
     ops: Ints
     known: tuple[Exchange, ...]
@@ -54,63 +42,43 @@ class Exchanges:
 
 def exchanges(rank: Rank, linked: Linked, ops: GpuOps) -> Exchanges:
     """The exchanges of a rank."""
-    is_nccl = np.array(["nccl" in name.lower() for name in rank.names], bool)
     slices = rank.slices
-    found = np.flatnonzero(is_nccl[slices.name[ops.slice]] & (slices.what[ops.slice] == What.KERNEL))
-    streams = {lane: number for number, lane in enumerate(dict.fromkeys(np.array([*ops.lane, NONE])[ops.queue[found]].tolist()))}
-    known: list[Exchange] = []
-    for op in found.tolist():
-        kernel = int(ops.slice[op])
-        collective = _collective(rank, linked, kernel)
-        stream = f"stream {streams[ops.lane[int(ops.queue[op])]]}"
-        if collective is None:
-            known.append(Exchange(stream, _kind_of(rank.names[slices.name[kernel]]), 0, 0, NONE))
-            continue
-        group = f"{collective.group} of {collective.ranks}" if collective.group or collective.ranks else stream
-        size = collective.size or len(collective.ranks)
-        known.append(Exchange(group, collective.name, collective.elements_in, size, collective.peer))
-    return Exchanges(found, tuple(known))
+    known_of = np.array([each.collective is not None for each in rank.facts] + [False], bool)
+    is_nccl = known_of[slices.facts[ops.slice]] & (slices.what[ops.slice] == What.KERNEL)
+    kernels = np.flatnonzero(is_nccl)
+    kernels = kernels[np.argsort(ops.start[kernels], kind="stable")]
+    lanes = np.array([*ops.lane, NONE], np.int64)[ops.queue[kernels]].tolist()
+    streams = {lane: number for number, lane in enumerate(dict.fromkeys(lanes))}
+    facts: list[Exchange] = []
+    for op, lane in zip(kernels.tolist(), lanes, strict=True):
+        stated = _collective(rank, linked, int(ops.slice[op]))
+        group = f"{stated.group} of {stated.ranks}" if stated.group or stated.ranks else f"stream {streams[lane]}"
+        facts.append(Exchange(group, stated.name, stated.elements_in, stated.size or len(stated.ranks), stated.peer))
+    return Exchanges(kernels, tuple(facts))
 
 
-def _collective(rank: Rank, linked: Linked, kernel: int) -> Collective | None:
-    """What the file says of the exchange of a kernel: on the kernel, or on the slices around its launch."""
+def _collective(rank: Rank, linked: Linked, kernel: int) -> Collective:
+    """The exchange of a kernel as the file has it: on the kernel, or on the slices around its launch."""
     slices = rank.slices
-    around, named = kernel, None
-    for _ in range(16):
-        if around < 0:
+    best = rank.facts[slices.facts[kernel]].collective or Collective("sendrecv")
+    around = int(linked.call[kernel])
+    for _ in range(_DEEP):
+        if around < 0 or best.group or best.ranks:
             break
         facts = slices.facts[around]
         stated = rank.facts[facts].collective if facts >= 0 else None
-        if stated is not None:
-            return stated
-        name = rank.names[slices.name[around]]
-        if named is None and name.startswith(_MARK) and called(name):
-            shapes = rank.facts[facts].shapes if facts >= 0 else None
-            named = Collective(called(name), _elements(shapes))
-        around = int(linked.call[kernel]) if around == kernel else int(linked.parent[around])
-    return named
-
-
-def _elements(shapes: Sequence[object] | None) -> int:
-    """Elements of the first tensor."""
-    first = shapes[0] if shapes else ()
-    if not isinstance(first, tuple) or not first:
-        return 0
-    if isinstance(first[0], tuple):
-        return sum(_elements([each]) for each in first)
-    return int(np.prod([int(length) for length in first]))
-
-
-def _kind_of(kernel: str) -> str:
-    words = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "SendRecv", "Reduce")
-    return next((called(word) or "exchange" for word in words if word.lower() in kernel.lower()), "exchange")
+        if stated is not None and (stated.group or stated.ranks or (stated.elements_in and not best.elements_in)):
+            best = stated
+        around = int(linked.parent[around])
+    return best
 
 
 class Member(NamedTuple):
-    """A kernel of an exchange: position of its rank in the recording, number among the rank's GPU ops."""
+    """A kernel of an exchange: position of its rank in the recording, number among the rank's GPU ops and its exchanges."""
 
     rank: int
     op: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,9 +88,9 @@ class Meetings:
     Args:
         meeting: number of the exchange. rank: position of the rank in the recording; op: kernel among its GPU ops.
         latest: start of the last kernel of the exchange (fs).
-        kinds: of each exchange. sizes: ranks of its group, 0 if unknown.
+        kinds: name of each exchange. sizes: how many ranks its group has, 0 if unknown.
         alone: kernels of NCCL that are in no exchange, of ranks with others.
-        apart: of them those whose ranks do not overlap in time: clocks differ, or the files are of other steps.
+        apart: those whose ranks do not overlap in time: clocks differ, or the files are of other steps.
     """
 
     meeting: Small
@@ -138,12 +106,12 @@ class Meetings:
         return len(self.kinds)
 
 
-def meetings(numbers: Sequence[int], each: Sequence[Exchanges], ops: Sequence[GpuOps]) -> Meetings:
+def meetings(numbers: Sequence[int], by_rank: Sequence[Exchanges], ops: Sequence[GpuOps]) -> Meetings:
     """The exchanges of the ranks; numbers: of the ranks."""
     keyed: dict[str, list[list[int]]] = {}
-    for position, of_rank in enumerate(each):
-        for index, known in enumerate(of_rank.known):
-            keyed.setdefault(_key(known, numbers[position]), [[] for _ in each])[position].append(index)
+    for position, of_rank in enumerate(by_rank):
+        for index, facts in enumerate(of_rank.known):
+            keyed.setdefault(_key(facts, numbers[position]), [[] for _ in by_rank])[position].append(index)
     met: list[list[Member]] = []
     kinds, sizes = [], []
     apart = 0
@@ -151,21 +119,20 @@ def meetings(numbers: Sequence[int], each: Sequence[Exchanges], ops: Sequence[Gp
         held = [(position, row) for position, row in enumerate(rows) if row]
         if len(held) < 2:
             continue
-        sets = _in_order(held, each, ops)
+        sets = _in_order(held, by_rank, ops)
         if sets is None:
-            sets = _by_time(held, each, ops)
+            sets = _by_time(held, by_rank, ops)
         for members in sets:
             starts = max(int(ops[member.rank].start[member.op]) for member in members)
             ends = min(int(ops[member.rank].end[member.op]) for member in members)
             if starts > ends:
                 apart += len(members)
                 continue
-            first = members[0]
-            known = each[first.rank].known[int(np.searchsorted(each[first.rank].ops, first.op))]
+            facts = by_rank[members[0].rank].known[members[0].number]
             met.append(members)
-            kinds.append(known.kind)
-            sizes.append(known.size)
-    total = sum(len(of_rank.known) for of_rank in each) if len(each) > 1 else 0
+            kinds.append(facts.kind)
+            sizes.append(facts.size)
+    total = sum(len(of_rank.known) for of_rank in by_rank) if len(by_rank) > 1 else 0
     meeting = np.repeat(np.arange(len(met), dtype=np.int32), [len(members) for members in met])
     rank = np.array([member.rank for members in met for member in members], np.int32)
     op = np.array([member.op for members in met for member in members], np.int64)
@@ -183,19 +150,22 @@ def _key(known: Exchange, number: int) -> str:
     return known.group
 
 
-def _in_order(held: list[tuple[int, list[int]]], each: Sequence[Exchanges], ops: Sequence[GpuOps]) -> list[list[Member]] | None:
+def _in_order(
+    held: list[tuple[int, list[int]]], by_rank: Sequence[Exchanges], ops: Sequence[GpuOps]
+) -> list[list[Member]] | None:
     """The n-th kernel of every rank, if the ranks agree on kinds and sizes, and the kernels end together."""
-    first = [_alike(each[held[0][0]].known[index]) for index in held[0][1]]
+    first = [_alike(by_rank[held[0][0]].known[index]) for index in held[0][1]]
     for position, row in held[1:]:
-        if [_alike(each[position].known[index]) for index in row] != first:
+        if [_alike(by_rank[position].known[index]) for index in row] != first:
             return None
-    places = [(position, each[position].ops[row]) for position, row in held]
+    places = [(position, by_rank[position].ops[row]) for position, row in held]
     starts = np.array([ops[position].start[row] for position, row in places])
     ends = np.array([ops[position].end[row] for position, row in places])
     close = np.maximum(_TOGETHER, (ends - starts).min(axis=0) // 4)
     if ((ends.max(axis=0) - ends.min(axis=0)) <= close).mean() < 0.75:
         return None
-    return [[Member(position, int(row[n])) for position, row in places] for n in range(len(first))]
+    rows = [(position, row, by_rank[position].ops) for position, row in held]
+    return [[Member(position, int(numbers[row[n]]), row[n]) for position, row, numbers in rows] for n in range(len(first))]
 
 
 def _alike(known: Exchange) -> tuple[str, int]:
@@ -203,23 +173,23 @@ def _alike(known: Exchange) -> tuple[str, int]:
     return kind, known.elements if kind == "allreduce" else 0
 
 
-def _by_time(held: list[tuple[int, list[int]]], each: Sequence[Exchanges], ops: Sequence[GpuOps]) -> list[list[Member]]:
+def _by_time(held: list[tuple[int, list[int]]], by_rank: Sequence[Exchanges], ops: Sequence[GpuOps]) -> list[list[Member]]:
     """Kernels of equal kind and size that end together; those that have no other are left out."""
-    rows: list[tuple[int, int, tuple[str, int], int, int]] = []
+    rows: list[tuple[int, int, tuple[str, int], Member]] = []
     for position, row in held:
         for index in row:
-            op = int(each[position].ops[index])
+            op = int(by_rank[position].ops[index])
             start, end = int(ops[position].start[op]), int(ops[position].end[op])
-            rows.append((end, start, _alike(each[position].known[index]), position, op))
-    found: list[list[Member]] = []
+            rows.append((end, start, _alike(by_rank[position].known[index]), Member(position, op, index)))
+    sets: list[list[Member]] = []
     waiting: dict[tuple[str, int], tuple[int, int, list[Member]]] = {}  # by kind: the end so far, the latest start, members
-    for end, start, kind, position, op in sorted(rows):
+    for end, start, kind, added in sorted(rows):
         open_end, latest, members = waiting.get(kind, (0, 0, []))
         close = max(_TOGETHER, (end - max(start, latest)) // 4)
-        if members and (end - open_end > close or start > open_end or any(member.rank == position for member in members)):
-            found.append(members)
+        if members and (end - open_end > close or start > open_end or any(member.rank == added.rank for member in members)):
+            sets.append(members)
             members, latest, open_end = [], 0, end
-        members = [*members, Member(position, op)]
+        members = [*members, added]
         waiting[kind] = (open_end or end, max(latest, start), members)
-    found += [members for _, _, members in waiting.values()]
-    return [members for members in found if len(members) > 1]
+    sets += [members for _, _, members in waiting.values()]
+    return [members for members in sets if len(members) > 1]

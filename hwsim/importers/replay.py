@@ -15,22 +15,20 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.graph.opgraph import Label, OpGraph, Queue
 from hwsim.graph.builder import block
-from hwsim.importers.blocking import Blocked, blocked
-from hwsim.importers.events import Streams, Waits, waits
-from hwsim.importers.launches import GpuOps, Latencies, cuts_of_late, gpu_ops, latencies, launching_pieces
-from hwsim.importers.linking import NONE, Linked, link
-from hwsim.importers.meeting import Exchanges, Meetings, exchanges, meetings
-from hwsim.importers.recording import Ints, Rank, Recording, Small, What
-from hwsim.importers.threads import Crossings, Piece, Pieces, crossings, cut, outermost_calls
+from hwsim.graph.opgraph import Label, OpGraph, Queue
+from hwsim.importers.explaining import Explained, explained
+from hwsim.importers.linking import NONE
+from hwsim.importers.meeting import Meetings, meetings
+from hwsim.importers.recording import Ints, Recording, Small, What
+from hwsim.importers.threads import Piece
 from hwsim.records import dataclass
 
 Mode = Literal["rules", "exact"]
 
 
 class Part(IntEnum):
-    """What an op of the graph is."""
+    """Kinds of ops of a replay's graph."""
 
     HOST = 0  # a call, an op or Python on a host thread
     DEVICE = 1  # a kernel, copy or set
@@ -44,30 +42,6 @@ class Part(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Explained:
-    """A rank and what the rules find in it.
-
-    Args:
-        launch_piece: for each GPU op the piece after which it is launched, -1 for none.
-        ready: for each GPU op the time (fs) at which rules let it start, as far as its own rank is concerned.
-        early: GPU ops that start before their launch: the clocks of host and GPU differ.
-    """
-
-    rank: Rank
-    linked: Linked
-    pieces: Pieces
-    ops: GpuOps
-    latencies: Latencies
-    crossings: Crossings
-    waits: Waits
-    blocked: Blocked
-    exchanges: Exchanges
-    launch_piece: Ints
-    ready: Ints
-    early: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Replay:
     """A recording as an op graph, and columns with an entry per op of it.
 
@@ -75,8 +49,8 @@ class Replay:
         part: `Part`. rank: position of the rank in the recording, -1 for ops of several.
         slice: slice of the rank that the op is, or that it delays; -1 for none.
         recorded: start in the recording (fs); -1 for ops that no slice is. recorded_end: its end.
-        unexplained: delay before it that no rule explains (fs); of a host thread the wait before its first piece.
-        waited: of a collective, the time from the start of its kernel to the arrival of the last rank (fs).
+        unexplained: delay before it that no rule explains (fs); before a host thread the wait until its first piece.
+        waited: time from the start of a collective's kernel to the arrival of the last rank (fs).
     """
 
     recording: Recording
@@ -102,7 +76,7 @@ class Replay:
         return found
 
     def scaled(self, times: float = 1.0, by_name: Mapping[str, float] | None = None) -> OpGraph:
-        """The graph with GPU ops that take so many times as long: all, and those whose name contains a text."""
+        """The graph with longer or shorter GPU ops: all of them, and more so those whose name contains a text."""
         factor = np.where(self.is_gpu, times, 1.0)
         body = self.graph.blocks[0]
         for text, more in (by_name or {}).items():
@@ -114,52 +88,10 @@ class Replay:
 
 def explain(recording: Recording, mode: Mode = "rules") -> Replay:
     """The replay of a recording."""
-    ranks = tuple(_explained(rank, exact=mode == "exact") for rank in recording.ranks)
+    ranks = tuple(explained(rank, exact=mode == "exact") for rank in recording.ranks)
     numbers = [rank.number for rank in recording.ranks]
     met = meetings(numbers, [each.exchanges for each in ranks], [each.ops for each in ranks])
     return _Writer(recording, mode, ranks, met).replay()
-
-
-def _explained(rank: Rank, *, exact: bool) -> Explained:
-    linked = link(rank)
-    outer = outermost_calls(rank, linked)
-    ops = gpu_ops(rank, linked, outer)
-    pieces = cut(rank, linked, outer, cuts_of_late(rank, ops))
-    streams = Streams(rank, ops)
-    found = waits(rank, linked, streams, pieces)
-    start = ops.start.copy()
-    np.maximum.at(start, found.then, ops.end[found.before])
-    start = np.minimum(start, ops.end)  # up to the clock's resolution
-    ops = replace(ops, start=start)
-    possible = ops.end[found.before] <= start[found.then]
-    found = replace(found, before=found.before[possible], then=found.then[possible])
-    waited_for = np.full(len(ops), NONE, np.int64)
-    np.maximum.at(waited_for, found.then, ops.end[found.before])
-    took = latencies(rank, ops, waited_for)
-    piece = launching_pieces(rank, pieces, ops, exact=exact)
-    has_launch = ops.call >= 0
-    launched = np.where(ops.is_late, np.minimum(ops.over, ops.start), ops.at + took.of)
-    ready = np.where(has_launch, launched, 0)
-    follows = ops.previous >= 0
-    ready = np.where(follows, np.maximum(ready, ops.end[ops.previous] + took.gap), ready)
-    ready = np.maximum(ready, waited_for)
-    if len(ops.overlapping):
-        np.maximum.at(ready, ops.overlapping[:, 1], ops.end[ops.overlapping[:, 0]])
-    is_free = ~has_launch & ~follows & (waited_for < 0)  # nothing is known of it but its time
-    return Explained(
-        rank=rank,
-        linked=linked,
-        pieces=pieces,
-        ops=ops,
-        latencies=took,
-        crossings=crossings(pieces),
-        waits=found,
-        blocked=blocked(rank, linked, pieces, Streams(rank, ops)),
-        exchanges=exchanges(rank, linked, ops),
-        launch_piece=piece,
-        ready=np.where(is_free, ops.start, ready),
-        early=int((has_launch & (ops.start < ops.at)).sum()),
-    )
 
 
 class _Columns:
@@ -203,14 +135,17 @@ class _Writer:
         kinds = (np.int64, np.int64, np.int64, np.uint8, np.int32, np.int32, np.int64, np.int64, np.int64, np.int64)
         empty = [np.empty(0, kind) for kind in kinds]
         parts = self.columns.parts
-        label, time, queue, *others = (
+        label, time, queue, part, rank, of_slice, recorded, recorded_end, unexplained, waited = (
             np.concatenate([empty[n], *(part[n] for part in parts)]).astype(kind, copy=False) for n, kind in enumerate(kinds)
         )
         pairs = np.concatenate([np.empty((0, 2), np.int64), *self.columns.edges])
         edges = np.column_stack([pairs, np.zeros(len(pairs), np.int64)])
         body = block(label, time=time, queue=queue, edges=edges)
         graph = OpGraph(blocks=(body,), labels=tuple(self.labels), queues=tuple(self.queues))
-        return Replay(self.recording, self.mode, graph, *others, ranks=self.ranks, meetings=self.met)
+        return Replay(
+            self.recording, self.mode, graph, part, rank, of_slice, recorded, recorded_end, unexplained, waited,
+            self.ranks, self.met,
+        )  # fmt: skip
 
     def _label(self, name: str, kind: str, device: str, program: str) -> int:
         short = name if len(name) <= 100 else name[:97] + "..."
@@ -221,20 +156,20 @@ class _Writer:
         return len(self.queues) - 1
 
     def _rank(self, position: int) -> None:
-        each = self.ranks[position]
+        explained = self.ranks[position]
         many = len(self.ranks) > 1
-        prefix, program = (f"rank{each.rank.number}.", f"rank{each.rank.number}") if many else ("", "main")
-        host = self._host(position, each, prefix, program)
-        gpu = self._gpu(position, each, prefix, program, host)
-        self.columns.edge(host[each.crossings.before], host[each.crossings.then])
-        self.columns.edge(gpu[each.blocked.before], host[each.blocked.then])
+        prefix, program = (f"rank{explained.rank.number}.", f"rank{explained.rank.number}") if many else ("", "main")
+        host = self._host(position, explained, prefix, program)
+        gpu = self._gpu(position, explained, prefix, program, host)
+        self.columns.edge(host[explained.crossings.before], host[explained.crossings.then])
+        self.columns.edge(gpu[explained.blocked.before], host[explained.blocked.then])
 
-    def _host(self, position: int, each: Explained, prefix: str, program: str) -> Ints:
+    def _host(self, position: int, explained: Explained, prefix: str, program: str) -> Ints:
         """Pieces of host threads; their numbers."""
-        pieces, rank = each.pieces, each.rank
+        pieces, rank = explained.pieces, explained.rank
         begins = pieces.start.copy()
-        np.maximum.at(begins, each.crossings.then, pieces.end[each.crossings.before])
-        np.maximum.at(begins, each.blocked.then, each.ops.end[each.blocked.before])
+        np.maximum.at(begins, explained.crossings.then, pieces.end[explained.crossings.before])
+        np.maximum.at(begins, explained.blocked.then, explained.ops.end[explained.blocked.before])
         device = f"{prefix}host"
         queues = np.array([self._queue(f"{prefix}{rank.lanes[lane].name}", device) for lane in pieces.lanes], np.int64)
         name = np.where(pieces.slice < 0, NONE, rank.slices.name[pieces.slice])
@@ -260,9 +195,9 @@ class _Writer:
             unexplained=np.where(is_start, time, 0),
         )
 
-    def _gpu(self, position: int, each: Explained, prefix: str, program: str, host: Ints) -> Ints:
+    def _gpu(self, position: int, explained: Explained, prefix: str, program: str, host: Ints) -> Ints:
         """Ops of the GPUs with their launches, gaps and delays; the numbers of the ops."""
-        ops, rank, took = each.ops, each.rank, each.latencies
+        ops, rank, took = explained.ops, explained.rank, explained.latencies
         devices = [f"{prefix}gpu{rank.lanes[lane].device}" for lane in ops.lane]
         seen: dict[int, int] = {}
         queues = []
@@ -271,27 +206,27 @@ class _Writer:
             more = f" ({seen[lane]})" if seen[lane] > 1 else ""
             queues.append(self._queue(f"{prefix}{rank.lanes[lane].name}{more}", device))
         queue = np.array([*queues, NONE], np.int64)[ops.queue]
-        own = np.flatnonzero(self.met.rank == position)
+        mine = np.flatnonzero(self.met.rank == position)
         met = np.full(len(ops), NONE, np.int64)
-        met[self.met.op[own]] = own
+        met[self.met.op[mine]] = mine
         latest = np.where(met >= 0, self.met.latest[met] if len(self.met.latest) else 0, ops.start)
         has_launch, follows = ops.call >= 0, ops.previous >= 0
         before = np.where(follows, ops.end[ops.previous], 0)
-        from_piece = np.where(has_launch, each.pieces.end[each.launch_piece] if len(each.pieces) else 0, 0)
+        from_piece = np.where(has_launch, explained.pieces.end[explained.launch_piece] if len(explained.pieces) else 0, 0)
         launch = np.where(ops.is_late, 0, took.of)
         gap = np.full(len(ops), took.gap, np.int64)
-        ready = each.ready
+        ready = explained.ready
         if self.exact:  # no rule delays what was not delayed
             launch = np.minimum(launch, ops.start - from_piece)
             gap = np.minimum(gap, ops.start - before)
             ready = np.minimum(ready, ops.start)
         gap[~follows] = 0
-        late = np.maximum(0, ops.start - each.ready)
+        late = np.maximum(0, ops.start - explained.ready)
         is_free = ~has_launch & ~follows
-        delay = np.where(is_free & (each.ready == ops.start), ops.start, late if self.exact else 0)
+        delay = np.where(is_free & (explained.ready == ops.start), ops.start, late if self.exact else 0)
         del ready
         common: dict[str, NDArray[np.generic] | int] = {"rank": position}
-        labels = self._gpu_labels(each, devices, program)
+        labels = self._gpu_labels(explained, devices, program)
         slices = ops.slice
         no_device = self._label("launch", "latency", "", program)
         launched = np.flatnonzero(has_launch)
@@ -300,17 +235,19 @@ class _Writer:
         )
         gapped = gap > 0
         delayed = delay > 0
-        # one after another in each queue: gap, delay, arrival, op
+        # one after another in explained queue: gap, delay, arrival, op
         rows = np.column_stack([gapped, delayed, met >= 0, np.ones(len(ops), bool)])
         total = int(rows.sum())
         numbers = np.full(rows.shape, NONE, np.int64)
         numbers[rows] = np.arange(total) + self.columns.count
         which, place = np.nonzero(rows)
-        words = [self._label(word, word, device, program) for word in ("gap", "delay", "arrive") for device in dict.fromkeys(devices)]
+        words = [
+            self._label(word, word, device, program) for word in ("gap", "delay", "arrive") for device in dict.fromkeys(devices)
+        ]
         few = len(dict.fromkeys(devices))
         device_number = np.array([list(dict.fromkeys(devices)).index(device) for device in devices] + [0], np.int64)[ops.queue]
         rule_label = np.array([*words, 0], np.int64)[np.minimum(place * few + device_number[which], 3 * few)]
-        kind = np.isin(np.arange(len(ops)), each.exchanges.ops)
+        kind = np.isin(np.arange(len(ops)), explained.exchanges.ops)
         times = np.column_stack([gap, delay, np.zeros(len(ops), np.int64), ops.end - np.maximum(ops.start, latest)])
         parts = np.array([Part.GAP, Part.DELAY, Part.ARRIVE, Part.DEVICE])
         is_op = place == 3
@@ -328,23 +265,23 @@ class _Writer:
             **common,
         )
         entry = np.where(delayed, numbers[:, 1], np.where(met >= 0, numbers[:, 2], numbers[:, 3]))
-        self.columns.edge(host[each.launch_piece[launched]], launches)
+        self.columns.edge(host[explained.launch_piece[launched]], launches)
         self.columns.edge(launches, entry[launched])
-        self.columns.edge(numbers[each.waits.before, 3], entry[each.waits.then])
+        self.columns.edge(numbers[explained.waits.before, 3], entry[explained.waits.then])
         self.columns.edge(numbers[ops.overlapping[:, 0], 3], entry[ops.overlapping[:, 1]])
-        self.arrive[own], self.depart[own] = numbers[self.met.op[own], 2], numbers[self.met.op[own], 3]
+        self.arrive[mine], self.depart[mine] = numbers[self.met.op[mine], 2], numbers[self.met.op[mine], 3]
         return numbers[:, 3]
 
-    def _gpu_labels(self, each: Explained, devices: list[str], program: str) -> Ints:
-        ops, rank = each.ops, each.rank
+    def _gpu_labels(self, explained: Explained, devices: list[str], program: str) -> Ints:
+        ops, rank = explained.ops, explained.rank
         labels = np.zeros(len(ops), np.int64)
         words = {What.KERNEL: "kernel", What.COPY: "copy", What.SET: "set"}
-        is_exchange = np.isin(np.arange(len(ops)), each.exchanges.ops)
+        is_exchange = np.isin(np.arange(len(ops)), explained.exchanges.ops)
         keys = np.column_stack([rank.slices.name[ops.slice], rank.slices.what[ops.slice], ops.queue, is_exchange])
-        found, index = np.unique(keys, axis=0, return_inverse=True)
+        distinct, index = np.unique(keys, axis=0, return_inverse=True)
         numbers = [
-            self._label(rank.names[name], "collective" if exchange else words[What(what)], devices[queue], program)
-            for name, what, queue, exchange in found.tolist()
+            self._label(rank.names[name], "collective" if exchange else words[What(kind)], devices[queue], program)
+            for name, kind, queue, exchange in distinct.tolist()
         ]
         return np.array([*numbers, 0], np.int64)[index.reshape(-1)] if len(ops) else labels
 

@@ -25,7 +25,7 @@ STEP: Final = "ProfilerStep"
 
 
 class Piece(IntEnum):
-    """What a host thread does in a piece."""
+    """Kinds of pieces of a host thread."""
 
     START = 0  # before the first piece of the thread
     CALL = 1
@@ -38,7 +38,7 @@ class Pieces:
     """Pieces of the host threads of a rank, thread by thread in order of time; the first one of a thread is its START.
 
     lanes: lane of each thread. first: number of the first piece of each thread, and of all.
-    slice: of a call the outermost call, of an op the outermost op; -1 else.
+    slice: the outermost call of a CALL, the outermost op of an OP; else -1.
     """
 
     lanes: tuple[int, ...]
@@ -54,13 +54,13 @@ class Pieces:
 
     def before(self, thread: NDArray[np.integer], time: Ints) -> Ints:
         """The last piece of a thread that has ended at a time; its START if there is none."""
-        found = np.zeros(len(time), np.int64)
+        numbers = np.zeros(len(time), np.int64)
         for number in np.unique(thread).tolist():
             begin, stop = int(self.first[number]), int(self.first[number + 1])
-            asked = thread == number
-            place = np.searchsorted(self.end[begin:stop], time[asked], side="right") - 1
-            found[asked] = begin + np.maximum(place, 0)
-        return found
+            is_here = thread == number
+            place = np.searchsorted(self.end[begin:stop], time[is_here], side="right") - 1
+            numbers[is_here] = begin + np.maximum(place, 0)
+        return numbers
 
     def is_idle(self, lane: int, times: Ints) -> NDArray[np.bool_]:
         """Whether the thread of a lane has nothing to do at each time: a gap longer than IDLE, or its end."""
@@ -101,13 +101,20 @@ def cut(rank: Rank, linked: Linked, outer_call: Small, also: Mapping[int, Ints])
     top_op = np.flatnonzero((slices.what == What.OP) & (linked.op < 0))
     is_step = np.array([name.startswith(STEP) for name in rank.names], bool)
     steps = np.flatnonzero((slices.what == What.MARK) & is_step[slices.name])
-    lanes = [lane for lane in np.unique(slices.lane[np.concatenate([top_call, top_op])]).tolist() if rank.lanes[lane].device == HOST]
+    lanes = [
+        lane for lane in np.unique(slices.lane[np.concatenate([top_call, top_op])]).tolist() if rank.lanes[lane].device == HOST
+    ]
     parts: list[tuple[Ints, Ints, NDArray[np.uint8], Small]] = []
     for lane in lanes:
         calls, ops, marks = (each[slices.lane[each] == lane] for each in (top_call, top_op, steps))
         both = np.concatenate([calls, ops])
         inside = (slices.start[both].min(), linked.ends[both].max())
-        times = [slices.start[both], linked.ends[both], np.clip(slices.start[marks], *inside), np.clip(linked.ends[marks], *inside)]
+        times = [
+            slices.start[both],
+            linked.ends[both],
+            np.clip(slices.start[marks], *inside),
+            np.clip(linked.ends[marks], *inside),
+        ]
         points = np.unique(np.concatenate([*times, np.clip(also.get(lane, times[0][:1]), *inside)]))
         begin, end = points[:-1], points[1:]
         call, in_call = _around(begin, calls, slices.start, linked.ends)
@@ -140,8 +147,8 @@ def _around(times: Ints, among: Indices, start: Ints, ends: Ints) -> tuple[Ints,
     if not long.size:
         return np.full(len(times), NONE, np.int64), np.zeros(len(times), bool)
     place = np.searchsorted(start[long], times, side="right") - 1
-    found = long[np.maximum(place, 0)]
-    return found, (place >= 0) & (ends[found] > times)
+    inside = long[np.maximum(place, 0)]
+    return inside, (place >= 0) & (ends[inside] > times)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +160,7 @@ class Crossings:
 
 
 def crossings(pieces: Pieces) -> Crossings:
-    """What idle threads and first pieces wait for.
+    """The pieces that idle threads and first pieces wait for.
 
     An idle thread goes on where a burst of another one ends. The first piece of a thread follows the last piece of the
     others that has ended.
@@ -176,15 +183,15 @@ def crossings(pieces: Pieces) -> Crossings:
     )
 
 
-def _latest_elsewhere(pieces: Pieces, among: Indices, asked: Indices, times: Ints) -> Ints:
+def _latest_elsewhere(pieces: Pieces, among: Indices, asking: Indices, times: Ints) -> Ints:
     """The piece among some that ends last by a time on another thread than the piece that asks, -1 for none."""
-    if not among.size or not asked.size:
-        return np.full(len(asked), NONE, np.int64)
+    if not among.size or not asking.size:
+        return np.full(len(asking), NONE, np.int64)
     order = among[np.argsort(pieces.end[among], kind="stable")]
     thread = pieces.thread[order]
     begins = np.maximum.accumulate(np.where(np.diff(thread, prepend=-1) != 0, np.arange(len(order)), 0))
     place = np.searchsorted(pieces.end[order], times, side="right") - 1
     at = np.maximum(place, 0)
-    same = thread[at] == pieces.thread[asked]
+    same = thread[at] == pieces.thread[asking]
     place = np.where(same, begins[at] - 1, place)  # before the run of pieces of its own thread
     return np.where(place >= 0, order[np.maximum(place, 0)], NONE)

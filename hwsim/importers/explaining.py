@@ -1,0 +1,83 @@
+"""The rules for one rank together: what each of its GPU ops and host threads waits for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from hwsim.importers.blocking import Blocked, blocked
+from hwsim.importers.events import Streams, Waits, waits
+from hwsim.importers.launches import GpuOps, Latencies, cuts_of_late, gpu_ops, latencies, launching_pieces
+from hwsim.importers.linking import NONE, Linked, link
+from hwsim.importers.meeting import Exchanges, exchanges
+from hwsim.importers.recording import Ints, Rank
+from hwsim.importers.threads import Crossings, Pieces, crossings, cut, outermost_calls
+from hwsim.records import dataclass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explained:
+    """A rank and what the rules find in it.
+
+    Args:
+        launch_piece: for each GPU op the piece after which it is launched, -1 for none.
+        ready: for each GPU op the time (fs) at which rules let it start, as far as its own rank is concerned.
+        early: GPU ops that start before their launch: the clocks of host and GPU differ.
+    """
+
+    rank: Rank
+    linked: Linked
+    pieces: Pieces
+    ops: GpuOps
+    latencies: Latencies
+    crossings: Crossings
+    waits: Waits
+    blocked: Blocked
+    exchanges: Exchanges
+    launch_piece: Ints
+    ready: Ints
+    early: int
+
+
+def explained(rank: Rank, *, exact: bool) -> Explained:
+    """A rank with what the rules find; exact: a GPU op that starts before its launch keeps its place."""
+    linked = link(rank)
+    outer = outermost_calls(rank, linked)
+    ops = gpu_ops(rank, linked, outer)
+    pieces = cut(rank, linked, outer, cuts_of_late(rank, ops))
+    streams = Streams(rank, ops)
+    stream_waits = waits(rank, linked, streams, pieces)
+    start = ops.start.copy()
+    np.maximum.at(start, stream_waits.then, ops.end[stream_waits.before])
+    start = np.minimum(start, ops.end)  # up to the clock's resolution
+    ops = replace(ops, start=start)
+    possible = ops.end[stream_waits.before] <= start[stream_waits.then]
+    stream_waits = replace(stream_waits, before=stream_waits.before[possible], then=stream_waits.then[possible])
+    waited_for = np.full(len(ops), NONE, np.int64)
+    np.maximum.at(waited_for, stream_waits.then, ops.end[stream_waits.before])
+    took = latencies(rank, ops, waited_for)
+    piece = launching_pieces(rank, pieces, ops, exact=exact)
+    has_launch = ops.call >= 0
+    launched = np.where(ops.is_late, np.minimum(ops.over, ops.start), ops.at + took.of)
+    ready = np.where(has_launch, launched, 0)
+    follows = ops.previous >= 0
+    ready = np.where(follows, np.maximum(ready, ops.end[ops.previous] + took.gap), ready)
+    ready = np.maximum(ready, waited_for)
+    if len(ops.overlapping):
+        np.maximum.at(ready, ops.overlapping[:, 1], ops.end[ops.overlapping[:, 0]])
+    is_free = ~has_launch & ~follows & (waited_for < 0)  # nothing is known of it but its time
+    return Explained(
+        rank=rank,
+        linked=linked,
+        pieces=pieces,
+        ops=ops,
+        latencies=took,
+        crossings=crossings(pieces),
+        waits=stream_waits,
+        blocked=blocked(rank, linked, pieces, Streams(rank, ops)),
+        exchanges=exchanges(rank, linked, ops),
+        launch_piece=piece,
+        ready=np.where(is_free, ops.start, ready),
+        early=int((has_launch & (ops.start < ops.at)).sum()),
+    )
