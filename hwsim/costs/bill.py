@@ -49,7 +49,7 @@ class Each:
     """Energy and cost of one of many things.
 
     Args:
-        name: "1 M tokens", "request". count: how many of them the run did.
+        name: "1 M tokens", "request". count: how many of them the run did; of a service both are as in one that goes on.
         joules: at the meter; cost: USD, without the days of a term that are not used.
     """
 
@@ -148,7 +148,8 @@ def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[
         return
     counts = [(f"1 M {trained.unit}", trained.count * trained.steps / MILLION, 1.0) for trained in result.trainings[:1]]
     for service in result.serving[:1]:
-        more = service.settled_per_s / service.requests_per_s if service.requests_per_s else 1.0  # in a service that goes on
+        going = service.settled_per_s * result.makespan_s  # of a service that goes on, in the time that is paid for
+        more = going / service.requests if going > 0 and service.requests else 1.0
         counts.append(("request", float(service.requests), more))
         if service.output_tokens:
             counts.append(("1 M tokens of answers", service.output_tokens / MILLION, more))
@@ -157,8 +158,9 @@ def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[
         counts.append(("epoch", float(len(lines[0].epochs)), 1.0))
     for name, count, more in counts:
         if count > 0:
-            joules = None if energy is None else energy.joules * (1.0 / count)
-            yield Each(name, count, joules, None if cost is None else cost.each(count * more))
+            going = count * more  # for energy and cost alike
+            joules = None if energy is None else energy.joules * (1.0 / going)
+            yield Each(name, count, joules, None if cost is None else cost.each(going))
 
 
 def per(bill: Bill, unit: str, count: float) -> Bill:

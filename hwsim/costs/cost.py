@@ -5,7 +5,7 @@
     reserved   price x whole terms: the days that are paid, be they used or not
     volumes    price x time, added to each of these
 
-The power that hosting is paid for is what the machines draw at the most. A rent has room, cooling and energy in it.
+The power that hosting is paid for is that of all parts loaded, whatever the run draws. A rent has room, cooling and energy in it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from hwsim.costs.energy import Energy
 from hwsim.costs.prices import Prices, load_prices
 from hwsim.costs.pricing import Priced, PricedItem
 from hwsim.devices.offers import Way
+from hwsim.formats import format_quantity
 from hwsim.records import dataclass
+from hwsim.units import YEAR
 
+MONTH: Final = YEAR / 12
 USUAL_PUE: Final = Amount(1.3, 1.08, 1.58)  # the best operators' and the mean of a survey (Uptime Institute, 2023)
 WITHOUT: Final = {
     "energy": "a price of energy: electricity of a site",
@@ -30,10 +33,11 @@ WITHOUT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CostItem:
-    """A part of a cost: what it is for, and USD."""
+    """A part of a cost: what it is for, and USD; basis: price and amount that it comes from, where no other line has them."""
 
     name: str
     amount: Amount
+    basis: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +152,18 @@ def _running(
                 )
             items.append(CostItem(name, joules.of(tariff) * nodes))
         else:
-            items.append(CostItem("hosting", (tariff * (energy.loaded * seconds * nodes)).wider(half)))
+            items.append(
+                CostItem("hosting", (tariff * (energy.loaded * seconds * nodes)).wider(half), _hosted(tariff, energy, nodes))
+            )
     return items
+
+
+def _hosted(tariff: Amount, energy: Energy, nodes: int) -> str:
+    """ "150 USD/kW/month for 9.44 kW, all parts loaded"; "" of none."""
+    if tariff.value <= 0:
+        return ""
+    months = f"{tariff.value * 1000.0 * MONTH:.3g} USD/kW/month"
+    return f"{months} for {format_quantity(energy.loaded * nodes, 'W')}, all parts loaded"
 
 
 def _said(items: Sequence[PricedItem]) -> list[str]:

@@ -48,6 +48,7 @@ def _option(option: Option, ratio: Against | None) -> dict[str, Any]:
         "plans": dict(option.plans),
         "settings": dict(option.settings),
         "numbers": _numbers(option.numbers),
+        "cost_items": _numbers({each.name: each.amount for each in option.items}),
         "checkpoints": {name: training.saved.as_dict() for name, training in option.wholes.items()},
         "estimated": _numbers(option.estimated),
         "ratio": None if ratio is None else {"value": ratio.value, "half": ratio.half, "told": ratio.is_told},

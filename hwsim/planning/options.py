@@ -12,6 +12,7 @@ from hwsim.planning.variants import Point
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
+    from hwsim.costs import CostItem
     from hwsim.models import Step
     from hwsim.planning.trainings import Whole
     from hwsim.results.interval import Interval
@@ -33,6 +34,7 @@ class Option:
         tried: parallel plans that were looked at.
         offers: prices that its cost comes from; options that have them alike share their errors.
         said: the same in words, with source and date.
+        items: what its cost adds up from.
         ratio: by which the closed form was corrected, as a simulation next to it was slower; rank: place of its plan by estimate.
         estimated: numbers in closed form, where a simulation has replaced them.
     """
@@ -50,6 +52,7 @@ class Option:
     estimated: Mapping[str, Amount] = field(default_factory=dict)
     offers: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
+    items: tuple[CostItem, ...] = ()
     ratio: float = 1.0
     rank: int = 0
 

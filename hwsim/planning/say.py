@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from hwsim.costs import CostItem
 from hwsim.formats import percent
 from hwsim.planning.answer import Answer, short, where
 from hwsim.planning.choosing import axes_of
 from hwsim.planning.options import Option
-from hwsim.planning.wants import MEASURES, Quantity
+from hwsim.planning.wants import MEASURES, Quantity, money
 from hwsim.results import invariants
 from hwsim.study.grid import written
 from hwsim.views.kit.lines import titled
@@ -79,6 +80,8 @@ def _best(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:
         if amount.low < amount.value * 0.999 or amount.high > amount.value * 1.001:
             line += f", 9 of 10: {quantity.measure.shown(amount.low)} to {quantity.measure.shown(amount.high)}"
         yield quantity.title, line + _margin(answer, quantity)
+        if quantity.measure.name == "cost" and len(best.items) > 1:
+            yield "of it", "; ".join(_item(each) for each in best.items)
     training = next(iter(best.wholes.values()), None)
     if training is not None and training.good is not None:
         good = training.good
@@ -96,6 +99,10 @@ def _best(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:
         first = "; ".join(where(each.point.shown) for each in equals[:3])
         more = f" and {len(equals) - 3} more" if len(equals) > 3 else ""
         yield "as good", f"within what is known: {first}{more}"
+
+
+def _item(item: CostItem) -> str:
+    return f"{item.name} {money(item.amount.value)}" + (f" ({item.basis})" if item.basis else "")
 
 
 def _placed(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from hwsim.costs import Amount
+from hwsim.costs import Amount, CostItem
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.formats import percent
 from hwsim.models import Cluster, NotAlike, WrongPlan
@@ -341,6 +341,7 @@ class Screen:
         if energy is not None and watts is not None and energy.joules.value > 0:
             energy = energy.times(watts * seconds / energy.joules.value)
         cost = self.outlay.cost(facts, seconds, energy, spares, half)
+        items: tuple[CostItem, ...] = ()
         offers = () if cost is None else tuple(f"{each.name} {each.provider} {each.date}" for each in cost.prices)
         if energy is not None:
             numbers["energy"] = energy.joules.wider(half) * many
@@ -348,13 +349,15 @@ class Screen:
                 numbers["carbon"] = energy.carbon.wider(half) * many
         if cost is not None and cost.total is not None:
             numbers["cost"] = cost.total * many
+            items = tuple(replace(each, amount=each.amount * many) for each in cost.items)
             tokens = self._tokens(option, seconds)
             if tokens:
                 numbers["cost per million tokens"] = cost.total * (many * 1e6 / tokens)
         reasons = option.reasons
         if cost is not None and cost.total is None and not any(each.constraint == "price" for each in reasons):
             reasons = (*reasons, Reason("price", f"no price of {', '.join(cost.missing[:4])}"))
-        return replace(option, numbers=numbers, reasons=reasons, offers=offers, said=() if cost is None else cost.said)
+        said = () if cost is None else cost.said
+        return replace(option, numbers=numbers, reasons=reasons, offers=offers, said=said, items=items)
 
     def _ended(self, option: Option) -> list[str]:
         """Keys of the times of whole trainings that only a run tells."""

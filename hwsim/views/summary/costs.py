@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.formats import format_quantity
+from hwsim.formats import format_quantity, percent
 from hwsim.units import DAY
 from hwsim.views.kit.document import picked
 
@@ -98,6 +98,7 @@ def lines(bill: Bill) -> Iterator[tuple[str, str]]:
         yield "cost", f"{WAYS[bill.cost.way]}: {cost_text(bill.cost)}"
         if bill.hour is not None and bill.year is not None:
             yield "", f"{usd(bill.hour.value)} an hour, {usd(bill.year.value)} a year of the same"
+        yield from based_lines(bill.cost)
     things = [f"{one.name} {_each(one.joules, one.cost)}" for one in bill.each]
     if things and (bill.cost is not None or bill.energy is not None):
         yield "each", ", ".join(things)
@@ -107,6 +108,15 @@ def lines(bill: Bill) -> Iterator[tuple[str, str]]:
         yield from price_lines(bill.cost)
     for note in bill.notes:
         yield "", note
+
+
+def based_lines(cost: Cost) -> Iterator[tuple[str, str]]:
+    """What is paid for by a number that no other line has: hosting by the power of all parts."""
+    for each in cost.items:
+        if each.basis:
+            part = each.amount.value / cost.known.value if cost.known.value > 0 else 0.0
+            whole = "the cost" if cost.total is not None else "what is known of the cost"
+            yield each.name, f"{each.basis}: {percent(part, '.0f')} of {whole}"
 
 
 def whole_lines(seconds: float, energy: Energy | None, cost: Cost | None) -> Iterator[tuple[str, str]]:
@@ -186,7 +196,10 @@ def cost_dict(cost: Cost) -> dict[str, Any]:
         "known_usd": amount(cost.known),
         "used_s": cost.seconds,
         "paid_s": cost.paid,
-        "items": [{"name": each.name, "usd": amount(each.amount)} for each in cost.items],
+        "items": [
+            {"name": each.name, "usd": amount(each.amount), **({"basis": each.basis} if each.basis else {})}
+            for each in cost.items
+        ],
         "missing": list(cost.missing),
         "prices": [
             {**picked(each, "name", "count", "date", "mark", "provider", "source", "offers", "old"), "usd": amount(each.amount)}

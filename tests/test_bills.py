@@ -1,0 +1,57 @@
+"""Bills: what each request comes to in energy and in cost, and what is paid for the room."""
+
+from __future__ import annotations
+
+import pytest
+
+from hwsim.api import simulate
+from hwsim.costs import Paying, load_prices
+from hwsim.costs.bill import bill_of
+from hwsim.planning import plan
+from hwsim.units import YEAR
+from hwsim.views.summary.costs import lines
+
+LOOP = "hwsim: workload/1\nprogram:\n  - busy: {device: cpu, time: 10 us}\n"
+
+
+def test_energy_and_cost_of_a_request_are_of_the_same_service() -> None:
+    settings = {"workload.infer.requests": 8, "rate": "20 1/s"}
+    run = simulate("dgx-h100", "llama3-8b-serving", set=settings, expect=False)
+    bill = bill_of(run, Paying(load_prices(), "on_demand"))
+    service = run.serving[0]
+    assert service.settled_per_s > 1.2 * service.requests_per_s  # the end of the run is a good part of it
+    assert bill.energy is not None
+    assert bill.cost is not None
+    assert bill.cost.total is not None
+    assert {each.name for each in bill.each} == {"request", "1 M tokens of answers"}
+    for each in bill.each:
+        assert each.joules is not None
+        assert each.cost is not None
+        shares = each.joules.value / bill.energy.joules.value, each.cost.value / bill.cost.total.value
+        assert shares[0] == pytest.approx(shares[1])
+    request = next(each for each in bill.each if each.name == "request")
+    assert request.joules is not None
+    assert request.joules.value == pytest.approx(bill.energy.joules.value / run.makespan_s / service.settled_per_s)
+
+
+def test_hosting_has_a_line_with_its_price_its_power_and_its_part() -> None:
+    run = simulate("workstation", LOOP, expect=False)
+    bill = bill_of(run, Paying(load_prices()))
+    assert bill.energy is not None
+    assert bill.cost is not None
+    item = next(each for each in bill.cost.items if each.name == "hosting")
+    assert item.amount.value == pytest.approx(150 / 1000 * bill.energy.loaded * run.makespan_s / (YEAR / 12))
+    (said,) = [text for title, text in lines(bill) if title == "hosting"]
+    assert said.startswith("150 USD/kW/month for ")
+    assert f"{item.amount.value / bill.cost.known.value:.0%}".replace("%", " %") in said
+
+
+def test_a_cost_of_a_plan_says_what_it_adds_up_from() -> None:
+    asked = {"machine": "workstation", "workload": LOOP, "minimise": "cost", "period": "1 month", "vary": {"replicas": [3]}}
+    answer = plan(asked)
+    assert answer.best is not None
+    assert sum(each.amount.value for each in answer.best.items) == pytest.approx(answer.best.numbers["cost"].value)
+    assert "of it        " in str(answer)
+    assert "150 USD/kW/month for " in str(answer)
+    free = plan({**asked, "site": {"hosting": "0 USD/kW/month"}})
+    assert "USD/kW/month" not in str(free)
