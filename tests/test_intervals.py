@@ -19,6 +19,7 @@ from hwsim.results.doubts import Weight, Weights, weights_of
 from hwsim.results.errors import CASES, Table, table
 from hwsim.results.interval import Interval, Part, interval
 from hwsim.results.ratio import ratio
+from hwsim.views.interval.say import errors_of, rows
 
 CASE = st.sampled_from(CASES)
 REGIME = st.sampled_from(sorted(table().regimes))
@@ -32,6 +33,18 @@ def weights(*doubts: Doubt, stated: float = 0.0) -> Weights:
 
 
 # ---- laws ----
+
+
+@given(DOUBTS)
+def test_what_is_unsure_has_each_name_once_and_adds_up(doubts: list[Doubt]) -> None:
+    sure = interval(weights(*doubts))
+    errors = errors_of(sure)
+    assert len({each.name for each in errors}) == len(errors)
+    assert math.fsum(each.share for each in errors) == pytest.approx(1.0)
+    assert [each.share for each in errors] == sorted((each.share for each in errors), reverse=True)
+    assert math.fsum(each.of_time or 0.0 for each in errors) == pytest.approx(math.fsum(part.of_time for part in sure.parts))
+    shown = rows(sure)
+    assert shown[0][0] == errors[0].name  # the largest is in the table, be it of the run as a whole
 
 
 @given(DOUBTS)

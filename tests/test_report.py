@@ -101,6 +101,14 @@ def test_a_waterfall_ends_where_its_changes_lead() -> None:
     assert [(bar.low, bar.high) for bar in bars.bars] == [(0, 5), (2, 5), (2, 3), (0, 3)]
 
 
+def test_a_scale_with_numbers_begins_at_0_and_holds_all_bars() -> None:
+    bars = Bars("b", [Bar("a", 9.1, 13.2, ""), Bar("b", 46.0, 65.0, "")], centre=10.9, shown=lambda value: f"<{value:g}>")
+    text = text_of(page_of(bars))
+    marks = [(float(left), shown) for left, shown in re.findall(r'<span style="left:([\d.]+)%">&lt;(\d+)&gt;</span>', text)]
+    assert marks == [(0, "0"), (25, "20"), (50, "40"), (75, "60"), (100, "80")]
+    assert re.findall(r'class="bar" style="left:([\d.]+)%', text) == [f"{9.1 / 0.8:.3f}", "57.500"]
+
+
 def test_a_page_without_bars_and_rows_is_a_page() -> None:
     empty = [Bars("b", []), Table("t", [Column("c")], []), Spans("s", [], [], 0.0), Lines("l", [])]
     assert text_of(page_of(*empty)).endswith("</html>")

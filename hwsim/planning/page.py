@@ -51,10 +51,13 @@ def _sections(answer: Answer, lines: Sequence[tuple[str, str]]) -> Iterator[Sect
         yield _table(answer, "The best of each", answer.of_each)
         yield from _ranges(answer)
     if len(answer.options) > 1:
-        axes = ", ".join(quantity.title for quantity, _ in axes_of(answer.question))
-        yield Picture(
-            f"Frontier of {axes}", b"".join(drawn(figure(answer), ".svg")), "all options that hold; the frontier marked"
+        axes, scatter = [quantity.title for quantity, _ in axes_of(answer.question)], figure(answer)
+        title = (
+            f"Frontier of {', '.join(axes)}"
+            if len(axes) > 1
+            else f"All that hold: {scatter.up.title} over {scatter.across.title}"
         )
+        yield Picture(title, b"".join(drawn(scatter, ".svg")), "all options that hold; the frontier marked")
         yield _table(answer, "All that hold", answer.options[:ROWS], marked=answer.frontier)
     if answer.groups:
         yield _reasons(answer)
@@ -66,9 +69,8 @@ def _ranges(answer: Answer) -> Iterator[Section]:
     measured = [(each, amount) for each in answer.of_each if (amount := each.numbers.get(quantity.key)) is not None]
     if len(measured) < 2 or answer.question.objectives[0].most:
         return
-    bars = [
-        Bar(where(each.point.shown), amount.low, amount.high, quantity.measure.shown(amount.value)) for each, amount in measured
-    ]
+    shown = quantity.measure.shown
+    bars = [Bar(where(each.point.shown), amount.low, amount.high, shown(amount.value)) for each, amount in measured]
     (first, best), (second, near) = sorted(measured, key=lambda pair: pair[1].value)[:2]
     note = ""
     if best.value > 0:
@@ -76,7 +78,7 @@ def _ranges(answer: Answer) -> Iterator[Section]:
         note = (
             f"The order changes where {quantity.title} of {where(first.point.shown)} is {more}: then {where(second.point.shown)}."
         )
-    yield Bars(f"{quantity.title[:1].upper()}{quantity.title[1:]}, 9 of 10", bars, centre=best.value, note=note)
+    yield Bars(f"{quantity.title[:1].upper()}{quantity.title[1:]}, 9 of 10", bars, centre=best.value, note=note, shown=shown)
 
 
 def _table(answer: Answer, title: str, options: Sequence[Option], marked: Sequence[Option] = ()) -> Table:

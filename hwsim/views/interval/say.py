@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hwsim.demand import Case
 from hwsim.formats import format_quantity, percent
-from hwsim.results.interval import Interval, Part
+from hwsim.results.interval import NORMAL, Interval, Part
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.lines import WIDTH
 from hwsim.views.kit.table import Column, aligned, shortened
@@ -22,6 +22,7 @@ NAME: Final = 60  # letters
 EXACT: Final = 1e-4  # half widths below are none
 ALL: Final = 0.995
 ONE: Final = 1e-3  # a ratio nearer to 1 is written with more digits
+AS_WHOLE: Final = "such runs as a whole, besides their kernels"
 HEADINGS: Final = ("what is unsure", "of the time", "alone", "if measured")
 
 CASES: Final[Mapping[Case, str]] = {
@@ -74,15 +75,49 @@ def lines(interval: Interval, *, kernels: bool = False, runs: str = "runs") -> I
         yield "interval", f"the kernels of 9 of 10 such services take {within(interval)} of these (--interval: with its queues)"
     else:
         yield "interval", _range(interval, runs) + _behind(interval)
-    shown = [part for part in interval.parts[:PARTS] if interval.share(part) >= LEAST]
-    doubts = [f"{named(part)} ({percent(interval.share(part), '.0f')})" for part in shown]
-    besides = interval.own**2 / interval.variance if interval.variance > 0 else 0.0
-    if besides >= LEAST:
-        doubts.append(f"such runs as a whole, besides their kernels ({percent(besides, '.0f')})")
+    errors = errors_of(interval)
+    shown = [each for each in errors if each.of_time is not None][:PARTS]
+    shown = [each for each in [*shown, *(each for each in errors if each.of_time is None)] if each.share >= LEAST]
+    doubts = [f"{each.name} ({percent(each.share, '.0f')})" for each in shown]
     if doubts:
-        left = interval.without(shown[0]) if shown else interval.half
+        left = shown[0].left if shown[0].of_time is not None else interval.half
         measured = f"; measuring the first would leave +-{rough(left)}" if WORTH < left < 0.9 * interval.half else ""
         yield "doubt", "; ".join(doubts) + measured
+
+
+class Error(NamedTuple):
+    """Errors of an answer that have one name.
+
+    Args:
+        of_time: part of the time; None of what a run misses by as a whole.
+        share: part of the variance. alone: half width that it makes. left: half width without it.
+    """
+
+    name: str
+    of_time: float | None
+    share: float
+    alone: float
+    left: float
+
+
+def errors_of(interval: Interval) -> list[Error]:
+    """What makes an answer unsure, the largest first; errors of one name are one."""
+    by_name: dict[str, list[Part]] = {}
+    for part in interval.parts:
+        by_name.setdefault(named(part), []).append(part)
+    errors = []
+    for name, parts in by_name.items():
+        share = math.fsum(interval.share(part) for part in parts)
+        alone = math.sqrt(math.fsum(part.quantile**2 * part.variance for part in parts))
+        errors.append(Error(name, math.fsum(part.of_time for part in parts), share, alone, _without(interval, share)))
+    if interval.own > 0:
+        share = interval.own**2 / interval.variance
+        errors.append(Error(AS_WHOLE, None, share, NORMAL[interval.level] * interval.own, _without(interval, share)))
+    return sorted(errors, key=lambda each: (-each.share, each.name))
+
+
+def _without(interval: Interval, share: float) -> float:
+    return interval.half * math.sqrt(max(0.0, 1.0 - share))
 
 
 def rough(part: float) -> str:
@@ -160,15 +195,14 @@ def rows(interval: Interval) -> list[tuple[str, str, str, str]]:
     """Under `HEADINGS`, the errors that matter, the largest first; none where nothing is unsure."""
     if interval.half < EXACT:
         return []
-    shown = [part for part in interval.parts if interval.share(part) >= SMALL][:ROWS]
     return [
         (
-            named(part),
-            percent(part.of_time, ".0f"),
-            f"+-{rough(part.quantile * math.sqrt(part.variance))}",
-            f"+-{rough(interval.without(part))}",
+            each.name,
+            "-" if each.of_time is None else percent(each.of_time, ".0f"),
+            f"+-{rough(each.alone)}",
+            f"+-{rough(each.left)}" if each.of_time is not None else "-",
         )
-        for part in shown
+        for each in [each for each in errors_of(interval) if each.share >= SMALL][:ROWS]
     ]
 
 

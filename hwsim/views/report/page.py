@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 DIGITS: Final = 9  # of a time in the timeline: to a millionth of a pixel
+MARKS: Final = 5  # steps of a scale, at most
 
 
 def written(page: Page) -> Iterable[bytes]:
@@ -53,13 +55,28 @@ def _prepared(section: Table | Lines | Bars | Waterfall | Picture | Spans) -> An
 
 
 def _placed(bars: Bars) -> dict[str, Any]:
-    """Places and widths in per cent of the scale, which ends where the outermost bars end."""
+    """Places and widths in per cent of the scale, which ends where the outermost bars end, or begins at 0 if it has numbers."""
     ends = [end for bar in bars.bars for end in (bar.low, bar.high)] + ([] if bars.centre is None else [bars.centre])
     low, high = min(ends, default=0.0), max(ends, default=0.0)
+    marks = [] if bars.shown is None or high <= 0 else round_numbers(high)
+    if marks:
+        low, high = min(0.0, low), max(high, marks[-1])
     scale = 100.0 / (high - low) if high > low else 0.0
     rows = [(bar, f"{(bar.low - low) * scale:.3f}", f"{max((bar.high - bar.low) * scale, 0.2):.3f}") for bar in bars.bars]
     centre = None if bars.centre is None else f"{(bars.centre - low) * scale:.3f}"
-    return {"section": bars, "rows": rows, "centre": centre}
+    axis = [(f"{(mark - low) * scale:.3f}", bars.shown(mark)) for mark in marks if bars.shown is not None]
+    return {"section": bars, "rows": rows, "centre": centre, "axis": axis}
+
+
+def round_numbers(high: float) -> list[float]:
+    """Numbers for a scale from 0 to a number above 0: steps of 1, 2 or 5, two to five of them.
+
+    >>> round_numbers(7.52), round_numbers(26_400.0), round_numbers(0.21)
+    ([0.0, 2.0, 4.0, 6.0, 8.0], [0.0, 10000.0, 20000.0, 30000.0], [0.0, 0.05, 0.1, 0.15, 0.2, 0.25])
+    """
+    tens = 10.0 ** math.floor(math.log10(high))
+    step = next(each for each in (0.5 * tens, tens, 2.0 * tens, 5.0 * tens) if high / each <= MARKS)
+    return [float(f"{number * step:.6g}") for number in range(math.ceil(high / step * (1 - 1e-12)) + 1)]
 
 
 def _as_json(spans: Spans) -> str:

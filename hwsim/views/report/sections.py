@@ -5,7 +5,7 @@ Every text is plain text: the page escapes it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from hwsim.records import dataclass
@@ -64,12 +64,14 @@ class Bars:
 
     Args:
         centre: a number that is marked in all of them, such as the answer of a tornado; None for none.
+        shown: writes a number of the scale, which then begins at 0 and has numbers below it; None for neither.
     """
 
     title: str
     bars: Sequence[Bar]
     centre: float | None = None
     note: str = ""
+    shown: Callable[[float], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
