@@ -164,7 +164,7 @@ def test_points_have_the_time_and_the_cause_of_a_single_run() -> None:
     found = sweep(MACHINE, WORKLOAD, {"n": [1, 2, 3], "time": "10 us,20 us"})
     assert found.columns == (
         "n",
-        "time",
+        "time [s]",
         "makespan_s",
         "low_s",
         "high_s",

@@ -14,7 +14,7 @@ from typing import Final
 
 from hwsim.results.interval import Interval, Part
 from hwsim.spec import CODES, Mistake, Place, SpecError, Warning
-from hwsim.study.grid import written
+from hwsim.study.cells import Column
 from hwsim.study.measures import UNITS
 from hwsim.study.point import Outcome, Row
 from hwsim.study.work import Work
@@ -32,11 +32,11 @@ def heading(name: str) -> str:
     return name if name in UNITS else f"{REQUESTED}{name}"
 
 
-def to_csv(paths: Sequence[str], measured: Sequence[str], rows: Iterable[tuple[Row, float | None]]) -> str:
+def to_csv(paths: Sequence[Column], measured: Sequence[str], rows: Iterable[tuple[Row, float | None]]) -> str:
     """A line per (row, speed-up) under a line of headings. Numbers are written so that reading them back is exact."""
     buffer = io.StringIO()
     lines = csv.writer(buffer, lineterminator="\n")
-    lines.writerow((*paths, *map(heading, measured), *LAST))
+    lines.writerow((*(path.heading for path in paths), *map(heading, measured), *LAST))
     for row, speed_up in rows:
         values = dict(row.measures)
         warnings, work = " | ".join(map(str, row.warnings)), write_work(row.work)
@@ -55,7 +55,8 @@ def to_csv(paths: Sequence[str], measured: Sequence[str], rows: Iterable[tuple[R
             row.fingerprint,
         )
         cells = (*(values.get(name) for name in measured), *last)
-        lines.writerow([*map(written, row.values), *("" if cell is None else cell for cell in cells)])
+        varied = [path.cell(value) for path, value in zip(paths, row.values, strict=True)]
+        lines.writerow([*varied, *("" if cell is None else cell for cell in cells)])
     return buffer.getvalue()
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim.spec import Mistake, SpecError
-from hwsim.study.grid import written
 from hwsim.study.point import Row
 from hwsim.study.table import Sweep
 from hwsim.views.kit.writing import write
@@ -58,11 +57,9 @@ def _parquet(study: Sweep) -> Iterator[bytes]:
 
 
 def _columns(study: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, list[Any]]]:
-    """Name and values of each column, as in CSV; numbers stay numbers."""
-    for place, path in enumerate(study.paths):
-        values: list[Any] = [row.values[place] for row in rows]
-        plain = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-        yield path, list(map(float, values)) if plain else list(map(written, values))
+    """Name and values of each column, as in CSV."""
+    for place, column in enumerate(study.varied):
+        yield column.heading, [column.cell(row.values[place]) for row in rows]
     for name in study.measured:
         yield name, [dict(row.measures).get(name) for row in rows]
     yield "makespan_s", [row.makespan_s for row in rows]
@@ -76,8 +73,9 @@ def _columns(study: Sweep, rows: Sequence[Row]) -> Iterator[tuple[str, list[Any]
 
 
 def _kind(arrow: Any, name: str, values: list[Any]) -> Any:
-    texts = name in ("limited_by", "warnings", "error", "fingerprint") or any(isinstance(value, str) for value in values)
-    return arrow.string() if texts else arrow.float64()
+    if name in ("limited_by", "warnings", "error", "fingerprint") or any(isinstance(value, str) for value in values):
+        return arrow.string()
+    return arrow.int64() if values and all(isinstance(value, int) for value in values) else arrow.float64()
 
 
 def _arrow() -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from hwsim.records import dataclass
 from hwsim.results.ratio import Ratio, ratio
 from hwsim.study import csv_file
+from hwsim.study.cells import Column, column
 from hwsim.study.measures import UNITS
 from hwsim.study.point import Row
 from hwsim.study.ranking import Ranking, ranking
@@ -47,10 +48,15 @@ class Sweep:
         """The varied paths."""
         return tuple(path for path, _ in self.vary)
 
+    @cached_property
+    def varied(self) -> tuple[Column, ...]:
+        """Columns of the varied paths in tables: numbers in SI where all values of a path are."""
+        return tuple(column(path, values) for path, values in self.vary)
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Headings of `to_csv`: the varied paths, then the results."""
-        return (*self.paths, *map(csv_file.heading, self.measured), *csv_file.LAST)
+        return (*(each.heading for each in self.varied), *map(csv_file.heading, self.measured), *csv_file.LAST)
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -130,7 +136,7 @@ class Sweep:
 
     def to_csv(self) -> str:
         """A line per row under a line of headings; numbers are written so that reading them back is exact."""
-        return csv_file.to_csv(self.paths, self.measured, zip(self.rows, self.speed_ups, strict=True))
+        return csv_file.to_csv(self.varied, self.measured, zip(self.rows, self.speed_ups, strict=True))
 
     def plot(self, path: str | Path) -> Path:
         """Write a figure, .png, .svg or .pdf: the measure over the first path that takes numbers.

@@ -1,0 +1,73 @@
+"""Columns of varied paths in tables: numbers in SI with their unit in the heading, whole numbers whole, texts as they are."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwsim.study import sweep
+from hwsim.study.cells import column
+from hwsim.study.rows import write_rows
+from hwsim.study.table import Sweep
+from hwsim.units import parse
+
+MACHINE = "hwsim: machine/1\nclass: ideal\nparts:\n  cpu: {kind: cpu, cores: 4, clock: 3 GHz, memory: {bandwidth: 20 GB/s}}\n"
+WORKLOAD = """\
+hwsim: workload/1
+let: {n: 2, time: 5 us}
+program:
+  - repeat: {times: $n, do: [{busy: {device: cpu, time: $time}}]}
+"""
+
+
+def found() -> Sweep:
+    vary = {
+        "n": [1, 20],
+        "time": ["3.25 us", "1 ms"],
+        "workload.name": ["a", "2 GB"],
+        "machine.cpu.memory.bandwidth": "20 GB/s,25 GB/s",
+    }
+    return sweep(MACHINE, WORKLOAD, vary, workers=1)
+
+
+@given(st.lists(st.tuples(st.floats(1e-3, 999), st.sampled_from(["kB", "MB", "GB", "B"])), min_size=1, max_size=4))
+def test_quantities_of_one_dimension_are_numbers_in_si(given: list[tuple[float, str]]) -> None:
+    values = [f"{number!r} {unit}" for number, unit in given]
+    made = column("size", values)
+    assert made.heading == "size [B]"
+    assert [made.cell(value) for value in values] == [parse(value).value for value in values]
+
+
+@pytest.mark.parametrize("values", [["1 s", "1 GB"], ["1 s", "x"], ["1 s", 1], [True, 1], [None, 2], ["fp16"], []])
+def test_values_of_different_kinds_stay_as_the_file_says_them(values: list[object]) -> None:
+    made = column("a", values)
+    assert (made.heading, made.kind) == ("a", str)
+
+
+def test_tables_hold_numbers_whose_unit_stands_above_them(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    study = found()
+    headings = ("n", "time [s]", "workload.name", "machine.cpu.memory.bandwidth [B/s]")
+    assert study.columns[:4] == headings
+    lines = list(csv.DictReader(io.StringIO(study.to_csv())))
+    assert list(lines[0])[:4] == list(headings)
+    assert [lines[0][name] for name in headings] == ["1", "3.25e-06", "a", "20000000000.0"]
+    table = parquet.read_table(write_rows(study, tmp_path / "rows.parquet"))
+    assert [str(table.schema.field(name).type) for name in headings] == ["int64", "double", "string", "double"]
+    assert [str(row["n"]) for row in table.to_pylist()] == [line["n"] for line in lines]
+    assert [row["time [s]"] for row in table.to_pylist()] == [float(line["time [s]"]) for line in lines]
+
+
+def test_rows_go_on_from_a_table_with_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = found()
+    (tmp_path / "rows.csv").write_text(study.to_csv(), encoding="utf-8")
+    import hwsim.study.point as point
+
+    monkeypatch.setattr(point, "simulate", None)  # nothing is run again
+    vary = dict(study.vary)
+    assert sweep(MACHINE, WORKLOAD, vary, workers=1, resume=tmp_path / "rows.csv").to_csv() == study.to_csv()
