@@ -54,6 +54,20 @@ def format_quantity(value: float, unit: str, digits: int = 3) -> str:
     return f"{_digits(shown, digits, power, keep=unit == 's')}{' ' if suffix else ''}{prefix}{suffix.lstrip()}"
 
 
+def format_between(low: float, high: float, unit: str, digits: int = 3) -> tuple[str, str]:
+    """Both ends of a range; long times are in one unit.
+
+    >>> format_between(44.0 * 3600, 2.51 * DAY, "s"), format_between(950.0, 1200.0, "W")
+    (('1.83 day', '2.51 day'), ('950 W', '1.2 kW'))
+    """
+    texts = format_quantity(low, unit, digits), format_quantity(high, unit, digits)
+    if unit == "s" and texts[0].rpartition(" ")[2] != texts[1].rpartition(" ")[2]:
+        size = next((size for _, size, name in _LONG if texts[1].endswith(f" {name}")), None)
+        if size is not None and abs(low) >= size:
+            return f"{_digits(low / size, digits, 0, keep=True)} {texts[1].rpartition(' ')[2]}", texts[1]
+    return texts
+
+
 def format_share(fraction: float) -> str:
     """A fraction in per cent, with two significant digits; what is nearly all of it is not called all.
 

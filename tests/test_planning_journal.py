@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from hwsim.api import simulate
+from hwsim.cli import main
 from hwsim.planning import Answer, plan
 from hwsim.planning.options import Option
 from hwsim.planning.searching import Searching
@@ -115,6 +118,9 @@ def test_a_plan_that_is_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         ({"set": {"n": 3}, "vary": {"n": [1]}}, "both set and varied"),
         ({"machine": "no-such-machine"}, "no-such-machine"),
         ({"slack": "-1"}, "cannot be negative"),
+        ({"require": ["memory at most -5 %"]}, "memory cannot be at most -5 %"),
+        ({"set": {"nn": 3}}, "no parameter 'nn'"),
+        ({"workload": "llama-3-8b"}, "'llama-3-8b' is a model: a workload trains it"),
     ],
 )
 def test_mistakes_say_where_and_what(changed: Mapping[str, Any], said: str) -> None:
@@ -137,3 +143,27 @@ def test_a_part_without_a_price_is_named() -> None:
     assert answer.best is None
     assert answer.rejected[0].reasons[0].constraint == "price"
     assert "cpu" in answer.rejected[0].reasons[0].text
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("n=[1,2", "this is not YAML"), ("nn=3", "no parameter 'nn'"), ("n=", "value is missing")]
+)
+def test_a_mistake_of_a_flag_has_the_place_of_that_flag(given: str, said: str) -> None:
+    done = CliRunner().invoke(main, ["plan", "d2l-laptop", "d2l/async-loop", "--vary", "blocking=true,false", "--set", given,
+                                     "--minimise", "time"])  # fmt: skip
+    assert done.exit_code == 2
+    assert re.search(r"^--set\b.*" + said, done.stderr, re.MULTILINE)
+    assert "--vary" not in done.stderr
+
+
+def test_reasons_in_different_words_stand_apart_and_each_once() -> None:
+    answer = plan({"machine": "dgx-h100", "workload": "resnet50-dp", "vary": {"gpus": [0, 16]}, "minimise": "step"})
+    texts = [group.reason.text for group in answer.groups]
+    assert len(texts) == 2
+    assert texts[0] == "0 is less than the least, 1"
+    assert "16" in texts[1]
+
+
+def test_what_misses_by_far_is_off_by_a_factor() -> None:
+    answer = looped({"n": [10**5]}, require=["time at most 1 us"], minimise="time")
+    assert "nearest      n=100000, a factor of 1,000,000 off" in str(answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -69,5 +70,5 @@ def test_rows_go_on_from_a_table_with_units(tmp_path: Path, monkeypatch: pytest.
     import hwsim.study.point as point
 
     monkeypatch.setattr(point, "simulate", None)  # nothing is run again
-    vary = dict(study.vary)
+    vary: Mapping[str, Sequence[object] | str] = dict(study.vary)
     assert sweep(MACHINE, WORKLOAD, vary, workers=1, resume=tmp_path / "rows.csv").to_csv() == study.to_csv()

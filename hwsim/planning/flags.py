@@ -10,7 +10,7 @@ from hwsim.planning.axes import AUTO
 from hwsim.planning.question import FORMAT
 from hwsim.spec import Mistake, Mistakes, Place, Source, SpecError, Tree, read, tree_of
 from hwsim.spec.ranges import is_range
-from hwsim.study.grid import parse_values
+from hwsim.study.grid import parse_values, scalar
 from hwsim.units import TIME, UnitError, parse_as
 
 TEXTS = ("prices", "provider", "failures", "rent", "simulate")
@@ -42,7 +42,7 @@ def _with(tree: Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -
     for path, value in settings.items():
         place = Place("--set", 1, 1, Source("--set", f"{path}={value}"))
         before = tree.get("set") or tree_of({}, place)
-        tree = tree.put("set", before.put(path, tree_of(parse_values(value)[0] if not is_range(value) else value, place)))
+        tree = tree.put("set", before.put(path, tree_of(_set(value, place), place)))
     for path, values in _varied(options["vary"]):
         before = tree.get("vary") or tree_of({}, values.place)
         tree = tree.put("vary", before.put(path, values))
@@ -61,6 +61,16 @@ def _with(tree: Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -
     if options["period"] is not None:
         tree = tree.put("period", tree_of(_time(options["period"]), Place("--period", 0, 0)))
     return tree
+
+
+def _set(value: str, place: Place) -> object:
+    """The value of `--set`, one as in a file."""
+    if not value.strip():
+        raise SpecError([Mistake(place, "a value is missing", "PATH=VALUE: let.nodes=16")])
+    try:
+        return value if is_range(value) else scalar(value)
+    except SpecError as error:
+        raise SpecError([Mistake(place, each.message, each.hint) for each in error.mistakes]) from None
 
 
 def _time(text: str) -> str:

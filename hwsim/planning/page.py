@@ -10,6 +10,7 @@ from hwsim.planning.answer import Answer, where
 from hwsim.planning.choosing import axes_of
 from hwsim.planning.figure import figure
 from hwsim.planning.options import Option
+from hwsim.planning.reasons import off_by
 from hwsim.planning.say import columns, facts, heading
 from hwsim.views.frontier.draw import render as drawn
 from hwsim.views.report import page
@@ -40,7 +41,7 @@ def _sentence(answer: Answer) -> str:
     for quantity, _ in axes_of(answer.question)[:1]:
         amount, shown = best.numbers.get(quantity.key), quantity.measure.shown
         if amount is not None:
-            sure = f" ({shown(amount.low)} to {shown(amount.high)}, 90 %)" if amount.high > amount.low else ""
+            sure = f" ({quantity.measure.between(amount.low, amount.high)}, 90 %)" if amount.high > amount.low else ""
             amounts.append(f"{quantity.title} {shown(amount.value)}{sure}")
     return ": ".join([where(best.point.shown) or "as the files say", *amounts])
 
@@ -102,7 +103,7 @@ def _reasons(answer: Answer) -> Table:
             Cell(group.nearest_where),
             Cell(group.reason.constraint),
             Cell(group.reason.text),
-            Cell("", "") if group.reason.needed is None else Cell(percent(group.reason.excess, ".1f"), group.reason.excess),
+            Cell("", "") if group.reason.needed is None else Cell(off_by(group.reason.excess, 1), group.reason.excess),
             Cell(group.reason.lift),
         )
         for group in answer.groups

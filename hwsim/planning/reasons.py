@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from hwsim.formats import percent
 from hwsim.planning.wants import Requirement
 from hwsim.records import dataclass
 
 INFINITE: Final = float("inf")
+FACTOR: Final = 9.0  # part that a number misses its bound by, from which on it is a factor
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,15 @@ class Reason:
     def lifted(self, text: str) -> Reason:
         """The reason with what would lift it."""
         return replace(self, lift=text) if text and not self.lift else self
+
+
+def off_by(excess: float, digits: int = 0) -> str:
+    """The part by which a number misses its bound.
+
+    >>> off_by(0.671), off_by(0.0123, 1), off_by(29491.3)
+    ('67 %', '1.2 %', 'a factor of 29,492')
+    """
+    return percent(excess, f".{digits}f") if excess < FACTOR else f"a factor of {excess + 1:,.0f}"
 
 
 def broken(requirement: Requirement, value: float, more: str = "") -> Reason | None:
@@ -90,12 +103,17 @@ class Rejected:
 def grouped(
     rejected: Iterable[Rejected], alike: Callable[[Rejected], str], named: Callable[[Rejected], str]
 ) -> tuple[Group, ...]:
-    """Reasons with the options they are of, the most frequent first; of each option its first reason counts."""
-    groups: dict[tuple[str, str], list[Rejected]] = {}
+    """Reasons with the options they are of, the most frequent first; of each option its first reason counts.
+
+    Reasons without numbers are equal if their words are: which of them misses least, nothing says.
+    """
+    groups: dict[tuple[str, str, str], list[Rejected]] = {}
     for each in rejected:
-        groups.setdefault((each.reasons[0].constraint, alike(each)), []).append(each)
+        first = each.reasons[0]
+        words = _NUMBER.sub("#", first.text) if first.needed is None else ""
+        groups.setdefault((first.constraint, alike(each), words), []).append(each)
     groups_found = []
-    for (_, where), members in groups.items():
+    for (_, where, _), members in groups.items():
         nearest = min(members, key=lambda each: (each.reasons[0].excess, each.number))
         numbers = tuple(each.number for each in members)
         groups_found.append(Group(where, nearest.reasons[0], numbers, nearest.number, named(nearest)))

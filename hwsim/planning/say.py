@@ -10,6 +10,7 @@ from hwsim.formats import percent
 from hwsim.planning.answer import Answer, short, where
 from hwsim.planning.choosing import axes_of
 from hwsim.planning.options import Option
+from hwsim.planning.reasons import off_by
 from hwsim.planning.wants import MEASURES, Quantity, money
 from hwsim.results import invariants
 from hwsim.study.grid import written
@@ -78,7 +79,7 @@ def _best(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:
             continue
         line = quantity.measure.shown(amount.value)
         if amount.low < amount.value * 0.999 or amount.high > amount.value * 1.001:
-            line += f", 9 of 10: {quantity.measure.shown(amount.low)} to {quantity.measure.shown(amount.high)}"
+            line += f", 9 of 10: {quantity.measure.between(amount.low, amount.high)}"
         yield quantity.title, line + _margin(answer, quantity)
         if quantity.measure.name == "cost" and len(best.items) > 1:
             yield "of it", "; ".join(_item(each) for each in best.items)
@@ -143,7 +144,7 @@ def _none(answer: Answer) -> Iterator[tuple[str, str]]:
     nearest = answer.nearest
     if nearest is None:
         return
-    off = f", {percent(nearest.excess, '.0f')} off" if nearest.excess < float("inf") else ""
+    off = f", {off_by(nearest.excess)} off" if nearest.excess < float("inf") else ""
     yield "nearest", where(nearest.values) + off
     for reason in nearest.reasons:
         yield reason.constraint, reason.text

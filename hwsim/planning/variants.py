@@ -12,7 +12,7 @@ from hwsim.models import Cluster, NotAlike, cluster_of
 from hwsim.planning.axes import REPLICAS, Axis
 from hwsim.planning.question import Question
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Mistakes, SpecError, Tree
+from hwsim.spec import Mistake, Mistakes, Place, SpecError, Tree
 from hwsim.spec.paths import apply_set
 from hwsim.study.grid import written
 
@@ -175,22 +175,28 @@ def put(machine: Tree, workloads: Mapping[str, Tree], path: str, value: object) 
 
 
 def lost_paths(question: Question) -> Mistakes:
-    """Mistakes of varied paths that lead nowhere, in whichever machine."""
-    mistakes = Mistakes()
+    """Mistakes of set and varied paths that lead nowhere, in whichever machine."""
+    mistakes, places = Mistakes(), {path: tree.place for path, tree in question.keys.settings.items()}
+    for path, value in question.settings.items():
+        mistakes.extend(_lost(question, path, value, places[path]))
     for axis in question.varied.axes:
         if axis.path == REPLICAS:
             continue
         settings = [pair for each in axis.bundles.values() for pair in each.items()] or [(axis.path, axis.values[0])]
         for path, value in settings:
-            errors = list[str]()
-            for _, machine in question.machines:
-                try:
-                    put(machine, question.workloads, path, value)
-                except Unbuilt as error:
-                    errors.append(str(error))
-            if len(errors) == len(question.machines):
-                mistakes.add(axis.place, errors[0])
+            mistakes.extend(_lost(question, path, value, axis.place))
     return mistakes
+
+
+def _lost(question: Question, path: str, value: object, place: Place | None) -> Sequence[Mistake]:
+    """The mistake of a path that leads nowhere in all machines."""
+    errors = list[str]()
+    for _, machine in question.machines:
+        try:
+            put(machine, question.workloads, path, value)
+        except Unbuilt as error:
+            errors.append(str(error))
+    return [Mistake(place, errors[0])] if len(errors) == len(question.machines) else []
 
 
 def changes_machine(machine: Tree, workloads: Mapping[str, Tree], path: str) -> bool:
@@ -209,9 +215,9 @@ def _has_let(tree: Tree, name: str) -> bool:
 
 
 def in_a_line(mistakes: Sequence[Mistake]) -> str:
-    """The first mistakes, each with its hint, without places in files."""
-    texts = [each.message + (f" ({each.hint})" if each.hint else "") for each in mistakes[:2]]
-    return "; ".join(texts) + (f"; and {len(mistakes) - 2} more" if len(mistakes) > 2 else "")
+    """The first mistakes, each once and with its hint, without places in files."""
+    texts = list(dict.fromkeys(each.message + (f" ({each.hint})" if each.hint else "") for each in mistakes))
+    return "; ".join(texts[:2]) + (f"; and {len(texts) - 2} more" if len(texts) > 2 else "")
 
 
 def counted(axis: Axis) -> bool:

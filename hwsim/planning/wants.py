@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from hwsim.formats import format_quantity
+from hwsim.formats import format_between, format_quantity
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, did_you_mean
 from hwsim.units import COUNT, DAY, ENERGY, MASS, MONEY, POWER, RATE, RATIO, SIZE, TIME, Dimension, UnitError, parse, parse_as
@@ -48,6 +48,15 @@ class Measure:
         if self.dimension is TIME and self.unit == "s" and bound >= 2 * DAY:
             return f"{value / DAY:.3g} day"
         return self.shown(value)
+
+    def between(self, low: float, high: float) -> str:
+        """A range as text.
+
+        >>> MEASURES["training"].between(1.58e5, 2.17e5), MEASURES["cost"].between(1.0, 2.0)
+        ('1.83 day to 2.51 day', '1 USD to 2 USD')
+        """
+        ends = format_between(low, high, "s") if self.unit == "s" else (self.shown(low), self.shown(high))
+        return " to ".join(ends)
 
     def shown(self, value: float, digits: int = 3) -> str:
         """A value as text.
@@ -261,7 +270,7 @@ def requirement_of(text: str, workloads: Collection[str], mistakes: Mistakes, pl
         mistakes.add(place, f"{quantity.title}: {error.message}", error.hint)
         return None
     if bound < 0 or (bound == 0 and match["side"] == "most"):
-        mistakes.add(place, f"{quantity.title} cannot be {match['side']} {match['bound']}", "a number above 0")
+        mistakes.add(place, f"{quantity.title} cannot be at {match['side']} {match['bound']}", "a number above 0")
         return None
     low, high = (-float("inf"), bound) if match["side"] == "most" else (bound, float("inf"))
     return Requirement(quantity, low, high, " ".join(text.split()), place)

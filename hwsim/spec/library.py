@@ -24,6 +24,7 @@ _FOLDERS: Final = {
 }
 _ROLES: Final = dict.fromkeys(("hdd", "ssd", "volume", "raid", "filesystem"), "disk")  # they lie in one folder
 _ANY: Final = {"collectives": ("nccl", "mpi", "overheads", "own")}  # what a machine says without the kind
+_TRAINED: Final = ("workload", "model")  # a model in the place of a workload
 _ENDINGS: Final = (".yaml", ".yml")
 
 
@@ -89,7 +90,8 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     )
     ends = [each for each in candidates if each.rpartition("/")[2] == name]
     near = did_you_mean(ends[0], ends) if ends else did_you_mean(name, candidates)
-    hint = hint or (near if near and near.startswith("did") else _elsewhere(kind, name) or near)
+    elsewhere = None if ends else _elsewhere(kind, name)
+    hint = hint or elsewhere or near
     called = "file of failures" if kind == "failures" else kind
     raise _missing(place, f"there is no {called} '{name[:60]}' in the library", hint)
 
@@ -134,7 +136,10 @@ def _elsewhere(kind: str, name: str) -> str | None:
     for other_kind in (*_FOLDERS, "part"):
         for candidate in names(other_kind) if other_kind != kind else ():
             if candidate == name or candidate.rpartition("/")[2] == name:
-                return f"'{name}' is a {other_kind if other_kind != 'part' else candidate.rpartition('/')[0]}"
+                trained = (
+                    f": a workload trains it, `train: {{model: {candidate}, ...}}`" if (kind, other_kind) == _TRAINED else ""
+                )
+                return f"'{name}' is a {other_kind if other_kind != 'part' else candidate.rpartition('/')[0]}{trained}"
     return None
 
 

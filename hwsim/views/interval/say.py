@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from hwsim.demand import Case
-from hwsim.formats import format_quantity, percent
+from hwsim.formats import format_between, percent
 from hwsim.results.interval import NORMAL, Interval, Part
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.lines import WIDTH
@@ -143,7 +143,7 @@ def factor_text(value: float) -> str:
 
 def range_text(interval: Interval, unit: str = "s") -> str:
     """`1.24 to 1.43 s`."""
-    low, high = format_quantity(interval.low, unit), format_quantity(interval.high, unit)
+    low, high = format_between(interval.low, interval.high, unit)
     number, _, its_unit = low.rpartition(" ")
     return f"{number if high.endswith(f' {its_unit}') else low} to {high}"
 

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 def saved_lines(saved: Checkpoints) -> Iterator[tuple[str, str]]:
     """(title, text) of a checkpoint: what it is, what it costs the training."""
-    every = f"every {format_quantity(saved.every_s, 's')}, {saved.steps:,} steps: " if saved.steps else ""
+    every = (
+        f"every {format_quantity(saved.every_s, 's')}, {saved.steps:,} step{'' if saved.steps == 1 else 's'}: "
+        if saved.steps
+        else ""
+    )
     written = f"{format_quantity(saved.bytes, 'B')} in {format_quantity(saved.write_s, 's')} to {saved.target}"
     stops = f"training stops for {format_quantity(saved.stop_s, 's')}"
     slower = (
