@@ -27,7 +27,7 @@ program:
 
 
 def found() -> Sweep:
-    vary = {
+    vary: dict[str, Sequence[object] | str] = {
         "n": [1, 20],
         "time": ["3.25 us", "1 ms"],
         "workload.name": ["a", "2 GB"],

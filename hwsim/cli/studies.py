@@ -7,14 +7,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import click
 
 from hwsim.cli import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_MISTAKE
-from hwsim.cli.arguments import FILE, write_files
+from hwsim.cli.arguments import FILE, refuse_unwritable, write_files
 from hwsim.results.invariants import CONTRADICTS, document, printed
 
 if TYPE_CHECKING:
@@ -26,21 +27,41 @@ MOST: Final = 600  # letters of a reason
 ERRORS: Final = 3  # different reasons that are printed when every point failed
 
 
+class Wanted(NamedTuple):
+    """Options of `sweep` and `study` alike: where points run, and what is written at the end."""
+
+    as_json: bool
+    plot: Path | None
+    report: Path | None
+    workers: int | None
+    cluster: str | None
+
+
 def study_options(function: F) -> F:
-    """The options --plot, --report, --workers and --cluster."""
+    """The options --json, --plot, --report, --workers and --cluster, as one argument `wanted`."""
+
+    @wraps(function)
+    def command(*names: str, **given: Any) -> None:
+        wanted = Wanted(**{name: given.pop(name) for name in Wanted._fields})
+        refuse_unwritable(wanted.plot)
+        refuse_unwritable(wanted.report, "--report", "page", (".html",))
+        function(*names, wanted=wanted, **given)
+
     figure = "Write a figure: what rows are compared by over the first path that takes numbers."
+    made = cast(F, command)
     options = (
+        click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sweep/1)."),
         click.option("--plot", type=FILE, metavar="FILE", help=figure),
         click.option("--report", type=FILE, metavar="FILE", help="Write a page for a browser (.html)."),
         click.option("--workers", type=click.IntRange(min=1), help="Processes (default: one per core after a second)."),
         click.option("--cluster", metavar="ADDRESS", help="Run points on the workers of a dask scheduler: tcp://head:8786."),
     )
     for option in reversed(options):
-        function = option(function)
-    return function
+        made = option(made)
+    return made
 
 
-def carried_out(run: Run, workers: int | None, cluster: str | None) -> tuple[Sweep, bool]:
+def carried_out(run: Run, wanted: Wanted) -> tuple[Sweep, bool]:
     """The rows of a study, and whether it was interrupted; mistakes end the command."""
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
@@ -50,12 +71,12 @@ def carried_out(run: Run, workers: int | None, cluster: str | None) -> tuple[Swe
     with in_words(), ended_by_signals(), progress(shown=sys.stderr.isatty(), unit="points") as report:
         collect_rarely()
         lent = None
-        if cluster is not None:
+        if wanted.cluster is not None:
             from hwsim.study.cluster import Cluster
 
-            lent = Cluster(cluster)
+            lent = Cluster(wanted.cluster)
         try:
-            return run(workers=workers, lent=lent, progress=report), False
+            return run(workers=wanted.workers, lent=lent, progress=report), False
         except Interrupted as interrupted:
             return interrupted.sweep, True
         finally:
@@ -85,13 +106,11 @@ def ended_by_signals() -> Iterator[None]:
 
 def finish(
     study: Sweep,
+    wanted: Wanted,
     *,
     stopped: bool,
-    as_json: bool,
     rows: Path | None,
     write: Callable[[Path], Path],
-    plot: Path | None,
-    report: Path | None,
     go_on: str,
     most: int = 0,
 ) -> None:
@@ -104,8 +123,8 @@ def finish(
     from hwsim.study.text import text
 
     all_failed = len(study.failed) == len(study.rows)
-    write_files([(rows, write), (None if all_failed else plot, study.plot), (report, study.report)])
-    if as_json:
+    write_files([(rows, write), (None if all_failed else wanted.plot, study.plot), (wanted.report, study.report)])
+    if wanted.as_json:
         click.echo(document(study.to_json()), nl=False)
     elif stopped or not all_failed:
         click.echo(printed(text(study, most)), nl=False)

@@ -11,7 +11,7 @@ import click
 
 from hwsim.cli.arguments import FILE, refuse_unwritable, settings_option
 from hwsim.cli.paying import paying_options
-from hwsim.cli.studies import carried_out, finish, study_options
+from hwsim.cli.studies import Wanted, carried_out, finish, study_options
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying
@@ -27,7 +27,6 @@ FEW: Final = 20  # rows that are printed where a file has all of them
 )
 @click.option("--journal", type=FILE, metavar="FILE",
               help="Where finished points are kept (default: beside the rows, or FILE, with .journal.jsonl).")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sweep/1).")
 @study_options
 @paying_options
 def command(
@@ -35,11 +34,7 @@ def command(
     settings: dict[str, str],
     rows: Path | None,
     journal: Path | None,
-    as_json: bool,
-    plot: Path | None,
-    report: Path | None,
-    workers: int | None,
-    cluster: str | None,
+    wanted: Wanted,
     paying: Paying | None,
 ) -> None:
     """Run the points of FILE (`hwsim: study/1`): a grid, values side by side, or values drawn by chance.
@@ -47,8 +42,6 @@ def command(
     Finished points are kept in a journal. After a kill, Ctrl-C or a power cut the same command goes on, and writes the same rows.
     A point that cannot be simulated is a row with the reason; if all fail, the exit code is 2.
     """
-    refuse_unwritable(plot)
-    refuse_unwritable(report, "--report", "page", (".html",))
     from hwsim import study
     from hwsim.cli.errors import in_words
     from hwsim.study.rows import refuse_missing, write_rows
@@ -63,15 +56,13 @@ def command(
         journal = journal or parsed.journal or _beside(rows, file)
         refuse_unwritable(journal, "--journal", suffixes=())
     run = partial(study.study, parsed, journal=journal, paying=paying)
-    table, stopped = carried_out(run, workers, cluster)
+    table, stopped = carried_out(run, wanted)
     finish(
         table,
+        wanted,
         stopped=stopped,
-        as_json=as_json,
         rows=None if stopped else rows,
         write=partial(write_rows, table),
-        plot=plot,
-        report=report,
         go_on="" if journal is None else "the same command goes on",
         most=FEW if rows is not None else 0,
     )

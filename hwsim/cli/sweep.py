@@ -10,7 +10,7 @@ import click
 
 from hwsim.cli.arguments import FILE, refuse_unwritable, run_arguments
 from hwsim.cli.paying import paying_options
-from hwsim.cli.studies import carried_out, finish, study_options
+from hwsim.cli.studies import Wanted, carried_out, finish, study_options
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 @run_arguments
 @click.option("--vary", multiple=True, required=True, metavar="PATH=VALUES",
               help="Values to take: n=10,20,40 or n=1..64:x2 or n=1..1000:log. Several --vary make a grid.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sweep/1).")
 @click.option("-o", "--csv", "csv_file", type=FILE, metavar="FILE", help="Write the rows as CSV.")
 @click.option("--by", default="", metavar="MEASURE",
               help="Compare rows by it: time, samples/s, tokens/s, ttft_p95, mfu, peak_memory, energy, cost, busy:CAPACITY, or a "
@@ -34,14 +33,10 @@ def command(
     workload: str,
     vary: tuple[str, ...],
     settings: dict[str, str],
-    as_json: bool,
     csv_file: Path | None,
     by: str,
     resume: Path | None,
-    plot: Path | None,
-    report: Path | None,
-    workers: int | None,
-    cluster: str | None,
+    wanted: Wanted,
     paying: Paying | None,
 ) -> None:
     """Run WORKLOAD on MACHINE at every combination of the values, and print a row for each.
@@ -50,8 +45,6 @@ def command(
     Ctrl-C prints (and writes) the points that are done. `hwsim study` takes the same from a file, and other points.
     """
     refuse_unwritable(csv_file, "--csv", suffixes=())
-    refuse_unwritable(plot)
-    refuse_unwritable(report, "--report", "page", (".html",))
     from hwsim import study
     from hwsim.cli.errors import in_words
     from hwsim.views.kit.writing import write
@@ -59,15 +52,13 @@ def command(
     with in_words():
         varied = _varied(vary)
     run = partial(study.sweep, machine, workload, varied, set=settings, resume=resume, by=by, paying=paying)
-    table, stopped = carried_out(run, workers, cluster)
+    table, stopped = carried_out(run, wanted)
     finish(
         table,
+        wanted,
         stopped=stopped,
-        as_json=as_json,
         rows=csv_file,
         write=lambda path: write(path, [table.to_csv().encode()]),
-        plot=plot,
-        report=report,
         go_on="" if csv_file is None else f"the same command with --resume {csv_file} runs the rest",
     )
 

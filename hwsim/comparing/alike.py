@@ -25,7 +25,7 @@ COUNTS: Final = 0.02  # part of the time from which on an error counts
 
 
 def is_unlike(first: Interval | None, second: Interval | None) -> bool:
-    """Whether one answer has errors of measured parts where the other has those of a class."""
+    """Whether one answer has errors of measured parts where the other has errors of a class."""
     if first is None or second is None:
         return False
     ranks: list[dict[str, int]] = []
@@ -72,15 +72,15 @@ def _plain(tree: Tree) -> Tree:
 
 
 def _of_class(tree: Tree, kind: str) -> Tree:
-    tree = tree.without("use")  # of which everything stands in it
+    tree = tree.without("use")  # all of that part stands in the tree
     left = _unmeasured(tree, is_fitted=False)
     return _restored(tree, left, completed(left, kind))
 
 
 def _unmeasured(tree: Tree, *, is_fitted: bool) -> Tree:
     """The mapping without what was measured, and without guesses that stand among it; mappings of nothing else go."""
-    said = origin_of(tree)
-    is_fitted = is_fitted if said is None else said.kind in FITTED
+    origin = origin_of(tree)
+    is_fitted = is_fitted if origin is None else origin.kind in FITTED
     entries: dict[str, Tree] = {}
     for key, child in tree.items():
         if child.is_mapping and child.get("value") is None:
@@ -94,12 +94,12 @@ def _unmeasured(tree: Tree, *, is_fitted: bool) -> Tree:
 
 def _is_measured(node: Tree, *, is_fitted: bool) -> bool:
     number = node.get("value") or node
-    said = origin_of(node) or number.origin
-    return said is not None and (said.kind in FITTED or (is_fitted and said.kind == "guess"))
+    origin = origin_of(node) or number.origin
+    return origin is not None and (origin.kind in FITTED or (is_fitted and origin.kind == "guess"))
 
 
 def _restored(tree: Tree, left: Tree, filled: Tree) -> Tree:
-    """What the class has filled in, with what it does not know as it was.
+    """The part with its class filled in, and as it was where its class knows nothing.
 
     Kernels stay with the class where it has any of their kind: another kernel of one part alone would be compared with them.
     """

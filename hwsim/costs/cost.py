@@ -5,7 +5,7 @@
     reserved   price x whole terms: the days that are paid, be they used or not
     volumes    price x time, added to each of these
 
-The power that hosting is paid for is that of all parts loaded, whatever the run draws. A rent has room, cooling and energy in it.
+Hosting is paid for the power of all parts loaded, whatever the run draws. A rent has room, cooling and energy in it.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hwsim.planning.answer import Answer
+from hwsim.planning.asking import plan
 from hwsim.planning.options import Option
 from hwsim.planning.question import Question, read_question
 from hwsim.planning.reasons import Reason, Rejected
-from hwsim.planning.searching import plan
 
 __all__ = ["Answer", "Option", "Question", "Reason", "Rejected", "plan", "read_question"]

@@ -65,3 +65,12 @@ class Option:
         """A number, None if it is not known."""
         amount = self.numbers.get(key)
         return None if amount is None else amount.value
+
+
+def keyed(workload: str, name: str) -> str:
+    """The key of a number of a workload.
+
+    >>> keyed("tune", "step"), keyed("", "step")
+    ('tune.step', 'step')
+    """
+    return f"{workload}.{name}" if workload else name

@@ -13,7 +13,9 @@ from hwsim.costs import Amount, energy_of
 from hwsim.devices import CannotCompute
 from hwsim.engine import Deadlock
 from hwsim.machine import Machine
+from hwsim.planning.judging import answered, judged
 from hwsim.planning.options import Option
+from hwsim.planning.paying import paid
 from hwsim.planning.reasons import Reason
 from hwsim.planning.screening import Screen
 from hwsim.planning.variants import Unbuilt, in_a_line, put
@@ -48,7 +50,9 @@ def simulated(
     for name, each in row["runs"].items():
         result = _with_run(result, screen, name, each)
     watts = math.fsum(each["watts"] for each in row["runs"].values()) / max(1, len(row["runs"]))
-    return screen.answered(screen.judged(screen.paid(result, facts, watts or None))), row
+    question = screen.question
+    result = paid(question, screen.outlay, result, facts, watts or None)
+    return answered(question, judged(question, result)), row
 
 
 def _with_run(option: Option, screen: Screen, name: str, run: Row) -> Option:

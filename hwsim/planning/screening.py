@@ -5,24 +5,23 @@ machine can be built -> its nodes, power and price -> plans that divide, and fit
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from hwsim.costs import Amount, CostItem
+from hwsim.costs import Amount
 from hwsim.devices import CannotCompute, Gpu
-from hwsim.formats import percent
 from hwsim.models import Cluster, NotAlike, WrongPlan
 from hwsim.planning.axes import Axis
-from hwsim.planning.options import Option
+from hwsim.planning.judging import judged
+from hwsim.planning.options import Option, keyed
 from hwsim.planning.outlay import Facts, Outlay
+from hwsim.planning.paying import paid
 from hwsim.planning.question import Question
-from hwsim.planning.reasons import Reason, broken
+from hwsim.planning.reasons import Reason
 from hwsim.planning.storing import Stored, stored
 from hwsim.planning.trainings import Training, Whole, computing, memory_reason, plan_reason, settings_of, short, train_of, whole
 from hwsim.planning.variants import Point, Unbuilt, Variants, counted, in_a_line, scaled
-from hwsim.planning.wants import MEASURES, Quantity, Requirement
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, resolve
 from hwsim.views.estimate.find import of_step
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 NEAR = 0.03  # part of a limit within which a machine between two others is built
 HOUR = 3600.0
-USED = ("cost", "energy", "carbon", "cost per million tokens")  # measures of the time that a machine is used
 
 
 @dataclass(slots=True)
@@ -72,9 +70,11 @@ class Screen:
         if any(trainings.values()):
             option = self._trained(option, cluster, facts, trainings)
         if any(made is None and _ends(workloads[name]) for name, made in trainings.items()):
-            return self.judged(option)  # only a run tells how long it is used
-        option = self.paid(option, facts, busy=None if all(trainings.values()) else 0.0)  # at rest: the least it can be
-        return self.judged(option)
+            return judged(self.question, option)  # only a run tells how long it is used
+        option = paid(
+            self.question, self.outlay, option, facts, busy=None if all(trainings.values()) else 0.0
+        )  # at rest: the least it can be
+        return judged(self.question, option)
 
     # ---- machines ----
 
@@ -204,7 +204,7 @@ class Screen:
         option = replace(option, tried=option.tried + plans.tried)
         if not plans.steps:
             reason = memory_reason(plans, size or float("inf"), self.margin)
-            share = {} if plans.nearest is None or size is None else {_key(name, "memory"): Amount.exact(reason.needed or 0.0)}
+            share = {} if plans.nearest is None or size is None else {keyed(name, "memory"): Amount.exact(reason.needed or 0.0)}
             return replace(option, reasons=(*option.reasons, reason), numbers={**option.numbers, **share})
         others = tuple(step for step in plans.steps[1:] if self._is_near(step, plans.steps[0]))
         return self._stepped(option, cluster, facts, name, training, (plans.steps[0], *others))
@@ -250,7 +250,10 @@ class Screen:
         numbers = self.of_machine(facts, option.point)
         steps = option.steps[name][place:]
         fresh = Option(option.point, "estimate", numbers, steps=option.steps, tried=option.tried, rank=option.rank + place)
-        return self.judged(self.paid(self._stepped(fresh, cluster, facts, name, training, steps, ratio), facts))
+        return judged(
+            self.question,
+            paid(self.question, self.outlay, self._stepped(fresh, cluster, facts, name, training, steps, ratio), facts),
+        )
 
     def of_step(self, step: Step, name: str, size: float | None, half: float, ratio: float = 1.0) -> dict[str, Amount]:
         """Numbers of a step."""
@@ -262,7 +265,7 @@ class Screen:
         }
         if size is not None:
             numbers["memory"] = Amount.within(step.memory.total / size, step.memory.spread)
-        return {_key(name, key): value for key, value in numbers.items()}
+        return {keyed(name, key): value for key, value in numbers.items()}
 
     def with_whole(
         self, option: Option, facts: Facts, name: str, training: Training, gpu: Gpu, count: float, seconds: float, half: float
@@ -289,7 +292,7 @@ class Screen:
         except SpecError as error:
             return replace(option, reasons=(*option.reasons, Reason("workload", in_a_line(error.mistakes))))
         numbers = whole_numbers(trained, facts.gpus, half, self._percentiles(name))
-        numbers = {_key(name, key): value for key, value in numbers.items()}
+        numbers = {keyed(name, key): value for key, value in numbers.items()}
         return replace(option, numbers={**option.numbers, **numbers}, wholes={**option.wholes, name: trained})
 
     def _stored(self, option: Option, facts: Facts, name: str, training: Training, gpu: Gpu, seconds: float) -> Stored:
@@ -304,111 +307,6 @@ class Screen:
     def _percentiles(self, name: str) -> tuple[int, ...]:
         asked = [each for each in self.question.asked if each.workload == name and each.percentile is not None]
         return tuple(dict.fromkeys(each.percentile for each in asked if each.percentile is not None))
-
-    # ---- money ----
-
-    def paid(self, option: Option, facts: Facts, watts: float | None = None, busy: float | None = None) -> Option:
-        """The option with energy and cost of the time that it is used.
-
-        watts: mean power at the meter that a simulation found; None: by the closed form.
-        busy: part of the time that GPUs work; None: as the option's own numbers say.
-        """
-        many, numbers = option.point.replicas, dict(option.numbers)
-        times = [found.mean_s for found in option.wholes.values()]
-        ended = [numbers[key] for key in self._ended(option)]
-        times += [each.value for each in ended]
-        seconds = sum(times) if times else self.question.period
-        halves = [each.half for each in option.intervals.values()] + [math.log(each.high / each.low) / 2 for each in ended]
-        half = max(halves, default=0.0) if times else 0.0
-        spares = max((found.good.spares for found in option.wholes.values() if found.good is not None), default=0)
-        if not seconds and self.question.keys.rent != "purchase":  # rented for as long as the runs take
-            runs = [] if "requests_per_s" in numbers else [numbers[key] for key in numbers if key.rpartition(".")[2] == "time"]
-            seconds = math.fsum(each.value for each in runs)
-            half = max((math.log(each.high / each.value) for each in runs if each.value > 0), default=0.0)
-        if not seconds:
-            if facts.priced is not None and self.question.keys.rent == "purchase" and facts.priced.volumes_of("purchase"):
-                names = ", ".join(each.name for each in facts.priced.volumes_of("purchase"))
-                text = f"{names} is rented: nothing says for how long"
-                reason = Reason("price", text, lift="period: 1 year")
-                return replace(option, reasons=(*option.reasons, reason))
-            price = self.outlay.price(facts)
-            if price is not None and self.question.keys.rent == "purchase":
-                numbers["cost"] = price * many
-            return replace(option, numbers=numbers)
-        shares = [numbers[key].value for key in numbers if key.rpartition(".")[2] == "busy"]
-        busy = max(shares, default=1.0) if busy is None else busy
-        energy = facts.drawing(min(busy, 1.0), seconds)
-        if energy is not None and watts is not None and energy.joules.value > 0:
-            energy = energy.times(watts * seconds / energy.joules.value)
-        cost = self.outlay.cost(facts, seconds, energy, spares, half)
-        items: tuple[CostItem, ...] = ()
-        offers = () if cost is None else tuple(f"{each.name} {each.provider} {each.date}" for each in cost.prices)
-        if energy is not None:
-            numbers["energy"] = energy.joules.wider(half) * many
-            if energy.carbon is not None:
-                numbers["carbon"] = energy.carbon.wider(half) * many
-        if cost is not None and cost.total is not None:
-            numbers["cost"] = cost.total * many
-            items = tuple(replace(each, amount=each.amount * many) for each in cost.items)
-            tokens = self._tokens(option, seconds)
-            if tokens:
-                numbers["cost per million tokens"] = cost.total * (many * 1e6 / tokens)
-        reasons = option.reasons
-        if cost is not None and cost.total is None and not any(each.constraint == "price" for each in reasons):
-            reasons = (*reasons, Reason("price", f"no price of {', '.join(cost.missing[:4])}"))
-        said = () if cost is None else cost.said
-        return replace(option, numbers=numbers, reasons=reasons, offers=offers, said=said, items=items)
-
-    def _ended(self, option: Option) -> list[str]:
-        """Keys of the times of whole trainings that only a run tells."""
-        keys = [_key(name, "training") for name in self.question.workloads if name not in option.wholes]
-        return [key for key in keys if key in option.numbers and option.numbers[key].low > 0]
-
-    def _tokens(self, option: Option, seconds: float) -> float:
-        """Tokens of the whole training, or that a service writes in this time."""
-        totals = [trained.ideal_s * option.numbers[_key(name, "tokens_per_s")].value for name, trained in option.wholes.items()
-                  if _key(name, "tokens_per_s") in option.numbers]  # fmt: skip
-        if totals:
-            return math.fsum(totals)
-        rate = option.numbers.get("tokens_per_s")
-        return 0.0 if rate is None else rate.value * seconds
-
-    # ---- requirements ----
-
-    def judged(self, option: Option) -> Option:
-        """The option with a reason for each requirement that its numbers break."""
-        reasons = list(option.reasons)
-        named = {each.constraint for each in reasons}
-        for each in self.question.requirements:
-            value = option.value(each.quantity.key)
-            if value is None or each.quantity.title in named or each.quantity.measure.name in named:
-                continue
-            reason = broken(each, value, self._more(option, each))
-            reasons += [reason] if reason is not None else []
-        return replace(option, reasons=tuple(reasons))
-
-    def answered(self, option: Option) -> Option:
-        """The option with a reason for each number that is asked for and not known, once all that tells it was looked at."""
-        wanted = [quantity for objective in self.question.objectives for quantity, _ in objective.weights]
-        needed = dict.fromkeys([*wanted, *(each.quantity for each in self.question.requirements)])
-        lacking = [each for each in needed if each.key not in option.numbers]
-        if option.reasons or not lacking:
-            return option
-        return replace(option, reasons=tuple(self._untold(each) for each in lacking))
-
-    def _untold(self, quantity: Quantity) -> Reason:
-        """Why nothing is known of a number."""
-        if quantity.measure.name in USED and not self.question.period:
-            return Reason(quantity.title, "not known: nothing says how long it is used", lift="period: 1 year")
-        return Reason(quantity.title, "nothing tells it: neither the workload nor its simulation has this number")
-
-    def _more(self, option: Option, requirement: Requirement) -> str:
-        quantity = requirement.quantity
-        trained = option.wholes.get(quantity.workload)
-        if quantity.measure.name == "training" and trained is not None and trained.good is not None:
-            good, ideal = trained.good.share, MEASURES["training"].shown(trained.ideal_s)
-            return f" ({percent(good)} goodput; {ideal} without failures)"
-        return ""
 
 
 def with_value(point: Point, path: str, value: object) -> Point:
@@ -439,11 +337,3 @@ def _ends(workload: Tree) -> bool:
     """Whether a workload is a training that says how much there is to train."""
     train = train_of(workload, Mistakes())
     return train is not None and any(train.get(key) is not None for key in ("epochs", "tokens"))
-
-
-def _key(workload: str, name: str) -> str:
-    return f"{workload}.{name}" if workload else name
-
-
-Screened = Callable[[Point], Option]
-__all__ = ["Quantity", "Screen", "Screened", "whole_numbers", "with_value"]

@@ -46,8 +46,8 @@ def column(path: str, values: Sequence[object]) -> Column:
     if len(units) != 1 or None in units or not values:
         return Column(path, str)
     (unit,) = units
-    whole = all(isinstance(value, int) and abs(value) <= LARGEST for value in values)
-    return Column(f"{path} [{unit}]" if unit else path, int if whole else float)
+    are_whole = all(isinstance(value, int) and abs(value) <= LARGEST for value in values)
+    return Column(f"{path} [{unit}]" if unit else path, int if are_whole else float)
 
 
 def _number(value: object) -> _Number | None:

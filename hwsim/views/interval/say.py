@@ -101,7 +101,7 @@ class Error(NamedTuple):
 
 
 def errors_of(interval: Interval) -> list[Error]:
-    """What makes an answer unsure, the largest first; errors of one name are one."""
+    """Errors of an answer, the largest first; those of one name are one."""
     by_name: dict[str, list[Part]] = {}
     for part in interval.parts:
         by_name.setdefault(named(part), []).append(part)

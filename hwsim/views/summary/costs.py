@@ -111,12 +111,12 @@ def lines(bill: Bill) -> Iterator[tuple[str, str]]:
 
 
 def based_lines(cost: Cost) -> Iterator[tuple[str, str]]:
-    """What is paid for by a number that no other line has: hosting by the power of all parts."""
-    for each in cost.items:
-        if each.basis:
-            part = each.amount.value / cost.known.value if cost.known.value > 0 else 0.0
-            whole = "the cost" if cost.total is not None else "what is known of the cost"
-            yield each.name, f"{each.basis}: {percent(part, '.0f')} of {whole}"
+    """Prices and amounts behind items that no other line has: hosting by the power of all parts."""
+    for item in cost.items:
+        if item.basis:
+            part = item.amount.value / cost.known.value if cost.known.value > 0 else 0.0
+            all_of_it = "the cost" if cost.total is not None else "what is known of the cost"
+            yield item.name, f"{item.basis}: {percent(part, '.0f')} of {all_of_it}"
 
 
 def whole_lines(seconds: float, energy: Energy | None, cost: Cost | None) -> Iterator[tuple[str, str]]:

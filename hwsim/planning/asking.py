@@ -1,0 +1,96 @@
+"""A question answered: read, searched, and put in order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hwsim.planning.answer import Answer
+from hwsim.planning.choosing import against, frontier, order
+from hwsim.planning.judging import answered
+from hwsim.planning.options import Option
+from hwsim.planning.outlay import Outlay
+from hwsim.planning.question import Question, read_question
+from hwsim.planning.reasons import Rejected
+from hwsim.planning.screening import Screen
+from hwsim.planning.searching import Progress, Searching, kind_of, kind_path
+from hwsim.planning.variants import Variants, lost_paths
+from hwsim.spec import Tree
+
+
+def plan(
+    question: Question | str | Path | Mapping[str, Any] | Tree,
+    *,
+    journal: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Answer:
+    """Answer a question: the best options, the frontier, and why not the others.
+
+    Args:
+        question: a file `plan/1`, or what it would say.
+        journal: a file that keeps simulations, so that a run that was ended goes on from there.
+
+    Raises:
+        SpecError: mistakes of the question, of its machines or of its workloads.
+    """
+    read = question if isinstance(question, Question) else read_question(question)
+    lost_paths(read).raise_if_any()
+    began = time.process_time()
+    variants = Variants(read)
+    screen = Screen(read, variants, Outlay(read), _failures(read))
+    searching = Searching(read, screen, progress=progress)
+    if journal is None:
+        searching.run()
+    else:
+        from hwsim.planning.keeping import kept
+
+        with kept(journal, read) as notes:
+            searching.rows = dict(notes.rows)
+            searching.keep = notes.add
+            searching.run()
+    return _answer(searching, time.process_time() - began)
+
+
+def _failures(question: Question) -> Any:
+    """Rates of failures; None if the question leaves them out, or nothing trains."""
+    if question.keys.failures == "none":
+        return None
+    from hwsim.failures import load_failures
+
+    return load_failures(question.keys.failures, question.folder)
+
+
+def _answer(searching: Searching, seconds: float) -> Answer:
+    question = searching.question
+    options = {number: each if each.how == "machine" else answered(question, each) for number, each in searching.options.items()}
+    feasible = [each for each in options.values() if each.is_feasible and each.how != "machine"]
+    simulated_ones = [each for each in feasible if each.how == "simulation"]
+    ordered = order(question, feasible)
+    if simulated_ones:  # the best is simulated: estimates stand behind those that are
+        first = order(question, simulated_ones)
+        ordered = first + [each for each in ordered if each.how != "simulation"]
+    best = ordered[0] if ordered else None
+    rejected = [Rejected(number, each.point.shown, each.reasons) for number, each in options.items() if each.reasons]
+    path = kind_path(question)
+    kinds: dict[object, Option] = {}
+    if path is not None:
+        for each in ordered:
+            kinds.setdefault(kind_of(each, path), each)
+    return Answer(
+        question=question,
+        best=best,
+        options=tuple(ordered),
+        frontier=frontier(question, ordered),
+        of_each=tuple(kinds.values()),
+        ratios={} if best is None else {each.point.number: against(question, each, best) for each in ordered[1:]},
+        rejected=tuple(rejected),
+        untried=tuple(each for each in options.values() if each.how == "machine" and each.is_feasible),
+        points=len(options),
+        plans=sum(each.tried for each in options.values()),  # integers
+        simulations=searching.simulations,
+        seconds=seconds,
+        outlay=searching.screen.outlay,
+        otherwise=None if best is None else searching.otherwise(best),
+    )

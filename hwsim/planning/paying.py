@@ -1,0 +1,83 @@
+"""Energy and cost of an option, for the time that it is used."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from hwsim.costs import CostItem
+from hwsim.planning.options import Option, keyed
+from hwsim.planning.outlay import Facts, Outlay
+from hwsim.planning.question import Question
+from hwsim.planning.reasons import Reason
+
+
+def paid(
+    question: Question, outlay: Outlay, option: Option, facts: Facts, watts: float | None = None, busy: float | None = None
+) -> Option:
+    """The option with energy and cost of the time that it is used.
+
+    watts: mean power at the meter that a simulation found; None: by the closed form.
+    busy: part of the time that GPUs work; None: as the option's own numbers say.
+    """
+    many, numbers = option.point.replicas, dict(option.numbers)
+    times = [found.mean_s for found in option.wholes.values()]
+    ended = [numbers[key] for key in _ended(question, option)]
+    times += [each.value for each in ended]
+    seconds = sum(times) if times else question.period
+    halves = [each.half for each in option.intervals.values()] + [math.log(each.high / each.low) / 2 for each in ended]
+    half = max(halves, default=0.0) if times else 0.0
+    spares = max((found.good.spares for found in option.wholes.values() if found.good is not None), default=0)
+    if not seconds and question.keys.rent != "purchase":  # rented for as long as the runs take
+        runs = [] if "requests_per_s" in numbers else [numbers[key] for key in numbers if key.rpartition(".")[2] == "time"]
+        seconds = math.fsum(each.value for each in runs)
+        half = max((math.log(each.high / each.value) for each in runs if each.value > 0), default=0.0)
+    if not seconds:
+        if facts.priced is not None and question.keys.rent == "purchase" and facts.priced.volumes_of("purchase"):
+            names = ", ".join(each.name for each in facts.priced.volumes_of("purchase"))
+            text = f"{names} is rented: nothing says for how long"
+            reason = Reason("price", text, lift="period: 1 year")
+            return replace(option, reasons=(*option.reasons, reason))
+        price = outlay.price(facts)
+        if price is not None and question.keys.rent == "purchase":
+            numbers["cost"] = price * many
+        return replace(option, numbers=numbers)
+    shares = [numbers[key].value for key in numbers if key.rpartition(".")[2] == "busy"]
+    busy = max(shares, default=1.0) if busy is None else busy
+    energy = facts.drawing(min(busy, 1.0), seconds)
+    if energy is not None and watts is not None and energy.joules.value > 0:
+        energy = energy.times(watts * seconds / energy.joules.value)
+    cost = outlay.cost(facts, seconds, energy, spares, half)
+    items: tuple[CostItem, ...] = ()
+    offers = () if cost is None else tuple(f"{each.name} {each.provider} {each.date}" for each in cost.prices)
+    if energy is not None:
+        numbers["energy"] = energy.joules.wider(half) * many
+        if energy.carbon is not None:
+            numbers["carbon"] = energy.carbon.wider(half) * many
+    if cost is not None and cost.total is not None:
+        numbers["cost"] = cost.total * many
+        items = tuple(replace(each, amount=each.amount * many) for each in cost.items)
+        tokens = _tokens(option, seconds)
+        if tokens:
+            numbers["cost per million tokens"] = cost.total * (many * 1e6 / tokens)
+    reasons = option.reasons
+    if cost is not None and cost.total is None and not any(each.constraint == "price" for each in reasons):
+        reasons = (*reasons, Reason("price", f"no price of {', '.join(cost.missing[:4])}"))
+    sources = () if cost is None else cost.said
+    return replace(option, numbers=numbers, reasons=reasons, offers=offers, said=sources, items=items)
+
+
+def _ended(question: Question, option: Option) -> list[str]:
+    """Keys of the times of whole trainings that only a run tells."""
+    keys = [keyed(name, "training") for name in question.workloads if name not in option.wholes]
+    return [key for key in keys if key in option.numbers and option.numbers[key].low > 0]
+
+
+def _tokens(option: Option, seconds: float) -> float:
+    """Tokens of the whole training, or that a service writes in this time."""
+    totals = [trained.ideal_s * option.numbers[keyed(name, "tokens_per_s")].value for name, trained in option.wholes.items()
+              if keyed(name, "tokens_per_s") in option.numbers]  # fmt: skip
+    if totals:
+        return math.fsum(totals)
+    rate = option.numbers.get("tokens_per_s")
+    return 0.0 if rate is None else rate.value * seconds
