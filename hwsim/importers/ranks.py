@@ -65,7 +65,7 @@ def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A00
     for process in processes:
         if not len(process.columns):
             raise damaged(process.file, "it has no event that is read", "was the profiler on while the program ran?")
-    if len({process.file.resolve() for process in processes}) < len(processes):
+    if len({(process.file.resolve(), process.pids) for process in processes}) < len(processes):
         raise damaged(processes[0].file, "a file is given twice", "give each rank once")
     worlds = sorted({process.world for process in processes if process.world})
     if len(worlds) > 1:

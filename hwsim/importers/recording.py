@@ -183,6 +183,7 @@ class Recording:
 
     Args:
         zero: seconds since 1970 of time 0, 0 if unknown. notes: what a reader had to assume, in words.
+        timed: false if the files have no times; starts are an order then, one fs apart, and durations the nesting.
     """
 
     format: str
@@ -190,3 +191,4 @@ class Recording:
     left: tuple[Left, ...] = ()
     zero: float = 0.0
     notes: tuple[str, ...] = ()
+    timed: bool = True

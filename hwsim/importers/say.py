@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 import numpy as np
 
-from hwsim.formats import format_quantity
+from hwsim.formats import format_quantity, format_share
+from hwsim.importers.memory import timeline
 from hwsim.importers.recording import ON_DEVICE, Rank, Recording, What
 from hwsim.ticks import FEMTO
 from hwsim.views.kit.table import Column, aligned
+
+STEP: Final = "ProfilerStep#"
 
 
 def as_dict(recording: Recording) -> dict[str, Any]:
@@ -17,14 +21,20 @@ def as_dict(recording: Recording) -> dict[str, Any]:
     return {
         "hwsim": "import/1",
         "format": recording.format,
-        "ranks": [_rank(rank) for rank in recording.ranks],
+        "timed": recording.timed,
+        "begin_s": recording.zero,
+        "ranks": [_rank(rank, recording) for rank in recording.ranks],
+        "memory": [
+            {"device": device.device, "peak_bytes": device.peak, "at_s": device.at_s} for device in timeline(recording).memory
+        ],
         "left_out": [
             {"name": left.name, "count": left.count, "time_s": left.duration / FEMTO, "why": left.why} for left in recording.left
         ],
+        "notes": list(recording.notes),
     }
 
 
-def _rank(rank: Rank) -> dict[str, Any]:
+def _rank(rank: Rank, recording: Recording) -> dict[str, Any]:
     counts = np.bincount(rank.slices.what, minlength=len(What))
     launched, found = launches(rank)
     return {
@@ -33,11 +43,32 @@ def _rank(rank: Rank) -> dict[str, Any]:
         "file": rank.file,
         "host": rank.host,
         "gpus": [{"number": number, "name": name} for number, name in rank.devices],
+        "span_s": span(rank) / FEMTO if recording.timed else None,
         "slices": {what.name.lower(): int(counts[what]) for what in What},
+        "steps": steps(rank),
+        "ops_with_shapes": shaped(rank),
         "launched": launched,
         "launches_found": found,
         "clock_offset_s": rank.shift / FEMTO,
     }
+
+
+def span(rank: Rank) -> int:
+    """fs from the first start to the last end."""
+    return int(rank.slices.end.max() - rank.slices.start.min()) if len(rank.slices) else 0
+
+
+def steps(rank: Rank) -> int:
+    """Steps that the profiler marked."""
+    marked = [number for number, name in enumerate(rank.names) if name.startswith(STEP)]
+    return int(np.isin(rank.slices.name[rank.slices.what == What.MARK], marked).sum())
+
+
+def shaped(rank: Rank) -> int:
+    """Ops whose inputs have shapes in the file."""
+    known = np.array([fact.shapes is not None for fact in rank.facts] or [False])
+    facts = rank.slices.facts[(rank.slices.what == What.OP) & (rank.slices.facts >= 0)]
+    return int(known[facts].sum())
 
 
 def launches(rank: Rank) -> tuple[int, int]:
@@ -49,18 +80,29 @@ def launches(rank: Rank) -> tuple[int, int]:
 
 
 def text(recording: Recording) -> str:
-    """A table of the ranks, and what was left out."""
-    ranks = [_rank(rank) for rank in recording.ranks]
+    """A table of the ranks, the peak of each memory, what was assumed, and what was left out."""
+    ranks = [_rank(rank, recording) for rank in recording.ranks]
     columns = [
         Column("rank", [str(rank["rank"]) for rank in ranks]),
+        Column("time", [format_quantity(rank["span_s"], "s") if recording.timed else "-" for rank in ranks]),
+        Column("steps", [str(rank["steps"]) for rank in ranks]),
         Column("ops", [str(rank["slices"]["op"]) for rank in ranks]),
+        Column("with shapes", [str(rank["ops_with_shapes"]) for rank in ranks]),
         Column("calls", [str(rank["slices"]["call"]) for rank in ranks]),
         Column("on GPUs", [str(rank["launched"]) for rank in ranks]),
         Column("launch found", [str(rank["launches_found"]) for rank in ranks]),
         Column("GPU", [", ".join(sorted({gpu["name"] for gpu in rank["gpus"]})) for rank in ranks], right=False, widest=40),
     ]
     lines = aligned(columns)
+    for device in timeline(recording).memory:
+        peak, when = format_quantity(device.peak, "B"), format_quantity(device.at_s, "s")
+        lines.append(f"  memory of {device.device}: peak {peak} at {when}")
+    lines += [f"  note: {note}" for note in recording.notes]
+    return "\n".join([*lines, *_left(recording)]) + "\n"
+
+
+def _left(recording: Recording) -> Iterator[str]:
+    whole = sum(span(rank) for rank in recording.ranks)
     for left in recording.left:
-        time = f", {format_quantity(left.duration / FEMTO, 's')}" if left.duration else ""
-        lines.append(f"  left out: {left.count} x {left.name}{time}: {left.why}")
-    return "\n".join(lines) + "\n"
+        share = f", {format_quantity(left.duration / FEMTO, 's')} ({format_share(left.duration / whole)} of the time)"
+        yield f"  left out: {left.count} x {left.name}{share if left.duration and whole else ''}: {left.why}"

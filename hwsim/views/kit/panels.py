@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
 from hwsim.graph.opgraph import Floats
-from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, time_scale
 
@@ -21,8 +20,21 @@ POINTS: Final = 4000  # more of them are drawn as the largest of each column of 
 Row = TypeVar("Row")
 
 
+class Run(Protocol):
+    """What a figure says of a run: its length in s, and the names for its title; simulated or recorded."""
+
+    @property
+    def makespan_s(self) -> float: ...
+    @property
+    def workload(self) -> str: ...
+    @property
+    def machine(self) -> str: ...
+    @property
+    def settings(self) -> Sequence[tuple[str, str]]: ...
+
+
 def panels(
-    result: Result,
+    result: Run,
     suffix: str,
     rows: Sequence[Row],
     draw: Callable[[Axes, Row], None],
@@ -60,7 +72,7 @@ def panels(
     return (buffer.getvalue(),)
 
 
-def step(axes: Axes, result: Result, time: Ints, values: Floats | Ints, unit: float, width: float) -> Floats:
+def step(axes: Axes, result: Run, time: Ints, values: Floats | Ints, unit: float, width: float) -> Floats:
     """Draw values from their times (fs) on, in `unit`, as a line that wide; return the values that are drawn."""
     scale, _ = time_scale(result.makespan_s)
     at = np.append(time.astype(np.float64) / FEMTO, result.makespan_s)

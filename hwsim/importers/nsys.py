@@ -1,0 +1,268 @@
+"""Nsight Systems: the SQLite that `nsys export --type sqlite` writes. Each process of a file that used a GPU is a rank.
+
+Times are whole nanoseconds. A kernel and its call share a correlation id within a process, not within a file. Tables that
+have no rows are not in a file, and older versions have fewer columns.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from hwsim.importers.collectives import of_kernel
+from hwsim.importers.columns import NS, Allocations, Columns, LeftOut
+from hwsim.importers.ranks import Process, cleaned, joined, number_of
+from hwsim.importers.recording import HOST, Facts, Lane, Recording, What
+from hwsim.importers.text import Report, damaged
+
+_MAGIC: Final = b"SQLite format 3\0"
+_PROCESS: Final = 24  # bits of a global id that are the thread
+_CUPTI: Final = "CUPTI_ACTIVITY_KIND_"
+_WAYS: Final = {1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
+_SYNCS: Final = {1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}  # as CUPTI numbers them
+_RANGE: Final = 59  # NVTX: pushed and popped; these nest
+_OP: Final = re.compile(r"(?P<name>[\w:.]+), (?:op_id|seq|sizes|input_op_ids) = ")  # torch.autograd.profiler.emit_nvtx
+_SIZES: Final = re.compile(r"sizes = (\[[\[\], \d]*\])")
+_NAMES: Final = {"StringIds", "TARGET_INFO_GPU", "ThreadNames"}
+_TAKEN: Final = {
+    _CUPTI + name for name in ("KERNEL", "MEMCPY", "MEMSET", "RUNTIME", "SYNCHRONIZATION", "CUDA_EVENT", "GRAPH_TRACE")
+}
+
+
+def read(files: Sequence[Path], report: Report | None = None) -> Recording:
+    """Read the processes of one run.
+
+    Raises:
+        SpecError: a file that is no such SQLite, or is damaged.
+        OSError: a file that cannot be opened.
+    """
+    processes: list[Process] = []
+    for done, file in enumerate(files, 1):
+        processes += _read_file(file)
+        if report is not None:
+            report(done, len(files))
+    return joined("nsys", processes)
+
+
+def _read_file(file: Path) -> list[Process]:
+    with file.open("rb") as raw:
+        head = raw.read(16)
+    if not head:
+        raise damaged(file, "the file is empty")
+    if head != _MAGIC:
+        hint = (
+            "profiles of PyTorch: `hwsim import kineto`" if head.lstrip()[:1] in (b"{", b"[") or head[:2] == b"\x1f\x8b" else ""
+        )
+        raise damaged(file, "this is no SQLite of Nsight Systems", hint or f"nsys export --type sqlite {file.name}")
+    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as base:
+        base.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+        try:
+            return _Report(file, base).processes()
+        except sqlite3.Error as error:
+            raise damaged(file, f"the database is damaged: {error}", "copy or export it again") from None
+
+
+class _Report:
+    """A file: its tables, and a `_Seen` of each process."""
+
+    def __init__(self, file: Path, base: sqlite3.Connection) -> None:
+        self.file, self.base, self.left = file, base, LeftOut()
+        tables = [name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        self.columns = {name: {row[1] for row in base.execute(f'PRAGMA table_info("{_quoted(name)}")')} for name in tables}
+        self.names: dict[int, str] = dict(self._rows("StringIds", "id", "value"))
+        self.seen: dict[int, _Seen] = {}
+
+    def _rows(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+        """Rows of a table; None for a column that this version does not have, nothing for a table that is not there."""
+        if table not in self.columns:
+            return iter(())
+        chosen = ", ".join(f'"{name}"' if name in self.columns[table] else "NULL" for name in columns)
+        return self.base.execute(f'SELECT {chosen} FROM "{table}"')
+
+    def processes(self) -> list[Process]:
+        """The processes that used a GPU; all if none did."""
+        if not (_TAKEN | {"NVTX_EVENTS"}) & set(self.columns):
+            raise damaged(self.file, "it has no table of CUPTI or NVTX", "was the program profiled with --trace=cuda,nvtx?")
+        steps: Mapping[str, Callable[[], None]] = {
+            _CUPTI + "RUNTIME": self._calls, "NVTX_EVENTS": self._ranges, _CUPTI + "KERNEL": self._kernels,
+            _CUPTI + "GRAPH_TRACE": self._graphs, _CUPTI + "MEMCPY": self._copies, _CUPTI + "MEMSET": self._sets,
+            _CUPTI + "SYNCHRONIZATION": self._waits,
+        }  # fmt: skip
+        for table, step in steps.items():
+            try:
+                step()
+                for seen in self.seen.values():
+                    seen.columns.flush()
+            except (TypeError, ValueError, OverflowError) as error:
+                why = str(error)[:80] if "negative" in str(error) else "a number that is none, or too large"
+                raise damaged(self.file, f"table {table}: {why}") from None
+        self._left_out(set(steps))
+        epoch = next((row[0] for row in self._rows("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")), 0)
+        gpus = {number: str(name) for number, name in self._rows("TARGET_INFO_GPU", "id", "name")}
+        host = next((value for name, value in self._rows("TARGET_INFO_SYSTEM_ENV", "name", "value") if name == "Hostname"), "")
+        kept = {pid: seen for pid, seen in self.seen.items() if seen.devices} or self.seen
+        for pid in self.seen.keys() - kept.keys():
+            self.left.add(f"process {pid & 0xFFFFFF}", "it used no GPU", 0, len(self.seen[pid].columns))
+        order = sorted(kept, key=lambda pid: (min(kept[pid].devices, default=0), pid))
+        named = {tid: self.names.get(name, "") for name, tid in self._rows("ThreadNames", "nameId", "globalTid")}
+        first = number_of(self.file) if len(order) == 1 else None
+        return [
+            kept[pid].process(
+                self.file, first, str(host or ""), gpus, self.left if pid == order[0] else LeftOut(),
+                epoch * NS if isinstance(epoch, int) else 0, named,
+            )
+            for pid in order
+        ]  # fmt: skip
+
+    def _of(self, pid: int | None) -> _Seen:
+        """What was seen of a process; rows of old versions do not say theirs, and are of the only one."""
+        if pid is None:
+            if len(self.seen) > 1:
+                raise damaged(self.file, "it has several processes, and does not say which of them launched a kernel",
+                              "export it with a newer version of Nsight Systems")  # fmt: skip
+            pid = next(iter(self.seen), 0)
+        key = pid >> _PROCESS
+        return self.seen.get(key) or self.seen.setdefault(key, _Seen())
+
+    def _name(self, *numbers: Any) -> str:
+        return next((self.names[number] for number in numbers if number in self.names), "")
+
+    def _calls(self) -> None:
+        rows = self._rows(_CUPTI + "RUNTIME", "start", "end", "globalTid", "correlationId", "nameId")
+        for start, end, tid, link, name in rows:
+            seen = self._of(tid)
+            called = re.sub(r"_v\d+$", "", self._name(name))  # cudaLaunchKernel_v7000
+            seen.columns.add(What.CALL, called, seen.thread(tid), start, end - start, link or -1)
+
+    def _ranges(self) -> None:
+        rows = self._rows("NVTX_EVENTS", "start", "end", "eventType", "text", "textId", "globalTid")
+        for start, end, kind, text, number, tid in rows:
+            if kind != _RANGE or end is None or tid is None:
+                why = "NVTX marks, and ranges that need not nest" if kind != _RANGE else "NVTX ranges that did not end"
+                self.left.add("NVTX_EVENTS", why, (end - start) * NS if end is not None and start is not None else 0)
+                continue
+            name, seen = text or self._name(number), self._of(tid)
+            op = _OP.match(name)
+            fact = seen.sizes(name) if op else -1
+            seen.columns.add(
+                What.OP if op else What.MARK, op["name"] if op else name, seen.thread(tid), start, end - start, -1, fact
+            )
+
+    def _kernels(self) -> None:
+        wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "demangledName", "shortName", "nameId")
+        for start, end, device, stream, link, pid, *names in self._rows(_CUPTI + "KERNEL", *wanted):
+            seen, name = self._of(pid), self._name(*names)
+            collective = of_kernel(name) if "ccl" in name else None
+            fact = -1 if collective is None else seen.columns.fact(Facts(collective=collective))
+            seen.columns.add(What.KERNEL, name, seen.stream(device, stream), start, end - start, link or -1, fact)
+
+    def _graphs(self) -> None:
+        wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphId")
+        for start, end, device, stream, link, pid, graph in self._rows(_CUPTI + "GRAPH_TRACE", *wanted):
+            seen = self._of(pid)
+            seen.columns.add(What.KERNEL, f"CUDA graph {graph}", seen.stream(device, stream), start, end - start, link or -1)
+
+    def _copies(self) -> None:
+        wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind")
+        for start, end, device, stream, link, pid, size, kind in self._rows(_CUPTI + "MEMCPY", *wanted):
+            seen, way = self._of(pid), _WAYS.get(kind, "")
+            fact = seen.columns.fact(Facts(bytes=int(size or 0), kind=way))
+            name = f"Memcpy {way}".rstrip()
+            seen.columns.add(What.COPY, name, seen.stream(device, stream), start, end - start, link or -1, fact)
+
+    def _sets(self) -> None:
+        wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes")
+        for start, end, device, stream, link, pid, size in self._rows(_CUPTI + "MEMSET", *wanted):
+            seen = self._of(pid)
+            fact = seen.columns.fact(Facts(bytes=int(size or 0)))
+            seen.columns.add(What.SET, "Memset", seen.stream(device, stream), start, end - start, link or -1, fact)
+
+    def _waits(self) -> None:
+        """Synchronisations; each waits for the last record of its event before it."""
+        records: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for pid, event, link, stream in self._rows(_CUPTI + "CUDA_EVENT", "globalPid", "eventId", "correlationId", "streamId"):
+            if link is not None and event is not None:
+                records[id(self._of(pid)), event].append((link, stream))
+        for each in records.values():
+            each.sort()
+        wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "syncType", "eventId")
+        for start, end, device, stream, link, pid, kind, event in self._rows(_CUPTI + "SYNCHRONIZATION", *wanted):
+            seen = self._of(pid)
+            before = records.get((id(seen), event), [])
+            at = bisect_left(before, (link or 0, -1))
+            record, source = before[at - 1] if at else (-1, -1)
+            facts = Facts(waits_on_stream=_stream(source), waits_on_link=record, kind=_SYNCS.get(kind, ""))
+            lane = seen.stream(device, stream)
+            seen.columns.add(What.WAIT, facts.kind or "Sync", lane, start, end - start, link or -1, seen.columns.fact(facts))
+
+    def _left_out(self, taken: set[str]) -> None:
+        for table, columns in self.columns.items():
+            if table in taken or not {"start", "end"} <= columns:
+                continue
+            query = f'SELECT count(*), sum("end" - "start") FROM "{_quoted(table)}"'
+            count, length = self.base.execute(query).fetchone()
+            if count:
+                self.left.add(cleaned(table), "a table that is not read", int(length or 0) * NS, count)
+
+
+class _Seen:
+    """What was seen of a process."""
+
+    def __init__(self) -> None:
+        self.columns = Columns(_nanoseconds)
+        self.devices: set[int] = set()
+
+    def thread(self, tid: int) -> int:
+        number = tid & (1 << _PROCESS) - 1
+        return self.columns.lane_of(tid, Lane(f"thread {number}", HOST, number))
+
+    def stream(self, device: int | None, stream: int | None) -> int:
+        number, gpu = _stream(stream), device or 0
+        self.devices.add(gpu)
+        return self.columns.lane_of(("stream", gpu, number), Lane(f"stream {number}", gpu, number))
+
+    def sizes(self, text: str) -> int:
+        """Index of the facts of an op whose range has its shapes in its name."""
+        found = _SIZES.search(text)
+        if found is None or len(found[1]) > 1 << 16:
+            return -1
+        from json import loads
+
+        from hwsim.importers.kineto.facts import nested
+
+        try:
+            return self.columns.fact(Facts(nested(loads(found[1]))), ("sizes", found[1]))
+        except (ValueError, RecursionError):
+            return -1
+
+    def process(
+        self, file: Path, number: int | None, host: str, gpus: Mapping[int, str], left: LeftOut, epoch: int,
+        named: Mapping[int, str],
+    ) -> Process:  # fmt: skip
+        lanes = self.columns.table_of_lanes
+        for key, lane in self.columns.lanes.items():
+            if isinstance(key, int) and named.get(key):
+                lanes[lane] = Lane(cleaned(named[key]), HOST, lanes[lane].number)
+        pids = frozenset(key >> _PROCESS & 0xFFFFFF for key in self.columns.lanes if isinstance(key, int))
+        devices = tuple((device, gpus.get(device, "")) for device in sorted(self.devices))
+        return Process(file, number, 0, host, devices, self.columns, Allocations(), left, epoch, pids)
+
+
+def _stream(number: Any) -> int:
+    return number if isinstance(number, int) and 0 <= number < 2**31 else -1
+
+
+def _nanoseconds(values: Sequence[int]) -> list[int]:
+    if set(map(type, values)) != {int}:
+        raise ValueError("a time is no whole number")
+    return [value * NS for value in values]
+
+
+def _quoted(name: str) -> str:
+    return name.replace('"', '""')
