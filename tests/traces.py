@@ -121,7 +121,8 @@ def write_nsys(path: Path, processes: dict[int, list[dict[str, Any]]]) -> Path:
 
     with closing(sqlite3.connect(path)) as base:
         base.executescript(
-            """CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, contextId INT, streamId INT,
+            """PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;
+               CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT, contextId INT, streamId INT,
                  correlationId INT, globalPid INT, demangledName INT, shortName INT);
                CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, deviceId INT, contextId INT, streamId INT,
                  correlationId INT, globalPid INT, bytes INT, copyKind INT);

@@ -20,6 +20,7 @@ from hwsim.importers.columns import NS, Allocations, Columns, LeftOut
 from hwsim.importers.ranks import Process, cleaned, joined, number_of
 from hwsim.importers.recording import HOST, Facts, Lane, Recording, What
 from hwsim.importers.text import Report, damaged
+from hwsim.spec import SpecError
 
 _MAGIC: Final = b"SQLite format 3\0"
 _PROCESS: Final = 24  # bits of a global id that are the thread
@@ -99,10 +100,14 @@ class _Report:
                 step()
                 for seen in self.seen.values():
                     seen.columns.flush()
+            except SpecError:
+                raise
             except (TypeError, ValueError, OverflowError) as error:
                 why = str(error)[:80] if "negative" in str(error) else "a number that is none, or too large"
                 raise damaged(self.file, f"table {table}: {why}") from None
         self._left_out(set(steps))
+        if not self.seen:
+            raise damaged(self.file, "it has no event that is read", "was the program profiled with --trace=cuda,nvtx?")
         epoch = next((row[0] for row in self._rows("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")), 0)
         gpus = {number: str(name) for number, name in self._rows("TARGET_INFO_GPU", "id", "name")}
         host = next((value for name, value in self._rows("TARGET_INFO_SYSTEM_ENV", "name", "value") if name == "Hostname"), "")
@@ -122,12 +127,10 @@ class _Report:
 
     def _of(self, pid: int | None) -> _Seen:
         """What was seen of a process; rows of old versions do not say theirs, and are of the only one."""
-        if pid is None:
-            if len(self.seen) > 1:
-                raise damaged(self.file, "it has several processes, and does not say which of them launched a kernel",
-                              "export it with a newer version of Nsight Systems")  # fmt: skip
-            pid = next(iter(self.seen), 0)
-        key = pid >> _PROCESS
+        if pid is None and len(self.seen) > 1:
+            raise damaged(self.file, "it has several processes, and does not say which of them launched a kernel",
+                          "export it with a newer version of Nsight Systems")  # fmt: skip
+        key = next(iter(self.seen), 0) if pid is None else pid >> _PROCESS
         return self.seen.get(key) or self.seen.setdefault(key, _Seen())
 
     def _name(self, *numbers: Any) -> str:

@@ -88,7 +88,8 @@ def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A00
         number = next(number for number in range(len(processes) + 1) if number not in numbers)
         numbers[number] = process
         if len(processes) > 1:
-            notes.append(f"{process.file} does not say its rank: it is taken as {number}, by its place")
+            of = f"process {min(process.pids)} of {process.file}" if process.pids else str(process.file)
+            notes.append(f"{of} does not say its rank: it is taken as rank {number}, by its place")
     zeros = {n: process.epoch + (process.columns.first or 0) + _least(process) for n, process in numbers.items()}
     zero = min(zeros.values())
     _refuse_apart(numbers, zeros)
