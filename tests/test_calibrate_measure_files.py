@@ -258,7 +258,7 @@ def test_a_wrong_workload_is_a_mistake_with_its_place(tmp_path: Path) -> None:
         (("show", "epyc-zen3-vm-2cor"), "did you mean 'epyc-zen3-vm-2core'?"),
         (("diff", "nothing.json", "nothing.yaml"), "there is no file 'nothing.json'"),
         (("fit",), "FILES"),
-        (("fit", "epyc-zen3-vm-2core", "--fio", __file__), "or one table of another tool"),
+        (("fit", "epyc-zen3-vm-2core", "--fio", __file__), "or the logs of one other tool"),
         (("fit", "--fio", __file__), "fio"),
         (("fit", "--nccl-tests", __file__), "nccl-tests"),
         (("validate",), "FILES"),

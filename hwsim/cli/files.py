@@ -27,7 +27,7 @@ def check(source: str) -> tuple[Warning, ...]:
     Raises:
         SpecError: all its mistakes.
     """
-    return _checked(any_tree(source))
+    return check_tree(any_tree(source))
 
 
 def defaults_of(source: str) -> tuple[str, ...]:
@@ -65,12 +65,13 @@ def refuse_invented(source: str) -> None:
 def warnings_of(tree: Tree) -> tuple[Warning, ...]:
     """Warnings of a machine, workload or part; none if it has mistakes."""
     try:
-        return _checked(tree)
+        return check_tree(tree)
     except SpecError:
         return ()
 
 
-def _checked(tree: Tree) -> tuple[Warning, ...]:
+def check_tree(tree: Tree) -> tuple[Warning, ...]:
+    """As `check`, of content that was read."""
     mistakes = Mistakes()
     match tree.text("hwsim"):
         case "workload/1":

@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar
 import click
 
 from hwsim.cli.arguments import FILE, WORKLOAD
-from hwsim_calibrate.cli import steps
+from hwsim_calibrate.cli import logs, steps
+from hwsim_calibrate.cli.logs import log_options
 
-TABLE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 FOLDER: Final = click.Path(path_type=Path, file_okay=False, exists=True)
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -88,30 +88,32 @@ def measure(output: Path | None, budget: float | None, cases: bool, **options: A
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the machine file (default: print it).")
 @click.option("--name", metavar="NAME", help="Name of the machine (default: the file's).")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resampling behind the intervals.")
-@click.option("--nccl-tests", type=TABLE, metavar="FILE", help="Instead: a part from the output of nccl-tests.")
-@click.option("--fio", type=TABLE, metavar="FILE", help="Instead: a disk from fio's JSON.")
-@click.option("--osu", type=TABLE, metavar="FILE", help="Instead: a part from the output of an OSU benchmark.")
-def fit(files: tuple[str, ...], output: Path | None, name: str | None, seed: int, **outputs: Path | None) -> None:
+@log_options
+@click.option("--json", "as_json", is_flag=True, help="Of logs: print all numbers and residuals as JSON (hwsim: fit/1).")
+def fit(
+    files: tuple[str, ...], output: Path | None, name: str | None, seed: int, as_json: bool, part: str | None,
+    sockets: int | None, model: str, **tables: tuple[Path, ...],
+) -> None:  # fmt: skip
     """Fit the parameters of a machine to FILES of measurements; a row of a later file replaces the same row of an earlier one.
 
-    A file is a path, or the name of measurements that come with hwsim.
+    A file is a path, or the name of measurements that come with hwsim. Instead, logs of a benchmark become a part: the option is
+    given once for each log.
     """
     from hwsim.cli.errors import in_words
 
-    tables = {tool: table for tool, table in outputs.items() if table is not None}
-    if len(tables) + bool(files) != 1:
-        raise click.UsageError("it fits FILES of measurements, or one table of another tool: --nccl-tests, --fio or --osu")
+    given = logs.one_of(tables, files)
+    if given is None and (as_json or part is not None or sockets is not None or model):
+        raise click.UsageError("--json, --part, --sockets and --model go with the logs of another tool")
     steps.refuse_unwritable(output)
+    if given is not None:
+        with in_words():
+            result = logs.fitted(*given, output, part=part, sockets=sockets, model=model)
+        logs.shown(result, output, as_json=as_json)
+        return
     with in_words():
-        if tables:
-            from hwsim_calibrate.fit.tables import TOOLS
+        import hwsim_calibrate.fit as fitting
 
-            [(tool, table)] = tables.items()
-            text = TOOLS[tool](table.read_text("utf-8", errors="replace")).yaml()
-        else:
-            import hwsim_calibrate.fit as fitting
-
-            text = fitting.fit(steps.merged(files), name=name or _stem(output or files[0]), seed=seed).yaml()
+        text = fitting.fit(steps.merged(files), name=name or _stem(output or files[0]), seed=seed).yaml()
     steps.written(text, output)
 
 

@@ -125,8 +125,8 @@ def fit_tiles(rows: Sequence[Timed], chip: Chip) -> tuple[float, Tiling]:
         return float(np.log1p((np.log(model.times(x)[0] / measured) / 0.05) ** 2).sum()), tiles, x
 
     rough = sorted((tried(tiles, None, ROUGH) for tiles in TILES), key=lambda each: each[0])
-    whole = next(place for place, (_, tiles, _) in enumerate(rough) if tiles[2] == 1)
-    final = [tried(rough[place][1], rough[place][2], 60) for place in sorted({*range(BEST), whole})]
+    unsplit = next(place for place, (_, tiles, _) in enumerate(rough) if tiles[2] == 1)
+    final = [tried(rough[place][1], rough[place][2], 60) for place in sorted({*range(BEST), unsplit})]
     _, (smallest, largest, splits), x = min(final, key=lambda each: each[0] + (math.log(len(rows)) if each[1][2] > 1 else 0.0))
     number: dict[str, Any] = {name: float(f"{value:.4g}") for name, value in zip(NAMES, np.exp(x).tolist(), strict=True)}
     number |= {name: min(number[name], 1.0) for name in PARTS}

@@ -9,7 +9,8 @@ import pytest
 
 from hwsim.spec import SpecError
 from hwsim_calibrate.fit.piecewise import pieces_of
-from hwsim_calibrate.fit.tables import fio, knee_of, nccl_tests, osu
+from hwsim_calibrate.logs import Ask, Log, Result, fit_logs
+from hwsim_calibrate.logs.knee import knee_of
 
 HEAD = """# nThread 1 nGpus 8 minBytes 8 maxBytes 8589934592 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1
 #
@@ -24,6 +25,10 @@ HEAD = """# nThread 1 nGpus 8 minBytes 8 maxBytes 8589934592 step: 2(factor) war
 """
 
 
+def read(tool: str, *texts: str) -> Result:
+    return fit_logs(tool, [Log(f"{number}.txt", text) for number, text in enumerate(texts)], Ask())
+
+
 def nccl(start: float = 20e-6, rate: float = 100e9) -> str:
     lines = []
     for power in range(3, 33):
@@ -35,9 +40,9 @@ def nccl(start: float = 20e-6, rate: float = 100e9) -> str:
 
 
 def test_start_and_rate_of_nccl_tests_come_back() -> None:
-    part = nccl_tests(nccl())
+    part = read("nccl-tests", nccl())
     assert part.said["kind"] == "overheads"
-    assert "20 us" in part.yaml() or "20.0" in part.said["start"]["value"] or "19.9" in part.said["start"]["value"]
+    assert "20 us" in part.yaml() or "20.0" in part.content()["start"]["value"] or "19.9" in part.content()["start"]["value"]
     assert "all-reduce among 2" in str(part.said["notes"])
 
 
@@ -56,9 +61,9 @@ def test_curves_of_osu_come_back() -> None:
     rates = "\n".join(f"{size:<12d} {size / (0.4e-6 + size / 24e9) / 1e6:18.2f}" for size in sizes)
     said = f"# OSU MPI Latency Test v7.3\n# Size          Latency (us)\n{latency}\n"
     said += f"# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n{rates}\n"
-    part = osu(said)
-    assert set(part.said["curves"]) == {"send", "stream"}
-    assert part.said["curves"]["stream"]["bandwidth"]["value"].endswith("GB/s")
+    part = read("osu", said)
+    assert set(part.content()["curves"]) == {"send", "stream"}
+    assert part.content()["curves"]["stream"]["bandwidth"]["value"].endswith("GB/s")
     assert "mpi" in part.yaml()
 
 
@@ -78,7 +83,8 @@ def test_a_disk_comes_out_of_fio() -> None:
         job("one", "randread", "4k", 1, 50e6, 12000, 80e-6),
         job("deep", "randread", "4k", 256, 3.2e9, 800000, 300e-6),
     ]
-    said = fio("fio: a line before it\n" + json.dumps({"fio version": "fio-3.36", "jobs": jobs})).said
+    text = "fio: a line before it\n" + json.dumps({"fio version": "fio-3.36", "jobs": jobs})
+    said = {key: value["value"] if isinstance(value, dict) else value for key, value in read("fio", text).content().items()}
     assert said["read"] == "6.5 GB/s"
     assert said["write"] == "4.9 GB/s"
     assert said["iops"].startswith("800")
@@ -86,10 +92,10 @@ def test_a_disk_comes_out_of_fio() -> None:
     assert said["queue"] == 256
 
 
-@pytest.mark.parametrize("parser", [nccl_tests, osu, fio])
-def test_anything_else_is_refused_in_words(parser: object) -> None:
+@pytest.mark.parametrize("tool", ["nccl-tests", "osu", "fio"])
+def test_anything_else_is_refused_in_words(tool: str) -> None:
     with pytest.raises(SpecError, match="nothing in it was printed by"):
-        parser("hello\n1 2 3\n")  # type: ignore[operator]
+        read(tool, "hello\n1 2 3\n")
 
 
 def test_pieces_are_cut_where_a_protocol_changes() -> None:

@@ -1,0 +1,59 @@
+"""Benchmarks' logs as parts: `hwsim calibrate fit --stream out.txt`. A new tool is a file and a line.
+
+result = fit_logs("stream", [Log("out.txt", text)], Ask())
+result.yaml()                                    # the file, each number with its interval and source
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from hwsim.spec.kinds import Kinds
+from hwsim_calibrate.logs.asked import Ask
+from hwsim_calibrate.logs.log import Log, read_log
+from hwsim_calibrate.logs.result import Number, Result, Row
+
+
+class Tool(NamedTuple):
+    """A tool whose logs are read: its name, what its logs become, its module, and the kinds of parts that its numbers go into."""
+
+    called: str
+    becomes: str
+    module: str
+    into: tuple[str, ...] = ()
+
+
+TOOLS: Final = {
+    "nccl-tests": Tool("nccl-tests and rccl-tests", "overheads of a communication library", "nccl_tests"),
+    "osu": Tool("the OSU benchmarks", "curves of MPI", "osu"),
+    "fio": Tool("fio, JSON", "a disk", "fio"),
+    "stream": Tool("STREAM", "a memory, or what a cpu's sustains", "stream", ("cpu",)),
+    "babelstream": Tool("BabelStream", "a memory, or what a gpu's or cpu's sustains", "babelstream", ("gpu", "cpu")),
+    "mlc": Tool("Intel MLC", "a memory, or latencies, bandwidths and NUMA of a cpu", "mlc", ("cpu",)),
+    "lmbench": Tool("lmbench's lat_mem_rd", "latencies of a cpu's caches and memory", "lmbench", ("cpu",)),
+    "ib-write-bw": Tool("perftest's bandwidth tests", "a network card", "perftest", ("nic",)),
+    "iperf3": Tool("iperf3 -J", "an Ethernet link", "iperf3", ("ethernet", "wifi")),
+    "vllm": Tool("vllm bench serve", "a workload that expects what was measured", "vllm"),
+    "trtllm": Tool("trtllm-bench", "a workload that expects what was measured", "trtllm"),
+    "mlperf-storage": Tool("MLPerf Storage's summary.json", "a file system", "mlperf_storage"),
+}
+_READERS: Final = Kinds[Callable[[Sequence[Log], Ask], Result]](
+    {name: f"hwsim_calibrate.logs.{tool.module}:fit" for name, tool in TOOLS.items()}
+)
+
+
+def fit_logs(tool: str, logs: Sequence[Log], ask: Ask) -> Result:
+    """The file that these logs of one tool become together.
+
+    Raises:
+        SpecError: one of them is no log of the tool, damaged, or does not go with the others.
+    """
+    seen: dict[str, Log] = {}
+    for log in logs:
+        if (first := seen.setdefault(log.text, log)) is not log:
+            raise log.wrong(0, f"it is the same as {first.name}", "a run counts once")
+    return _READERS[tool](logs, ask)
+
+
+__all__ = ["TOOLS", "Ask", "Log", "Number", "Result", "Row", "Tool", "fit_logs", "read_log"]

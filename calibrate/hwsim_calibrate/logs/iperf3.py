@@ -1,0 +1,134 @@
+"""iperf3's JSON: what a network link carries for TCP or UDP.
+
+Only bytes that were received count: others may lie in buffers, or be lost (UDP). A run that fails prints `error`, and
+messages may stand before the JSON.
+
+Source: esnet/iperf, iperf 3.12 and later; keys of `end`: sum_sent, sum_received, sum (UDP), cpu_utilization_percent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean, stdev
+from typing import Any, Final
+
+from hwsim.formats import percent
+from hwsim.links.ethernet import Ethernet
+from hwsim_calibrate.fit.writing import quantity
+from hwsim_calibrate.logs.asked import Ask
+from hwsim_calibrate.logs.log import Entry, Log
+from hwsim_calibrate.logs.result import Result, Row, number_of, part
+
+RATES: Final = (0.1e9, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9, 800e9, 1600e9)  # b/s, IEEE 802.3
+USUAL: Final = (1500, 9000, 1460, 1492, 4000, 4200, 8000, 8500, 8896, 8900, 9001, 9100, 9216, 65535, 65536)  # bytes of an MTU
+_HINT: Final = "it is the output of `iperf3 -c HOST -J`"
+
+
+def fit(logs: Sequence[Log], ask: Ask) -> Result:
+    """The link, by the share of its rate that long streams reach."""
+    runs = [_run(log) for log in logs]
+    protocols = {protocol for _, protocol, _, _ in runs}
+    if len(protocols) > 1:
+        raise logs[-1].wrong(0, "one log is of TCP and one of UDP", "fit the logs of one protocol together")
+    protocol = runs[0][1]
+    rates = [rate for rate, _, _, _ in runs]
+    number = number_of(rates, "B/s", apart=True)
+    if len(rates) == 1:
+        number = replace(number, sigma=runs[0][2], points=max(runs[0][3], 1))
+    mtu = min((mtu for log in logs if (mtu := _mtu(log))), default=0)
+    keys: dict[str, Any] = {}
+    if ask.part is not None:
+        link = ask.part.as_a(Ethernet, "iperf3")
+        mtu = mtu or int(link.mtu or 0)
+        peak, kind, use = link.rate, ask.part.kind, ask.part.use
+    else:
+        share = _share(mtu or 1500, protocol)
+        peak = next((rate / 8 for rate in RATES if rate / 8 * share * 1.005 >= number.value), number.value / share)
+        kind, use = "ethernet", ""
+        keys["rate"] = {
+            "value": quantity(peak, "b/s"),
+            "source": "guess",
+            "ref": "the least rate of IEEE 802.3 that carries it",
+        }
+    keys |= {"mtu": f"{mtu} B"} if mtu else {}
+    most = peak * _share(mtu or 1500, protocol)
+    if number.value > 1.02 * most:
+        carried = f"{quantity(most, 'b/s')} of {protocol}"
+        raise logs[0].wrong(0, f"{quantity(number.value, 'b/s')} received, but the link carries {carried}", "another part?")
+    keys["efficiency"] = replace(number, value=min(number.value / most, 1.0), unit="%")
+    rows = [Row(log.name.rpartition("/")[2], "B/s", rate, number.value) for log, rate in zip(logs, rates, strict=True)]
+    left = [sentence for log in logs for sentence in _left(log)]
+    return part(
+        "iperf3", kind, f"iperf3, {protocol}, as received", keys, use=use, rows=rows, left=left,
+        notes=f"{quantity(number.value, 'b/s')} received of {quantity(most, 'b/s')} that {protocol} could have",
+    )  # fmt: skip
+
+
+def _run(log: Log) -> tuple[float, str, float | None, int]:
+    """(B/s received, protocol, standard deviation of the logarithm of the mean, seconds it rests on)."""
+    content = _content(log)
+    end = content.need("end")
+    protocol = "TCP"
+    if (start := content.get("start")) is not None and (test := start.get("test_start")) is not None:
+        protocol = "UDP" if (named := test.get("protocol")) is not None and named.text().upper() == "UDP" else "TCP"
+    received = end.get("sum_received")
+    if received is None or (protocol == "UDP" and (bits := received.get("bits_per_second")) is not None and bits.value == 0):
+        if protocol != "UDP":
+            raise log.wrong(end.line, "`end` has no `sum_received`", "what was received is needed: the run was cut off")
+        received = end.need("sum")
+    rate = received.need("bits_per_second").number() / 8
+    if protocol == "UDP" and (lost := received.get("lost_percent")) is not None and received.path.endswith("sum"):
+        share = lost.number(zero=True) / 100
+        if share >= 1:
+            raise log.wrong(lost.line, "all packets were lost")
+        rate *= 1 - share
+    seconds = []
+    for each in intervals.elements() if (intervals := content.get("intervals")) is not None else []:
+        total = each.get("sum")
+        omitted = total.get("omitted") if total is not None else None
+        if total is not None and (omitted is None or omitted.value is not True):
+            seconds.append(total.need("bits_per_second").number(zero=True))
+    good = [each for each in seconds if each > 0]
+    sigma = stdev(good) / fmean(good) / math.sqrt(len(good)) if len(good) > 2 else None
+    return rate, protocol, sigma, len(good)
+
+
+def _content(log: Log) -> Entry:
+    failed = next(((line, text) for line, text in log.numbered() if text.startswith("iperf3: error")), None)
+    if failed:
+        raise log.wrong(failed[0], f"the run failed: {failed[1].removeprefix('iperf3: ')[:80]}", "its numbers are not used")
+    content = log.json("end", "error", "intervals", tool="iperf3 -J", hint=_HINT)
+    if (error := content.get("error")) is not None:
+        raise log.wrong(error.line, f"the run failed: {error.text()}", "its numbers are not used")
+    return content
+
+
+def _mtu(log: Log) -> int:
+    """Bytes of the MTU by the segments of the connection; 0: not said."""
+    start = _content(log).get("start")
+    segment = start.get("tcp_mss_default") or start.get("tcp_mss") if start is not None else None
+    if segment is None or segment.value == 0:
+        return 0
+    size = segment.number()
+    return next((mtu for mtu in USUAL if size in (mtu - 40, mtu - 52)), 0)  # without timestamps, and with
+
+
+def _share(mtu: float, protocol: str) -> float:
+    """Payload over the bytes on the wire of full packets."""
+    framing = Ethernet(rate=1e9, mtu=mtu).framing("udp" if protocol == "UDP" else "tcp")
+    return framing.share() if framing else 1.0
+
+
+def _left(log: Log) -> list[str]:
+    end = _content(log).need("end")
+    sentences = []
+    sent, processors = end.get("sum_sent"), end.get("cpu_utilization_percent")
+    if sent is not None and (again := sent.get("retransmits")) is not None and again.value:
+        sentences.append(f"{again.text()} segments sent again")
+    if processors is not None and (host := processors.get("host_total")) is not None:
+        remote = processors.get("remote_total")
+        ends = [percent(each.number(zero=True) / 100, ".0f") for each in (host, remote) if each is not None]
+        sentences.append(f"cores of the ends busy: {' and '.join(ends)} of one")
+    return sentences

@@ -1,0 +1,82 @@
+"""Times by size as one curve: a start, a rate, a knee between them, and a square root where protocols change with the size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from hwsim.demand import softened
+from hwsim.formats import percent
+from hwsim.records import dataclass
+from hwsim_calibrate.fit.solve import PULL, SCALE, Floats, Problem, solve
+from hwsim_calibrate.logs.result import Number, Row
+
+LEAST = 3  # sizes
+NAMES = ("start", "rate", "knee", "root")
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """start + root x sqrt(bytes) + (bytes + knee (1 - exp(-bytes / knee))) / rate.
+
+    Args:
+        median, worst: relative errors at the `points` sizes it was fitted to.
+        sigma: standard deviation of the logarithm of each number, by these errors.
+    """
+
+    start: float
+    rate: float
+    knee: float
+    root: float
+    median: float
+    worst: float
+    points: int
+    sigma: Mapping[str, float]
+
+    def seconds(self, size: float) -> float:
+        """Time of a message of `size` bytes."""
+        return self.start + self.root * math.sqrt(size) + softened(size, self.knee) / self.rate
+
+    def number(self, name: str, unit: str) -> Number:
+        """A number of the curve as a part's file has it."""
+        return Number(getattr(self, name), unit, self.points, self.sigma[name])
+
+    def rows(self, points: Sequence[tuple[float, float]], what: str) -> list[Row]:
+        """Measured and fitted times of these (bytes, seconds)."""
+        return [Row(f"{what} {size:,.0f} B".strip(), "s", seconds, self.seconds(size)) for size, seconds in points]
+
+    def __str__(self) -> str:
+        return f"{self.points} sizes, median error {percent(self.median, '.1f')}, worst {percent(self.worst, '.0f')}"
+
+
+def knee_of(points: Sequence[tuple[float, float]], *, rooted: bool = False) -> Knee:
+    """The curve through (bytes, seconds), with relative errors and little weight for outliers; rooted: with the square root.
+
+    >>> curve = knee_of([(8.0 * 4**n, 10e-6 + 8.0 * 4**n / 50e9) for n in range(14)])
+    >>> round(curve.start * 1e6, 1), round(curve.rate / 1e9, 1)
+    (10.0, 50.0)
+    """
+    size, time = (np.array(each, np.float64) for each in zip(*sorted(points), strict=True))
+    guess = np.log([time[0], size[-1] / time[-1], 1e5, time[0] / 1e4])
+
+    def times(x: Floats) -> tuple[Floats, Floats]:
+        start, rate, knee, root = np.exp(x)
+        decay = np.exp(-size / knee)
+        extra, slow = knee * (1.0 - decay), root * np.sqrt(size) * rooted
+        slopes = (np.full(len(size), start), -(size + extra) / rate, (extra - size * decay) / rate, slow)
+        return start + (size + extra) / rate + slow, np.stack(slopes, axis=1)
+
+    spread = np.full(4, 2.0)
+    x = solve(Problem(times, time, guess, spread, np.ones(len(size))), scale=0.1)
+    seconds, slopes = times(x)
+    residual = np.log(seconds / time)
+    jacobian = slopes / seconds[:, None]
+    noise = float((residual**2).sum()) / max(len(size) - (4 if rooted else 3), 1)
+    weak = np.diag(np.where([True, True, True, rooted], (PULL * SCALE / spread) ** 2, 1.0))
+    variance = noise * np.diag(np.linalg.inv(jacobian.T @ jacobian + weak))
+    errors = np.abs(seconds / time - 1.0)
+    start, rate, knee, root = (float(each) for each in np.exp(x))
+    sigma = dict(zip(NAMES, np.sqrt(variance).tolist(), strict=True))
+    return Knee(start, rate, knee, root if rooted else 0.0, float(np.median(errors)), float(errors.max()), len(size), sigma)

@@ -1,0 +1,177 @@
+"""A benchmark's log: its lines and its JSON, with the place of what does not fit."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec.mistakes import Source
+
+LARGEST: Final = 512 << 20  # bytes of a file
+LETTERS: Final = 60  # of a value that a message shows
+
+
+class Log:
+    """The text of one file, with the line breaks of any system; lines are counted from 1."""
+
+    def __init__(self, name: str, text: str) -> None:
+        text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x85", " ").replace("\u2028", " ").replace("\u2029", " ")
+        self.name, self.text = name, text
+        self.lines = text.split("\n")
+        self._source = Source(name, text)
+
+    def numbered(self) -> Iterator[tuple[int, str]]:
+        """Every line with its number."""
+        return enumerate(self.lines, 1)
+
+    def place(self, line: int = 0, column: int = 1) -> Place:
+        """A place in it; line 0 is the file as a whole."""
+        return Place(self.name, line, column, self._source if line else None)
+
+    def wrong(self, line: int, message: str, hint: str | None = None, column: int = 1) -> SpecError:
+        """The mistake to raise."""
+        return SpecError([Mistake(self.place(line, column), message, hint)])
+
+    def nothing(self, tool: str, hint: str) -> SpecError:
+        """The mistake of a file that another program wrote."""
+        return self.wrong(0, f"nothing in it was printed by {tool}", hint)
+
+    def number(self, text: object, name: str, line: int = 0, *, zero: bool = False) -> float:
+        """A finite number that is more than 0 (zero: or 0).
+
+        Raises:
+            SpecError: it is none.
+        """
+        try:
+            value = float(text) if isinstance(text, str | int | float) and not isinstance(text, bool) else math.nan
+        except (ValueError, OverflowError):
+            value = math.nan
+        if not math.isfinite(value) or value < 0 or (value <= 0 and not zero):
+            raise self.wrong(line, f"{name} is a number{' from' if zero else ' above'} 0, not '{short(text)}'")
+        return value
+
+    def json(self, *needed: str, tool: str, hint: str) -> Entry:
+        """The one JSON object that has one of these keys, as a tool prints it.
+
+        Raises:
+            SpecError: there is none, or several.
+        """
+        entries = self.jsons(*needed, tool=tool, hint=hint)
+        if len(entries) > 1:
+            raise self.wrong(0, f"{len(entries)} results in one file", "give each its own file")
+        return entries[0]
+
+    def jsons(self, *needed: str, tool: str, hint: str) -> list[Entry]:
+        """The JSON objects that begin a line and have one of these keys: programs print warnings before and after them.
+
+        Raises:
+            SpecError: there is none, or one is cut off.
+        """
+        decoder, start, done = json.JSONDecoder(), 0, 0
+        entries: list[Entry] = []
+        for line, text in self.numbered():
+            at, start = start + len(text) - len(text.lstrip()), start + len(text) + 1
+            if at < done or not text.lstrip().startswith("{"):
+                continue
+            try:
+                value, done = decoder.raw_decode(self.text, at)
+            except json.JSONDecodeError as error:
+                raise self.wrong(error.lineno, f"damaged or cut off JSON: {error.msg}", column=error.colno) from None
+            except (ValueError, RecursionError):
+                raise self.wrong(line, "JSON that cannot be read: too deep, or a number of too many digits") from None
+            if any(key in value for key in needed):
+                entries.append(Entry(self, value, ""))
+        if not entries:
+            raise self.nothing(tool, hint)
+        return entries
+
+
+class Entry:
+    """A value in a log's JSON, which knows its path."""
+
+    def __init__(self, log: Log, value: Any, path: str) -> None:
+        self.log, self.value, self.path = log, value, path
+
+    @property
+    def line(self) -> int:
+        """The first line that has its key; 0 if none has."""
+        key = f'"{self.path.rpartition(".")[2]}"'
+        return next((number for number, text in self.log.numbered() if key in text), 0) if self.path else 0
+
+    def get(self, key: str) -> Entry | None:
+        """The value under a key; None if there is none, or null."""
+        value = self.value.get(key) if isinstance(self.value, Mapping) else None
+        return None if value is None else Entry(self.log, value, f"{self.path}.{key}" if self.path else key)
+
+    def need(self, *keys: str) -> Entry:
+        """The value under the first of these keys that there is.
+
+        Raises:
+            SpecError: there is none.
+        """
+        for key in keys:
+            if (entry := self.get(key)) is not None:
+                return entry
+        raise self.log.wrong(self.line, f"{f'`{self.path}` has no' if self.path else 'there is no'} `{'` or `'.join(keys)}`")
+
+    def elements(self) -> list[Entry]:
+        """The values of a list.
+
+        Raises:
+            SpecError: it is none.
+        """
+        if not isinstance(self.value, list):
+            raise self.log.wrong(self.line, f"`{self.path}` is a list, not '{short(self.value)}'")
+        return [Entry(self.log, value, f"{self.path}[{place}]") for place, value in enumerate(self.value)]
+
+    def number(self, *, zero: bool = False) -> float:
+        """A finite number above 0 (zero: or 0).
+
+        Raises:
+            SpecError: it is none.
+        """
+        return self.log.number(self.value, f"`{self.path}`", self.line, zero=zero)
+
+    def text(self) -> str:
+        """The value in words."""
+        return short(self.value)
+
+
+def short(value: object) -> str:
+    """A value as far as a message has room for it."""
+    try:
+        text = str(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits
+        return "..."
+    return text if len(text) <= LETTERS else text[: LETTERS - 3] + "..."
+
+
+def read_log(path: Path) -> Log:
+    """The log of a file.
+
+    Raises:
+        SpecError: it cannot be read, is empty, or is no text.
+    """
+    place = Place(str(path), 0, 0)
+    try:
+        size = path.stat().st_size
+        data = path.read_bytes() if size <= LARGEST else b""
+    except OSError as error:
+        raise SpecError([Mistake(place, f"it cannot be read: {error.strerror}")]) from None
+    if size > LARGEST:
+        raise SpecError([Mistake(place, f"it has {size / 2**20:.0f} MiB: no log of a benchmark is larger than 512 MiB")])
+    if data[:2] == b"\x1f\x8b":
+        raise SpecError([Mistake(place, "it is packed", "unpack it first: gunzip")])
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = data.decode("utf-16", errors="replace")
+    else:
+        text = data.decode("utf-8-sig", errors="replace")
+    if "\x00" in text:
+        raise SpecError([Mistake(place, "it is no text: it has zero bytes")])
+    if not text.strip():
+        raise SpecError([Mistake(place, "it is empty")])
+    return Log(str(path), text)

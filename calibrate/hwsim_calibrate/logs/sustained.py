@@ -1,0 +1,215 @@
+"""Loops over large arrays, as STREAM and BabelStream time them, and the memory that they say.
+
+A loop counts what its statement reads and writes. A store of a CPU fetches its line first (write allocate), which no tool counts:
+1.5 times the bytes of a copy and 4/3 times the ones of a triad cross the bus. Add over copy tells: 1.125 with it, 1 without.
+
+    bytes a second of reading = counted rate x (read + fetched + cost of a write x written) / (read + written)
+
+Source: McCalpin, "Memory Bandwidth and Machine Balance", 1995, and the STREAM FAQ; Deakin et al., BabelStream, 2018.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from hwsim.demand import soft_min
+from hwsim.devices import Cpu, Gpu
+from hwsim.formats import percent
+from hwsim.records import dataclass
+from hwsim_calibrate.fit.writing import quantity
+from hwsim_calibrate.logs.asked import Ask
+from hwsim_calibrate.logs.log import Log
+from hwsim_calibrate.logs.result import REPEATS, Number, Result, Row, part, scale_of
+
+LOOPS: Final = {  # arrays read, arrays written
+    "copy": (1, 1), "scale": (1, 1), "mul": (1, 1), "add": (2, 1), "triad": (2, 1), "dot": (2, 0), "nstream": (3, 1),
+}  # fmt: skip
+STREAMING: Final = 1.03  # add over copy up to which nothing is fetched
+FETCHING: Final = 1.08  # from which it is; between them it may be either
+PRINTED: Final = ("datasheet", "standard", "recalled")
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop that was timed.
+
+    Args:
+        rate: B/s as counted, the best of the repetitions; slower: the mean time over the best.
+        threads: 0: not said.
+        array: bytes of one array; 0: not said.
+    """
+
+    name: str
+    rate: float
+    slower: float
+    threads: int
+    array: float
+    log: Log
+    line: int
+
+    @property
+    def read(self) -> int:
+        """Arrays read."""
+        return LOOPS[self.name][0]
+
+    @property
+    def written(self) -> int:
+        """Arrays written."""
+        return LOOPS[self.name][1]
+
+    def moved(self, fetched: bool, cost: float) -> float:
+        """Bytes of reading that it takes, over the bytes that it counts."""
+        return (self.read + self.written * fetched + cost * self.written) / (self.read + self.written)
+
+
+def memory_of(tool: str, loops: Sequence[Loop], ask: Ask) -> Result:
+    """The memory of the part that was named, or one of its own."""
+    if ask.part is not None and ask.part.kind == "gpu":
+        return _gpu(tool, loops, ask)
+    if ask.part is not None:
+        return _cpu(tool, loops, ask)
+    most, sockets = max(loop.threads for loop in loops), ask.sockets or 1
+    loops = [loop for loop in loops if loop.threads == most]
+    fetched, sentence, unsure = _fetches(loops)
+    rate = _rate([loop.rate * loop.moved(fetched, 1.0) / sockets for loop in loops], loops, unsure)
+    rows = [_row(loop, rate.value * sockets / loop.moved(fetched, 1.0)) for loop in loops]
+    notes = f"{_runs(loops)}; {sentence}. For a cpu: memory: {{use: this file}}, numa: {{efficiency: 100 %}}; or fit with --part"
+    return part(tool, "memory", f"{tool}: {_runs(loops)}", {"bandwidth": rate}, notes=notes, rows=rows)
+
+
+def _cpu(tool: str, loops: Sequence[Loop], ask: Ask) -> Result:
+    assert ask.part is not None
+    cpu = ask.part.as_a(Cpu, tool)
+    most, sockets = max(loop.threads for loop in loops), ask.sockets or 1
+    every, single = [loop for loop in loops if loop.threads == most], [loop for loop in loops if loop.threads == 1 < most]
+    _refuse_cached(cpu, every, sockets)
+    fetched, sentence, unsure = _fetches(every)
+    cost, own_cost = (cpu.numa.write_cost, cpu.numa.core_write_cost) if cpu.numa else (1.0, 1.0)
+    knee = (cpu.numa.knee if cpu.numa else None) or math.inf
+    peak, keys, rows = cpu.memory.bandwidth, dict[str, Any](), list[Row]()
+    core = cpu.core_rate() or math.inf
+    if single:
+        rates = [loop.rate * loop.moved(fetched, own_cost) for loop in single]
+        number = _rate(rates, single, unsure)
+        core, keys["core_bandwidth"] = number.value, number
+    used = min(most, cpu.cores * sockets) / sockets if most else cpu.cores
+    keys |= _sustained(ask, cpu, every[0], _rate(
+        [_alone(loop.rate / sockets * loop.moved(fetched, cost), used * core * loop.moved(fetched, cost)
+                / loop.moved(fetched, own_cost), knee) for loop in every], every, unsure), peak,
+    )  # fmt: skip
+    limit = _limit(keys, peak)
+    for loop in every:
+        all_cores = used * core / loop.moved(fetched, own_cost)
+        rows.append(_row(loop, soft_min(all_cores, limit / loop.moved(fetched, cost), knee) * sockets))
+    for loop in single:
+        rows.append(_row(loop, soft_min(core / loop.moved(fetched, own_cost), limit / loop.moved(fetched, cost), knee)))
+    if single and cpu.core is not None and cpu.core.streamed is not None:
+        keys["core"] = {"streamed": None}  # it says the same by the cycle, and would come first
+    notes = f"{_runs(loops)}; {sentence}"
+    return part(tool, "cpu", f"{tool}: {_runs(loops)}", keys, notes=notes, use=ask.part.use, rows=rows)
+
+
+def _gpu(tool: str, loops: Sequence[Loop], ask: Ask) -> Result:
+    assert ask.part is not None
+    gpu = ask.part.as_a(Gpu, tool)
+    peak = gpu.memory.bandwidth
+    for loop in loops:
+        if loop.rate > 1.02 * peak and gpu.memory.bandwidth:
+            message = f"{quantity(loop.rate, 'B/s')} is more than the {quantity(peak, 'B/s')} that {ask.part.use} has"
+            raise loop.log.wrong(loop.line, message, "another part, or arrays that its cache holds: use larger ones")
+    copies = [loop for loop in loops if (loop.read, loop.written) == (1, 1)]
+    dots = [loop for loop in loops if not loop.written]
+    keys: dict[str, Any] = {}
+    if copies:
+        keys["copy"] = _share([loop.rate / peak for loop in copies], copies)
+    reads = [loop.rate / peak for loop in dots]
+    if not reads and copies:  # read - written arrays alone, and twice the written ones as copies
+        share = keys["copy"].value
+        left = [
+            ((loop.read + loop.written) * peak / loop.rate - 2 * loop.written / share, loop) for loop in loops if loop.read > 1
+        ]
+        reads = [(loop.read - loop.written) / time for time, loop in left if time > 0]
+    if reads:
+        keys["read"] = _share([min(each, 1.0) for each in reads], dots or loops)
+    if not keys:
+        raise loops[0].log.wrong(loops[0].line, f"{tool} ran neither a copy nor a dot product", "run all its loops")
+    fitted = replace(gpu.sustained, **{key: each.value for key, each in keys.items()})
+    rows = [_row(loop, peak * fitted.part(loop.read, loop.written)) for loop in loops]
+    return part(
+        tool, "gpu", f"{tool}: {_runs(loops)}", {"sustained": keys}, use=ask.part.use, rows=rows, notes=_runs(loops),
+        left=[] if gpu.sustained.write < 1 else ["writes alone: no loop only writes"],
+    )  # fmt: skip
+
+
+def _sustained(ask: Ask, cpu: Cpu, loop: Loop, rate: Number, peak: float) -> dict[str, Any]:
+    """The keys that make a cpu's memory sustain this rate of reading."""
+    assert ask.part is not None
+    if rate.value <= peak:
+        return {"numa": {"efficiency": replace(rate, value=rate.value / peak, unit="%")}}
+    if str(cpu.sources.get("memory.bandwidth", "")).startswith(PRINTED) and rate.value > 1.02 * peak:
+        message = f"{quantity(rate.value, 'B/s')} of a socket, but {ask.part.use} has {quantity(peak, 'B/s')}"
+        hint = "how many sockets were busy? --sockets 2; or another part, or arrays that the caches hold"
+        raise loop.log.wrong(loop.line, message, hint)
+    return {"memory": {"bandwidth": rate}, "numa": {"efficiency": Number(1.0, "%", note="the bandwidth is the sustained one")}}
+
+
+def _limit(keys: dict[str, Any], peak: float) -> float:
+    found: Number = keys["memory"]["bandwidth"] if "memory" in keys else keys["numa"]["efficiency"]
+    return found.value * (1.0 if "memory" in keys else peak)
+
+
+def _fetches(loops: Sequence[Loop]) -> tuple[bool, str, float]:
+    """(whether stores fetch their lines, in words, how unsure that makes the rate as a standard deviation of its logarithm)."""
+    rates = {name: [loop.rate for loop in loops if loop.name in names] for name, names in (
+        ("copy", ("copy", "scale", "mul")), ("add", ("add", "triad")))}  # fmt: skip
+    if not rates["copy"] or not rates["add"]:
+        return True, "stores are taken to fetch their lines (write allocate)", math.log(4 / 3) / 2
+    over = math.exp(sum(map(math.log, rates["add"])) / len(rates["add"]) - sum(map(math.log, rates["copy"])) / len(rates["copy"]))
+    if over >= FETCHING:
+        return True, f"write allocate counted: add is {over:.2f} times as fast as copy", 0.0
+    if over <= STREAMING:
+        return False, f"no write allocate: add is {over:.2f} times as fast as copy, stores stream", 0.0
+    sentence = f"write allocate counted, unsurely: add is {over:.2f} times as fast as copy (1.13 with, 1 without)"
+    return True, sentence, math.log(4 / 3) / 2
+
+
+def _rate(rates: Sequence[float], loops: Sequence[Loop], unsure: float) -> Number:
+    number = scale_of([(rate, 1.0) for rate in rates], "B/s")
+    slower = max(math.log(loop.slower) for loop in loops)
+    return replace(number, repeats=math.hypot(REPEATS, slower, unsure))
+
+
+def _share(shares: Sequence[float], loops: Sequence[Loop]) -> Number:
+    return replace(_rate(shares, loops, 0.0), unit="%")
+
+
+def _alone(rate: float, other: float, knee: float) -> float:
+    """The limit that gives this rate together with another one, which rounds it off."""
+    if math.isinf(knee) or math.isinf(other) or other < 1.2 * rate:
+        return rate
+    return float((rate**-knee - other**-knee) ** (-1.0 / knee))
+
+
+def _refuse_cached(cpu: Cpu, loops: Sequence[Loop], sockets: int) -> None:
+    """Refuse arrays that the last cache holds."""
+    levels = list(cpu.caches.levels.values()) if cpu.caches else []
+    held = max((level.size * math.ceil(cpu.cores / level.shared_by) for level in levels), default=0.0) * sockets
+    for loop in loops:
+        if 0 < loop.array < held:
+            message = f"arrays of {quantity(loop.array, 'B')}, and the caches hold {quantity(held, 'B')}: no memory was measured"
+            raise loop.log.wrong(loop.line, message, "STREAM's rule: arrays of four times the caches or more")
+
+
+def _row(loop: Loop, rate: float) -> Row:
+    threads = f", {loop.threads} thread{'s' if loop.threads > 1 else ''}" if loop.threads else ""
+    return Row(f"{loop.name}{threads}", "B/s", loop.rate, rate)
+
+
+def _runs(loops: Sequence[Loop]) -> str:
+    threads = sorted({loop.threads for loop in loops if loop.threads})
+    slower = max(loop.slower for loop in loops) - 1.0
+    said = f"best of the repetitions, the mean up to {percent(slower, '.1f')} slower"
+    return f"{' and '.join(map(str, threads))} threads, {said}" if threads else said

@@ -1,0 +1,14 @@
+"""Small logs in the formats of benchmarks, made up: one of each tool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = Path(__file__).parent / "data" / "logs"
+LOGS: Final = {
+    "nccl-tests": "nccl-tests.txt", "osu": "osu.txt", "fio": "fio.json", "stream": "stream-56.txt",
+    "babelstream": "babelstream.txt", "mlc": "mlc.txt", "lmbench": "lat_mem_rd.txt", "ib-write-bw": "ib_write_bw.txt",
+    "iperf3": "iperf3.json", "vllm": "vllm.json", "trtllm": "trtllm.json", "mlperf-storage": "mlperf-storage.json",
+}  # fmt: skip
+PARTS: Final = {"stream": "xeon-8480", "babelstream": "h100-sxm", "mlc": "xeon-8480", "lmbench": "xeon-8480"}

@@ -1,0 +1,217 @@
+"""Logs of benchmarks become parts that hwsim accepts and that take the times the logs say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import hwsim
+from hwsim.api import load_machine
+from hwsim.cli import main
+from hwsim.devices import Cpu, Work
+from hwsim.devices.accesses import Accesses
+from hwsim.results.doubts import error_of_number
+from hwsim.results.errors import table
+from hwsim.results.interval import spread_of
+from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log
+from hwsim_calibrate.logs.base import base_of
+from hwsim_calibrate.logs.result import REPEATS, number_of
+from tests.calibrate_logs import FOLDER, LOGS, PARTS
+
+
+def fitted(tool: str, *names: str, part: str = "", sockets: int = 0, model: str = "") -> Result:
+    base = base_of(part, TOOLS[tool].into, Path()) if part else None
+    return fit_logs(tool, [read_log(FOLDER / name) for name in names], Ask(base, sockets, model))
+
+
+def cpu_of(result: Result, folder: Path) -> Cpu:
+    file = folder / "cpu.yaml"
+    file.write_text(result.yaml())
+    model = load_machine({"hwsim": "machine/1", "parts": {"cpu": {"kind": "cpu", "use": str(file)}}}).devices["cpu"].model
+    assert isinstance(model, Cpu)
+    return model
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_every_tool_s_log_becomes_a_file_that_is_accepted(tool: str, tmp_path: Path) -> None:
+    output = tmp_path / "made.yaml"
+    part = ["--part", PARTS[tool]] if tool in PARTS else []
+    shown = CliRunner().invoke(main, ["calibrate", "fit", f"--{tool}", str(FOLDER / LOGS[tool]), *part, "-o", str(output)])
+    assert shown.exit_code == 0, shown.output
+    checked = CliRunner().invoke(main, ["check", str(output)])
+    assert checked.exit_code == 0, checked.output
+    assert CliRunner().invoke(main, ["show", str(output)]).exit_code == 0
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool not in ("vllm", "trtllm")])
+def test_every_fitted_number_has_its_source_and_how_sure_it_is(tool: str) -> None:
+    result = fitted(tool, LOGS[tool], part=PARTS.get(tool, ""))
+    numbers = result.numbers()
+    assert numbers
+    assert result.content()["source"] == "measured"
+    assert result.content()["ref"]
+    for number in numbers.values():
+        assert number.spread > 0
+        said = number.said()
+        assert said["points"] >= 1
+        assert (number.points > 1) == ("ci95" in said)
+        if number.interval is not None:
+            assert number.interval[0] <= number.value <= number.interval[1]
+    document = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert document["hwsim"] == "fit/1"
+    assert set(document["numbers"]) == set(numbers)
+
+
+def test_a_cpu_fitted_to_stream_takes_stream_s_times(tmp_path: Path) -> None:
+    result = fitted("stream", "stream-56.txt", "stream-1.txt", part="xeon-8480")
+    cpu = cpu_of(result, tmp_path)
+    array = 3.2e9
+    for reads, cores, rate in ((1, None, 166.5e9), (2, None, 188.9e9), (1, 1, 9.42e9), (2, 1, 10.44e9)):
+        work = Work(flop=1.0, reads=reads * array, writes=array, cores=cores, working_set=10 * array)
+        cost = cpu.compute("cpu", work).demand
+        seconds = max(cost.floor, *(amount / (cpu.cores if name == "cpu.cores" else 1) for name, amount in cost.amounts))
+        assert (reads + 1) * array / seconds == pytest.approx(rate, rel=0.035)
+
+
+def test_a_cpu_fitted_to_lmbench_waits_as_lmbench_did(tmp_path: Path) -> None:
+    cpu = cpu_of(fitted("lmbench", "lat_mem_rd.txt", part="xeon-8480"), tmp_path)
+    assert cpu.caches is not None
+    assert [level.time(cpu.clock or 0) for level in cpu.caches.levels.values()] == pytest.approx(
+        [1.32e-9, 4.21e-9, 33.4e-9], rel=0.02
+    )
+    assert cpu.memory.latency == pytest.approx(112e-9, rel=0.02)
+    near = cpu.access("cpu", Accesses(count=1e6, size=64, pattern="dependent", working_set=16e3, cores=1))
+    assert near.demand.floor == pytest.approx(1.32e-3, rel=0.05)
+
+
+def test_a_link_fitted_to_iperf3_carries_as_much(tmp_path: Path) -> None:
+    (tmp_path / "link.yaml").write_text(fitted("iperf3", "iperf3.json", part="25gbe").yaml())
+    computer = {"kind": "cpu", "class": "ideal", "cores": 1, "flop": {"fp64": "1 GFLOP/s"}, "memory": {"bandwidth": "1 TB/s"}}
+    machine = {
+        "hwsim": "machine/1",
+        "parts": {"a": computer, "b": computer},
+        "links": [{"name": "lan", "between": ["a", "b"], "kind": "ethernet", "use": str(tmp_path / "link.yaml")}],
+    }
+    program = [{"send": {"from": "a", "to": "b", "bytes": "30 GB", "protocol": "tcp"}}]
+    run = hwsim.simulate(machine, {"hwsim": "workload/1", "program": program})
+    assert 30e9 / run.makespan_s == pytest.approx(24.31e9 / 8, rel=0.002)
+
+
+def test_two_sockets_are_told_from_one() -> None:
+    found = fitted("mlc", "mlc.txt", part="xeon-8480").content()
+    assert found["numa"]["efficiency"]["value"] == "88.07 %"  # 541 GB/s of two sockets with 307 GB/s each
+    assert found["numa"]["remote_latency"]["value"] == "81.30 ns"
+    assert found["memory"]["latency"]["value"] == "112.9 ns"
+    with pytest.raises(hwsim.SpecError, match=r"541\.1 GB/s of a socket, but xeon-8480 has 307\.2 GB/s"):
+        fitted("mlc", "mlc.txt", part="xeon-8480", sockets=1)
+
+
+def test_both_directions_are_counted_apart() -> None:
+    one, both = (fitted("ib-write-bw", name).numbers() for name in ("ib_write_bw.txt", "ib_write_bw-both.txt"))
+    assert one["bandwidth"].value == pytest.approx(48.9e9, rel=0.005)  # MiB/s
+    assert both["bandwidth"].value == pytest.approx(48.1e9, rel=0.005)  # Gb/s, peak 0
+    assert both["overhead.rdma"].value == pytest.approx(120e-9, rel=0.03)
+
+
+def test_a_gpu_s_memory_is_what_babelstream_reached() -> None:
+    found = fitted("babelstream", "babelstream.txt", part="h100-sxm")
+    assert found.numbers()["sustained.copy"].value == pytest.approx(2.608 / 3.35, rel=0.002)
+    assert found.numbers()["sustained.read"].value == pytest.approx(2.951 / 3.35, rel=0.002)
+    assert all(abs(row.error) < 0.01 for row in found.rows)  # add and triad were not fitted
+    alone = fitted("babelstream", "babelstream.csv").content()
+    assert "no write allocate" in alone["notes"]
+    assert alone["bandwidth"]["value"] == "1.404 TB/s"
+
+
+def test_storage_that_sets_the_pace_is_no_lower_bound() -> None:
+    slow = fitted("mlperf-storage", "mlperf-storage.json")
+    assert slow.numbers()["bandwidth"].value == pytest.approx(151.2 * 146600628, rel=1e-3)  # MiB, though it says MB
+    assert slow.numbers()["client"].value == pytest.approx(151.2 * 146600628 / 2, rel=1e-3)
+    assert "the storage set the pace" in slow.content()["notes"]
+    text = (FOLDER / "mlperf-storage.json").read_text().replace('"fail"', '"success"')
+    assert "at least" in fit_logs("mlperf-storage", [Log("a", text)], Ask()).content()["bandwidth"]["note"]
+
+
+def test_a_server_s_figures_are_expectations_of_a_workload() -> None:
+    rate = fitted("vllm", "vllm.json").content()
+    assert rate["infer"] | {"parallel": 0} == {
+        "model": "llama-3-8b", "framework": "vllm", "parallel": 0, "requests": 200, "arrivals": {"poisson": "10 1/s"},
+        "prompt": 1024, "output": 128,
+    }  # fmt: skip
+    assert rate["expect"]["tpot_mean"] == "9.600 ms +- 5.1 %"
+    limited = fitted("vllm", "vllm.txt", model="llama-3-8b")
+    assert limited.content()["infer"]["batch"] == 32
+    assert set(limited.content()["expect"]) == {"requests_per_s", "tokens_per_s", "tpot_p50"}  # mean 0, p99 N/A, 32 at once
+    assert any("held requests back" in each for each in limited.left)
+    whole = fitted("trtllm", "trtllm.json").content()
+    assert whole["let"] == {"tp": 4}
+    assert whole["infer"]["dtype"] == "fp8"
+    assert whole["expect"]["tokens_per_s"].startswith("3104 1/s")  # of four GPUs, not of one
+
+
+def test_a_service_is_held_against_the_log(tmp_path: Path) -> None:
+    (tmp_path / "served.yaml").write_text(fitted("vllm", "vllm.json").yaml())
+    shown = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "served.yaml"), "--no-interval"])
+    assert "tpot_mean 9.600 ms +- 5.1 %: met" in shown.output
+    assert shown.exit_code == 3  # the time of first tokens, which is made up, is not met
+
+
+def test_runs_together_say_how_far_they_are_apart() -> None:
+    text = (FOLDER / "iperf3.json").read_text()
+    logs = [Log(str(rate), text.replace("24310000000.0", f"{rate}e9")) for rate in (24.31, 23.0, 22.1)]
+    number = fit_logs("iperf3", logs, Ask()).numbers()["efficiency"]
+    assert number.value == pytest.approx(23.0 / 24.75, rel=0.002)
+    assert REPEATS < number.spread < 0.08
+    assert number.points == 3
+    assert number_of([2.0, 2.1], "s", apart=True).repeats is None  # two runs are too few to say
+
+
+def test_the_spread_of_runs_is_the_one_that_intervals_assume() -> None:
+    regime = error_of_number("bandwidth", "measured, as a log says")
+    assert regime is not None
+    assert spread_of(regime, table()) == REPEATS
+
+
+def test_output_as_json_has_the_residuals(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(main, ["calibrate", "fit", "--mlc", str(FOLDER / "mlc.txt"), "--part", "xeon-8480", "--json"])
+    document = json.loads(shown.output)
+    assert document["tool"] == "MLC"
+    assert {row["what"] for row in document["rows"]} >= {"latency, node 0", "1:1 reads to writes"}
+    assert max(abs(row["error"]) for row in document["rows"]) < 0.01
+    assert any("under load" in each for each in document["left"])
+
+
+def test_a_part_of_one_s_own_is_used_from_the_output_s_folder(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("hwsim: part/1\nkind: nic\nbandwidth: 400 Gb/s\nlanes: 16\n")
+    output = tmp_path / "parts" / "nic.yaml"
+    output.parent.mkdir()
+    arguments = ["calibrate", "fit", "--ib-write-bw", str(FOLDER / "ib_write_bw.txt"), "--part", str(tmp_path / "own.yaml")]
+    shown = CliRunner().invoke(main, [*arguments, "-o", str(output)])
+    assert shown.exit_code == 0, shown.output
+    assert "use: ../own.yaml" in output.read_text()
+    assert CliRunner().invoke(main, ["check", str(output)]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--stream", "stream-56.txt", "--mlc", "mlc.txt"), "of one other tool"),
+        (("--osu", "osu.txt", "--part", "xeon-8480"), "--part does not go with --osu"),
+        (("--stream", "stream-56.txt", "--part", "h100-sxm"), "no cpu called 'h100-sxm'"),
+        (("--stream", "stream-56.txt", "--stream", "stream-56.txt"), "it is the same as"),
+        (("--stream", "babelstream.txt"), "nothing in it was printed by STREAM"),
+        (("--stream", "stream-56.txt", "--part", "laptop"), "no cpu called"),
+        (("--stream", "stream-56.txt", "--part", "xeon-e5-2690"), "of a socket, but xeon-e5-2690 has"),
+        (("--lmbench", "lat_mem_rd.txt"), "name the cpu"),
+        (("--vllm", "vllm.txt"), "does not say which model"),
+        (("--ib-write-bw", "ib_write_bw.txt", "--ib-write-bw", "ib_write_bw-both.txt"), "fit the logs of one test together"),
+    ],
+)
+def test_mistakes_of_a_user_are_said_at_once(arguments: tuple[str, ...], words: str) -> None:
+    given = [str(FOLDER / each) if "." in each else each for each in arguments]
+    shown = CliRunner().invoke(main, ["calibrate", "fit", *given])
+    assert shown.exit_code == 2
+    assert words in shown.output
