@@ -280,6 +280,14 @@ class Choice(NamedTuple):
         return f"{self.name}{channels}" + (f"; next best {self.runner_up} {slower}" if self.runner_up else "")
 
 
+class Exchanged(NamedTuple):
+    """What a collective exchanges: bytes of one rank's whole array, as nccl-tests count them, among so many ranks."""
+
+    operation: str
+    bytes: float
+    ranks: int
+
+
 class Wire(NamedTuple):
     """One of many equal capacities, and the amount drawn from each; moved: the bytes behind the amount."""
 
@@ -313,7 +321,7 @@ class Cost:
     `moved` are the natural amounts behind the device time: (capacity, amount, "B" or "FLOP" or "1").
     `requests`: what it asks of a device that can be simulated request by request. `played`: it is: the demand is what
     it asks of everything else, and the op ends when that has ended and the requests have been served.
-    `choice`: among several algorithms, where one was chosen.
+    `choice`: among several algorithms, where one was chosen. `exchange`: of a collective; no effect on time.
     `wide`: amounts it draws in addition to the amounts of its demand; only before it is folded or written out (`in_full`).
     """
 
@@ -324,6 +332,7 @@ class Cost:
     played: bool = False
     choice: Choice | None = None
     wide: Wide | None = None
+    exchange: Exchanged | None = None
 
     def in_full(self) -> Cost:
         """The same with all that it draws by name."""

@@ -360,7 +360,7 @@ def test_the_trace_has_one_slice_per_rank_with_its_waiting(tmp_path: Path) -> No
     skewed = program({"busy": {"device": "$self", "time": "10 ms * $rank", "writes": "g"}}, allreduce(updates="g"), each="gpu*")
     run = hwsim.simulate(FOUR, skewed)
     events = json.loads(run.trace(tmp_path / "run.json").read_text("utf-8"))["traceEvents"]
-    slices = [each for each in events if each["ph"] == "X" and each["name"] == "allreduce"]
+    slices = [each for each in events if each.get("args", {}).get("name") == "allreduce"]
     assert [each["args"].get("waiting_us", 0) for each in slices] == [30000, 20000, 10000, 0]
     assert [each["ts"] for each in slices] == [0, 10000, 20000, 30000]
     assert b"hatch" in run.plot("gantt", tmp_path / "run.svg").read_bytes() or run.plot("gantt", tmp_path / "run.png").exists()

@@ -233,11 +233,11 @@ def test_names_are_escaped_in_html() -> None:
 
 def test_every_op_with_a_device_is_one_slice_with_its_exact_time() -> None:
     given = result()
-    slices = {event["args"]["op"]: event for event in events(given) if event["ph"] == "X"}
+    slices = {event["args"]["op"]: event for event in events(given) if "op" in event.get("args", {})}
     assert len(slices) == len(given.ops)
     for row in given.ops:
         event = slices[row.op]
-        assert event["name"] == row.name
+        assert event["args"].get("name", event["name"]) == row.name
         assert Decimal(event["ts"]) * 10**9 == int(given.timeline.start[row.op])
         assert Decimal(event["dur"]) * 10**9 == int(given.timeline.end[row.op] - given.timeline.start[row.op])
 
@@ -256,7 +256,7 @@ def test_slices_of_a_track_nest_or_are_disjoint() -> None:
     for event in events(result()):
         if event["ph"] == "X":
             tracks[event["pid"], event["tid"]].append((Decimal(event["ts"]), Decimal(event["ts"]) + Decimal(event["dur"])))
-    assert len(tracks) == 5  # the host, two streams, two copies at a time
+    assert len(tracks) == 7  # the host and the program, two streams, two copies at a time, what threads wait for
     for slices in tracks.values():
         assert_nested(slices)
 
@@ -281,30 +281,45 @@ def test_lanes_hold_ops_that_do_not_overlap_and_are_as_few_as_can_be(pairs: list
 
 def test_an_arrow_leads_from_the_issuing_op_to_what_it_issued() -> None:
     found = events(result())
-    slices = {event["args"]["op"]: event for event in found if event["ph"] == "X"}
+    issued = {event["args"]["correlation"]: event for event in found if event.get("cat") in {"kernel", "gpu_memcpy"}}
+    calls = {event["args"]["correlation"]: event for event in found if event.get("cat") == "cuda_runtime"}
+    ops = {event["args"]["External id"]: event for event in found if event.get("cat") == "cpu_op"}
     starts = {event["id"]: event for event in found if event["ph"] == "s"}
     ends = {event["id"]: event for event in found if event["ph"] == "f"}
-    assert set(starts) == set(ends)
-    assert len(starts) == 6
+    assert set(starts) == set(ends) == set(issued)
+    assert len(starts) == 12
     for number, end in ends.items():
-        issued = slices[number - 1]
-        assert (end["pid"], end["tid"], end["ts"]) == (issued["pid"], issued["tid"], issued["ts"])
-        [issuer] = [each for each in slices.values() if each["args"].get("correlation") == number and each is not issued]
-        assert (starts[number]["pid"], starts[number]["ts"]) == (issuer["pid"], issuer["ts"])
-        assert starts[number]["ts"] <= end["ts"]
+        call, start = calls[number], starts[number]
+        assert (end["pid"], end["tid"], end["ts"]) == (issued[number]["pid"], issued[number]["tid"], issued[number]["ts"])
+        assert (start["pid"], start["tid"], start["ts"]) == (call["pid"], call["tid"], call["ts"])
+        if "External id" in call["args"]:  # it lies in the op that issued it
+            around = ops[call["args"]["External id"]]
+            assert around["ts"] <= call["ts"] <= call["ts"] + call["dur"] <= around["ts"] + around["dur"] <= end["ts"]
+            assert issued[number]["args"]["External id"] == call["args"]["External id"]
+    assert sum("External id" in call["args"] for call in calls.values()) == 6
 
 
 def test_categories_are_what_kineto_writes() -> None:
     found = {(event["name"], event["cat"]) for event in events(result()) if event["ph"] == "X"}
-    assert found == {("issue train", "cpu_op"), ("train", "kernel"), ("copy", "gpu_memcpy")}
+    assert found == {
+        ("issue train", "cpu_op"),
+        ("train", "kernel"),
+        ("Memcpy HtoD (Pinned -> Device)", "gpu_memcpy"),
+        ("cudaLaunchKernel", "cuda_runtime"),
+        ("cudaMemcpyAsync", "cuda_runtime"),
+        ("cudaDeviceSynchronize", "cuda_runtime"),
+        ("Context Sync", "cuda_sync"),
+        *((f"ProfilerStep#{step}", "user_annotation") for step in range(4)),
+    }
 
 
 def test_devices_are_processes_and_queues_threads() -> None:
     found = [
         (event["name"], event["args"]["name"]) for event in events(result()) if event["name"] in {"process_name", "thread_name"}
     ]
-    assert [name for kind, name in found if kind == "process_name"] == ["cpu", "gpu0", "gpu1"]
-    assert [name for kind, name in found if kind == "thread_name"] == ["main", "compute", "unqueued", "unqueued 2", "compute"]
+    assert [name for kind, name in found if kind == "process_name"] == ["gpu0", "gpu1", "cpu", "program"]
+    threads = [name for kind, name in found if kind == "thread_name"]
+    assert threads == ["compute", "unqueued", "unqueued 2", "compute", "main", "rank 0"]
 
 
 def test_a_packed_trace_is_the_same_trace() -> None:
@@ -315,7 +330,7 @@ def test_a_packed_trace_is_the_same_trace() -> None:
 
 def test_a_trace_of_more_events_than_a_chunk_is_whole() -> None:
     given = result(steps=2000)
-    assert sum(event["ph"] == "X" for event in events(given)) == len(given.ops) > trace.CHUNK
+    assert sum("op" in event.get("args", {}) for event in events(given)) == len(given.ops) > trace.CHUNK
 
 
 # ---- figures

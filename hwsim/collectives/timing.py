@@ -30,7 +30,7 @@ from hwsim.collectives.own_kernels import as_own, find, has_own, own_of, stated
 from hwsim.collectives.placing import all_of_kind, place
 from hwsim.collectives.plan import CannotCollect, Group, Operation
 from hwsim.collectives.sends import CostedSend, Course, courses, sends
-from hwsim.demand import Choice, Cost, Term
+from hwsim.demand import Choice, Cost, Exchanged, Term
 from hwsim.machine import Machine
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import PROTOCOLS, Estimate, Nccl
@@ -95,7 +95,9 @@ def timed(
     Arguments otherwise and errors as of `cost`.
     """
     task = Task(machine, operation, devices, size, weights, columns)
-    return _timed(task, library_of(machine, devices), algorithm)
+    flows = _timed(task, library_of(machine, devices), algorithm)
+    exchange = Exchanged(operation, size, len(devices))
+    return replace(flows, phases=tuple(Phase(phase.name, replace(phase.cost, exchange=exchange)) for phase in flows.phases))
 
 
 def sent(

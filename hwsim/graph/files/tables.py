@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from hwsim.demand import Capacity, Choice, Cost, Demand, Requests, Term
+from hwsim.demand import Capacity, Choice, Cost, Demand, Exchanged, Requests, Term
 from hwsim.graph.opgraph import Alike, Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue
 from hwsim.spec import Mistake, Place, SpecError
 
@@ -96,6 +96,7 @@ def _cost(row: dict[str, Any]) -> Cost:
         requests=_maybe(Requests, row["requests"]),
         played=bool(row["played"]),
         choice=None if row["choice"] is None else Choice(*row["choice"]),
+        exchange=None if row.get("exchange") is None else Exchanged(*row["exchange"]),
     )
 
 

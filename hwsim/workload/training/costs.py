@@ -214,4 +214,4 @@ def renamed(cost: Cost, device: str) -> Cost:
     drawn = Demand(
         demand.latency, amounts, demand.floor, holds, demand.share, demand.times
     )  # `replace` takes three times as long
-    return Cost(drawn, moved, tuple(why), cost.requests, cost.played, cost.choice, cost.wide)
+    return Cost(drawn, moved, tuple(why), cost.requests, cost.played, cost.choice, cost.wide, cost.exchange)

@@ -137,7 +137,13 @@ class Exchanges:
             why = (*why, Term("flow", "flow in a training", inputs, alone, kind="flow", doubts=doubts))
         # what it takes of the GPUs while kernels run is in the part of it that is exposed (`hwsim.models.hiding`)
         demand = Demand(latency, tuple(sorted(amounts.items())), alone, (), longest or 1.0)
-        return Cost(demand, tuple((name, *amount) for name, amount in sorted(moved.items())), why, choice=first.choice)
+        return Cost(
+            demand,
+            tuple((name, *amount) for name, amount in sorted(moved.items())),
+            why,
+            choice=first.choice,
+            exchange=first.exchange,
+        )
 
     def _leaves(self, groups: Sequence[Names]) -> bool:
         """Whether some group spans several nodes that no switch of NVLinks joins."""

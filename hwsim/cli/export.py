@@ -1,0 +1,82 @@
+"""`hwsim export TOOL MACHINE WORKLOAD`: a run as input of another tool. A new tool is a file of `hwsim.exporters`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from hwsim.cli.arguments import run_arguments
+from hwsim.exporters.tools import TOOLS
+
+
+class Tools(click.Group):
+    """A subcommand for each tool, made when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return list(TOOLS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
+        return _command(cmd_name) if cmd_name in TOOLS else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
+        with formatter.section("Tools"):
+            formatter.write_dl([(name, tool.words) for name, tool in TOOLS.items()])
+
+
+@click.group("export", cls=Tools, subcommand_metavar="TOOL MACHINE WORKLOAD")
+def command() -> None:
+    """Run a workload on a machine, and write the run as another tool reads it.
+
+    What the tool has no words for is listed.
+    """
+
+
+def _command(tool: str) -> click.Command:
+    @click.command(tool, help=TOOLS[tool].words)
+    @run_arguments
+    @click.option("-o", "--output", required=True, type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
+                  help="Where the files go; it is made if it is not there.")  # fmt: skip
+    @click.option("--fold/--no-fold", default=None,
+                  help="Write equal ranks once, whatever their number, or never (else: if they are many).")  # fmt: skip
+    @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON (hwsim: export/1).")
+    @click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes.")
+    def run(
+        machine: str, workload: str, settings: dict[str, str], output: Path, fold: bool | None, as_json: bool, quiet: bool
+    ) -> None:
+        if not output.absolute().parent.is_dir():
+            raise click.BadParameter(f"there is no folder '{output.parent}'", param_hint="--output")
+        from hwsim import api
+        from hwsim.cli.errors import in_words
+        from hwsim.cli.progress import progress
+        from hwsim.exporters.tools import as_dict, files
+        from hwsim.results.invariants import document
+        from hwsim.views.kit.writing import write
+        from hwsim.views.trace.run import run_of
+
+        with in_words(), progress(shown=not quiet and sys.stderr.isatty()) as shown:
+            folding: Literal["always", "auto", "never"] = "always" if fold else "auto" if fold is None else "never"
+            try:
+                result = api.simulate(machine, workload, set=settings, expect=False, fold=folding, progress=shown, interval=False)
+            except api.ExpectationFailed as failed:  # too little memory
+                result = failed.run
+            traced = run_of(result)
+            exported = files(tool, traced)
+        output.mkdir(exist_ok=True)
+        sizes = {name: write(output / name, chunks).stat().st_size for name, chunks in exported.files.items()}
+        if as_json:
+            click.echo(document(as_dict(tool, traced, exported, sizes)), nl=False)
+        elif not quiet:
+            click.echo(_text(output, sizes))
+            for left in exported.unsaid:
+                click.echo(f"  not in it: {left.count:,} x {left.name}: {left.why}")
+
+    return run
+
+
+def _text(output: Path, sizes: dict[str, int]) -> str:
+    many = f"{len(sizes)} files" if len(sizes) > 1 else "1 file"
+    names = ", ".join([*list(sizes)[:3], *(["..."] if len(sizes) > 3 else [])])
+    return f"wrote {many} to {output}: {names}"

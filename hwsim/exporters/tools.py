@@ -1,0 +1,84 @@
+"""Tools that a run is written for: name -> writer. A new tool is a module with a function `files`, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any, Final, NamedTuple, Protocol, cast
+
+from hwsim.importers.recording import Left
+from hwsim.records import dataclass
+from hwsim.ticks import FEMTO
+from hwsim.views.trace.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Files by name, each in chunks, and what the format cannot say of the run."""
+
+    files: Mapping[str, Iterable[bytes]]
+    unsaid: tuple[Left, ...]
+
+
+class Writer(Protocol):
+    """The function `files` of a tool's module."""
+
+    def __call__(self, run: Run) -> Exported: ...
+
+
+class Tool(NamedTuple):
+    """The module of its writer, and what it reads in words."""
+
+    module: str
+    words: str
+
+
+TOOLS: Final[Mapping[str, Tool]] = {
+    "kineto": Tool("hwsim.exporters.kineto", "JSON of PyTorch's profiler, a file for each rank: HTA, Perfetto, TensorBoard."),
+    "chakra": Tool("hwsim.exporters.chakra", "Chakra execution traces (.et), a file for each rank."),
+    "astra-sim": Tool("hwsim.exporters.astra_sim", "Chakra traces with the network and system files of ASTRA-sim."),
+    "simgrid": Tool("hwsim.exporters.simgrid", "A SimGrid platform, the ops as a graph, and the C++ program that plays them."),
+}
+
+
+def files(tool: str, run: Run) -> Exported:
+    """The files of a run for a tool of `TOOLS`, with what of the run no file for any of them has."""
+    exported = cast("Writer", import_module(TOOLS[tool].module).files)(run)
+    return Exported(exported.files, (*_never(run), *exported.unsaid))
+
+
+def _never(run: Run) -> Iterable[Left]:
+    flat = run.result.timeline.flat
+    graph = flat.graph
+    if graph.alike is not None and len(graph.alike.programs) > len(graph.alike.first):
+        missing = len(graph.alike.programs) - len(graph.alike.first)
+        yield Left("ranks", missing, 0, "equal to a rank that was simulated: --no-fold writes each")
+    replicas = sum(training.replicas - 1 for training in graph.trainings)
+    if replicas:
+        yield Left(
+            "replicas", replicas, 0, "of data-parallel training, equal to the one that was simulated: --no-fold writes each"
+        )
+    length = run.result.timeline.end - run.result.timeline.start
+    pooled = flat.take >= 0
+    if pooled.any():
+        yield Left(
+            "ops of pools", int(pooled.sum()), int(length[pooled].sum()), "whose turn is decided anew whenever one is free"
+        )
+    if run.result.changes:
+        yield Left("changes of capacities", len(run.result.changes), 0, "failures and slowdowns are in the times alone")
+
+
+def as_dict(tool: str, run: Run, exported: Exported, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """The document `hwsim: export/1`."""
+    return {
+        "hwsim": "export/1",
+        "tool": tool,
+        "machine": run.result.machine,
+        "workload": run.result.workload,
+        "makespan_s": run.result.makespan_s,
+        "ranks": run.world,
+        "files": [{"name": name, "bytes": size} for name, size in sizes.items()],
+        "unsaid": [
+            {"name": left.name, "count": left.count, "time_s": left.duration / FEMTO, "why": left.why} for left in exported.unsaid
+        ],
+    }

@@ -1,0 +1,84 @@
+"""Names of slices as PyTorch's Kineto writes them, by which other tools tell kernels, copies and collectives apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hwsim.demand import Cost
+from hwsim.graph.opgraph import Label
+from hwsim.views.trace.slices import COLLECTIVES
+
+COPIES: Final = frozenset({"copy", "send"})
+_KERNELS: Final = {
+    "allreduce": "AllReduce", "allgather": "AllGather", "reducescatter": "ReduceScatter", "alltoall": "SendRecv",
+    "broadcast": "Broadcast", "reduce": "Reduce", "gather": "SendRecv", "scatter": "SendRecv", "send": "SendRecv",
+}  # fmt: skip
+_CALLED: Final = {  # as the op is called -> as PyTorch calls it
+    "allreduce": "allreduce", "allgather": "_allgather_base", "reducescatter": "_reduce_scatter_base", "alltoall": "all_to_all",
+    "broadcast": "broadcast", "reduce": "reduce", "gather": "gather", "scatter": "scatter", "barrier": "barrier", "send": "send",
+}  # fmt: skip
+_KINDS: Final = {"cpu": "H", "gpu": "D"}
+
+
+def operation_of(label: Label, cost: Cost | None) -> str:
+    """The collective of an op, in small letters without signs; "" for another op, or if nothing says which it is."""
+    if label.kind not in COLLECTIVES:
+        return ""
+    found = cost.exchange.operation if cost is not None and cost.exchange is not None else label.kind
+    plain = found.replace("-", "").replace("_", "")
+    return plain if plain in _CALLED else ""
+
+
+def name_on_gpu(label: Label, cost: Cost | None, kinds: Mapping[str, str]) -> str:
+    """The name of a slice on a stream: a kernel's, or of a copy or a collective what NCCL and CUDA call it."""
+    if label.kind in COPIES:
+        return f"Memcpy {_way(cost, kinds)}"
+    if label.kind not in COLLECTIVES:
+        return label.name
+    operation = _KERNELS.get(operation_of(label, cost), "Generic")
+    words = [] if cost is None or cost.choice is None else cost.choice.name.replace("-", "").upper().replace(",", "").split()
+    return f"ncclKernel_{'_'.join([operation, *words])}(ncclDevComm*, unsigned long, ncclWork*)"
+
+
+def _way(cost: Cost | None, kinds: Mapping[str, str]) -> str:
+    """From where to where a copy goes, by the links that it takes: `HtoD (Pinned -> Device)`."""
+    links = [name.rpartition(":")[2].split("->") for name, _ in cost.demand.amounts if "->" in name] if cost is not None else []
+    ends = {(source, target) for source, target, *_ in links}
+    sources, targets = {source for source, _ in ends}, {target for _, target in ends}
+    way = "".join(
+        next((_KINDS[kinds[each]] for each in sorted(side) if kinds.get(each) in _KINDS), "")
+        for side in (sources - targets, targets - sources)
+    )
+    return {"HD": "HtoD (Pinned -> Device)", "DH": "DtoH (Device -> Pinned)", "DD": "PtoP (Device -> Device)"}.get(
+        way, "DtoD (Device -> Device)"
+    )
+
+
+def arguments_of_collective(label: Label, cost: Cost | None, group: tuple[int, ...], members: int) -> dict[str, Any]:
+    """What PyTorch writes of a collective: its name, elements (here bytes, as nothing says what they are) and its group.
+
+    Args:
+        group: ranks that take part; () if they are not known. members: how many they are.
+    """
+    operation = operation_of(label, cost)
+    if not operation:
+        return {}
+    exchange = None if cost is None else cost.exchange
+    size = exchange.ranks if exchange is not None else members
+    said: dict[str, Any] = {"Collective name": _CALLED[operation], "Group size": size, "dtype": "Byte"}
+    if exchange is not None:
+        whole, part = round(exchange.bytes), round(exchange.bytes / max(1, size))
+        said["In msg nelems"] = part if operation == "allgather" else whole
+        said["Out msg nelems"] = part if operation == "reducescatter" else whole
+    if len(group) == size:
+        said["Process Group Ranks"] = f"[{', '.join(map(str, group))}]"
+        said["Process Group Name"] = ",".join(map(str, group)) if size > 1 and size < 33 else f"{size} ranks from {group[0]}"
+    return said
+
+
+def moved_of(cost: Cost | None, size: float) -> int:
+    """Bytes that a copy moves; 0 if nothing says."""
+    if cost is None:
+        return 0
+    return round(size * max((amount for name, amount, unit in cost.moved if unit == "B" and "->" in name), default=0.0))

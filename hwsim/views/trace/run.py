@@ -1,0 +1,37 @@
+"""A run as traces tell it: its slices, the rank of each track, and the calls behind it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from hwsim.records import dataclass
+from hwsim.results.result import Result
+from hwsim.views.trace.calls import Calls, calls_of, ranks_of
+from hwsim.views.trace.slices import Slices, slices_of
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run with its slices and calls. ranks: of each track."""
+
+    result: Result
+    slices: Slices
+    ranks: tuple[int, ...]
+    calls: Calls
+
+    @property
+    def world(self) -> int:
+        """Number of ranks."""
+        return max(self.ranks, default=0) + 1
+
+    @cached_property
+    def rank_of(self) -> dict[str, int]:
+        """The rank of each GPU."""
+        return {track.device: rank for track, rank in zip(self.slices.tracks, self.ranks, strict=True) if track.on_gpu}
+
+
+def run_of(result: Result) -> Run:
+    """Find the slices and calls of a result."""
+    slices = slices_of(result)
+    ranks = ranks_of(slices)
+    return Run(result, slices, ranks, calls_of(slices, ranks))
