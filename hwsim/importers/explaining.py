@@ -21,7 +21,8 @@ class Explained:
     """A rank and what the rules find in it.
 
     Args:
-        launch_piece: for each GPU op the piece after which it is launched, -1 for none.
+        launch_piece: for each GPU op the piece after which it is launched, -1 for none; exact_piece: the same for an exact
+            replay, where an op that starts before its launch keeps its place.
         ready: for each GPU op the time (fs) at which rules let it start, as far as its own rank is concerned.
         early: GPU ops that start before their launch: the clocks of host and GPU differ.
     """
@@ -36,12 +37,13 @@ class Explained:
     blocked: Blocked
     exchanges: Exchanges
     launch_piece: Ints
+    exact_piece: Ints
     ready: Ints
     early: int
 
 
-def explained(rank: Rank, *, exact: bool) -> Explained:
-    """A rank with what the rules find; exact: a GPU op that starts before its launch keeps its place."""
+def explained(rank: Rank) -> Explained:
+    """A rank with what the rules find."""
     linked = link(rank)
     outer = outermost_calls(rank, linked)
     ops = gpu_ops(rank, linked, outer)
@@ -57,7 +59,7 @@ def explained(rank: Rank, *, exact: bool) -> Explained:
     waited_for = np.full(len(ops), NONE, np.int64)
     np.maximum.at(waited_for, stream_waits.then, ops.end[stream_waits.before])
     took = latencies(rank, ops, waited_for)
-    piece = launching_pieces(rank, pieces, ops, exact=exact)
+    piece = launching_pieces(rank, pieces, ops, exact=False)
     has_launch = ops.call >= 0
     launched = np.where(ops.is_late, np.minimum(ops.over, ops.start), ops.at + took.of)
     ready = np.where(has_launch, launched, 0)
@@ -78,6 +80,7 @@ def explained(rank: Rank, *, exact: bool) -> Explained:
         blocked=blocked(rank, linked, pieces, Streams(rank, ops)),
         exchanges=exchanges(rank, linked, ops),
         launch_piece=piece,
+        exact_piece=launching_pieces(rank, pieces, ops, exact=True),
         ready=np.where(is_free, ops.start, ready),
         early=int((has_launch & (ops.start < ops.at)).sum()),
     )

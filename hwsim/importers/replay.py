@@ -75,6 +75,14 @@ class Replay:
         found: NDArray[np.bool_] = (self.part == Part.DEVICE) | (self.part == Part.COLLECTIVE)
         return found
 
+    def piece_ops(self, position: int) -> Ints:
+        """Numbers of the ops that are the pieces of a rank's threads, in their order."""
+        return np.flatnonzero(((self.part == Part.HOST) | (self.part == Part.START)) & (self.rank == position))
+
+    def again(self, mode: Mode) -> Replay:
+        """The replay of the same recording in a mode."""
+        return self if mode == self.mode else _Writer(self.recording, mode, self.ranks, self.meetings).replay()
+
     def scaled(self, times: float = 1.0, by_name: Mapping[str, float] | None = None) -> OpGraph:
         """The graph with longer or shorter GPU ops: all of them, and more so those whose name contains a text."""
         factor = np.where(self.is_gpu, times, 1.0)
@@ -88,7 +96,7 @@ class Replay:
 
 def explain(recording: Recording, mode: Mode = "rules") -> Replay:
     """The replay of a recording."""
-    ranks = tuple(explained(rank, exact=mode == "exact") for rank in recording.ranks)
+    ranks = tuple(explained(rank) for rank in recording.ranks)
     numbers = [rank.number for rank in recording.ranks]
     met = meetings(numbers, [each.exchanges for each in ranks], [each.ops for each in ranks])
     return _Writer(recording, mode, ranks, met).replay()
@@ -211,20 +219,19 @@ class _Writer:
         met[self.met.op[mine]] = mine
         latest = np.where(met >= 0, self.met.latest[met] if len(self.met.latest) else 0, ops.start)
         has_launch, follows = ops.call >= 0, ops.previous >= 0
+        launch_piece = explained.exact_piece if self.exact else explained.launch_piece
         before = np.where(follows, ops.end[ops.previous], 0)
-        from_piece = np.where(has_launch, explained.pieces.end[explained.launch_piece] if len(explained.pieces) else 0, 0)
+        from_piece = np.where(has_launch, explained.pieces.end[launch_piece] if len(explained.pieces) else 0, 0)
         launch = np.where(ops.is_late, 0, took.of)
         gap = np.full(len(ops), took.gap, np.int64)
-        ready = explained.ready
         if self.exact:  # no rule delays what was not delayed
-            launch = np.minimum(launch, ops.start - from_piece)
+            is_early = ops.start < ops.at
+            launch = np.where(is_early, ops.start - from_piece, np.minimum(launch, ops.start - from_piece))
             gap = np.minimum(gap, ops.start - before)
-            ready = np.minimum(ready, ops.start)
         gap[~follows] = 0
         late = np.maximum(0, ops.start - explained.ready)
         is_free = ~has_launch & ~follows
         delay = np.where(is_free & (explained.ready == ops.start), ops.start, late if self.exact else 0)
-        del ready
         common: dict[str, NDArray[np.generic] | int] = {"rank": position}
         labels = self._gpu_labels(explained, devices, program)
         slices = ops.slice
@@ -265,7 +272,7 @@ class _Writer:
             **common,
         )
         entry = np.where(delayed, numbers[:, 1], np.where(met >= 0, numbers[:, 2], numbers[:, 3]))
-        self.columns.edge(host[explained.launch_piece[launched]], launches)
+        self.columns.edge(host[launch_piece[launched]], launches)
         self.columns.edge(launches, entry[launched])
         self.columns.edge(numbers[explained.waits.before, 3], entry[explained.waits.then])
         self.columns.edge(numbers[ops.overlapping[:, 0], 3], entry[ops.overlapping[:, 1]])

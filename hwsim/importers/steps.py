@@ -1,0 +1,84 @@
+"""Steps of a recording: their times, one of them alone, and how long each takes in a replay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hwsim.importers.linking import link
+from hwsim.importers.recording import HOST, Ints, Rank, Recording, What
+from hwsim.importers.threads import STEP
+from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    from hwsim.importers.replay import Replay
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a rank: position of the rank in the recording, lane of its thread, start and end (fs)."""
+
+    name: str
+    rank: int
+    lane: int
+    start: int
+    end: int
+
+
+def steps(recording: Recording) -> list[Step]:
+    """The steps of all ranks, as marked by the profiler."""
+    found = []
+    for position, rank in enumerate(recording.ranks):
+        slices = rank.slices
+        is_step = np.array([name.startswith(STEP) for name in rank.names], bool)[slices.name] & (slices.what == What.MARK)
+        for number in np.flatnonzero(is_step).tolist():
+            lane = int(slices.lane[number])
+            if rank.lanes[lane].device == HOST:
+                name = rank.names[slices.name[number]]
+                found.append(Step(name, position, lane, int(slices.start[number]), int(slices.end[number])))
+    return found
+
+
+def one_step(recording: Recording, number: int) -> Recording:
+    """The recording of a step alone: what the host starts in it, and the GPU ops launched there.
+
+    Raises:
+        ValueError: there is no such step in a rank; the message lists those there are.
+    """
+    known = steps(recording)
+    windows = {step.rank: (step.start, step.end) for step in known if step.name.removeprefix(STEP).lstrip("#") == str(number)}
+    if len(windows) < len(recording.ranks):
+        names = ", ".join(dict.fromkeys(step.name.removeprefix(STEP).lstrip("#") for step in known)) or "none"
+        raise ValueError(f"not every rank has a step {number}; the steps are: {names}")
+    zero = min(start for start, _ in windows.values())
+    ranks = tuple(_window(rank, *windows[position], zero) for position, rank in enumerate(recording.ranks))
+    return replace(recording, ranks=ranks)
+
+
+def _window(rank: Rank, start: int, end: int, zero: int) -> Rank:
+    slices = rank.slices
+    call = link(rank).call
+    begins = np.where((call >= 0) & (slices.what >= What.KERNEL), slices.start[call], slices.start)
+    kept = np.flatnonzero((begins >= start) & (begins < end))
+    columns = {name: getattr(slices, name)[kept] for name in ("what", "name", "lane", "link", "facts")}
+    stop = np.where(slices.what[kept] < What.KERNEL, np.minimum(slices.end[kept], end), slices.end[kept])
+    times = {"start": slices.start[kept] - zero, "duration": stop - slices.start[kept]}
+    return replace(rank, slices=replace(slices, **columns, **times), memory=None, stated=None)
+
+
+def replayed(replay: Replay, known: list[Step], end: Ints) -> list[int]:
+    """fs that each step takes in a run of the graph whose ops end at `end`."""
+    found = []
+    numbers = [replay.piece_ops(position) for position in range(len(replay.ranks))]
+    for step in known:
+        pieces = replay.ranks[step.rank].pieces
+        if step.lane not in pieces.lanes:
+            found.append(step.end - step.start)
+            continue
+        times = np.array([step.start, step.end], np.int64)
+        before = pieces.before(np.full(2, pieces.lanes.index(step.lane)), times)
+        first, last = (end[numbers[step.rank][before]] + times - pieces.end[before]).tolist()
+        found.append(last - first)
+    return found
