@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,7 @@ from hwsim.importers.formats import FORMATS
 
 if TYPE_CHECKING:
     from hwsim.importers.recording import Recording
+    from hwsim.importers.replay import Mode, Replay
 
 OTHERS: Final[Mapping[str, tuple[str, str]]] = {}  # name: (module with `command`, help): what is no recorded run
 
@@ -40,7 +42,7 @@ class Imports(click.Group):
 def command() -> None:
     """Read what another tool recorded: print what it holds, and write it as a step that hwsim can run.
 
-    What cannot be mapped is listed with its time.
+    Events that cannot be mapped are listed with their time.
     """
 
 
@@ -64,20 +66,48 @@ _OPTIONS: Final = (
     click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True),
     click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the step: .npz (all ops), or .yaml (a workload)."),
     click.option("--plot", type=FILE, metavar="FILE", help="Write a figure of the memory over time (.png, .svg or .pdf)."),
+    click.option("--step", default="all", metavar="N|all", show_default=True, help="Take one step of the run: ProfilerStep#N."),
+    click.option(
+        "--mode",
+        type=click.Choice(["rules", "exact"]),
+        default="rules",
+        show_default=True,
+        help="rules: nothing delays a GPU op that no rule explains; exact: every op as recorded.",
+    ),
+    click.option(
+        "--gpu-times",
+        "gpu_times",
+        multiple=True,
+        metavar="X|NAME=X",
+        help="Let GPU ops take X times as long: all, or those with NAME in their name; can be repeated.",
+    ),
     click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: import/1)."),
 )
 
 
 def _import(
-    name: str, files: tuple[Path, ...], output: Path | None, plot: Path | None, *, as_json: bool, shapes: tuple[Path, ...] = ()
+    name: str,
+    files: tuple[Path, ...],
+    output: Path | None,
+    plot: Path | None,
+    step: str,
+    mode: Mode,
+    gpu_times: tuple[str, ...],
+    *,
+    as_json: bool,
+    shapes: tuple[Path, ...] = (),
 ) -> None:
     """Read, explain, predict, print and write."""
     refuse_unwritable(output, "--output", "step", (".npz", ".yaml"))
     refuse_unwritable(plot)
+    scale, by_name = _factors(gpu_times)
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
+    from hwsim.importers import report, say
+    from hwsim.importers.findings import find
     from hwsim.importers.formats import read
-    from hwsim.importers.say import as_dict, text
+    from hwsim.importers.replay import explain
+    from hwsim.importers.steps import one_step
     from hwsim.results.invariants import document, printed
 
     with in_words(), progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
@@ -86,9 +116,20 @@ def _import(
             from hwsim.importers.host_trace import with_shapes
 
             recording = with_shapes(recording, read("host", shapes, shown))
-        # here: replay = explain(recording), then durations on a machine or another number of ranks; their lines join the text
-    click.echo(document(as_dict(recording)) if as_json else printed(text(recording)), nl=False)
-    write_files([(plot, lambda path: _draw(recording, path))])
+        if step != "all":
+            try:
+                recording = one_step(recording, step)
+            except ValueError as error:
+                raise click.BadParameter(str(error), param_hint="--step") from None
+        replay = explain(recording, mode)
+        findings = find(replay, gpu_times=scale, by_name=by_name)
+        # here: durations on a machine or another number of ranks; their lines join the text
+        written = [(output, partial(_write, replay, scale, by_name)), (plot, partial(_draw, recording))]
+        write_files(written)
+    if as_json:
+        click.echo(document(say.as_dict(recording) | {"replay": report.as_dict(findings)}), nl=False)
+    else:
+        click.echo(printed(say.text(recording) + "\n".join([*report.text(findings), ""])), nl=False)
 
 
 def _draw(recording: Recording, path: Path) -> Path:
@@ -97,3 +138,32 @@ def _draw(recording: Recording, path: Path) -> Path:
     from hwsim.views.memory.draw import render
 
     return write(path, render(timeline(recording), path.suffix))
+
+
+def _factors(given: tuple[str, ...]) -> tuple[float, dict[str, float]]:
+    """Factors on the time of GPU ops: on all, and on those with a text in their name."""
+    every, by_name = 1.0, {}
+    for text in given:
+        name, _, number = text.rpartition("=")
+        try:
+            factor = float(number)
+        except ValueError:
+            factor = -1.0
+        if not 0 <= factor < float("inf"):
+            raise click.BadParameter(f"'{number}' is no number of 0 or more; write 2, or gemm=0.5", param_hint="--gpu-times")
+        if name:
+            by_name[name] = factor
+        else:
+            every = factor
+    return every, by_name
+
+
+def _write(replay: Replay, scale: float, by_name: dict[str, float], path: Path) -> Path:
+    graph = replay.scaled(scale, by_name)
+    if path.name.lower().endswith(".npz"):
+        from hwsim.importers.saved import save
+
+        return save(replay, path, graph)
+    from hwsim.importers.step_file import write
+
+    return write(replay, path, graph)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class Step:
 
 def steps(recording: Recording) -> list[Step]:
     """The steps of all ranks, as marked by the profiler."""
-    found = []
+    marked = []
     for position, rank in enumerate(recording.ranks):
         slices = rank.slices
         is_step = np.array([name.startswith(STEP) for name in rank.names], bool)[slices.name] & (slices.what == What.MARK)
@@ -37,20 +37,22 @@ def steps(recording: Recording) -> list[Step]:
             lane = int(slices.lane[number])
             if rank.lanes[lane].device == HOST:
                 name = rank.names[slices.name[number]]
-                found.append(Step(name, position, lane, int(slices.start[number]), int(slices.end[number])))
-    return found
+                marked.append(Step(name, position, lane, int(slices.start[number]), int(slices.end[number])))
+    return marked
 
 
-def one_step(recording: Recording, number: int) -> Recording:
+def one_step(recording: Recording, number: str) -> Recording:
     """The recording of a step alone: what the host starts in it, and the GPU ops launched there.
 
     Raises:
         ValueError: there is no such step in a rank; the message lists those there are.
     """
-    known = steps(recording)
-    windows = {step.rank: (step.start, step.end) for step in known if step.name.removeprefix(STEP).lstrip("#") == str(number)}
+    marked = steps(recording)
+    windows = {
+        step.rank: (step.start, step.end) for step in marked if step.name.removeprefix(STEP).lstrip("#") == number.lstrip("#")
+    }
     if len(windows) < len(recording.ranks):
-        names = ", ".join(dict.fromkeys(step.name.removeprefix(STEP).lstrip("#") for step in known)) or "none"
+        names = ", ".join(dict.fromkeys(step.name.removeprefix(STEP).lstrip("#") for step in marked)) or "none"
         raise ValueError(f"not every rank has a step {number}; the steps are: {names}")
     zero = min(start for start, _ in windows.values())
     ranks = tuple(_window(rank, *windows[position], zero) for position, rank in enumerate(recording.ranks))
@@ -62,23 +64,23 @@ def _window(rank: Rank, start: int, end: int, zero: int) -> Rank:
     call = link(rank).call
     begins = np.where((call >= 0) & (slices.what >= What.KERNEL), slices.start[call], slices.start)
     kept = np.flatnonzero((begins >= start) & (begins < end))
-    columns = {name: getattr(slices, name)[kept] for name in ("what", "name", "lane", "link", "facts")}
+    columns: dict[str, Any] = {name: getattr(slices, name)[kept] for name in ("what", "name", "lane", "link", "facts")}
     stop = np.where(slices.what[kept] < What.KERNEL, np.minimum(slices.end[kept], end), slices.end[kept])
-    times = {"start": slices.start[kept] - zero, "duration": stop - slices.start[kept]}
+    times: dict[str, Any] = {"start": slices.start[kept] - zero, "duration": stop - slices.start[kept]}
     return replace(rank, slices=replace(slices, **columns, **times), memory=None, stated=None)
 
 
-def replayed(replay: Replay, known: list[Step], end: Ints) -> list[int]:
+def replayed(replay: Replay, marked: list[Step], end: Ints) -> list[int]:
     """fs that each step takes in a run of the graph whose ops end at `end`."""
-    found = []
+    times_taken = []
     numbers = [replay.piece_ops(position) for position in range(len(replay.ranks))]
-    for step in known:
+    for step in marked:
         pieces = replay.ranks[step.rank].pieces
         if step.lane not in pieces.lanes:
-            found.append(step.end - step.start)
+            times_taken.append(step.end - step.start)
             continue
         times = np.array([step.start, step.end], np.int64)
         before = pieces.before(np.full(2, pieces.lanes.index(step.lane)), times)
         first, last = (end[numbers[step.rank][before]] + times - pieces.end[before]).tolist()
-        found.append(last - first)
-    return found
+        times_taken.append(last - first)
+    return times_taken

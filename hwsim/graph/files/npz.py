@@ -24,9 +24,9 @@ _NARROW: Final = np.iinfo(np.int32)
 _ARCHIVE: Final = b"PK"
 
 
-def save(graph: OpGraph, path: Path) -> None:
-    """Write a graph, uncompressed."""
-    arrays: dict[str, Any] = {"tables": np.frombuffer(written(graph), np.uint8), "ties": graph.ties}
+def save(graph: OpGraph, path: Path, more: Mapping[str, NDArray[Any]] | None = None) -> None:
+    """Write a graph, uncompressed; more: arrays of others to keep in the archive, which `load` skips."""
+    arrays: dict[str, Any] = {"tables": np.frombuffer(written(graph), np.uint8), "ties": graph.ties, **(more or {})}
     for number, block in enumerate(graph.blocks):
         for column in (*COLUMNS, "edges"):
             arrays[f"{number}.{column}"] = narrow(getattr(block, column))
@@ -53,13 +53,17 @@ def load(path: Path, name: str) -> OpGraph:
                 raise mistake(name, "this is no archive of arrays", MADE_BY)
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
-                return _graph({key: archive[key] for key in archive.files}, name)
+                return _graph({key: archive[key] for key in archive.files if _is_ours(key)}, name)
     except FileNotFoundError:
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, MemoryError) as error:
         if isinstance(error, SpecError):
             raise
         raise mistake(name, f"this is no op graph, or a damaged one: {error}", MADE_BY) from error
+
+
+def _is_ours(key: str) -> bool:
+    return key in {"tables", "ties"} or key.partition(".")[0].isdigit()
 
 
 def _graph(arrays: Mapping[str, NDArray[Any]], file: str) -> OpGraph:

@@ -1,0 +1,206 @@
+"""Findings of a replay: its time, delay that no rule explains, waits of collectives, and what other lengths of GPU ops show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+import hwsim.engine
+from hwsim.importers.replay import Replay
+from hwsim.importers.steps import Step, replayed, steps
+from hwsim.importers.threads import IDLE, Piece
+from hwsim.records import dataclass
+
+TRIED: Final = (0.5, 2.0)  # GPU ops half and twice as long: what tells rules from gaps
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Delay before GPU ops of one kind that no rule explains (fs). op: what launched them, "" if unknown."""
+
+    name: str
+    op: str
+    count: int
+    delay: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unmapped:
+    """GPU ops that a part of the rules has no hold on: how many, and their time (fs)."""
+
+    why: str
+    count: int
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Kernels of collectives of a kind (fs): in all, waiting for the last rank, and transferring at the fastest rank's pace.
+
+    ranks: those whose kernels are known, at most; size: of the group, 0 if unknown. waiting is -1 where one rank's file
+    cannot tell it from the transfer.
+    """
+
+    kind: str
+    count: int
+    kernels: int
+    waiting: int
+    transfer: int
+    ranks: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The run with GPU ops of other lengths (fs): by the rules, and with the unexplained delays kept.
+
+    run, step: in all, and of a step on average (0 without steps); kept_run, kept_step: with the delays.
+    """
+
+    times: float
+    run: int
+    step: int
+    kept_run: int
+    kept_step: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """Numbers of a replay; times in fs.
+
+    Args:
+        steps: each with its time in the replay.
+        busy: time of all GPU ops. unexplained: delay before them that no rule explains.
+        host: idle time of threads that no other thread's work ends. causes: the largest of `unexplained`.
+    """
+
+    replay: Replay
+    recorded: int
+    replayed: int
+    steps: tuple[tuple[Step, int], ...]
+    busy: int
+    unexplained: int
+    host: int
+    causes: tuple[Cause, ...]
+    unmapped: tuple[Unmapped, ...]
+    traffic: tuple[Traffic, ...]
+    trials: tuple[Trial, ...]
+
+    @property
+    def share(self) -> float:
+        """Unexplained delay, of the time of all ranks."""
+        return self.unexplained / max(1, self.recorded) / max(1, len(self.replay.ranks))
+
+
+def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float] | None = None) -> Findings:
+    """The findings of a replay, with GPU ops of other lengths if they are given."""
+    marked = steps(replay.recording)
+    line = hwsim.engine.simulate(replay.scaled(gpu_times, by_name))
+    times = replayed(replay, marked, line.end)
+    gpu = replay.is_gpu
+    length = (replay.recorded_end - replay.recorded)[gpu]
+    is_tried = gpu.any() and gpu_times == 1.0 and not by_name
+    return Findings(
+        replay=replay,
+        recorded=int(replay.recorded_end.max(initial=0)),
+        replayed=line.makespan_fs,
+        steps=tuple(zip(marked, times, strict=True)),
+        busy=int(length.sum()),
+        unexplained=int(replay.unexplained[gpu].sum()),
+        host=_idle(replay),
+        causes=_causes(replay),
+        unmapped=_unmapped(replay),
+        traffic=_traffic(replay),
+        trials=tuple(_trial(replay, marked, factor) for factor in TRIED) if is_tried else (),
+    )
+
+
+def _trial(replay: Replay, marked: list[Step], factor: float) -> Trial:
+    values: list[int] = []
+    for variant in (replay.again("rules"), replay.again("exact")):
+        line = hwsim.engine.simulate(variant.scaled(factor))
+        of_steps = replayed(variant, marked, line.end)
+        values += [line.makespan_fs, sum(of_steps) // len(of_steps) if of_steps else 0]
+    return Trial(factor, *values)
+
+
+def _idle(replay: Replay) -> int:
+    """Gaps of threads longer than IDLE that end with nothing of another thread."""
+    total = 0
+    for explained in replay.ranks:
+        pieces = explained.pieces
+        is_idle = (pieces.kind == Piece.BETWEEN) & (pieces.end - pieces.start > IDLE)
+        is_idle[explained.crossings.then] = False
+        total += int((pieces.end - pieces.start)[is_idle].sum())
+    return total
+
+
+def _causes(replay: Replay) -> tuple[Cause, ...]:
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    late = np.flatnonzero(replay.is_gpu & (replay.unexplained > 0))
+    for position, explained in enumerate(replay.ranks):
+        mine = late[replay.rank[late] == position]
+        slices = replay.slice[mine]
+        op = explained.linked.outer[slices]
+        name = explained.rank.slices.name
+        keys, index = np.unique(np.column_stack([name[slices], np.where(op < 0, -1, name[op])]), axis=0, return_inverse=True)
+        delays, counts = np.zeros(len(keys), np.int64), np.bincount(index.reshape(-1), minlength=len(keys))
+        np.add.at(delays, index.reshape(-1), replay.unexplained[mine])
+        for (kernel, around), count, delay in zip(keys.tolist(), counts.tolist(), delays.tolist(), strict=True):
+            key = explained.rank.names[kernel], explained.rank.names[around] if around >= 0 else ""
+            before = sums.get(key, (0, 0))
+            sums[key] = before[0] + count, before[1] + delay
+    rows = [Cause(name, op, count, delay) for (name, op), (count, delay) in sums.items()]
+    return tuple(sorted(rows, key=lambda row: (-row.delay, row.name, row.op)))
+
+
+def _unmapped(replay: Replay) -> tuple[Unmapped, ...]:
+    rows = []
+    parts: dict[str, list[tuple[int, int]]] = {}
+    for explained in replay.ranks:
+        ops = explained.ops
+        length = ops.end - ops.start
+        tests = {
+            "without a launch in the file: they follow their stream": ops.call < 0,
+            "launched outside every op: they have no shape": (ops.call >= 0) & (explained.linked.op[ops.slice] < 0),
+            "that start before their launch: the clocks of host and GPU differ": (ops.call >= 0) & (ops.start < ops.at),
+        }
+        for why, chosen in tests.items():
+            parts.setdefault(why, []).append((int(chosen.sum()), int(length[chosen].sum())))
+    for why, counts in parts.items():
+        count, time = (sum(values) for values in zip(*counts, strict=True))
+        if count:
+            rows.append(Unmapped(why, count, time))
+    return tuple(rows)
+
+
+def _traffic(replay: Replay) -> tuple[Traffic, ...]:
+    met, rows = replay.meetings, {}
+    ops = [explained.ops for explained in replay.ranks]
+    member_end = np.array([ops[rank].end[op] for rank, op in zip(met.rank.tolist(), met.op.tolist(), strict=True)], np.int64)
+    member_start = np.array([ops[rank].start[op] for rank, op in zip(met.rank.tolist(), met.op.tolist(), strict=True)], np.int64)
+    least = np.full(len(met), np.iinfo(np.int64).max)
+    np.minimum.at(least, met.meeting, member_end - met.latest)
+    members = np.bincount(met.meeting, minlength=len(met))
+    kernels, waiting = np.zeros(len(met), np.int64), np.zeros(len(met), np.int64)
+    np.add.at(kernels, met.meeting, member_end - member_start)
+    np.add.at(waiting, met.meeting, met.latest - member_start)
+    kinds = np.array(met.kinds, str)
+    for kind in dict.fromkeys(met.kinds):
+        mine = kinds == kind
+        size = max(size for size, name in zip(met.sizes, met.kinds, strict=True) if name == kind)
+        totals = (int(kernels[mine].sum()), int(waiting[mine].sum()), int((least * members)[mine].sum()))
+        rows[kind, True] = Traffic(kind, int(mine.sum()), *totals, int(members[mine].max()), size)
+    for position, explained in enumerate(replay.ranks):
+        joined = set(met.op[met.rank == position].tolist())
+        for op, exchange in zip(explained.exchanges.ops.tolist(), explained.exchanges.known, strict=True):
+            if op in joined:
+                continue
+            old = rows.get((exchange.kind, False), Traffic(exchange.kind, 0, 0, -1, -1, 1, exchange.size))
+            rows[exchange.kind, False] = replace(
+                old, count=old.count + 1, kernels=old.kernels + int(explained.ops.end[op] - explained.ops.start[op])
+            )
+    return tuple(rows.values())

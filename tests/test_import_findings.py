@@ -1,0 +1,133 @@
+"""What the import of a run reports and writes: steps, unexplained delay, collectives, other lengths; the file of a step."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import hwsim
+from hwsim.cli import main
+from hwsim.importers.findings import find
+from hwsim.importers.recording import Facts, What
+from hwsim.importers.replay import Part, explain
+from hwsim.importers.report import as_dict, text
+from hwsim.importers.saved import is_import, load, save
+from hwsim.importers.steps import one_step
+from hwsim.ticks import FEMTO
+from tests.recorded import US, Row, rank, recording
+from tests.test_import_replay import exchange, launched, wait
+
+STEPS = [
+    row
+    for n in range(3)
+    for row in (
+        Row(What.MARK, f"ProfilerStep#{n + 4}", "main", 200 * n, 195),
+        Row(What.OP, "aten::mm", "main", 200 * n, 12, facts=Facts(shapes=((8, 4), (4, 2)), dtypes=("float", "float"))),
+        *launched("gemm", 200 * n + 2, 200 * n + 8, 100 + 10 * n, n + 1),
+        Row(What.CALL, "cudaDeviceSynchronize", "main", 200 * n + 20, 95 + 10 * n),
+    )
+]
+
+
+def test_steps_have_their_times_and_follow_the_gpu() -> None:
+    replay = explain(recording(rank(STEPS)))
+    found = find(replay)
+    assert [(step.name, time / US) for step, time in found.steps] == [(f"ProfilerStep#{n + 4}", 195) for n in range(3)]
+    half, double = found.trials
+    assert double.step / US == pytest.approx(195 + 110, abs=0.1)  # a mean kernel of 110 us, waited for
+    assert half.step / US == pytest.approx(195 - 55, abs=0.1)
+    assert found.share < 0.001
+    assert found.host == (80 + 70) * US  # from the end of a synchronisation to the end of its step
+
+
+def test_one_step_alone() -> None:
+    run = recording(rank(STEPS))
+    alone = explain(one_step(run, "5"))
+    assert int(alone.is_gpu.sum()) == 1
+    assert alone.recorded_end.max() == 125 * US
+    with pytest.raises(ValueError, match="the steps are: 4, 5, 6"):
+        one_step(run, "9")
+
+
+def test_collectives_are_split_where_all_ranks_are_there() -> None:
+    ranks = [
+        rank([*launched("gemm", 0, 6, long, 1), *wait(long), *exchange(9, long + 30, 380)], n)
+        for n, long in enumerate((100, 300))
+    ]
+    both, alone = find(explain(recording(*ranks))), find(explain(recording(ranks[0])))
+    (row,) = both.traffic
+    assert (row.kernels / US, row.waiting / US, row.transfer / US) == (300, 200, 100)
+    (row,) = alone.traffic
+    assert (row.kernels / US, row.waiting, row.transfer) == (250, -1, -1)
+    assert "0 to 250 us" in "\n".join(text(alone))
+
+
+def test_a_report_lists_what_has_no_launch_and_what_is_unexplained() -> None:
+    rows = [*launched("late", 0, 400, 10, 1), Row(What.KERNEL, "before the window", "9", 0, 50, 77)]
+    found = find(explain(recording(rank(rows))))
+    words = "\n".join(text(found))
+    assert "unmapped    1 GPU ops, 83.3 % of GPU time, without a launch in the file" in words
+    assert "before 1 x late" in words
+    assert "do not trust" in words
+    document = as_dict(found)
+    assert document["unexplained"][0] == {"name": "late", "op": "", "count": 1, "delay_s": pytest.approx(393e-6, abs=2e-6)}
+    assert document["unexplained_share"] == pytest.approx(393 / 410, abs=0.01)
+
+
+def test_an_import_is_read_back_as_it_was(tmp_path: Path) -> None:
+    replay = explain(recording(rank(STEPS), rank(STEPS, 1)))
+    path = save(replay, tmp_path / "step.npz", replay.scaled(2.0))
+    assert is_import(path)
+    again, columns, mode = load(path)
+    assert again.ranks[1].facts == replay.recording.ranks[1].facts
+    other = explain(again, "exact" if mode == "exact" else "rules")
+    for name, column in columns.items():
+        assert np.array_equal(column, getattr(other, name))
+    assert np.array_equal(other.graph.blocks[0].label, replay.graph.blocks[0].label)
+    for machine in ("d2l-laptop", "d2l-gpu-workstation"):
+        assert hwsim.simulate(machine, path).timeline.makespan * FEMTO / US == pytest.approx(535 + 330, abs=1)
+
+
+def kineto(path: Path, rows: list[Row]) -> Path:
+    """A trace as PyTorch's profiler writes it."""
+    words = {What.OP: "cpu_op", What.MARK: "user_annotation", What.CALL: "cuda_runtime", What.KERNEL: "kernel"}
+    events = [
+        {
+            "ph": "X", "cat": words[row.what], "name": row.name, "ts": row.start, "dur": row.duration,
+            "pid": 0 if row.lane.isdigit() else 100, "tid": int(row.lane) if row.lane.isdigit() else 100,
+            "args": {"correlation": row.link, "device": 0, "stream": int(row.lane) if row.lane.isdigit() else -1},
+        }
+        for row in rows
+    ]  # fmt: skip
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
+
+
+def test_the_command_replays_and_writes(tmp_path: Path) -> None:
+    trace, step = kineto(tmp_path / "trace.json", STEPS), tmp_path / "step.npz"
+    result = run("import", "kineto", trace, "-o", step, "--gpu-times", "gemm=2", "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["replay"]["steps"][0]["replayed_s"] == pytest.approx(295e-6)
+    assert run("simulate", "d2l-laptop", step, "--json").exit_code == 0
+    assert run("import", "kineto", trace, "--gpu-times", "twice").exit_code == 2
+    wrong = run("import", "kineto", trace, "--step", "40")
+    assert wrong.exit_code == 2
+    assert "the steps are: 4, 5, 6" in wrong.stderr
+
+
+def test_a_recorded_collective_waits_once(tmp_path: Path) -> None:
+    """The waiting part is no work: a graph has arrivals, one meeting and transfers."""
+    ranks = [rank(exchange(1, 20 + 10 * n, 100), n) for n in range(3)]
+    replay = explain(recording(*ranks))
+    count = np.bincount(replay.part, minlength=len(Part))
+    assert count[[Part.ARRIVE, Part.MEET, Part.COLLECTIVE]].tolist() == [3, 1, 3]
+    assert save(replay, tmp_path / "step.npz").exists()
