@@ -1,4 +1,4 @@
-"""Clocks of ranks: those of one host share it; others are shifted until their collectives end together.
+"""Clocks of ranks: ranks of one host share a clock; others are shifted until their collectives end together.
 
 A collective ends on all its ranks within microseconds, because none has its result before the last has sent. The shift of a
 host is the median over the collectives that it has in common with the first rank's host.
@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from hwsim.formats import format_quantity
-from hwsim.importers.recording import Collective, Rank, What
+from hwsim.importers.recording import Rank, What
 from hwsim.ticks import FEMTO
 
 TOGETHER: Final = frozenset({"allreduce", "allgather", "reduce-scatter", "alltoall", "sendrecv", "barrier"})
@@ -65,24 +65,24 @@ def _shift(late: list[int], *, is_named: bool) -> tuple[int, str]:
 def _ends(rank: Rank) -> dict[Meeting, list[int]]:
     """Ends of the collectives of a rank, in order, by what they are."""
     slices = rank.slices
-    found: dict[Meeting, list[int]] = defaultdict(list)
+    meetings: dict[Meeting, list[int]] = defaultdict(list)
     which = np.array([fact.collective is not None for fact in rank.facts] or [False])
     chosen = (slices.what == What.KERNEL) & (slices.facts >= 0)
     chosen[chosen] = which[slices.facts[chosen]]
     ends = slices.end
     for at in np.flatnonzero(chosen).tolist():
-        said: Collective | None = rank.facts[slices.facts[at]].collective
-        if said is not None and said.name in TOGETHER:
-            stream = rank.lanes[slices.lane[at]].number if not said.ranks else 0
-            found[said.name, said.elements_in, said.ranks, said.group, stream].append(int(ends[at]))
-    return found
+        collective = rank.facts[slices.facts[at]].collective
+        if collective is not None and collective.name in TOGETHER:
+            stream = rank.lanes[slices.lane[at]].number if not collective.ranks else 0
+            meetings[collective.name, collective.elements_in, collective.ranks, collective.group, stream].append(int(ends[at]))
+    return meetings
 
 
-def _differences(first: int, ends: dict[Meeting, list[int]], other: int, others: dict[Meeting, list[int]]) -> list[int]:
-    """fs that the first rank's collectives end later than the other's; only those that both have as often."""
+def _differences(first: int, ends: dict[Meeting, list[int]], second: int, others: dict[Meeting, list[int]]) -> list[int]:
+    """fs that the first rank's collectives end later than the second's; only those that both have as often."""
     late = []
     for meeting, times in ends.items():
         ranks, theirs = meeting[2], others.get(meeting, [])
-        if len(theirs) == len(times) and (not ranks or {first, other} <= set(ranks)):
+        if len(theirs) == len(times) and (not ranks or {first, second} <= set(ranks)):
             late += [mine - their for mine, their in zip(times, theirs, strict=True)]
     return late

@@ -51,22 +51,22 @@ def dtype_name(name: str) -> str:
 
 
 def of_kernel(name: str) -> Collective | None:
-    """What the name of a kernel of NCCL or RCCL says; None for another kernel.
+    """The collective that the name of a kernel of NCCL or RCCL says; None for another kernel.
 
     >>> of_kernel("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)").dtype
     'fp32'
     """
-    found = _KERNEL.search(name)
-    if found is None:
+    match = _KERNEL.search(name)
+    if match is None:
         return None
     dtype = _KERNEL_DTYPE.search(name)
-    kind = collective_name(found[1])
+    kind = collective_name(match[1])
     is_moved = kind not in ("allreduce", "reduce", "reduce-scatter")  # what is only moved, NCCL moves as bytes
     return Collective(kind, dtype=dtype_name(dtype[1]) if dtype and not is_moved else "")
 
 
 def of_metadata(args: Mapping[str, Any]) -> Collective | None:
-    """What PyTorch writes of a collective ("Collective name", "In msg nelems", ...); None for no collective.
+    """The collective that PyTorch writes as metadata ("Collective name", "In msg nelems", ...); None for no collective.
 
     Raises:
         ValueError: a number or list that is none.
@@ -90,7 +90,7 @@ def of_metadata(args: Mapping[str, Any]) -> Collective | None:
 
 
 def of_tensors(name: str, shapes: Any, dtypes: Any) -> Collective | None:
-    """What an annotation `nccl:NAME` with the shapes of its tensors says; None for no collective."""
+    """The collective of an annotation `nccl:NAME` with the shapes of its tensors; None for no collective."""
     kind = collective_name(name) if name.startswith("nccl:") else ""
     if not kind:
         return None

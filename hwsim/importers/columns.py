@@ -46,13 +46,13 @@ class Columns:
         self._rows: list[tuple[Any, ...]] = []
         self._columns: list[list[NDArray[Any]]] = [[] for _ in _KINDS]
 
-    def add(self, what: int, name: str, lane: int, start: Any, duration: Any, link: int = -1, facts: int = -1) -> None:
+    def add(self, kind: int, name: str, lane: int, start: Any, duration: Any, link: int = -1, facts: int = -1) -> None:
         """Append a slice; its start and duration are of the file's clock.
 
         Raises:
             TypeError, ValueError, OverflowError: a value of the last rows that is none, negative or too large.
         """
-        self._rows.append((what, name, lane, start, duration, link, facts))
+        self._rows.append((kind, name, lane, start, duration, link, facts))
         if len(self._rows) == BATCH:
             self.flush()
 
@@ -60,14 +60,14 @@ class Columns:
         """Make columns of the rows (see `add` for what it raises)."""
         if not self._rows:
             return
-        what, names, lane, start, duration, link, facts = zip(*self._rows, strict=True)
+        kind, names, lane, start, duration, link, facts = zip(*self._rows, strict=True)
         numbers = self.names
         starts = self.clock(start)
         first = self.first = starts[0] if self.first is None else self.first
         since, named = [each - first for each in starts], [numbers[name] for name in names]
         if set(map(type, names)) != {str}:
             raise ValueError("its name is no text")
-        rows = (what, named, lane, since, self.clock(duration), link, facts)
+        rows = (kind, named, lane, since, self.clock(duration), link, facts)
         columns = [np.array(row, kind) for row, kind in zip(rows, _KINDS, strict=True)]
         if columns[4].min() < 0:
             raise ValueError("a negative duration")
@@ -114,8 +114,8 @@ class Columns:
         for number in range(len(_KINDS)):
             sorted_columns.append(self._column(number)[order])
             self._columns[number] = []
-        what, name, lane, start, duration, link, facts = sorted_columns
-        return Slices(what, name, lane, start + shift, duration, link, facts), order
+        kind, name, lane, start, duration, link, facts = sorted_columns
+        return Slices(kind, name, lane, start + shift, duration, link, facts), order
 
 
 class Allocations:
@@ -149,7 +149,7 @@ class Allocations:
 
 
 class LeftOut:
-    """What a reader does not take: count, time and reason, by name."""
+    """Events that a reader does not take: count, time and reason, by name."""
 
     def __init__(self) -> None:
         self._of: dict[tuple[str, str], list[int]] = {}
@@ -189,9 +189,9 @@ def microseconds(value: Any) -> int:
         return value * US
     if type(value) is not str:
         raise ValueError(f"{value!r} is no number of microseconds")
-    whole, _, part = value.partition(".")
-    if len(part) <= DIGITS and part.isdigit() and whole.isdigit() and part.isascii():
-        return int(whole) * US + int(part.ljust(DIGITS, "0"))
+    digits, _, part = value.partition(".")
+    if len(part) <= DIGITS and part.isdigit() and digits.isdigit() and part.isascii():
+        return int(digits) * US + int(part.ljust(DIGITS, "0"))
     from decimal import Decimal, InvalidOperation
 
     try:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
@@ -119,24 +120,25 @@ _NONE: Final = Facts()
 
 def _node(entry: dict[str, Any]) -> Node:
     attributes = {each["name"]: each["value"] for each in entry.get("attrs", ()) if isinstance(each, dict)}
-    said = attributes or entry  # 1.0.x has them as keys
+    values = attributes or entry  # 1.0.x has them as keys
     inputs, outputs = (_values(entry, side) for side in ("input", "output"))
     number, parent = entry["id"], entry.get("ctrl_deps", entry.get("parent", 0))
     if type(number) is not int or type(parent) is not int:
         raise ValueError("an id is no number")
     name = entry["name"]
-    what = What.MARK if said.get("scope") == _USER else What.OP
+    kind_of_op = What.MARK if values.get("scope") == _USER else What.OP
     facts = Facts(
         tuple(nested(shape) if _holds_tensors(kind) else () for shape, kind in zip(inputs[1], inputs[2], strict=False)),
         tuple(_dtype(kind) for kind in inputs[2]),
         nested(inputs[3]) if inputs[3] else (),
         tuple("" if _holds_tensors(kind) else _text(value) for value, kind in zip(inputs[0], inputs[2], strict=False)),
         collective=_collective(name, attributes),
-        attributes=(("kernel_file", str(said["kernel_file"])),) if said.get("kernel_file") else (),
+        attributes=(("kernel_file", str(values["kernel_file"])),) if values.get("kernel_file") else (),
     )
     facts = replace(facts, shapes=None) if not facts.shapes else facts
-    tid = said.get("tid", 0)
-    return Node(number, parent, name, what, tid if isinstance(tid, int) else 0, facts, _storages(inputs), _storages(outputs))
+    tid = values.get("tid", 0)
+    thread = tid if isinstance(tid, int) else 0
+    return Node(number, parent, name, kind_of_op, thread, facts, _storages(inputs), _storages(outputs))
 
 
 def _values(entry: dict[str, Any], side: str) -> tuple[list[Any], list[Any], list[str], list[Any]]:
@@ -163,12 +165,12 @@ def _text(value: Any) -> str:
 
 def _storages(side: tuple[list[Any], list[Any], list[str], list[Any]]) -> tuple[int, ...]:
     """Ids of the storages of tensors: [tensor, storage, offset, elements, bytes of an element, device]."""
-    found: list[int] = []
+    storages: list[int] = []
     for value, kind in zip(side[0], side[2], strict=False):
         if _holds_tensors(kind):
             tensors = value if value and isinstance(value[0], list) else [value]
-            found += [each[1] for each in tensors if isinstance(each, list) and len(each) > 1 and isinstance(each[1], int)]
-    return tuple(found)
+            storages += [each[1] for each in tensors if isinstance(each, list) and len(each) > 1 and isinstance(each[1], int)]
+    return tuple(storages)
 
 
 def _collective(name: str, attributes: dict[str, Any]) -> Collective | None:
@@ -185,8 +187,8 @@ def _groups(entry: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """Ranks of the process groups that a node says as JSON in a text."""
     groups = {}
     for value in _values(entry, "input")[0]:
-        for each in json.loads(value) if isinstance(value, str) and value.startswith("[") else ():
-            groups[str(each["pg_name"])] = tuple(int(rank) for rank in each.get("ranks", ()))
+        for group in json.loads(value) if isinstance(value, str) and value.startswith("[") else ():
+            groups[str(group["pg_name"])] = tuple(int(rank) for rank in group.get("ranks", ()))
     return groups
 
 
@@ -205,26 +207,27 @@ def with_shapes(recording: Recording, host: Recording) -> Recording:
     for rank in recording.ranks:
         if rank.number not in traces:
             raise damaged(rank.file, f"there is no host trace of rank {rank.number}", "give one for each rank")
-        other = traces[rank.number]
-        mine, theirs = (_threads(each) for each in (rank, other))
+        trace = traces[rank.number]
+        mine, theirs = (_threads(each) for each in (rank, trace))
         facts, table = rank.slices.facts.copy(), list(rank.facts)
         for number, rows in enumerate(mine):
             names = [rank.names[rank.slices.name[at]] for at in rows]
             match = theirs[number] if number < len(theirs) else []
-            found = [other.names[other.slices.name[at]] for at in match]
-            if names != found:
-                at = next((i for i, (a, b) in enumerate(zip(names, found, strict=False)) if a != b), min(len(names), len(found)))
-                here, there = (f"'{each[at]}'" if at < len(each) else "nothing" for each in (names, found))
+            their_names = [trace.names[trace.slices.name[at]] for at in match]
+            if names != their_names:
+                pairs = zip_longest(names, their_names, fillvalue="")
+                at, differing = next((at, pair) for at, pair in enumerate(pairs, 1) if pair[0] != pair[1])
+                wanted, present = (f"'{name}'" if name else "nothing" for name in differing)
                 raise damaged(
-                    other.file, f"op {at + 1} of thread {number + 1} is {here} in {rank.file}, and {there} here",
+                    trace.file, f"op {at} of thread {number + 1} is {wanted} in {rank.file}, and {present} here",
                     "a host trace completes the profile of the same run only",
                 )  # fmt: skip
             for at, their in zip(rows, match, strict=True):
-                their_facts = other.slices.facts[their]
+                their_facts = trace.slices.facts[their]
                 if their_facts >= 0 and (facts[at] < 0 or table[facts[at]].shapes is None):
-                    own = table[facts[at]] if facts[at] >= 0 else _NONE
+                    mine_facts = table[facts[at]] if facts[at] >= 0 else _NONE
                     table.append(
-                        replace(other.facts[their_facts], collective=own.collective or other.facts[their_facts].collective)
+                        replace(trace.facts[their_facts], collective=mine_facts.collective or trace.facts[their_facts].collective)
                     )
                     facts[at] = len(table) - 1
         slices = replace(rank.slices, facts=facts.astype(np.int32))

@@ -12,7 +12,7 @@ from hwsim.ticks import FEMTO
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What a figure of memory needs: the length of the run (s), words for its title, and each device."""
+    """The content of a figure of memory: the length of the run (s), words for its title, and each device."""
 
     makespan_s: float
     workload: str

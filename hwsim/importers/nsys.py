@@ -126,7 +126,7 @@ class _Report:
         ]  # fmt: skip
 
     def _of(self, pid: int | None) -> _Seen:
-        """What was seen of a process; rows of old versions do not say theirs, and are of the only one."""
+        """A process; rows of old versions do not say theirs, and are of the only one."""
         if pid is None and len(self.seen) > 1:
             raise damaged(self.file, "it has several processes, and does not say which of them launched a kernel",
                           "export it with a newer version of Nsight Systems")  # fmt: skip
@@ -192,8 +192,8 @@ class _Report:
         for pid, event, link, stream in self._rows(_CUPTI + "CUDA_EVENT", "globalPid", "eventId", "correlationId", "streamId"):
             if link is not None and event is not None:
                 records[id(self._of(pid)), event].append((link, stream))
-        for each in records.values():
-            each.sort()
+        for rows in records.values():
+            rows.sort()
         wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "syncType", "eventId")
         for start, end, device, stream, link, pid, kind, event in self._rows(_CUPTI + "SYNCHRONIZATION", *wanted):
             seen = self._of(pid)
@@ -215,7 +215,7 @@ class _Report:
 
 
 class _Seen:
-    """What was seen of a process."""
+    """A process while it is read."""
 
     def __init__(self) -> None:
         self.columns = Columns(_nanoseconds)
@@ -232,15 +232,15 @@ class _Seen:
 
     def sizes(self, text: str) -> int:
         """Index of the facts of an op whose range has its shapes in its name."""
-        found = _SIZES.search(text)
-        if found is None or len(found[1]) > 1 << 16:
+        match = _SIZES.search(text)
+        if match is None or len(match[1]) > 1 << 16:
             return -1
         from json import loads
 
         from hwsim.importers.kineto.facts import nested
 
         try:
-            return self.columns.fact(Facts(nested(loads(found[1]))), ("sizes", found[1]))
+            return self.columns.fact(Facts(nested(loads(match[1]))), ("sizes", match[1]))
         except (ValueError, RecursionError):
             return -1
 

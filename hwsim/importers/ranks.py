@@ -24,7 +24,7 @@ APART: Final = 3600 * FEMTO  # fs between recordings that cannot be of one run
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What a reader found of one process.
+    """One process, as a reader found it.
 
     Args:
         number: rank, None if neither the file nor its name says; world: ranks of the job, 0 if unknown.
@@ -51,8 +51,8 @@ def number_of(file: Path) -> int | None:
     >>> number_of(Path("trace_rank12.json.gz")), number_of(Path("worker0_step_12.169.pt.trace.json")), number_of(Path("a.json"))
     (12, 0, None)
     """
-    found = _RANK.search(file.name) or _NUMBERED.search(file.name)
-    return int(found[1]) if found else None
+    match = _RANK.search(file.name) or _NUMBERED.search(file.name)
+    return int(match[1]) if match else None
 
 
 def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A002 (the word of the field)
@@ -81,8 +81,8 @@ def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A00
         if process.number is None:
             continue
         if process.number in numbers:
-            other = numbers[process.number].file
-            raise damaged(process.file, f"it is of rank {process.number}, and so is {other}", "give each rank once")
+            same = numbers[process.number].file
+            raise damaged(process.file, f"it is of rank {process.number}, and so is {same}", "give each rank once")
         numbers[process.number] = process
     for process in unknown:
         number = next(number for number in range(len(processes) + 1) if number not in numbers)
@@ -94,14 +94,14 @@ def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A00
     zero = min(zeros.values())
     _refuse_apart(numbers, zeros)
     ranks = [_rank(n, numbers[n], process_zero=zeros[n] - zero, world=worlds[0] if worlds else 0) for n in sorted(numbers)]
-    shifts, said = offsets(ranks)
+    shifts, clock_notes = offsets(ranks)
     ranks = [_shifted(rank, shift) for rank, shift in zip(ranks, shifts, strict=True)]
     left = LeftOut()
     for process in processes:
         for row in process.left.rows():
             left.add(row.name, row.why, row.duration, row.count)
     rows: tuple[Left, ...] = left.rows()
-    return Recording(format, tuple(ranks), rows, zero / FEMTO if zero > 0 else 0.0, (*notes, *said))
+    return Recording(format, tuple(ranks), rows, zero / FEMTO if zero > 0 else 0.0, (*notes, *clock_notes))
 
 
 def _least(process: Process) -> int:

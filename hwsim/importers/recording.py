@@ -19,7 +19,7 @@ HOST: Final = -1
 
 
 class What(IntEnum):
-    """Kinds of slices. Slices of a host thread nest, those of a stream follow one another."""
+    """Kinds of slices. Slices of a host thread nest, slices of a stream follow one another."""
 
     OP = 0  # an operator of a framework on a host thread: aten::mm
     PYTHON = 1  # a function of Python

@@ -36,7 +36,7 @@ def as_dict(recording: Recording) -> dict[str, Any]:
 
 def _rank(rank: Rank, recording: Recording) -> dict[str, Any]:
     counts = np.bincount(rank.slices.what, minlength=len(What))
-    launched, found = launches(rank)
+    launched, found_launches = launches(rank)
     return {
         "rank": rank.number,
         "world": rank.world,
@@ -48,7 +48,7 @@ def _rank(rank: Rank, recording: Recording) -> dict[str, Any]:
         "steps": steps(rank),
         "ops_with_shapes": shaped(rank),
         "launched": launched,
-        "launches_found": found,
+        "launches_found": found_launches,
         "clock_offset_s": rank.shift / FEMTO,
     }
 

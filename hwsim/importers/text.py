@@ -79,12 +79,12 @@ class Entries:
                     skipped[unwanted[1]] += 1
                     at = unwanted.end()
                     following = _NEXT.match
-                found = following(self._text, at)
-                if found is None:
+                gap = following(self._text, at)
+                if gap is None:
                     self._at = at
                     self._refuse_without_comma()
                     continue
-                self._at = at = found.end()
+                self._at = at = gap.end()
                 try:
                     entry, self._at = scan(self._text, at)
                 except (StopIteration, ValueError, RecursionError) as error:
@@ -117,7 +117,7 @@ class Entries:
 
     @property
     def byte(self) -> int:
-        """Where the entry ends that was yielded last, in bytes of the text."""
+        """The end of the entry that was yielded last, in bytes of the text."""
         return self._byte(self._at)
 
     def _byte(self, at: int) -> int:
@@ -199,8 +199,8 @@ class Entries:
     def _next_character(self) -> str:
         """The character that follows spaces; "" at the end."""
         while True:
-            found = _FIRST.match(self._text, self._at)
-            self._at = found.end() if found else self._at
+            spaces = _FIRST.match(self._text, self._at)
+            self._at = spaces.end() if spaces else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
             if not self._more(CHUNK):

@@ -26,24 +26,24 @@ def of_op(columns: Columns, args: dict[str, Any]) -> int:
     is_collective = "Collective name" in args
     if dims is None and not is_collective:
         return -1
-    said = [dims, args.get("Input type"), args.get("Input Strides"), args.get("Concrete Inputs")]
-    key = dumps((said, [args.get(name) for name in _SAID]) if is_collective else said, 2)
-    found = columns.facts_of.get(key)
-    if found is not None:
-        return found
+    inputs = [dims, args.get("Input type"), args.get("Input Strides"), args.get("Concrete Inputs")]
+    key = dumps((inputs, [args.get(name) for name in _SAID]) if is_collective else inputs, 2)
+    index = columns.facts_of.get(key)
+    if index is not None:
+        return index
     collective = of_metadata(args) if is_collective else None
-    return columns.fact(Facts(nested(dims), *_texts(said), collective=collective), key)
+    return columns.fact(Facts(nested(dims), *_texts(inputs), collective=collective), key)
 
 
 def of_mark(columns: Columns, name: str, args: dict[str, Any]) -> int:
     """Index of the facts of an annotation `nccl:NAME`, which had the metadata before PyTorch 2.2."""
-    said = [args.get("Input Dims"), args.get("Input type"), None, None]
-    key = name, dumps((said, [args.get(name) for name in _SAID]), 2)
-    found = columns.facts_of.get(key)
-    if found is not None:
-        return found
-    collective = of_metadata(args) or of_tensors(name, said[0], said[1])
-    return columns.fact(Facts(nested(said[0]), *_texts(said), collective=collective), key)
+    inputs = [args.get("Input Dims"), args.get("Input type"), None, None]
+    key = name, dumps((inputs, [args.get(name) for name in _SAID]), 2)
+    index = columns.facts_of.get(key)
+    if index is not None:
+        return index
+    collective = of_metadata(args) or of_tensors(name, inputs[0], inputs[1])
+    return columns.fact(Facts(nested(inputs[0]), *_texts(inputs), collective=collective), key)
 
 
 def of_kernel(columns: Columns, name: str, args: dict[str, Any]) -> int:
@@ -57,9 +57,9 @@ def of_copy(columns: Columns, name: str, args: dict[str, Any]) -> int:
     """Index of the facts of a copy or memset: its bytes and its way."""
     size = args.get("bytes", 0)
     key = size, name
-    found = columns.facts_of.get(key)
-    if found is not None:
-        return found
+    index = columns.facts_of.get(key)
+    if index is not None:
+        return index
     if not isinstance(size, int) or size < 0:
         raise ValueError(f"{str(size)[:40]} bytes are no number of bytes")
     way = _WAY.search(name)
@@ -85,9 +85,9 @@ def nested(value: Any, depth: int = 0) -> Any:
     return value if value is None or isinstance(value, int) else str(value)
 
 
-def _texts(said: list[Any]) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
+def _texts(inputs: list[Any]) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
     """dtypes, strides and values."""
-    _, dtypes, strides, values = said
+    _, dtypes, strides, values = inputs
     return (
         tuple(str(each) for each in dtypes) if isinstance(dtypes, list) else (),
         nested(strides) if isinstance(strides, list) else (),

@@ -80,7 +80,7 @@ def read_file(file: Path, report: Report | None = None) -> Process:
 
 
 class _Trace:
-    """What was read of a file."""
+    """A file while it is read."""
 
     def __init__(self, entries: Entries) -> None:
         self.entries = entries
@@ -95,14 +95,14 @@ class _Trace:
         Raises:
             SpecError: an event that makes no sense, with its place.
         """
-        take, other = self._take, self._other
+        take, take_other = self._take, self._other
         event: dict[str, Any] = {}
         try:
             for event in self.entries:
                 if event.get("ph") == "X":
                     take(event)
                 else:
-                    other(event)
+                    take_other(event)
             self.columns.flush()
         except SpecError:
             raise
@@ -129,38 +129,38 @@ class _Trace:
     def _take(self, event: dict[str, Any]) -> None:
         """An event with a length."""
         category, args = event.get("cat", ""), event.get("args") or _NOTHING
-        what = WHAT.get(category)
-        if what is None:
+        kind = WHAT.get(category)
+        if kind is None:
             duration = microseconds(event.get("dur", 0)) if category != "Trace" else 0
             self.left.add(str(category) or "an event", WHY.get(category, OTHER), max(0, duration))
             return
         name, columns, fact, link = event["name"], self.columns, -1, -1
-        if what <= _CALL:
+        if kind <= _CALL:
             lane = columns.lanes.get((event["pid"], event["tid"]))
             if lane is None:
                 lane = self._thread(event["pid"], event["tid"])
-            if what == _CALL:
+            if kind == _CALL:
                 link = args.get("correlation") or -1
-            elif what == _OP:
+            elif kind == _OP:
                 fact = facts.of_op(columns, args)
-            elif what == _MARK and name.startswith("nccl:"):
+            elif kind == _MARK and name.startswith("nccl:"):
                 fact = facts.of_mark(columns, name, args)
         else:
             lane, link = self._stream(event, args), args.get("correlation") or -1
-            if what == _KERNEL:
+            if kind == _KERNEL:
                 fact = self._kernel(name, args)
             else:
-                fact = facts.of_wait(columns, args) if what == _WAIT else facts.of_copy(columns, name, args)
-        columns.add(what, name, lane, event["ts"], event.get("dur", 0), link, fact)
+                fact = facts.of_wait(columns, args) if kind == _WAIT else facts.of_copy(columns, name, args)
+        columns.add(kind, name, lane, event["ts"], event.get("dur", 0), link, fact)
 
     def _kernel(self, name: str, args: dict[str, Any]) -> int:
         """Index of the facts of a kernel, which its name alone has in most cases."""
         if "Collective name" in args:
             return facts.of_kernel(self.columns, name, args)
-        known = self.kernels.get(name)
-        if known is None:
-            known = self.kernels[name] = facts.of_kernel(self.columns, name, args)
-        return known
+        index = self.kernels.get(name)
+        if index is None:
+            index = self.kernels[name] = facts.of_kernel(self.columns, name, args)
+        return index
 
     def _other(self, event: dict[str, Any]) -> None:
         phase, name = event.get("ph"), event.get("name")
@@ -194,8 +194,9 @@ class _Trace:
     def process(self) -> Process:
         """The rank, as far as one file says."""
         rest = self.entries.rest
-        told = rest.get("distributedInfo")
-        distributed: dict[str, Any] = told if isinstance(told, dict) else {}
+        distributed = rest.get("distributedInfo")
+        if not isinstance(distributed, dict):
+            distributed = {}
         number = distributed.get("rank")
         world = distributed.get("world_size", 0)
         lanes = self.columns.table_of_lanes
@@ -227,7 +228,7 @@ def _number(value: Any, otherwise: int) -> int:
 
 
 def _words(event: dict[str, Any], error: Exception) -> str:
-    """What is wrong with an event."""
+    """The mistake of an event, in words."""
     if isinstance(error, KeyError):
         why = f"it has no {error.args[0]!r}"
     elif isinstance(error, OverflowError):

@@ -21,7 +21,7 @@ Row = TypeVar("Row")
 
 
 class Run(Protocol):
-    """What a figure says of a run: its length in s, and the names for its title; simulated or recorded."""
+    """A run as a figure shows it: its length in s, and the names for its title; simulated or recorded."""
 
     @property
     def makespan_s(self) -> float: ...
