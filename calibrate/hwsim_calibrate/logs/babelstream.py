@@ -17,7 +17,7 @@ from typing import Final
 from hwsim_calibrate.logs.asked import Ask
 from hwsim_calibrate.logs.log import Log
 from hwsim_calibrate.logs.result import Result
-from hwsim_calibrate.logs.sustained import LOOPS, Loop, memory_of
+from hwsim_calibrate.logs.sustained import LOOPS, Loop, four, memory_of
 
 _HEAD: Final = re.compile(r"^\s*Function\s+(M(?:i)?Bytes)/sec\b", re.IGNORECASE)
 _ROW: Final = re.compile(r"^\s*(Copy|Mul|Add|Triad|Dot|Nstream)\s+(.*)$")
@@ -29,13 +29,7 @@ _OFF: Final = 0.02
 
 def fit(logs: Sequence[Log], ask: Ask) -> Result:
     """The memory by what it sustains of reading and of copying."""
-    loops = []
-    for log in logs:
-        of_log = [*_of_text(log), *_of_csv(log)]
-        if not of_log:
-            raise log.nothing("BabelStream", _HINT)
-        loops += of_log
-    return memory_of("BabelStream", loops, ask)
+    return memory_of("BabelStream", logs, lambda log: [*_of_text(log), *_of_csv(log)], _HINT, ask)
 
 
 def _of_text(log: Log) -> Iterator[Loop]:
@@ -46,10 +40,7 @@ def _of_text(log: Log) -> Iterator[Loop]:
         elif match := _ARRAY.match(text):
             array = log.number(match[1], "the size of an array", line) * _SIZES[match[2]]
         elif unit and (match := _ROW.match(text)):
-            cells = match[2].split()
-            if len(cells) != 4:
-                raise log.wrong(line, f"{len(cells)} numbers after {match[1]}, not 4: cut off or mixed up", _HINT)
-            rate, least, most, mean = (log.number(cell, "a number of BabelStream", line) for cell in cells)
+            rate, least, most, mean = four(log, line, match[2].split(), "BabelStream", _HINT)
             yield _loop(log, line, match[1], (rate * unit, least, most, mean), array)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from hwsim_calibrate.logs.asked import Ask
 from hwsim_calibrate.logs.log import Log
 from hwsim_calibrate.logs.result import Result
-from hwsim_calibrate.logs.sustained import LOOPS, Loop, memory_of
+from hwsim_calibrate.logs.sustained import LOOPS, Loop, four, memory_of
 
 _ROW: Final = re.compile(r"^\s*(Copy|Scale|Add|Triad):\s+(.*)$")
 _THREADS: Final = re.compile(r"Number of Threads counted\s*=\s*(\d{1,6})\b")
@@ -28,13 +28,7 @@ _OFF: Final = 0.02  # of a rate from what its time and the array say
 
 def fit(logs: Sequence[Log], ask: Ask) -> Result:
     """The memory by what it sustains; with logs of one thread and of all, also of one core."""
-    loops = []
-    for log in logs:
-        of_log = list(_loops(log))
-        if not of_log:
-            raise log.nothing("STREAM", _HINT)
-        loops += of_log
-    return memory_of("STREAM", loops, ask)
+    return memory_of("STREAM", logs, lambda log: list(_loops(log)), _HINT, ask)
 
 
 def _loops(log: Log) -> Iterator[Loop]:
@@ -49,10 +43,7 @@ def _loops(log: Log) -> Iterator[Loop]:
         elif "Failed Validation" in text:
             raise log.wrong(line, "STREAM computed wrong values", "its rates are not used")
         elif match := _ROW.match(text):
-            cells = match[2].split()
-            if len(cells) != 4:
-                raise log.wrong(line, f"{len(cells)} numbers after {match[1]}, not 4: cut off or mixed up", _HINT)
-            rate, mean, least, most = (log.number(cell, "a number of STREAM", line) for cell in cells)
+            rate, mean, least, most = four(log, line, match[2].split(), "STREAM", _HINT)
             if not least <= mean * 1.001 or not mean <= most * 1.001:
                 raise log.wrong(line, "the mean time is not between the least and the most", _HINT)
             name = match[1].lower()

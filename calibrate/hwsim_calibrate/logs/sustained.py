@@ -11,7 +11,7 @@ Source: McCalpin, "Memory Bandwidth and Machine Balance", 1995, and the STREAM F
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -65,8 +65,18 @@ class Loop:
         return (self.read + self.written * fetched + cost * self.written) / (self.read + self.written)
 
 
-def memory_of(tool: str, loops: Sequence[Loop], ask: Ask) -> Result:
-    """The memory of the part that was named, or one of its own."""
+def memory_of(tool: str, logs: Sequence[Log], read: Callable[[Log], Sequence[Loop]], hint: str, ask: Ask) -> Result:
+    """The memory of the part that was named, or one of its own, by the loops that `read` finds in every log.
+
+    Raises:
+        SpecError: a log has none.
+    """
+    loops: list[Loop] = []
+    for log in logs:
+        of_log = read(log)
+        if not of_log:
+            raise log.nothing(tool, hint)
+        loops += of_log
     if ask.part is not None and ask.part.kind == "gpu":
         return _gpu(tool, loops, ask)
     if ask.part is not None:
@@ -78,6 +88,18 @@ def memory_of(tool: str, loops: Sequence[Loop], ask: Ask) -> Result:
     rows = [_row(loop, rate.value * sockets / loop.moved(fetched, 1.0)) for loop in loops]
     notes = f"{_runs(loops)}; {sentence}. For a cpu: memory: {{use: this file}}, numa: {{efficiency: 100 %}}; or fit with --part"
     return part(tool, "memory", f"{tool}: {_runs(loops)}", {"bandwidth": rate}, notes=notes, rows=rows)
+
+
+def four(log: Log, line: int, cells: Sequence[str], tool: str, hint: str) -> tuple[float, float, float, float]:
+    """The four numbers of a loop's line.
+
+    Raises:
+        SpecError: there are more or fewer, or one is none.
+    """
+    if len(cells) != 4:
+        raise log.wrong(line, f"{len(cells)} numbers of a loop, not 4: cut off or mixed up", hint)
+    first, second, third, fourth = (log.number(cell, f"a number of {tool}", line) for cell in cells)
+    return first, second, third, fourth
 
 
 def _cpu(tool: str, loops: Sequence[Loop], ask: Ask) -> Result:
