@@ -83,7 +83,7 @@ QUERY = (4, 16, 128, 64)
         ("aten::cat", facts([(4, 8), (2, 8)], 0), {"elementwise": {"count": 48, "inputs": 1, "dtype": "fp32", "flop_each": 0.0}}),
         ("aten::_foreach_add_", facts([(4, 8), (2, 8)], [(4, 8), (2, 8)], 1),
          {"elementwise": {"count": 48, "inputs": 2, "dtype": "fp32", "flop_each": 1.0}}),
-        ("c10d::allreduce_", facts([(4, 8)]), {"allreduce": {"bytes": 128.0}}),
+        ("c10d::allreduce_", facts([(4, 8)]), {"allreduce": {"bytes": "128 B"}}),
         ("aten::mkldnn_rnn_layer", facts((10, 3, 32), (256, 32), (256, 64), (256,), (256,)),
          {"rnn": {"cell": "lstm", "tokens": 10, "batch": 3, "input": 32, "hidden": 64, "dtype": "fp32"}}),
     ],
@@ -114,12 +114,12 @@ def test_a_gradient_of_a_convolution_needs_no_values() -> None:
 def test_formats_that_differ_are_counted_by_their_bytes() -> None:
     given = Facts(shapes=((1000,), (1000,)), dtypes=("c10::BFloat16", "float"))
     found = meaning("aten::add", given).statement
-    assert found == {"compute": {"flop": 1000.0, "bytes": 8000.0, "result": 2000.0, "dtype": "bf16", "mix": "vector"}}
+    assert found == {"compute": {"flop": "1000 FLOP", "bytes": "8000 B", "result": "2000 B", "dtype": "bf16", "mix": "vector"}}
 
 
 def test_collectives_are_counted_as_their_benchmarks_do() -> None:
     gathered = Facts(collective=Collective("allgather", elements_in=100, elements_out=800, dtype="bf16", size=8))
-    assert meaning("record_param_comms", gathered).statement == {"allgather": {"bytes": 1600.0}}
+    assert meaning("record_param_comms", gathered).statement == {"allgather": {"bytes": "1600 B"}}
     assert meaning("record_param_comms", Facts(collective=Collective("allreduce"))).why == "the file has no size of it"
 
 

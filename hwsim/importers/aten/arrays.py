@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hwsim.importers.aten.inputs import Inputs, Unknown, numel, words
 from hwsim.importers.aten.pointwise import elementwise
-from hwsim.importers.aten.products import Reader, Statement
+from hwsim.importers.aten.products import Reader, Statement, computed
 from hwsim.units import BYTES
 
 ROW: Final = 1024  # elements of a row that a kernel of softmax holds near it; longer ones are read twice
@@ -17,7 +17,7 @@ def moving(read: float, written: float, dtype: str, flop: float = 0.0) -> Statem
     """Bytes read and written, with some arithmetic."""
     if read + written <= 0:
         return {}
-    return {"compute": {"flop": flop, "bytes": read + written, "result": written, "dtype": _float(dtype), "mix": "vector"}}
+    return computed(flop, read + written, _float(dtype), "vector", made=written)
 
 
 def _float(dtype: str) -> str:

@@ -6,17 +6,10 @@ from typing import Final
 
 from hwsim.importers.aten.inputs import Inputs, numel
 from hwsim.importers.aten.products import Statement
+from hwsim.importers.collectives import collective_name
 from hwsim.importers.recording import Collective, Facts
 from hwsim.units import BYTES
 
-# words in names of c10d's operators, of record_param_comms and of functional collectives -> hwsim's op; the first that fits
-OPERATIONS: Final[tuple[tuple[str, str], ...]] = (
-    ("reduce_scatter", "reduce-scatter"), ("reducescatter", "reduce-scatter"), ("reduce-scatter", "reduce-scatter"),
-    ("all_reduce", "allreduce"), ("allreduce", "allreduce"), ("all_gather", "allgather"), ("allgather", "allgather"),
-    ("all_to_all", "alltoall"), ("alltoall", "alltoall"), ("broadcast", "broadcast"),
-    ("gather", "gather"), ("scatter", "scatter"),
-    ("barrier", "barrier"), ("reduce", "reduce"), ("send", "send"), ("recv", "recv"),
-)  # fmt: skip
 SPACES: Final = (
     "c10d::",
     "c10d.",
@@ -29,16 +22,6 @@ SPACES: Final = (
     "ncclDevKernel",
     "ncclKernel",
 )
-
-
-def operation_of(name: str) -> str:
-    """hwsim's op of a collective by the words of its name; "" if none.
-
-    >>> operation_of("c10d::_reduce_scatter_base_"), operation_of("nccl:all_to_all"), operation_of("aten::mm")
-    ('reduce-scatter', 'alltoall', '')
-    """
-    low = name.lower()
-    return next((kind for word, kind in OPERATIONS if word in low), "")
 
 
 def whole_bytes(exchanged: Collective) -> float:
@@ -60,13 +43,17 @@ def exchange(name: str, facts: Facts) -> Statement | None:
     if exchanged is not None:
         size, kind = whole_bytes(exchanged), exchanged.name
     else:
-        kind = operation_of(name)
+        kind = collective_name(name)
         size = _of_shapes(Inputs(facts), kind)
     if not kind or size <= 0:
         return {}
     if kind in {"send", "recv"}:
-        return {"send": {"bytes": size}}
-    return {"collective": {"operation": kind, "bytes": size}} if kind in {"reduce", "barrier"} else {kind: {"bytes": size}}
+        return {"send": {"bytes": f"{size:.0f} B"}}
+    return (
+        {"collective": {"operation": kind, "bytes": f"{size:.0f} B"}}
+        if kind in {"reduce", "barrier"}
+        else {kind: {"bytes": f"{size:.0f} B"}}
+    )
 
 
 def _of_shapes(inputs: Inputs, kind: str) -> float:

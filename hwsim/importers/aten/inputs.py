@@ -7,20 +7,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hwsim.importers.collectives import dtype_name
 from hwsim.importers.recording import Facts, Shape
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
-# what PyTorch and its profiler call number formats -> hwsim's name
-FORMATS: Final = {
-    "float": "fp32", "float32": "fp32", "double": "fp64", "float64": "fp64", "half": "fp16", "float16": "fp16",
-    "bfloat16": "bf16", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "float8_e4m3fnuz": "fp8", "float8_e5m2fnuz": "fp8",
-    "long": "int64", "long int": "int64", "int64": "int64", "int": "int32", "int32": "int32", "short": "int16",
-    "short int": "int16", "int16": "int16", "char": "int8", "signed char": "int8", "int8": "int8", "byte": "int8",
-    "unsigned char": "int8", "uint8": "int8", "bool": "bool", "complexfloat": "complex64", "complex64": "complex64",
-    "complexdouble": "complex128", "complex128": "complex128",
-}  # fmt: skip
-LISTS: Final = frozenset({"TensorList", "GenericList", "OptionalTensorList"})
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d*)?(?:e[-+]?\d+)?", re.IGNORECASE)
 # numbers of `torch.dtype` as they stand among values (ScalarType of c10)
 CODES: Final = (
@@ -44,8 +35,7 @@ def format_of(dtype: str) -> str:
     >>> format_of("c10::BFloat16"), format_of("torch.float32"), format_of("long int"), format_of("Scalar")
     ('bf16', 'fp32', 'int64', '')
     """
-    plain = dtype.removeprefix("c10::").removeprefix("torch.").removeprefix("at::").lower().replace("complex<", "complex")
-    return FORMATS.get(plain.rstrip(">"), dtype if dtype in BYTES else "")
+    return dtype_name(dtype) or (dtype if dtype in BYTES else "")
 
 
 def numel(shape: Sequence[int]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hwsim.importers.aten.inputs import Inputs, Unknown, numel, words
-from hwsim.importers.aten.products import Reader, Statement
+from hwsim.importers.aten.products import Reader, Statement, computed
 from hwsim.units import BYTES
 
 SPECIAL: Final = 8.0
@@ -107,11 +107,7 @@ def elementwise(count: int, flop: float, read: list[tuple[int, str]], dtype: str
         return {"elementwise": keys}
     moved = math.fsum(size * BYTES[form] for size, form in read)
     made = count * BYTES[result]
-    return {"compute": {"flop": flop * count, "bytes": moved + made, "result": made, "dtype": _computed(dtype), "mix": "vector"}}
-
-
-def _computed(dtype: str) -> str:
-    return "fp32" if dtype == "bool" else dtype
+    return computed(flop * count, moved + made, "fp32" if dtype == "bool" else dtype, "vector", made=made)
 
 
 def _result(name: str, inputs: Inputs, dtype: str) -> str:
@@ -217,7 +213,7 @@ def foreach(name: str, inputs: Inputs) -> Statement:
 
 
 def _moving(flop: float, read: float, written: float, dtype: str) -> Statement:
-    return {"compute": {"flop": flop, "bytes": read + written, "result": written, "dtype": dtype, "mix": "vector"}}
+    return computed(flop, read + written, dtype, "vector", made=written)
 
 
 POINTWISE: Final[Mapping[str, Reader]] = {

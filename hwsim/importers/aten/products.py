@@ -24,6 +24,12 @@ def product(m: int, n: int, k: int, dtype: str, batch: int = 1, *, transposed: b
     return {"matmul": keys}
 
 
+def computed(flop: float, moved: float, dtype: str, mix: str, *, made: float = 0.0) -> Statement:
+    """Work by its amounts. moved: bytes in all; made: those of them that are written."""
+    keys: dict[str, Any] = {"flop": f"{flop:.0f} FLOP", "bytes": f"{moved:.0f} B", "dtype": dtype, "mix": mix}
+    return {"compute": {**keys, "result": f"{made:.0f} B"} if made else keys}
+
+
 def _mm(first: int) -> Reader:
     def read(_: str, inputs: Inputs) -> Statement:
         (m, k), (inner, n) = inputs.shape(first, 2), inputs.shape(first + 1, 2)
@@ -154,7 +160,9 @@ def convolution(
     split = into[1] // kernel[1] if kernel[1] else 1
     if groups >= 0 and inputs.text(groups):
         split = max(inputs.number(groups, 1), 1)
-    if result >= 0:
+    said = dict(inputs.facts.attributes).get("result")
+    if result >= 0 or said is not None:
+        result = result if said is None else int(said)
         made: Shape = inputs.shape(result)[2:]
         steps = inputs.numbers(stride) or tuple(max(1, round(a / b)) for a, b in zip(into[2:], made, strict=True))
     elif inputs.says_values:
@@ -203,7 +211,7 @@ def _attention(query: int, causal: int, *, backward: bool = False, heads_first: 
         if k[2] < tokens or k[1] > heads or heads % k[1]:
             flop = (2 * head + 2 * v[3]) * batch * heads * tokens * k[2] * (2.5 if backward else 1.0)
             moved = sum(inputs.bytes(query + each) for each in range(3)) + inputs.bytes(query)
-            return {"compute": {"flop": flop, "bytes": moved, "dtype": inputs.dtype(query), "mix": "matmul"}}
+            return computed(flop, moved, inputs.dtype(query), "matmul")
         keys: dict[str, Any] = {
             "batch": batch, "tokens": tokens, "heads": heads, "head": (head + v[3]) // 2, "dtype": inputs.dtype(query),
             "causal": sees, "stored": False,
