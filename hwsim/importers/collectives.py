@@ -22,11 +22,12 @@ NAMES: Final = {  # letters of a name -> hwsim's op
 DTYPES: Final = {
     "float32": "fp32", "float64": "fp64", "float16": "fp16", "int64": "int64", "int32": "int32", "int16": "int16",
     "uint8": "int8", "complex64": "complex64", "complex128": "complex128", "long int": "int64", "short int": "int16",
-    "float8_e4m3fnuz": "fp8", "float8_e5m2fnuz": "fp8", "float": "fp32", "f32": "fp32", "half": "fp16", "f16": "fp16", "bfloat16": "bf16", "bf16": "bf16", "double": "fp64",
-    "f64": "fp64", "int": "int32", "i32": "int32", "u32": "int32", "int32_t": "int32", "long": "int64", "i64": "int64",
-    "u64": "int64", "int64_t": "int64", "short": "int16", "char": "int8", "signed char": "int8", "int8_t": "int8", "i8": "int8",
-    "byte": "int8", "unsigned char": "int8", "uint8_t": "int8", "u8": "int8", "bool": "bool", "float8_e4m3fn": "fp8",
-    "float8_e5m2": "fp8", "complexfloat": "complex64", "complexdouble": "complex128",
+    "float8_e4m3fnuz": "fp8", "float8_e5m2fnuz": "fp8", "float": "fp32", "f32": "fp32", "half": "fp16", "f16": "fp16",
+    "bfloat16": "bf16", "bf16": "bf16", "double": "fp64", "f64": "fp64", "int": "int32", "i32": "int32", "u32": "int32",
+    "int32_t": "int32", "long": "int64", "i64": "int64", "u64": "int64", "int64_t": "int64", "short": "int16",
+    "char": "int8", "signed char": "int8", "int8_t": "int8", "i8": "int8", "byte": "int8", "unsigned char": "int8",
+    "uint8_t": "int8", "u8": "int8", "bool": "bool", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8",
+    "complexfloat": "complex64", "complexdouble": "complex128",
 }  # fmt: skip
 _KERNEL: Final = re.compile(r"(?:nccl|rccl)\w*?Kernel_(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|SendRecv|AllToAll)")
 _KERNEL_DTYPE: Final = re.compile(

@@ -94,7 +94,8 @@ class _Filled:
 
     def __init__(self, rank: Rank, units: Sequence[Unit], batch: int) -> None:
         self._rank, self._units, self._batch = rank, units, batch
-        self._facts: dict[Facts, int] = {each: number for number, each in enumerate(rank.facts)}
+        self._facts: list[Facts] = list(rank.facts)
+        self._given: dict[Facts, int] = {}
         self._column = rank.slices.facts.copy()
         self._names = [plain(name) for name in rank.names]
         self.calls = self.steps = 0
@@ -147,7 +148,10 @@ class _Filled:
     def _put(self, place: int, facts: Facts) -> None:
         known = self._column[place]
         if known < 0 or self._rank.facts[known].shapes is None:
-            self._column[place] = self._facts.setdefault(facts, len(self._facts))
+            if facts not in self._given:
+                self._given[facts] = len(self._facts)
+                self._facts.append(facts)
+            self._column[place] = self._given[facts]
             self.calls += 1
 
     def _optimizer(self) -> None:

@@ -1,0 +1,97 @@
+"""Ranks on a machine: the GPU of each, its host, and the GPUs of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hwsim.devices import Gpu
+from hwsim.devices.gpu_memory import Launch
+from hwsim.importers.recording import Recording
+from hwsim.machine import Machine, NoRoute
+from hwsim.records import dataclass
+
+
+class WrongMachine(ValueError):
+    """A machine that the ranks do not fit on, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Devices of the ranks of a recording.
+
+    Args:
+        gpus: GPU of each rank, by position; the host's device for a rank without one. all: GPUs of the machine in order.
+        numbers: number of each rank. starts: seconds from one kernel to the next of a stream, by GPU.
+    """
+
+    machine: Machine
+    gpus: tuple[str, ...]
+    all: tuple[str, ...]
+    numbers: tuple[int, ...]
+    starts: Mapping[str, float]
+
+    def host(self, position: int) -> str:
+        """The CPU of a rank: of its node the nearest.
+
+        Raises:
+            WrongMachine: the machine has none.
+        """
+        gpu = self.gpus[position]
+        cpus = self.machine.devices_of("cpu", self.machine.node_of(gpu)) or self.machine.devices_of("cpu")
+        if not cpus:
+            raise WrongMachine("the machine has no CPU")
+        return gpu if gpu in cpus else min(cpus, key=lambda cpu: (self._links(cpu, gpu), cpus.index(cpu)))
+
+    def _links(self, first: str, second: str) -> int:
+        try:
+            return len(self.machine.route(first, second))
+        except NoRoute:
+            return 1 << 20
+
+    def ends(self, kind: str, position: int) -> tuple[str, str] | None:
+        """Source and target of a copy, by the letters of its kind (HtoD, DtoH, DtoD, PtoP); None if it does not say."""
+        gpu = self.gpus[position]
+        for letters, (source, target) in {"HtoD": ("host", "gpu"), "DtoH": ("gpu", "host"), "DtoD": ("gpu", "gpu")}.items():
+            if letters in kind:
+                there = {"host": self.host(position), "gpu": gpu} if "H" in letters else {"gpu": gpu}
+                return there[source], there[target]
+        if "PtoP" in kind and len(self.all) > 1:
+            return gpu, self.all[(self.all.index(gpu) + 1) % len(self.all)]
+        return None
+
+    def members(self, ranks: Sequence[int], together: Sequence[int], count: int) -> tuple[str, ...] | None:
+        """GPUs of a group of `count` ranks: those that the file names, else the recorded ones and the next; None if too few."""
+        if len(ranks) == count and max(ranks, default=0) < len(self.all):
+            return tuple(self.all[rank] for rank in ranks)
+        chosen = list(dict.fromkeys(self.gpus[position] for position in together))
+        chosen += [gpu for gpu in self.all if gpu not in chosen]
+        return tuple(sorted(chosen[:count], key=self.all.index)) if len(chosen) >= count else None
+
+
+def placed(recording: Recording, machine: Machine) -> Placing:
+    """Rank r on GPU r, where the machine has as many; else the ranks in order on the GPUs in order.
+
+    Raises:
+        WrongMachine: there are fewer GPUs than ranks that use one.
+    """
+    gpus = machine.devices_of("gpu")
+    numbers = tuple(rank.number for rank in recording.ranks)
+    uses = [any(lane.device >= 0 for lane in rank.lanes) for rank in recording.ranks]
+    if sum(uses) > len(gpus):
+        few = f"{len(gpus)} GPU{'s' if len(gpus) != 1 else ''}"
+        raise WrongMachine(f"{sum(uses)} ranks use a GPU each, and the machine has {few}")
+    by_number = max(numbers, default=0) < len(gpus) and len(set(numbers)) == len(numbers)
+    cpus = machine.devices_of("cpu")
+    chosen = []
+    for position, (number, gpu) in enumerate(zip(numbers, uses, strict=True)):
+        if not gpu and not cpus:
+            raise WrongMachine("the machine has no CPU")
+        chosen.append((gpus[number if by_number else sum(uses[:position])]) if gpu else cpus[position % len(cpus)])
+    return Placing(machine, tuple(chosen), tuple(gpus), numbers, {name: _start(machine, name) for name in (*gpus, *cpus)})
+
+
+def _start(machine: Machine, name: str) -> float:
+    model = machine.device(name).model
+    if not isinstance(model, Gpu):
+        return 0.0
+    return model.launch.by("stream")[1] if isinstance(model.launch, Launch) else model.launch
