@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from hwsim.cli import predicting
 from hwsim.cli.arguments import FILE, refuse_unwritable, write_files
 from hwsim.importers.formats import FORMATS
 
@@ -81,6 +82,7 @@ _OPTIONS: Final = (
         metavar="X|NAME=X",
         help="Let GPU ops take X times as long: all, or those with NAME in their name; can be repeated.",
     ),
+    *predicting.OPTIONS,
     click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: import/1)."),
 )
 
@@ -96,6 +98,7 @@ def _import(
     *,
     as_json: bool,
     shapes: tuple[Path, ...] = (),
+    **elsewhere: Any,
 ) -> None:
     """Read, explain, predict, print and write."""
     refuse_unwritable(output, "--output", "step", (".npz", ".yaml"))
@@ -116,6 +119,7 @@ def _import(
             from hwsim.importers.host_trace import with_shapes
 
             recording = with_shapes(recording, read("host", shapes, shown))
+        recording = predicting.with_model(recording, elsewhere["model"], elsewhere["batch"])
         if step != "all":
             try:
                 recording = one_step(recording, step)
@@ -123,13 +127,15 @@ def _import(
                 raise click.BadParameter(str(error), param_hint="--step") from None
         replay = explain(recording, mode)
         findings = find(replay, gpu_times=scale, by_name=by_name)
-        # here: durations on a machine or another number of ranks; their lines join the text
-        written = [(output, partial(_write, replay, scale, by_name)), (plot, partial(_draw, recording))]
-        write_files(written)
+        there = predicting.predicted(replay, **elsewhere)
+        step_of = replay if there is None else there.replay
+        write_files([(output, partial(_write, step_of, scale, by_name)), (plot, partial(_draw, recording))])
     if as_json:
-        click.echo(document(say.as_dict(recording) | {"replay": report.as_dict(findings)}), nl=False)
+        more = {} if there is None else {"predicted": there.as_dict()}
+        click.echo(document(say.as_dict(recording) | {"replay": report.as_dict(findings)} | more), nl=False)
     else:
-        click.echo(printed(say.text(recording) + "\n".join([*report.text(findings), ""])), nl=False)
+        lines = [] if there is None else there.text()
+        click.echo(printed(say.text(recording) + "\n".join([*report.text(findings), *lines, ""])), nl=False)
 
 
 def _draw(recording: Recording, path: Path) -> Path:

@@ -325,10 +325,6 @@ class _Predictor:
         if not computes:
             self._sum("host", "host threads", "host", "software, as recorded").add(total, total)
             return
-        pieces = explained.pieces
-        first = int(ops[0]) if len(ops) else 0
-        rows = {place: first + number for number, place in enumerate(range(len(pieces)))} if len(ops) else {}
-        del rows
         rest = total
         inner = _statements(explained, self._meaning)
         device = self._placing.host(position)
@@ -340,7 +336,7 @@ class _Predictor:
         self._sum("host", "between operators", "host", "software, as recorded").add(rest, rest)
 
     def _host_op(self, op: int, place: int, explained: Explained, inside: list[int], device: str) -> float:
-        """The operators with a statement inside the outermost one; the rest of its time is as recorded. Their recorded seconds."""
+        """Operators with a statement inside an outermost one, whose other time is as recorded; their recorded seconds."""
         rank = explained.rank
         taken, changed = 0.0, 0.0
         lowered: Lowered | None = None

@@ -2,9 +2,9 @@
 
     shaped(recording, load_network("resnet-18"), 128)
 
-A step of a network calls the operators of its units in order, and those of their gradients the other way round, each on one thread.
-Both rows are laid along the recorded calls of these operators: a call that the row does not expect is passed over and stays without
-shapes. Convolutions and norms must all be expected: otherwise another model was run, and the recording is refused.
+A step of a network calls the operators of its units in order, and those of their gradients the other way round, each on one
+thread. Both rows are laid along the recorded calls of these operators: a call that the row does not expect is passed over and
+stays without shapes. Convolutions and norms must all be expected: otherwise another model was run, and the recording is refused.
 
 **Source**: PyTorch's modules (`BatchNorm2d` counts its batches before it runs); He et al., arXiv:1512.03385.
 **Range**: networks of convolutions (`kind: cnn`) and perceptrons in fp32, training or inference, one batch at a time.

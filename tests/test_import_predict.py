@@ -1,0 +1,171 @@
+"""Recordings on another machine: kernels by shapes, copies by links, collectives by the machine's library."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hwsim.importers.answers import answer, text
+from hwsim.importers.formats import read
+from hwsim.importers.placing import WrongMachine
+from hwsim.importers.predicting import Predicted, predict
+from hwsim.importers.recording import Recording
+from hwsim.importers.replay import explain
+from hwsim.importers.shaping import OtherModel, shaped
+from hwsim.models.library import load_network
+from hwsim.prepare import load_machine
+
+MACHINE = """hwsim: machine/1
+class: ideal
+name: two unlike GPUs
+parts:
+  cpu: {kind: cpu, flop: {fp32: 1 TFLOP/s}, cores: 8, memory: {bandwidth: 100 GB/s}}
+  gpu0: {kind: gpu, flop: {fp32: 10 TFLOP/s}, memory: {bandwidth: 1 TB/s}}
+  gpu1: {kind: gpu, flop: {fp32: 5 TFLOP/s}, memory: {bandwidth: 500 GB/s}}
+links:
+  - {name: slot, between: [cpu, "gpu*"], kind: pcie, gen: 4, lanes: 16}
+"""
+SIDE = 4096
+PRODUCT = 2 * SIDE**3 / 10e12  # seconds on gpu0
+
+
+def recording(tmp_path: Path, *ranks: list[dict[str, Any]]) -> Recording:
+    """A recording of the events of each rank."""
+    files = []
+    for number, events in enumerate(ranks):
+        path = tmp_path / f"rank{number}.json"
+        info = {"rank": number, "world_size": len(ranks), "backend": "nccl"}
+        path.write_text(json.dumps({"distributedInfo": info, "schemaVersion": 1, "traceEvents": events}))
+        files.append(path)
+    return read("kineto", files)
+
+
+def op(name: str, at: float, kernels: list[tuple[str, float, float]], dims: Any = None, **more: Any) -> list[dict[str, Any]]:
+    """An operator of 20 us at that time (us) with its kernels (name, start, duration)."""
+    args: dict[str, Any] = {} if dims is None else {"Input Dims": dims, "Input type": ["float"] * len(dims)}
+    events = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": at, "dur": 20, "args": args | more}]
+    for place, (kernel, start, duration) in enumerate(kernels):
+        link = int(at * 10) + place + 1
+        call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "dur": 4}
+        events.append({**call, "ts": at + 2 + 5 * place, "args": {"correlation": link}})
+        on_gpu = {"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": start, "dur": duration}
+        events.append({**on_gpu, "args": {"stream": 7, "device": 0, "correlation": link}})
+    return events
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Any:
+    path = tmp_path / "machine.yaml"
+    path.write_text(MACHINE)
+    return load_machine(path)
+
+
+def times(found: Predicted, name: str) -> list[float]:
+    """Seconds of the GPU ops with this name, in order."""
+    body, graph = found.graph.blocks[0], found.graph
+    return [time * 1e-15 for time, label in zip(body.time.tolist(), body.label.tolist(), strict=True)
+            if name in graph.labels[label].name and graph.labels[label].kind in ("kernel", "copy", "collective")]  # fmt: skip
+
+
+def test_kernels_of_one_operator_share_its_time_as_they_were_recorded(tmp_path: Path, machine: Any) -> None:
+    events = op("aten::mm", 100, [("gemm", 110, 3000), ("splitK", 3120, 1000)], [[SIDE, SIDE], [SIDE, SIDE]])
+    found = predict(explain(recording(tmp_path, events)), machine)
+    assert times(found, "gemm") == pytest.approx([0.75 * PRODUCT], rel=1e-6)
+    assert times(found, "splitK") == pytest.approx([0.25 * PRODUCT], rel=1e-6)
+    assert [(row.name, row.how, row.count) for row in found.rows if row.kind == "matrix products"] == [("mm", "predicted", 1)]
+
+
+def test_each_rank_is_on_its_own_gpu(tmp_path: Path, machine: Any) -> None:
+    events = op("aten::mm", 100, [("gemm", 110, 3000)], [[SIDE, SIDE], [SIDE, SIDE]])
+    found = predict(explain(recording(tmp_path, events, events)), machine)
+    assert times(found, "gemm") == pytest.approx([PRODUCT, 2 * PRODUCT], rel=1e-6)
+    with pytest.raises(WrongMachine, match="3 ranks use a GPU each, and the machine has 2 GPUs"):
+        predict(explain(recording(tmp_path, events, events, events)), machine)
+
+
+def test_kernels_without_shapes_keep_their_time_and_are_listed(tmp_path: Path, machine: Any) -> None:
+    events = [
+        *op("mine::fused", 100, [("mystery", 110, 500)], [[8, 8]]),
+        *op("aten::add_", 200, [("vectorized", 700, 300)]),
+    ]
+    found = predict(explain(recording(tmp_path, events)), machine)
+    assert times(found, "mystery") == pytest.approx([500e-6])
+    kept = {(row.name, row.why): row.recorded for row in found.rows if row.how == "kept"}
+    assert kept == {
+        ("mine::fused", "no such operator is known"): pytest.approx(500e-6),
+        ("add_", "the file has no shapes of it"): pytest.approx(300e-6),
+    }
+    lines = "\n".join(text(answer(found)))
+    assert "as recorded: 800 us, 100 % of the GPU ops" in lines
+    assert "mine::fused  500 us: no such operator is known" in lines
+
+
+def test_a_shapeless_operator_inside_one_with_shapes_is_part_of_it(tmp_path: Path, machine: Any) -> None:
+    outer = op("aten::mm", 100, [("gemm", 300, 3000)], [[SIDE, SIDE], [SIDE, SIDE]])
+    inner = op("aten::fill_", 110, [("fill", 250, 20)])
+    inner[0]["dur"] = 8
+    outer[0]["dur"] = 60
+    outer[1]["ts"] = 130
+    found = predict(explain(recording(tmp_path, [*outer, *inner])), machine)
+    assert times(found, "gemm")[0] + times(found, "fill")[0] == pytest.approx(PRODUCT, rel=1e-6)
+
+
+def test_copies_take_the_links(tmp_path: Path, machine: Any) -> None:
+    events = op("aten::copy_", 100, [("x", 110, 50)], [[1000], [1000]])
+    copy = {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)"}
+    events[-1] |= copy
+    events[-1]["args"]["bytes"] = 100_000_000
+    found = predict(explain(recording(tmp_path, events)), machine)
+    assert times(found, "HtoD")[0] == pytest.approx(100e6 / 26e9, rel=0.2)  # PCIe 4.0 x16 without its headers
+
+
+def test_collectives_wait_as_the_replay_says_and_move_bytes_as_the_machine_does(tmp_path: Path, machine: Any) -> None:
+    def rank(at: float) -> list[dict[str, Any]]:
+        name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+        compute = op("aten::mm", 100, [("gemm", 110, 3000)], [[SIDE, SIDE], [SIDE, SIDE]])
+        said = {"Collective name": "allreduce", "In msg nelems": 25_000_000, "Out msg nelems": 25_000_000, "Group size": 2,
+                "dtype": "Float", "Process Group Name": "0", "Process Group Ranks": "[0, 1]"}  # fmt: skip
+        events = op("record_param_comms", 200, [(name, at, 5000 + 4000 - at)], **said)
+        events[-1]["args"] |= said
+        return [*compute, *events]
+
+    found = predict(explain(recording(tmp_path, rank(3200), rank(3900))), machine)
+    transfer = times(found, "AllReduce")
+    assert transfer[0] == pytest.approx(transfer[1])
+    assert transfer[0] == pytest.approx(100e6 / 26e9, rel=0.2)  # two ranks: the array once in each direction
+    whole = answer(found)
+    assert whole.makespan.value == pytest.approx(2 * PRODUCT + transfer[0], rel=0.05)  # it waits for the slower GPU
+    assert {row.name for row in found.rows if row.kind == "collectives"} == {"allreduce among 2"}
+
+
+def test_a_run_without_a_gpu_is_computed_on_a_core_unless_the_host_is_kept(tmp_path: Path, machine: Any) -> None:
+    events = op("aten::mm", 100, [], [[1024, 1024], [1024, 1024]])
+    events[0]["dur"] = 100_000
+    run = explain(recording(tmp_path, events))
+    assert predict(run, machine, keep_host=True).graph.blocks[0].time.tolist() == run.graph.blocks[0].time.tolist()
+    found = predict(run, machine)
+    row = next(row for row in found.rows if row.kind == "matrix products")
+    assert row.time == pytest.approx(2 * 1024**3 / (1e12 / 8), rel=0.05)
+
+
+@pytest.mark.slow
+def test_shapes_of_a_network_are_found_in_a_run_without_any(reference_data: Path) -> None:
+    path = reference_data / "traces" / "gpu" / "param_RTX2080Ti_resnet.json.gz"
+    if not path.exists():
+        pytest.skip("no such trace")
+    run = read("kineto", [path])
+    with pytest.raises(OtherModel, match="where a step of the model has"):
+        shaped(run, load_network("resnet-50"), 128)
+    known, given = shaped(run, load_network("resnet-18"), 128)
+    assert given.steps == 30
+    found = answer(predict(explain(known), load_machine("workstation")))
+    assert found.gpu.recorded == pytest.approx(4.734, rel=1e-3)
+    assert abs(found.gpu.time / found.gpu.recorded - 1) < 0.25
+    assert found.gpu.range.low < found.gpu.recorded < found.gpu.range.high
+    within = {each.name: abs(each.ratio - 1) for each in found.kinds}
+    assert within["convolutions"] < 0.25
+    assert within["norms"] < 0.25
+    assert within["elementwise"] < 0.05
