@@ -30,7 +30,7 @@ from hwsim.importers.explaining import Explained
 from hwsim.importers.lowering import CannotLower, Lowered, Lowering
 from hwsim.importers.matrix_units import Formats, formats_of
 from hwsim.importers.placing import Placing, WrongMachine, placed
-from hwsim.importers.recording import Collective, Facts, Ints, What
+from hwsim.importers.recording import Collective, Facts, Ints, Small, What
 from hwsim.importers.replay import Part, Replay
 from hwsim.importers.threads import Piece
 from hwsim.machine import Machine
@@ -318,7 +318,7 @@ class _Predictor:
 
     # ---- host ----
 
-    def _host(self, position: int, explained: Explained, ops: NDArray[np.intp], slices: Ints) -> None:
+    def _host(self, position: int, explained: Explained, ops: NDArray[np.intp], slices: Small) -> None:
         """Operators of a recording without a GPU on a core of the CPU; otherwise host threads are as recorded."""
         total = float(self._body.time[ops].sum()) / FEMTO
         computes = not self._keep_host and not len(explained.ops)
