@@ -6,6 +6,7 @@ before it returned, and for the last op that its thread launched.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -36,6 +37,11 @@ class Blocked:
     then: Ints
     calls: int
     full: int
+
+    def joined(self, pairs: Ints) -> Blocked:
+        """The same with more rows (before, then)."""
+        before, then = (np.concatenate([mine, pairs[:, side]]) for side, mine in enumerate((self.before, self.then)))
+        return replace(self, before=before, then=then)
 
 
 def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Blocked:

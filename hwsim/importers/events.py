@@ -6,6 +6,7 @@ event was recorded on the stream of the last launch before it, and the next laun
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -31,6 +32,11 @@ class Waits:
     then: Ints
     stated: int
     guessed: int
+
+    def joined(self, pairs: Ints) -> Waits:
+        """The same with more rows (before, then)."""
+        before, then = (np.concatenate([mine, pairs[:, side]]) for side, mine in enumerate((self.before, self.then)))
+        return replace(self, before=before, then=then)
 
 
 class Streams:

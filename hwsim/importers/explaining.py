@@ -12,6 +12,7 @@ from hwsim.importers.launches import GpuOps, Latencies, cuts_of_late, gpu_ops, l
 from hwsim.importers.linking import NONE, Linked, link
 from hwsim.importers.meeting import Exchanges, exchanges
 from hwsim.importers.recording import Ints, Rank
+from hwsim.importers.stated import stated
 from hwsim.importers.threads import Crossings, Pieces, crossings, cut, outermost_calls
 from hwsim.records import dataclass
 
@@ -24,6 +25,7 @@ class Explained:
         launch_piece: for each GPU op the piece after which it is launched, -1 for none; exact_piece: the same for an exact
             replay, where an op that starts before its launch keeps its place.
         ready: for each GPU op the time (fs) at which rules let it start, as far as its own rank is concerned.
+        fed: rows (piece, GPU op) of dependencies that the file states.
         early: GPU ops that start before their launch: the clocks of host and GPU differ.
     """
 
@@ -36,6 +38,7 @@ class Explained:
     waits: Waits
     blocked: Blocked
     exchanges: Exchanges
+    fed: Ints
     launch_piece: Ints
     exact_piece: Ints
     ready: Ints
@@ -49,7 +52,8 @@ def explained(rank: Rank) -> Explained:
     ops = gpu_ops(rank, linked, outer)
     pieces = cut(rank, linked, outer, cuts_of_late(rank, ops))
     streams = Streams(rank, ops)
-    stream_waits = waits(rank, linked, streams, pieces)
+    said = stated(rank, ops, pieces)
+    stream_waits = waits(rank, linked, streams, pieces).joined(said.gpu_gpu)
     start = ops.start.copy()
     np.maximum.at(start, stream_waits.then, ops.end[stream_waits.before])
     start = np.minimum(start, ops.end)  # up to the clock's resolution
@@ -58,6 +62,7 @@ def explained(rank: Rank) -> Explained:
     stream_waits = replace(stream_waits, before=stream_waits.before[possible], then=stream_waits.then[possible])
     waited_for = np.full(len(ops), NONE, np.int64)
     np.maximum.at(waited_for, stream_waits.then, ops.end[stream_waits.before])
+    np.maximum.at(waited_for, said.host_gpu[:, 1], pieces.end[said.host_gpu[:, 0]])
     took = latencies(rank, ops, waited_for)
     piece = launching_pieces(rank, pieces, ops, exact=False)
     has_launch = ops.call >= 0
@@ -75,10 +80,11 @@ def explained(rank: Rank) -> Explained:
         pieces=pieces,
         ops=ops,
         latencies=took,
-        crossings=crossings(pieces),
+        crossings=crossings(pieces).joined(said.host_host),
         waits=stream_waits,
-        blocked=blocked(rank, linked, pieces, Streams(rank, ops)),
+        blocked=blocked(rank, linked, pieces, Streams(rank, ops)).joined(said.gpu_host),
         exchanges=exchanges(rank, linked, ops),
+        fed=said.host_gpu,
         launch_piece=piece,
         exact_piece=launching_pieces(rank, pieces, ops, exact=True),
         ready=np.where(is_free, ops.start, ready),

@@ -102,7 +102,7 @@ def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float]
     times = replayed(replay, marked, line.end)
     gpu = replay.is_gpu
     length = (replay.recorded_end - replay.recorded)[gpu]
-    is_tried = gpu.any() and gpu_times == 1.0 and not by_name
+    is_tried = length.any() and replay.recording.timed and gpu_times == 1.0 and not by_name
     return Findings(
         replay=replay,
         recorded=int(replay.recorded_end.max(initial=0)),

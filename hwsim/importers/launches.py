@@ -158,6 +158,8 @@ def latencies(rank: Rank, ops: GpuOps, waited_for: Ints) -> Latencies:
     if not is_typical:
         launch = _quantile(waits, _LAUNCH)
     gaps = (ops.start - before)[is_queued]
+    if not is_launched.any():  # the file has no host: what follows on a stream follows at once
+        gap = 0
     if gaps.size:
         gap = max(0, _quantile(gaps, _GAP))
     late = (ops.start - ops.over)[is_idle & ~is_copy]

@@ -274,6 +274,7 @@ class _Writer:
         entry = np.where(delayed, numbers[:, 1], np.where(met >= 0, numbers[:, 2], numbers[:, 3]))
         self.columns.edge(host[launch_piece[launched]], launches)
         self.columns.edge(launches, entry[launched])
+        self.columns.edge(host[explained.fed[:, 0]], entry[explained.fed[:, 1]])
         self.columns.edge(numbers[explained.waits.before, 3], entry[explained.waits.then])
         self.columns.edge(numbers[ops.overlapping[:, 0], 3], entry[ops.overlapping[:, 1]])
         self.arrive[mine], self.depart[mine] = numbers[self.met.op[mine], 2], numbers[self.met.op[mine], 3]

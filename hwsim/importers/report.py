@@ -63,6 +63,8 @@ def as_dict(findings: Findings) -> dict[str, Any]:
 
 def text(findings: Findings) -> list[str]:
     """Lines for people."""
+    if not findings.recorded or not findings.replay.recording.timed:
+        return ["  replay      none: the files have no times; give a machine to have them from the shapes"]
     lines = [f"  replay      {_pair(findings.recorded, findings.replayed)}"]
     lines += _of_steps(findings)
     if findings.busy:

@@ -104,5 +104,7 @@ def text(recording: Recording) -> str:
 def _left(recording: Recording) -> Iterator[str]:
     whole = sum(span(rank) for rank in recording.ranks)
     for left in recording.left:
-        share = f", {format_quantity(left.duration / FEMTO, 's')} ({format_share(left.duration / whole)} of the time)"
-        yield f"  left out: {left.count} x {left.name}{share if left.duration and whole else ''}: {left.why}"
+        share = ""
+        if left.duration and whole:
+            share = f", {format_quantity(left.duration / FEMTO, 's')} ({format_share(left.duration / whole)} of the time)"
+        yield f"  left out: {left.count} x {left.name}{share}: {left.why}"

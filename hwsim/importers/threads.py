@@ -7,6 +7,7 @@ cut nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
@@ -55,7 +56,7 @@ class Pieces:
     def before(self, thread: NDArray[np.integer], time: Ints) -> Ints:
         """The last piece of a thread that has ended at a time; its START if there is none."""
         numbers = np.zeros(len(time), np.int64)
-        for number in np.unique(thread).tolist():
+        for number in np.unique(thread[thread >= 0]).tolist():
             begin, stop = int(self.first[number]), int(self.first[number + 1])
             is_here = thread == number
             place = np.searchsorted(self.end[begin:stop], time[is_here], side="right") - 1
@@ -157,6 +158,11 @@ class Crossings:
 
     before: Ints
     then: Ints
+
+    def joined(self, pairs: Ints) -> Crossings:
+        """The same with more rows (before, then)."""
+        before, then = (np.concatenate([mine, pairs[:, side]]) for side, mine in enumerate((self.before, self.then)))
+        return replace(self, before=before, then=then)
 
 
 def crossings(pieces: Pieces) -> Crossings:
