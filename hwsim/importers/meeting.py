@@ -112,14 +112,13 @@ def meetings(numbers: Sequence[int], by_rank: Sequence[Exchanges], ops: Sequence
     for position, of_rank in enumerate(by_rank):
         for index, facts in enumerate(of_rank.known):
             keyed.setdefault(_key(facts, numbers[position]), [[] for _ in by_rank])[position].append(index)
-    is_timed = any((of_rank.end > 0).any() for of_rank in ops)
     met: list[list[Member]] = []
     kinds, sizes = [], []
     apart = 0
     for rows in keyed.values():
         held = [(position, row) for position, row in enumerate(rows) if row]
         is_peer = bool(held) and by_rank[held[0][0]].known[held[0][1][0]].kind in _PEERS
-        if len(held) < 2 or (is_peer and not is_timed):  # without times nobody knows which of two peers comes first
+        if len(held) < 2:
             continue
         sets = _in_order(held, by_rank, ops)
         if sets is None:
@@ -129,6 +128,8 @@ def meetings(numbers: Sequence[int], by_rank: Sequence[Exchanges], ops: Sequence
             ends = min(int(ops[member.rank].end[member.op]) for member in members)
             if starts > ends:
                 apart += len(members)
+                continue
+            if is_peer and starts == ends:  # without lengths nobody knows which of two peers comes first
                 continue
             facts = by_rank[members[0].rank].known[members[0].number]
             met.append(members)
