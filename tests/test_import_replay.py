@@ -138,6 +138,20 @@ def test_a_stream_waits_for_an_event(stated: bool) -> None:
     assert (replay.ranks[0].waits.stated, replay.ranks[0].waits.guessed) == ((1, 0) if stated else (0, 1))
 
 
+@pytest.mark.parametrize("has_wait", [True, False])
+def test_an_event_recorded_long_before_is_found_by_the_end_of_its_op(has_wait: bool) -> None:
+    """As NCCL's work.wait(): the event is recorded right after the collective's launch, other launches follow before the wait."""
+    rows = [
+        *launched("nccl", 0, 6, 900, 1, "9"),
+        *launched("gemm", 20, 26, 50, 2, "7"),
+        *([Row(What.CALL, "cudaStreamWaitEvent", "main", 40, 1, 3)] if has_wait else []),
+        *launched("update", 50, 908, 50, 4, "7"),
+    ]
+    replay = explain(recording(rank(rows)))
+    assert end_of(replay, "update", 2) == pytest.approx(6 + 1800 + 100 if has_wait else 26 + 100 + 1 + 100, abs=2)
+    assert (replay.unexplained.max() <= 2 * US) == has_wait
+
+
 def test_what_no_rule_explains_is_counted_and_not_replayed() -> None:
     replay = explain(recording(rank([*launched("k", 0, 6, 10, 1), *launched("late", 10, 500, 10, 2)])))
     late = replay.unexplained[replay.is_gpu]

@@ -2,6 +2,7 @@
 
 Kineto's cuda_sync names the event of a wait. In files without it the pattern of libraries is assumed: the
 event was recorded on the stream of the last launch before it, and the next launch of the thread is what waits.
+Where an op still starts late, and another stream's op ends just before it does, the event was that op's.
 """
 
 from __future__ import annotations
@@ -21,17 +22,24 @@ from hwsim.records import dataclass
 WAIT_WORDS: Final = "Stream Wait Event"
 _WAITS: Final = frozenset({"cudaStreamWaitEvent", "hipStreamWaitEvent", "cuStreamWaitEvent", "cudaStreamWaitEvent_ptsz"})
 _RECORDS: Final = ("cudaEventRecord", "hipEventRecord", "cuEventRecord")
+_LATE: Final = 20 * US  # an op that starts so much later than all that is known waits for something else
+_SOON: Final = 30 * US  # an op that starts so soon after the end of another may have waited for it
 _TOLERANCE: Final = US  # an op whose start is this much before the end that it waits for may still wait for it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waits:
-    """Ops that wait for ops: `then` after `before`. stated, guessed: calls that wait, by whether the file says for what."""
+    """Ops that wait for ops: `then` after `before`. named: calls whose event the file names; guessed: number of the others."""
 
     before: Ints
     then: Ints
-    stated: int
+    named: Small
     guessed: int
+
+    @property
+    def stated(self) -> int:
+        """Number of calls whose event the file names."""
+        return len(self.named)
 
     def joined(self, pairs: Ints) -> Waits:
         """The same with more rows (before, then)."""
@@ -97,9 +105,7 @@ def _from(ops: Ints, launched: Ints, times: Ints) -> Ints:
 def waits(rank: Rank, linked: Linked, streams: Streams, pieces: Pieces) -> Waits:
     """The waits between the streams of a rank."""
     before, then, calls = _stated(rank, linked, streams)
-    is_wait = np.array([name in _WAITS for name in rank.names], bool)[rank.slices.name] & (rank.slices.what == What.CALL)
-    is_wait[calls] = False
-    guess = np.flatnonzero(is_wait)
+    guess = _unnamed(rank, calls)
     pairs = [(before, then)]
     for lane in np.unique(rank.slices.lane[guess]).tolist():
         pairs += _guessed(rank, streams, pieces, lane, guess[rank.slices.lane[guess] == lane])
@@ -108,7 +114,46 @@ def waits(rank: Rank, linked: Linked, streams: Streams, pieces: Pieces) -> Waits
     is_possible = (first >= 0) & (second >= 0) & (first != second)
     is_possible[is_possible] = ops.end[first[is_possible]] <= ops.start[second[is_possible]] + _TOLERANCE
     kept = np.unique(np.column_stack([first, second])[is_possible], axis=0).reshape(-1, 2)
-    return Waits(kept[:, 0], kept[:, 1], len(calls), len(guess))
+    return Waits(kept[:, 0], kept[:, 1], calls, len(guess))
+
+
+def _unnamed(rank: Rank, named: Small) -> NDArray[np.intp]:
+    """Calls that wait for an event, without those whose event the file names."""
+    is_wait = np.array([name in _WAITS for name in rank.names], bool)[rank.slices.name] & (rank.slices.what == What.CALL)
+    is_wait[named] = False
+    return np.flatnonzero(is_wait)
+
+
+def with_ends(rank: Rank, streams: Streams, found: Waits, ready: Ints) -> Waits:
+    """The same, and late ops wait for an op of another stream that ends just before they start.
+
+    Only those that a call to wait for an event without a name precedes, after the launch before on their stream.
+
+    Args:
+        ready: when each op may start by all that is known (fs).
+    """
+    ops = streams.ops
+    times = np.sort(rank.slices.start[_unnamed(rank, found.named)])
+    before = np.where(ops.previous >= 0, ops.at[ops.previous], NONE)
+    has_wait = np.searchsorted(times, ops.at) > np.searchsorted(times, before)
+    late = np.flatnonzero((ops.call >= 0) & (ops.start - ready > _LATE) & has_wait)
+    best, nearest = np.full(len(late), NONE, np.int64), np.full(len(late), _SOON + 1, np.int64)
+    device = np.array([lane.device for lane in rank.lanes], np.int64)
+    for lane, (mine, _) in streams.by_lane.items():
+        order = mine[np.argsort(ops.end[mine], kind="stable")]
+        place = np.searchsorted(ops.end[order], ops.start[late] + _TOLERANCE, side="right") - 1
+        other = order[np.maximum(place, 0)]
+        gap = np.abs(ops.start[late] - ops.end[other])
+        lanes = streams.lane_of[late]
+        is_nearer = (place >= 0) & (lanes != lane) & (device[lanes] == device[lane]) & (gap < nearest)
+        is_nearer &= streams.launched[other] < ops.at[late]
+        best[is_nearer], nearest[is_nearer] = other[is_nearer], gap[is_nearer]
+    chosen = best >= 0
+    return replace(
+        found,
+        before=np.concatenate([found.before, best[chosen]]),
+        then=np.concatenate([found.then, late[chosen]]),
+    )
 
 
 def _stated(rank: Rank, linked: Linked, streams: Streams) -> tuple[Ints, Ints, Small]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from hwsim.importers.blocking import Blocked, blocked
-from hwsim.importers.events import Streams, Waits, waits
+from hwsim.importers.events import Streams, Waits, waits, with_ends
 from hwsim.importers.launches import GpuOps, Latencies, cuts_of_late, gpu_ops, latencies, launching_pieces
 from hwsim.importers.linking import NONE, Linked, link
 from hwsim.importers.meeting import Exchanges, exchanges
@@ -54,39 +55,56 @@ def explained(rank: Rank) -> Explained:
     streams = Streams(rank, ops)
     said = stated(rank, ops, pieces)
     stream_waits = waits(rank, linked, streams, pieces).joined(said.gpu_gpu)
+    fed = said.host_gpu[:, 1], pieces.end[said.host_gpu[:, 0]]
+    timed = _timed(rank, ops, stream_waits, fed)
+    more = with_ends(rank, Streams(rank, timed.ops), timed.waits, timed.ready)
+    if len(more.then) > len(timed.waits.then):
+        timed = _timed(rank, timed.ops, more, fed)
+    ops = timed.ops
+    has_launch = ops.call >= 0
+    return Explained(
+        rank=rank,
+        linked=linked,
+        pieces=pieces,
+        ops=ops,
+        latencies=timed.latencies,
+        crossings=crossings(pieces).joined(said.host_host),
+        waits=timed.waits,
+        blocked=blocked(rank, linked, pieces, Streams(rank, ops)).joined(said.gpu_host),
+        exchanges=exchanges(rank, linked, ops),
+        fed=said.host_gpu,
+        launch_piece=launching_pieces(rank, pieces, ops, exact=False),
+        exact_piece=launching_pieces(rank, pieces, ops, exact=True),
+        ready=timed.ready,
+        early=int((has_launch & (ops.start < ops.at)).sum()),
+    )
+
+
+class _Timed(NamedTuple):
+    ops: GpuOps
+    waits: Waits
+    latencies: Latencies
+    ready: Ints
+
+
+def _timed(rank: Rank, ops: GpuOps, found: Waits, fed: tuple[Ints, Ints]) -> _Timed:
+    """When each GPU op may start, given what it waits for; fed: (op, time) of those that wait for a host thread."""
     start = ops.start.copy()
-    np.maximum.at(start, stream_waits.then, ops.end[stream_waits.before])
+    np.maximum.at(start, found.then, ops.end[found.before])
     start = np.minimum(start, ops.end)  # up to the clock's resolution
     ops = replace(ops, start=start)
-    possible = ops.end[stream_waits.before] <= start[stream_waits.then]
-    stream_waits = replace(stream_waits, before=stream_waits.before[possible], then=stream_waits.then[possible])
+    possible = ops.end[found.before] <= start[found.then]
+    found = replace(found, before=found.before[possible], then=found.then[possible])
     waited_for = np.full(len(ops), NONE, np.int64)
-    np.maximum.at(waited_for, stream_waits.then, ops.end[stream_waits.before])
-    np.maximum.at(waited_for, said.host_gpu[:, 1], pieces.end[said.host_gpu[:, 0]])
+    np.maximum.at(waited_for, found.then, ops.end[found.before])
+    np.maximum.at(waited_for, *fed)
     took = latencies(rank, ops, waited_for)
-    piece = launching_pieces(rank, pieces, ops, exact=False)
     has_launch = ops.call >= 0
-    launched = np.where(ops.is_late, np.minimum(ops.over, ops.start), ops.at + took.of)
-    ready = np.where(has_launch, launched, 0)
+    ready = np.where(has_launch, np.where(ops.is_late, np.minimum(ops.over, ops.start), ops.at + took.of), 0)
     follows = ops.previous >= 0
     ready = np.where(follows, np.maximum(ready, ops.end[ops.previous] + took.gap), ready)
     ready = np.maximum(ready, waited_for)
     if len(ops.overlapping):
         np.maximum.at(ready, ops.overlapping[:, 1], ops.end[ops.overlapping[:, 0]])
     is_free = ~has_launch & ~follows & (waited_for < 0)  # nothing is known of it but its time
-    return Explained(
-        rank=rank,
-        linked=linked,
-        pieces=pieces,
-        ops=ops,
-        latencies=took,
-        crossings=crossings(pieces).joined(said.host_host),
-        waits=stream_waits,
-        blocked=blocked(rank, linked, pieces, Streams(rank, ops)).joined(said.gpu_host),
-        exchanges=exchanges(rank, linked, ops),
-        fed=said.host_gpu,
-        launch_piece=piece,
-        exact_piece=launching_pieces(rank, pieces, ops, exact=True),
-        ready=np.where(is_free, ops.start, ready),
-        early=int((has_launch & (ops.start < ops.at)).sum()),
-    )
+    return _Timed(ops, found, took, np.where(is_free, ops.start, ready))

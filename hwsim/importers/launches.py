@@ -19,7 +19,7 @@ from hwsim.records import dataclass
 SLOW: Final = 200 * US  # a launch that takes longer has something to load, or waits for a place in the queue
 _ALREADY: Final = 20 * US  # an op that is still busy so long after the next launch has the next one in line
 _USUAL: Final = (5 * US, 1 * US)  # latency and gap if a file has no idle launch, and no queued op
-_LONGEST: Final = 50 * US  # no idle GPU waits longer for a launch, unless something is loaded
+_LONGEST: Final = 50 * US  # no GPU takes longer for a launch or from an op to the next in line, unless it waits for something
 _LAUNCH, _GAP = 10, 25  # per cent
 
 
@@ -160,7 +160,7 @@ def latencies(rank: Rank, ops: GpuOps, waited_for: Ints) -> Latencies:
     gaps = (ops.start - before)[is_queued]
     if not is_launched.any():  # the file has no host: what follows on a stream follows at once
         gap = 0
-    if gaps.size:
+    if gaps.size and _quantile(gaps, _GAP) <= _LONGEST:
         gap = max(0, _quantile(gaps, _GAP))
     late = (ops.start - ops.over)[is_idle & ~is_copy]
     after = min(_quantile(late, _GAP), launch) if late.size and not is_typical else 0
