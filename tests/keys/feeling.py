@@ -49,6 +49,8 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be witho
     "train.uneven": (False, "does not divide"),
     "train.parallel.ep": (3, "does not divide"),
     "model transformer.patches.image": (448, "squares"),
+    "model transformer.patches.extra": (2, "squares"),
+    "model transformer.patches.side": (16, "squares"),
     "link wifi.duplex": ("full", "one channel"),
     "train.parallel.dp": (3, "GPUs, but there are"),
     "link.of": (["node0.nic", "node1.nic"], "no route"),

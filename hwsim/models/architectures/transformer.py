@@ -148,7 +148,7 @@ class Transformer(Dimensions):
         values = 0 if self.shared_values else self.values
         widths: dict[Biased, int] = {"q": self.queries, "k": self.keys, "v": values, "projection": self.hidden}
         if self.latent is not None:
-            widths = {"projection": self.hidden}
+            widths = {"q": self.latent.query_rank or 0, "k": self.latent.cached, "projection": self.hidden}
         inner = 0 if self.latent is None else self.latent.rank + (self.latent.query_rank or 0)
         if self.qk_norm != "none":
             inner = 2 * self.of_head if self.qk_norm == "head" else self.queries + self.keys

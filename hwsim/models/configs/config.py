@@ -1,0 +1,135 @@
+"""A config while it is read: which keys were asked for, and what is wrong with them, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any, Final, NamedTuple
+
+from hwsim.records import dataclass
+from hwsim.spec.mistakes import NOWHERE, Mistakes, Place
+from hwsim.spec.tree import Tree
+
+NOT_GIVEN: Final = object()
+LARGEST: Final = 10**9  # of any dimension
+
+
+class Told(NamedTuple):
+    """A value of a key of a model, and what it came from."""
+
+    value: Any
+    origin: str
+    place: Place = NOWHERE
+
+
+@dataclass(slots=True)
+class Config:
+    """A config, or the part of it that is of the language model.
+
+    Args:
+        family: `model_type`; defaults: what this family takes where a key is left out.
+        used: keys that were asked for.
+    """
+
+    tree: Tree
+    family: str
+    mistakes: Mistakes
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+
+    def find(self, *names: str) -> tuple[str, Tree | None]:
+        """(the first of the names that has a value, the value); all of them count as asked for."""
+        self.used.update(names)
+        for name in names:
+            found = self.tree.get(name)
+            if found is not None and found.value is not None:
+                return name, found
+        return names[0], None
+
+    def has(self, *names: str) -> bool:
+        """Whether one of them has a value."""
+        return self.find(*names)[1] is not None
+
+    def count(self, *names: str, default: Any = NOT_GIVEN, minimum: int = 1) -> Told:
+        """A whole number.
+
+        Args:
+            names: of the key, and others that it goes by.
+            default: where it is left out; required if there is none here and none of the family.
+        """
+        name, found = self.find(*names)
+        if found is None:
+            return self._left_out(names, default)
+        value = found.value
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.mistakes.add(found.place, f"'{name}' is a whole number, not {found.what()}")
+        elif not minimum <= value <= LARGEST:
+            self.mistakes.add(found.place, f"'{name}' is a number from {minimum} to {LARGEST:,}, not {value}")
+        else:
+            return Told(value, name, found.place)
+        return Told(1 if default in (NOT_GIVEN, None) else default, name, found.place)
+
+    def flag(self, *names: str, default: Any = NOT_GIVEN) -> Told:
+        """True or false."""
+        name, found = self.find(*names)
+        if found is None:
+            return self._left_out(names, default)
+        if not isinstance(found.value, bool):
+            self.mistakes.add(found.place, f"'{name}' is true or false, not {found.what()}")
+            return Told(False, name, found.place)
+        return Told(found.value, name, found.place)
+
+    def text(self, *names: str, default: Any = NOT_GIVEN) -> Told:
+        """A word."""
+        name, found = self.find(*names)
+        if found is None:
+            return self._left_out(names, default)
+        if not isinstance(found.value, str):
+            self.mistakes.add(found.place, f"'{name}' is a text, not {found.what()}")
+            return Told("", name, found.place)
+        return Told(found.value, name, found.place)
+
+    def listed(self, name: str, kind: type, length: int | None = None) -> Told | None:
+        """A list of texts or of whole numbers; None where it is left out."""
+        _, found = self.find(name)
+        if found is None:
+            return None
+        words = "texts" if kind is str else "whole numbers"
+        if not found.is_list or any(not isinstance(each.value, kind) for each in found.elements()):
+            self.mistakes.add(found.place, f"'{name}' is a list of {words}, not {found.what()}")
+            return None
+        values = tuple(each.value for each in found.elements())
+        if length is not None and len(values) != length:
+            self.mistakes.add(found.place, f"'{name}' has {len(values)} entries, and the model {length} layers")
+            return None
+        return Told(values, name, found.place)
+
+    def refuse_types(self, name: str, allowed: Sequence[str]) -> None:
+        """Note that layers are of another kind than `allowed`."""
+        listed = self.listed(name, str)
+        strange = next((each for each in listed.value if each not in allowed), None) if listed is not None else None
+        if strange is not None:
+            self.refuse(name, f"'{strange}' is no kind of layer of {self.family} that a model can say", f"all {' or '.join(allowed)}")
+
+    def _left_out(self, names: Sequence[str], default: Any) -> Told:
+        for name in names:
+            if name in self.defaults:
+                return Told(self.defaults[name], f"left out: {name} of {self.family}", self.tree.place)
+        if default is NOT_GIVEN:
+            also = f" (or {', '.join(names[1:])})" if len(names) > 1 else ""
+            self.mistakes.add(self.tree.place, f"'{names[0]}'{also} is missing: a config of {self.family} has it")
+            return Told(1, names[0], self.tree.place)
+        return Told(default, f"left out: {names[0]}", self.tree.place)
+
+    def refuse(self, name: str, message: str, hint: str | None = None) -> None:
+        """Note that a key says what a model cannot."""
+        self.used.add(name)
+        self.mistakes.add(self.tree.key_place(name), message, hint)
+
+    def refuse_unless(self, name: str, allowed: Sequence[Any], message: str) -> None:
+        """Note that a key has a value that a model cannot say; left out, or one of `allowed`, it can."""
+        _, found = self.find(name)
+        if found is not None and found.plain() not in allowed:
+            self.mistakes.add(found.place, f"'{name}' is {found.what()}: {message}")

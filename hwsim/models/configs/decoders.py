@@ -1,0 +1,269 @@
+"""Families of decoders: which keys of a config become which keys of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hwsim.models.configs.config import Config, Told
+from hwsim.models.configs.layers import Each, every, joined, put, windows
+
+Keys = dict[str, Told | None]
+ATTENTION: Final = ("q", "k", "v", "projection")
+
+
+def fixed(value: Any, config: Config) -> Told:
+    """What all models of the family have."""
+    return Told(value, f"all of {config.family}", config.tree.place)
+
+
+def stack(config: Config, *, gated: bool = True, norm: str = "rmsnorm", positions: str = "rotary") -> Keys:
+    """Keys that all decoders have."""
+    head = config.count("head_dim", default=None)
+    return {
+        "layers": config.count("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        "hidden": config.count("hidden_size", "n_embd", "d_model"),
+        "heads": config.count("num_attention_heads", "n_head", "n_heads"),
+        "kv_heads": _given(config.count("num_key_value_heads", default=None)),
+        "head": _given(head),
+        "ffn": _given(config.count("intermediate_size", "n_inner", "ffn_dim", default=None)),
+        "gated": fixed(gated, config) if gated else None,
+        "vocab": config.count("vocab_size"),
+        "tied": config.flag("tie_word_embeddings", default=False),
+        "sequence": config.count("max_position_embeddings", "n_positions", "n_ctx", default=2048),
+        "positions": fixed(positions, config) if positions != "learned" else None,
+        "norm": fixed(norm, config) if norm != "layernorm" else None,
+        "bias": Told(False, f"all of {config.family}", config.tree.place),
+    }
+
+
+def _given(told: Told) -> Told | None:
+    return None if told.value is None else told
+
+
+def biased(config: Config, keys: Keys, flags: dict[str, Sequence[str]], always: Sequence[str] = (), *, default: bool = False) -> None:
+    """What has biases.
+
+    Args:
+        flags: key of the config -> what it is of; default: where one is left out.  always: what has them anyway.
+    """
+    found, origins = list(always), [f"all of {config.family}"] if always else []
+    for key, what in flags.items():
+        flag = config.flag(key, default=default)
+        origins.append(flag.origin)
+        found += what if flag.value else ()
+    ordered = list(dict.fromkeys(found))
+    keys["bias"] = Told(ordered or False, ", ".join(origins), config.tree.place)
+
+
+def llama(config: Config) -> Keys:
+    """Llama, Granite, SmolLM3."""
+    keys = stack(config)
+    biased(config, keys, {"attention_bias": ATTENTION, "mlp_bias": ("ffn",)})
+    config.find("no_rope_layers", "no_rope_layer_interval", "use_sliding_window", "layer_types")
+    _no_window(config)
+    return keys
+
+
+def _no_window(config: Config) -> None:
+    config.refuse_types("layer_types", ("full_attention",))
+
+
+def mistral(config: Config) -> Keys:
+    """Mistral, Phi-3: all layers have the window, if there is one."""
+    keys = stack(config)
+    count = keys["layers"]
+    assert count is not None
+    each, origin = windows(config, count.value, "sliding_window", ["sliding_attention"] * count.value)
+    return _windowed(keys, each, origin)
+
+
+def _windowed(keys: Keys, each: Sequence[Each], origin: str) -> Keys:
+    put(keys, each, origin)
+    if any(one.get("window") for one in each):
+        keys["cache"] = Told("window", "as servers keep it")
+    return keys
+
+
+def starcoder2(config: Config) -> Keys:
+    """StarCoder 2: layer norms, no gates."""
+    keys = mistral(config) | {"gated": None, "norm": None}
+    if config.flag("use_bias", default=True).value:
+        keys["bias"] = Told(True, "use_bias")
+    else:
+        keys["bias"] = Told(["norm"], "use_bias")
+    return keys
+
+
+def qwen2(config: Config) -> Keys:
+    """Qwen 2 and 2.5: q, k and v have biases, which the file does not say."""
+    keys = _qwen_windows(config, stack(config))
+    keys["bias"] = fixed(["q", "k", "v"], config)
+    return keys
+
+
+def qwen3(config: Config) -> Keys:
+    """Qwen 3."""
+    keys = _qwen_windows(config, stack(config))
+    biased(config, keys, {"attention_bias": ATTENTION})
+    keys["qk_norm"] = fixed("head", config)
+    return keys
+
+
+def _qwen_windows(config: Config, keys: Keys) -> Keys:
+    count = keys["layers"]
+    assert count is not None
+    first = config.count("max_window_layers", default=28, minimum=0).value
+    types = ["full_attention" if at < first else "sliding_attention" for at in range(count.value)]
+    if not config.flag("use_sliding_window", default=False).value:
+        config.find("sliding_window")
+        _no_window(config)
+        return keys
+    return _windowed(keys, *windows(config, count.value, "sliding_window", types))
+
+
+def gemma(config: Config) -> Keys:
+    """Gemma, the first."""
+    keys = stack(config)
+    biased(config, keys, {"attention_bias": ATTENTION})
+    return keys
+
+
+def gemma2(config: Config, step: int = 2, *, qk_norm: bool = False) -> Keys:
+    """Gemma 2: every second layer sees all, four norms a layer."""
+    keys = gemma(config)
+    count = keys["layers"]
+    assert count is not None
+    found = config.count("sliding_window_pattern", "_sliding_window_pattern", default=step).value
+    keys["norms"] = fixed(4, config)
+    if qk_norm:
+        keys["qk_norm"] = fixed("head", config)
+    return _windowed(keys, *windows(config, count.value, "sliding_window", every(count.value, found)))
+
+
+def gemma3(config: Config) -> Keys:
+    """Gemma 3: every sixth layer sees all."""
+    return gemma2(config, 6, qk_norm=True)
+
+
+def gemma4(config: Config) -> Keys:
+    """Gemma 4: layers that see all have heads of their own, and keys that are the values; experts are beside a dense network."""
+    if config.count("hidden_size_per_layer_input", default=0, minimum=0).value:
+        config.refuse("hidden_size_per_layer_input", "inputs of each layer, of tables of their own, cannot be said", "0: without them")
+    if config.count("num_kv_shared_layers", default=0, minimum=0).value:
+        config.refuse("num_kv_shared_layers", "layers that take the keys and values of others cannot be said", "0: each its own")
+    config.refuse_unless("use_double_wide_mlp", (False, None), "it is of layers that take the keys of others")
+    config.find("vocab_size_per_layer_input")
+    keys = gemma(config)
+    layers, kv, head = keys["layers"], keys["kv_heads"], keys["head"]
+    assert layers is not None
+    seen, origin = windows(config, layers.value, "sliding_window", [*every(layers.value, 6)[:-1], "full_attention"])
+    wide = config.count("global_head_dim", default=None).value
+    few = config.count("num_global_key_value_heads", default=None).value
+    alike = config.flag("attention_k_eq_v", default=False).value
+    full: Each = {"head": wide or (head.value if head else None), "kv_heads": few or (kv.value if kv else None)}
+    if alike:
+        full["shared_values"] = True
+    else:
+        full.pop("kv_heads")
+    stated = {key: value for key, value in full.items() if value}
+    each = [{**one, **({} if one.get("window") else stated)} for one in seen]
+    if config.has("per_layer_config"):
+        each = _layer_by_layer(config, each, layers.value)
+    keys |= {"norms": fixed(4, config), "qk_norm": fixed("head", config)}
+    if config.flag("enable_moe_block", default=False).value:
+        width = config.count("moe_intermediate_size")
+        keys |= {"experts": config.count("num_experts"), "top_k": config.count("top_k_experts", "num_experts_per_tok"),
+                 "shared": keys["ffn"], "ffn": width, "norms": Told(8, "three more norms, and a scale of the router"),
+                 "bias": Told([*(ATTENTION if keys["bias"].value else ()), "router"], "attention_bias; scales of experts")}  # fmt: skip
+    else:
+        config.find("num_experts", "top_k_experts", "moe_intermediate_size")
+    return _windowed(keys, each, f"{origin}, global_head_dim, num_global_key_value_heads, attention_k_eq_v")
+
+
+def _layer_by_layer(config: Config, each: list[Each], layers: int) -> list[Each]:
+    """With what `per_layer_config` says of some layers, in place of the keys that say it of all that see all."""
+    _, stated = config.find("per_layer_config")
+    names = {"head_dim": "head", "num_key_value_heads": "kv_heads"}
+    found = [{key: value for key, value in one.items() if key not in names.values()} for one in each]
+    for number, entry in stated.items() if stated is not None else ():
+        values = entry.plain()
+        if not number.isdigit() or int(number) >= layers or not isinstance(values, dict):
+            config.mistakes.add(entry.place, f"'{number}' is no layer of {layers}")
+            continue
+        for key, value in values.items():
+            if key not in names or not isinstance(value, int):
+                config.mistakes.add(entry.key_place(key), f"'{key}' of a layer is not known", "head_dim, num_key_value_heads")
+            else:
+                found[int(number)][names[key]] = value
+    return found
+
+
+def gpt2(config: Config) -> Keys:
+    """GPT-2."""
+    keys = stack(config, gated=False, norm="layernorm", positions="learned")
+    keys["bias"] = fixed(True, config)
+    config.refuse_unless("add_cross_attention", (False, None), "a decoder that looks at an encoder cannot be said")
+    return keys
+
+
+def gpt_neox(config: Config) -> Keys:
+    """GPT-NeoX, Pythia."""
+    keys = stack(config, gated=False, norm="layernorm")
+    biased(config, keys, {"attention_bias": ATTENTION}, ("ffn", "norm"), default=True)
+    return keys
+
+
+def gptj(config: Config) -> Keys:
+    """GPT-J: attention and feed-forward network read the same norm."""
+    keys = stack(config, gated=False, norm="layernorm")
+    keys |= {"norms": fixed(1, config), "bias": fixed(["ffn", "norm", "output"], config)}
+    return keys
+
+
+def phi(config: Config) -> Keys:
+    """Phi-1, 1.5 and 2."""
+    keys = stack(config, gated=False, norm="layernorm")
+    config.refuse_unless("qk_layernorm", (False, None), "norms of queries and keys with biases cannot be said")
+    keys |= {"norms": fixed(1, config), "bias": fixed([*ATTENTION, "ffn", "norm", "output"], config)}
+    return keys
+
+
+def opt(config: Config) -> Keys:
+    """OPT."""
+    keys = stack(config, gated=False, norm="layernorm", positions="learned")
+    hidden, sequence = keys["hidden"], keys["sequence"]
+    assert hidden is not None
+    assert sequence is not None
+    config.refuse_unless("word_embed_proj_dim", (hidden.value, None), "an embedding of another width cannot be said")
+    config.refuse_unless("do_layer_norm_before", (True, None), "norms after each half cannot be said")
+    config.refuse_unless("_remove_final_layer_norm", (False, None), "a model of this family has one")
+    config.refuse_unless("layer_norm_elementwise_affine", (True, None), "norms without parameters cannot be said")
+    bias = config.flag("enable_bias", default=True)
+    keys["bias"] = Told(True, bias.origin) if bias.value else Told(["norm"], bias.origin)
+    keys["places"] = Told(sequence.value + 2, "max_position_embeddings and 2", sequence.place)
+    return keys
+
+
+def bloom(config: Config) -> Keys:
+    """BLOOM."""
+    keys = stack(config, gated=False, norm="layernorm", positions="alibi")
+    hidden = keys["hidden"]
+    assert hidden is not None
+    keys |= {"bias": fixed(True, config), "embedding_norm": fixed(True, config), "ffn": Told(4 * hidden.value, "4 x hidden_size")}
+    return keys
+
+
+def olmo2(config: Config) -> Keys:
+    """OLMo 2 and 3: norms of all queries and of all keys."""
+    keys = stack(config)
+    biased(config, keys, {"attention_bias": ATTENTION})
+    keys["qk_norm"] = fixed("whole", config)
+    count = keys["layers"]
+    assert count is not None
+    if config.family != "olmo3":
+        return keys
+    return _windowed(keys, *windows(config, count.value, "sliding_window", every(count.value, 4)))
+
+
+__all__ = ["ATTENTION", "Keys", "biased", "fixed", "joined", "put", "stack"]

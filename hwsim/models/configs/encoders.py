@@ -1,0 +1,45 @@
+"""Families of encoders: of words, and of images."""
+
+from __future__ import annotations
+
+from hwsim.models.configs.config import Config, Told
+from hwsim.models.configs.decoders import Keys, fixed, stack
+
+
+def bert(config: Config) -> Keys:
+    """BERT, RoBERTa, without the head of a task."""
+    config.refuse_unless("is_decoder", (False, None), "a decoder that looks at an encoder cannot be said")
+    keys = stack(config, gated=False, norm="layernorm", positions="learned")
+    keys |= {
+        "tied": None,
+        "bias": fixed(True, config),
+        "final_norm": fixed(False, config),
+        "embedding_norm": fixed(True, config),
+        "token_types": config.count("type_vocab_size", default=2, minimum=0),
+        "pooler": fixed(True, config),
+        "causal": fixed(False, config),
+    }
+    return keys
+
+
+def vit(config: Config) -> Keys:
+    """ViT, with the map to classes where the config has names of them."""
+    image, side = config.count("image_size"), config.count("patch_size")
+    channels = config.count("num_channels", default=3)
+    keys = {key: config.count(name) for key, name in
+            (("layers", "num_hidden_layers"), ("hidden", "hidden_size"), ("heads", "num_attention_heads"),
+             ("ffn", "intermediate_size"))}  # fmt: skip
+    tokens = (image.value // max(1, side.value)) ** 2 + 1
+    named = config.find("id2label")[1]
+    classes = len(named.items()) if named is not None else config.count("num_labels", default=0, minimum=0).value
+    patches = {"image": image.value, "side": side.value, "channels": channels.value}
+    qkv = config.flag("qkv_bias", default=True)
+    return {
+        **keys,
+        "vocab": fixed(0, config),
+        "sequence": Told(tokens, "squares of an image and one more", image.place),
+        "bias": fixed(True, config) if qkv.value else Told(["projection", "ffn", "norm"], "qkv_bias"),
+        "causal": fixed(False, config),
+        "patches": Told(patches, "image_size, patch_size, num_channels", image.place),
+        "classes": Told(classes, "id2label") if classes else None,
+    }

@@ -1,0 +1,55 @@
+"""The file of a model that was read of a config: each key with what it came from, and what was not used."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hwsim.models.configs.translating import Translated
+
+
+def written(made: Translated, source: str) -> str:
+    """The text of `model.yaml`.
+
+    source: where it is from, in words.
+    """
+    lines = ["hwsim: model/1", "kind: transformer", f"name: {_flow(made.name)}", "source: datasheet", f"ref: {_flow(source)}"]
+    for key, told in made.keys.items():
+        if key == "runs":
+            lines.append(f"runs:  # {told.origin}")
+            lines += [f"  - {_flow(run)}" for run in told.value]
+        else:
+            lines.append(f"{key}: {_flow(told.value)}  # {told.origin}")
+    return "\n".join([*lines, *remarks(made)]) + "\n"
+
+
+def remarks(made: Translated) -> Iterator[str]:
+    """Comments on what was not used."""
+    for note in made.notes:
+        yield from _comment(note)
+    if made.unknown:
+        yield from _comment(f"not known here, and not heeded: {', '.join(made.unknown)}")
+    if made.idle:
+        yield from _comment(f"not used, for no shape depends on it: {', '.join(made.idle)}")
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, 120, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
+
+
+def _flow(value: Any) -> str:
+    """A value on one line.
+
+    >>> _flow({"rank": 512, "of": ["q", "k"], "gated": True}), _flow("a: b")
+    ('{rank: 512, of: [q, k], gated: true}', '"a: b"')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_flow(each) for each in value) + "]"
+    if isinstance(value, str) and not value.replace("-", "").replace("_", "").isalnum():
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return str(value)
