@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from hypothesis import strategies as st
 
-SIZES = {"hidden_size": [64, 96], "num_hidden_layers": [1, 2, 5, 7], "num_attention_heads": [4, 8], "num_key_value_heads": [1, 2, 4],
-         "intermediate_size": [96, 160], "vocab_size": [100, 333], "max_position_embeddings": [64, 128],
+Drawn = dict[str, list[Any]]
+SIZES: Drawn = {"hidden_size": [64, 96], "num_hidden_layers": [1, 2, 5, 7], "num_attention_heads": [4, 8],
+         "num_key_value_heads": [1, 2, 4], "intermediate_size": [96, 160],
+         "vocab_size": [100, 333], "max_position_embeddings": [64, 128],
          "tie_word_embeddings": [True, False]}  # fmt: skip
-BIASED = {"attention_bias": [True, False]}
-EXPERTS = {"num_experts_per_tok": [1, 2], "moe_intermediate_size": [16, 48]}
-LATENT = {"kv_lora_rank": [16, 24], "q_lora_rank": [32, 40], "qk_nope_head_dim": [8, 16], "qk_rope_head_dim": [4, 8],
+BIASED: Drawn = {"attention_bias": [True, False]}
+EXPERTS: Drawn = {"num_experts_per_tok": [1, 2], "moe_intermediate_size": [16, 48]}
+LATENT: Drawn = {"kv_lora_rank": [16, 24], "q_lora_rank": [32, 40], "qk_nope_head_dim": [8, 16], "qk_rope_head_dim": [4, 8],
           "v_head_dim": [8, 12], "n_shared_experts": [1, 2], "n_routed_experts": [4, 8], "first_k_dense_replace": [0, 1, 3],
-          "n_group": [1], "topk_group": [1], "num_key_value_heads": [8], "num_attention_heads": [8], "attention_bias": [True, False]}  # fmt: skip
-GPT = {"n_embd": [64, 96], "n_layer": [1, 3], "n_head": [4, 8], "vocab_size": [100, 333], "n_positions": [32, 64],
+          "n_group": [1], "topk_group": [1], "num_key_value_heads": [8], "num_attention_heads": [8],
+          "attention_bias": [True, False]}  # fmt: skip
+GPT: Drawn = {"n_embd": [64, 96], "n_layer": [1, 3], "n_head": [4, 8], "vocab_size": [100, 333], "n_positions": [32, 64],
        "n_inner": [None, 100]}  # fmt: skip
-BERT = {key: each for key, each in SIZES.items() if key not in ("num_key_value_heads", "tie_word_embeddings")}
+BERT: Drawn = {key: each for key, each in SIZES.items() if key not in ("num_key_value_heads", "tie_word_embeddings")}
 # keys of each family, with what they may be
-DRAWN: dict[str, dict[str, list[Any]]] = {
+DRAWN: Final[dict[str, Drawn]] = {
     "llama": {**SIZES, **BIASED, "mlp_bias": [True, False], "head_dim": [16, 32]},
     "granite": {**SIZES, **BIASED, "mlp_bias": [True, False]},
     "mistral": {**SIZES, "head_dim": [16, 24], "sliding_window": [None, 32]},
@@ -38,7 +41,8 @@ DRAWN: dict[str, dict[str, list[Any]]] = {
     "gpt2": GPT,
     "gptj": {**GPT, "rotary_dim": [8]},
     "gpt_neox": {**BERT, **BIASED, "tie_word_embeddings": [True, False]},
-    "gpt_oss": {**SIZES, **BIASED, "head_dim": [16, 32], "num_local_experts": [2, 4], "num_experts_per_tok": [1, 2], "sliding_window": [32]},
+    "gpt_oss": {**SIZES, **BIASED, "head_dim": [16, 32], "num_local_experts": [2, 4], "num_experts_per_tok": [1, 2],
+                "sliding_window": [32]},
     "phi": {**SIZES},
     "phi3": {**SIZES, "sliding_window": [None, 32], "pad_token_id": [0]},
     "starcoder2": {**SIZES, "use_bias": [True, False], "sliding_window": [None]},
@@ -58,8 +62,9 @@ DRAWN: dict[str, dict[str, list[Any]]] = {
     "deepseek_v2": {**SIZES, **EXPERTS, **LATENT, "q_lora_rank": [None, 32]},
     "deepseek_v3": {**SIZES, **EXPERTS, **LATENT, "q_lora_rank": [None, 32]},
     "deepseek_v32": {**SIZES, **EXPERTS, **LATENT, "index_n_heads": [2, 4], "index_head_dim": [8, 16], "index_topk": [8]},
-    "llama4_text": {**SIZES, **BIASED, "intermediate_size_mlp": [80, 128], "num_local_experts": [2, 4], "num_experts_per_tok": [1],
-                    "interleave_moe_layer_step": [1, 2, 3], "head_dim": [16, 32], "attention_chunk_size": [32]},
+    "llama4_text": {**SIZES, **BIASED, "intermediate_size_mlp": [80, 128], "num_local_experts": [2, 4],
+                    "num_experts_per_tok": [1], "interleave_moe_layer_step": [1, 2, 3], "head_dim": [16, 32],
+                    "attention_chunk_size": [32]},
 }  # fmt: skip
 
 

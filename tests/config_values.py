@@ -28,9 +28,11 @@ def deepseek(layers: int, hidden: int, heads: int, ffn: int, vocab: int, experts
     )  # fmt: skip
 
 
-V3: Final = {"layers": 61, "hidden": 7168, "heads": 128, "ffn": 18432, "vocab": 129280, "experts": 256, "inner": 2048, "top_k": 8,
-             "shared": 1, "queries": 1536, "first": 3, "num_nextn_predict_layers": 1,
-             "quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]}}  # fmt: skip
+V3: Final[dict[str, Any]] = {
+    "layers": 61, "hidden": 7168, "heads": 128, "ffn": 18432, "vocab": 129280, "experts": 256, "inner": 2048, "top_k": 8,
+    "shared": 1, "queries": 1536, "first": 3, "num_nextn_predict_layers": 1,
+    "quantization_config": {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 128]},
+}  # fmt: skip
 QWEN3: Final = {"head_dim": 128, "tie_word_embeddings": False, "attention_bias": False}
 MXFP4: Final = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"]}
 GPT_OSS: Final = {"head_dim": 64, "num_experts_per_tok": 4, "sliding_window": 128, "quantization_config": MXFP4,
@@ -92,7 +94,8 @@ PARAMETERS: Final[dict[str, tuple[Keys, int]]] = {
          "tie_word_embeddings": False},
         6_050_882_784,
     ),
-    "gpt2": ({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257, "n_positions": 1024}, 124_439_808),
+    "gpt2": ({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257, "n_positions": 1024},
+             124_439_808),
     "bert-base": (
         {"model_type": "bert", "num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072,
          "vocab_size": 30522, "max_position_embeddings": 512, "type_vocab_size": 2},
@@ -118,10 +121,11 @@ PARAMETERS: Final[dict[str, tuple[Keys, int]]] = {
     ),
     "llama-4-maverick": (
         of("llama4_text", 48, 5120, 40, 8, 8192, 202048, intermediate_size_mlp=16384, num_local_experts=128,
-           num_experts_per_tok=1, interleave_moe_layer_step=2, head_dim=128, attention_chunk_size=8192, tie_word_embeddings=False),
+           num_experts_per_tok=1, interleave_moe_layer_step=2, head_dim=128, attention_chunk_size=8192,
+           tie_word_embeddings=False),
         400_711_848_960,
     ),
 }  # fmt: skip
 # What a token meets, in billions as printed by the authors (DeepSeek counts no embedding), or counted of the table.
-ACTIVE: Final = {"qwen3-30b-a3b": 3.35, "qwen3-235b-a22b": 22.19, "mixtral-8x7b": 12.88, "mixtral-8x22b": 39.15,
+ACTIVE: Final = {"qwen3-30b-a3b": 3.35, "qwen3-235b-a22b": 22.19, "mixtral-8x7b": 12.88, "mixtral-8x22b": 39.16,
                  "deepseek-v3": 37.55, "gpt-oss-20b": 4.19, "gpt-oss-120b": 5.71}  # fmt: skip

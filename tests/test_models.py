@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
-from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.devices import Gpu
 from hwsim.models import (
-    Cluster,
     Framework,
     Kernel,
     KernelTimes,
     NotAlike,
     ParallelPlan,
-    Slice,
-    Step,
-    Transformer,
     WrongPlan,
-    backward,
     cluster_of,
     decode,
     estimate,
-    forward,
     lay,
     load_framework,
     load_transformer,
@@ -36,13 +27,10 @@ from hwsim.models import (
     prefill,
     stage_of,
 )
-from hwsim.models.inference import served
 from hwsim.models.layer import kernels as kernels_of
-from hwsim.ops.matmul import Matmul
-from hwsim.ops.moe import Moe
-from hwsim.ops.op import Scope
 from hwsim.spec import SpecError, find, names, read
 from tests.effort import effort
+from tests.model_cases import NODES, gpus, run, small
 
 # As the authors publish them, or as the published weights count.
 PARAMETERS = {
@@ -84,20 +72,6 @@ BILLIONS = {
     "megatron-530b": 529.6,
     "megatron-1008b": 1008.0,
 }
-NODES = """
-hwsim: machine/1
-class: ideal
-parts: {node: {kind: machine, use: dgx-a100, count: 2, parts: {gpu: {use: a100-sxm-80gb}}}}
-links: [{name: fabric, topology: fat-tree, of: "node*.nic*", kind: infiniband, use: hdr200, rails: 8, leaf_ports: 40}]
-"""
-
-
-@cache
-def nodes() -> Cluster:
-    """DGX A100 as a cluster, without the machine."""
-    gpu = api.load_machine("hwsim: machine/1\nclass: ideal\nparts: {it: {kind: gpu, use: a100-sxm-80gb}}\n").device("it").model
-    assert isinstance(gpu, Gpu)
-    return Cluster(gpu, 16, 8, {2: 225e9, 4: 225e9, 8: 225e9}, 8 * 24.8e9, 24.8e9)
 
 
 def test_a_machine_of_equal_nodes_is_a_cluster() -> None:
@@ -115,19 +89,6 @@ def test_unequal_machines_are_no_cluster() -> None:
     two = parts + "links: [{between: [a, b], kind: pcie, gen: 3, lanes: 16}]\n"
     with pytest.raises(NotAlike, match="not all of one kind"):
         cluster_of(api.load_machine(two))
-
-
-def gpus(count: int) -> Cluster:
-    return replace(nodes(), gpus=count, per_node=min(count, 8))
-
-
-def small(**more: int | bool | str) -> Transformer:
-    sizes: dict[str, Any] = {"layers": 8, "hidden": 1024, "heads": 16, "vocab": 32000, "sequence": 1024}
-    return Transformer(**{**sizes, **more})
-
-
-def run(model: Transformer, plan: ParallelPlan, count: int, framework: Framework | None = None) -> Step:
-    return estimate(model, plan, gpus(count), framework or Framework())
 
 
 # ---- parameters, FLOP, bytes ----
@@ -186,124 +147,6 @@ def test_a_model_that_cannot_be_is_refused() -> None:
     assert [key for key, _, _ in small(kv_heads=3).problems()] == ["kv_heads"]
     with pytest.raises(SpecError, match="llama-3-70b"):
         load_transformer("llama-3-70")
-
-
-# ---- kernels ----
-
-
-def products(kernels: tuple[Kernel, ...]) -> float:
-    return sum(each.work.flop * each.times for each in kernels)
-
-
-@given(st.sampled_from(["plain", "flash"]), st.sampled_from([1, 2, 4]), st.integers(1, 4))
-def test_kernels_of_a_layer_do_the_flop_of_the_formula(attention: str, tensor: int, batch: int) -> None:
-    model, s = small(causal=False), 256
-    part = Slice(batch, s, s, tensor, attention=attention)  # type: ignore[arg-type]
-    formula = batch * s * (model.forward_flop(s) - 2 * model.vocab * model.hidden) / model.layers
-    assert tensor * products(forward(model, part)) == pytest.approx(formula)
-    more = 2.5 if attention == "flash" else 2.0
-    scores = batch * s * 4 * model.queries * s
-    assert tensor * products(backward(model, part)) == pytest.approx(2 * formula + (more - 2) * scores)
-
-
-def test_causal_flash_attention_leaves_out_half() -> None:
-    part = Slice(1, 512, 512)
-    whole = next(each for each in forward(small(causal=False), part) if each.flash)
-    assert next(each for each in forward(small(), part) if each.flash).work.flop == whole.work.flop / 2
-
-
-def test_a_token_that_is_decoded_reads_the_cache_of_all_before_it() -> None:
-    model = small(kv_heads=4)
-    kernel = next(each for each in forward(model, Slice(3, 1, 5000)) if each.flash)
-    assert kernel.work.reads == pytest.approx(3 * 5000 * model.kv_bytes() / model.layers, rel=1e-3)
-
-
-def test_experts_compute_what_the_tokens_ask_for() -> None:
-    dense, sparse = small(ffn=4096), small(ffn=4096, experts=8, top_k=2)
-    part = Slice(4, 512, 512)
-    usual = sum(each.work.flop for each in forward(dense, part) if each.name in ("up", "down"))
-    [kernel] = [each for each in forward(sparse, part) if each.name == "experts"]
-    assert kernel.work.flop == 2 * usual
-    assert products(backward(sparse, part)) == pytest.approx(
-        2 * products(forward(sparse, part)), rel=0.05
-    )  # attention: 2.5 times
-    halved = next(each for each in forward(sparse, replace(part, expert=4)) if each.name == "experts")
-    assert halved.work.flop == kernel.work.flop  # a quarter of the experts, and the tokens of four GPUs
-    assert halved.work.reads < kernel.work.reads
-
-
-def test_experts_of_a_model_take_what_the_op_takes() -> None:
-    machine, model = api.load_machine("dgx-h100"), small(hidden=2048, ffn=1024, gated=True, experts=16, top_k=4)
-    gpu = machine.device("gpu0").model
-    assert isinstance(gpu, Gpu)
-    cases: tuple[tuple[int, str, Literal["bf16", "fp8-block"]], ...] = (
-        (7, "bf16", "bf16"), (600, "bf16", "bf16"), (600, "fp8", "fp8-block"),
-    )  # fmt: skip
-    for tokens, dtype, weights in cases:
-        part = served(1, tokens, tokens, 1, dtype, "flash", gpu)
-        [kernel] = [each for each in forward(model, part) if each.name == "experts"]
-        op = Moe(device="gpu0", tokens=tokens, hidden=2048, inner=1024, experts=16, top_k=4, weights=weights)
-        cost = op.lower(Scope(machine)).cost
-        assert cost is not None
-        times = KernelTimes(gpu, load_framework("vllm"))
-        assert times.seconds(kernel) == pytest.approx(cost.demand.alone(machine.rates()))
-
-
-def test_a_framework_serves_by_its_own_products_and_casts_before_them() -> None:
-    machine, model = api.load_machine("dgx-h100"), small(hidden=4096)
-    gpu = machine.device("gpu0").model
-    assert isinstance(gpu, Gpu)
-    [up] = [each for each in forward(model, served(1, 64, 64, 1, "fp8", "flash", gpu)) if each.name == "up"]
-    seconds = {}
-    for software in ("", "vllm"):
-        op = Matmul(device="gpu0", m=64, n=16384, k=4096, dtype="fp8", software=software)
-        cost = op.lower(Scope(machine)).cost
-        assert cost is not None
-        seconds[software] = cost.demand.alone(machine.rates())
-        framework = replace(load_framework("vllm"), software=software)
-        assert KernelTimes(gpu, framework).seconds(up) == pytest.approx(seconds[software])
-    assert load_framework("vllm").software == "vllm"
-    assert seconds[""] != seconds["vllm"]
-
-
-# ---- windows ----
-
-
-def test_a_window_bounds_what_a_token_sees_and_reads() -> None:
-    whole, near = small(), small(window=512)
-    for part in (Slice(3, 1, 5000), Slice(1, 4096, 4096), Slice(2, 1024, 30000)):
-        [a], [b] = ([each for each in forward(model, part) if each.flash] for model in (whole, near))
-        assert b.work.flop < 0.3 * a.work.flop
-        assert b.work.reads <= a.work.reads
-    [step] = [each for each in forward(near, Slice(3, 1, 5000)) if each.flash]
-    assert step.work.reads == pytest.approx(3 * 512 * near.kv_bytes() / near.layers, rel=0.02)
-    [a], [b] = ([each for each in forward(model, Slice(3, 1, 300)) if each.flash] for model in (whole, near))
-    assert (a.work.flop, a.work.reads) == (b.work.flop, b.work.reads)  # no window is full yet
-
-
-def test_layers_with_a_window_and_without_take_their_parts() -> None:
-    gpu = api.load_machine("dgx-h100").device("gpu0").model
-    assert isinstance(gpu, Gpu)
-    times = KernelTimes(gpu, load_framework("vllm"))
-
-    def seconds(part: Slice, **keys: Any) -> float:
-        return sum(times.seconds(each) for each in (*forward(small(**keys), part), *backward(small(**keys), part)) if each.flash)
-
-    part = Slice(1, 8192, 8192)
-    none, all_, some = seconds(part), seconds(part, window=1024), seconds(part, window=1024, full_every=4)
-    assert some == pytest.approx(0.25 * none + 0.75 * all_)  # of 8 layers two see all tokens
-    assert all_ < 0.4 * none
-    full = small(window=1024, full_every=4).forward_flop(8192)
-    assert small(window=1024).forward_flop(8192) < full < small().forward_flop(8192)
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [({"full_every": 2}, "says nothing without a window"), ({"window": 64, "full_every": 9}, "no layer of 8 sees all tokens"),
-     ({"window": 64, "causal": False}, "each sees those after it")],
-)  # fmt: skip
-def test_windows_that_cannot_be_are_refused(keys: dict[str, Any], said: str) -> None:
-    assert said in next(small(**keys).problems())[1]
 
 
 # ---- plans ----

@@ -13,7 +13,7 @@ from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
 from hwsim.machine.strict import invented
 from hwsim.models import Framework
-from hwsim.models.library import described, model_schema, read_model
+from hwsim.models.library import described, model_file, model_schema, read_model
 from hwsim.results.expect import wanted_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, decode, did_you_mean, find, names, read, resolve, tree_of
 from hwsim.spec.paths import apply_set
@@ -124,6 +124,8 @@ def any_tree(source: str) -> Tree:
     for kind in kinds:
         if source in names(kind) or source in short[kind]:
             return read(find(kind, source))
+    if source.endswith(".json"):
+        return model_file(find("model", source))
     if not source.endswith((".yaml", ".yml")) and "/" not in source:
         every = [
             name for kind in ("machine", "workload", "model", "framework", "failures", "prices", "part") for name in short[kind]

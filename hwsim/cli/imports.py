@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from hwsim.importers.recording import Recording
     from hwsim.importers.replay import Mode, Replay
 
-OTHERS: Final[Mapping[str, tuple[str, str]]] = {}  # name: (module with `command`, help): what is no recorded run
+OTHERS: Final[Mapping[str, tuple[str, str]]] = {  # name: (module:command, help): what is no recorded run
+    "huggingface": ("hwsim.cli.model_files:huggingface", "Config of Hugging Face (config.json), as a model."),
+    "onnx": ("hwsim.cli.model_files:onnx", "ONNX graph of a network of convolutions or a perceptron (.onnx), as a model."),
+}
 
 
 class Imports(click.Group):
@@ -30,7 +33,8 @@ class Imports(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
         if cmd_name in OTHERS:
-            command: click.Command = import_module(OTHERS[cmd_name][0]).command
+            module, _, name = OTHERS[cmd_name][0].partition(":")
+            command: click.Command = getattr(import_module(module), name)
             return command
         return _recorded(cmd_name) if cmd_name in FORMATS else None
 

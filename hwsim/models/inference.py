@@ -167,8 +167,8 @@ class Service:
     Args:
         first: the prefill; steps: the first and the last step of decoding, None for a prefill alone.
         seconds: the prefill, or the mean step of decoding; total: seconds until the last token.
-        memory: at the end; verdict: whether it fits; capacity: tokens of context that would.
-        copies: groups that the cluster has.
+        memory: at the end; verdict: whether it fits; capacity: tokens of context that would, of all layers.
+        held: sequences that would; copies: groups that the cluster has.
     """
 
     phase: Phase
@@ -184,6 +184,7 @@ class Service:
     memory: Footprint
     verdict: str
     capacity: int | None
+    held: int | None
     copies: int
 
     @property
@@ -230,8 +231,9 @@ def serve(
         steps = begin, end
         seconds = (begin.seconds + end.seconds) / 2
         total += (output - 1) * seconds  # the prefill brings the first
-    held = cluster.gpu.memory.size
-    memory = serving_memory(model, tp, batch * model.cached(prompt + (output if steps else 0)), dtype)
+    size, length = cluster.gpu.memory.size, model.cached(prompt + (output if steps else 0))
+    memory = serving_memory(model, tp, batch * length, dtype)
+    capacity = None if size is None else kv_capacity(model, tp, size, dtype)
     return Service(
         phase=phase,
         tp=tp,
@@ -244,7 +246,8 @@ def serve(
         seconds=seconds,
         total=total,
         memory=memory,
-        verdict=memory.verdict(held),
-        capacity=None if held is None else kv_capacity(model, tp, held, dtype),
+        verdict=memory.verdict(size),
+        capacity=capacity,
+        held=None if capacity is None else int(capacity // length),
         copies=max(1, cluster.gpus // tp),
     )

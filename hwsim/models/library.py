@@ -27,7 +27,21 @@ def load_model(name: str, relative_to: Path | None = None) -> Model:
     Raises:
         SpecError: there is no such file, or it has mistakes.
     """
-    return read_model(read(find("model", name, relative_to)))
+    return read_model(model_file(find("model", name, relative_to)))
+
+
+def model_file(path: Path) -> Tree:
+    """The content of the file of a model; a config of Hugging Face (.json) is turned into one.
+
+    Raises:
+        SpecError: there is no such file, or a config says what no model can.
+    """
+    if path.suffix != ".json":
+        return read(path)
+    from hwsim.models.configs import as_tree, config_tree, translated
+
+    tree, name = config_tree(path)
+    return tree if tree.get("hwsim") is not None else as_tree(translated(tree, name))
 
 
 def load_transformer(name: str, relative_to: Path | None = None) -> Transformer:
@@ -36,7 +50,7 @@ def load_transformer(name: str, relative_to: Path | None = None) -> Transformer:
     >>> round(load_transformer("llama-3-70b").parameters / 1e9, 2)
     70.55
     """
-    return read_transformer(read(find("model", name, relative_to)))
+    return read_transformer(model_file(find("model", name, relative_to)))
 
 
 def load_network(name: str, relative_to: Path | None = None) -> Network:
@@ -90,7 +104,7 @@ def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:
     try:
         if tree.is_mapping:
             return read_model(tree)
-        written = read(find("model", str(tree.value), near(tree.place), tree.place))
+        written = model_file(find("model", str(tree.value), near(tree.place), tree.place))
         shared: dict[int, tuple[Tree, Model]] | None = shared_by("models")
         if shared is None:
             return read_model(written)
@@ -155,6 +169,8 @@ def described(model: Model) -> Iterator[str]:
     if model.quantised is not None:
         some = f"{model.quantised.of} in {model.quantised.format}"
         yield f"weights of a server, {some}, the rest in 16 bit: {model.weight_bytes(2.0) / 1e9:.4g} GB"
+    if model.patches is not None:
+        return
     kv = model.kv_bytes()
     bounded = ", bounded by windows" if model.cache == "window" else ""
     yield f"KV cache in 16 bit: {kv / 1e3:.4g} kB per token, {kv * model.cached(s) / 1e9:.4g} GB for {s} tokens{bounded}"

@@ -1,6 +1,6 @@
 """Finding files by name: the machines, parts, workloads, models and runtimes that come with hwsim.
 
-A name that ends in `.yaml` or begins with `.` or `/` is a file, relative to the one that names it. Any other name is
+A name that ends in `.yaml` or `.json`, or begins with `.` or `/` is a file, relative to the one that names it. Any other name is
 looked up in the library (`d2l-4gpu-pcie`, `d2l/async-loop`); a name with `/` may also be a file without its ending.
 """
 
@@ -121,7 +121,7 @@ def _can_name(name: str) -> bool:
 
 
 def _is_path(name: str) -> bool:
-    return name.endswith(_ENDINGS) or name.startswith((".", "/", "~"))
+    return name.endswith((*_ENDINGS, ".json")) or name.startswith((".", "/", "~"))
 
 
 def _is_file(path: Path) -> bool:

@@ -8,7 +8,7 @@ A new family is a function in a file here, and a line in `families`.
 from __future__ import annotations
 
 from hwsim.models.configs.config import Config, Told
-from hwsim.models.configs.translating import Translated, as_tree, read_config
-from hwsim.models.configs.writing import written
+from hwsim.models.configs.translating import Translated, as_tree, config_tree, read_config, translated
+from hwsim.models.configs.writing import remarks, written
 
-__all__ = ["Config", "Told", "Translated", "as_tree", "read_config", "written"]
+__all__ = ["Config", "Told", "Translated", "as_tree", "config_tree", "read_config", "remarks", "translated", "written"]

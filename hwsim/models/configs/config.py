@@ -111,7 +111,9 @@ class Config:
         listed = self.listed(name, str)
         strange = next((each for each in listed.value if each not in allowed), None) if listed is not None else None
         if strange is not None:
-            self.refuse(name, f"'{strange}' is no kind of layer of {self.family} that a model can say", f"all {' or '.join(allowed)}")
+            self.refuse(
+                name, f"'{strange}' is no kind of layer that a model of {self.family} can say", f"all {' or '.join(allowed)}"
+            )
 
     def _left_out(self, names: Sequence[str], default: Any) -> Told:
         for name in names:

@@ -41,7 +41,9 @@ def _given(told: Told) -> Told | None:
     return None if told.value is None else told
 
 
-def biased(config: Config, keys: Keys, flags: dict[str, Sequence[str]], always: Sequence[str] = (), *, default: bool = False) -> None:
+def biased(
+    config: Config, keys: Keys, flags: dict[str, Sequence[str]], always: Sequence[str] = (), *, default: bool = False
+) -> None:
     """What has biases.
 
     Args:
@@ -149,9 +151,11 @@ def gemma3(config: Config) -> Keys:
 def gemma4(config: Config) -> Keys:
     """Gemma 4: layers that see all have heads of their own, and keys that are the values; experts are beside a dense network."""
     if config.count("hidden_size_per_layer_input", default=0, minimum=0).value:
-        config.refuse("hidden_size_per_layer_input", "inputs of each layer, of tables of their own, cannot be said", "0: without them")
+        config.refuse(
+            "hidden_size_per_layer_input", "inputs of each layer, of tables of their own, cannot be said", "0: without them"
+        )
     if config.count("num_kv_shared_layers", default=0, minimum=0).value:
-        config.refuse("num_kv_shared_layers", "layers that take the keys and values of others cannot be said", "0: each its own")
+        config.refuse("num_kv_shared_layers", "layers that take the keys and values of others cannot be said")
     config.refuse_unless("use_double_wide_mlp", (False, None), "it is of layers that take the keys of others")
     config.find("vocab_size_per_layer_input")
     keys = gemma(config)
@@ -173,9 +177,10 @@ def gemma4(config: Config) -> Keys:
     keys |= {"norms": fixed(4, config), "qk_norm": fixed("head", config)}
     if config.flag("enable_moe_block", default=False).value:
         width = config.count("moe_intermediate_size")
-        keys |= {"experts": config.count("num_experts"), "top_k": config.count("top_k_experts", "num_experts_per_tok"),
+        bias = ATTENTION if config.flag("attention_bias", default=False).value else ()
+        keys |= {"experts": config.count("num_experts"), "top_k": config.count("top_k_experts"),
                  "shared": keys["ffn"], "ffn": width, "norms": Told(8, "three more norms, and a scale of the router"),
-                 "bias": Told([*(ATTENTION if keys["bias"].value else ()), "router"], "attention_bias; scales of experts")}  # fmt: skip
+                 "bias": Told([*bias, "router"], "attention_bias; scales of the experts")}  # fmt: skip
     else:
         config.find("num_experts", "top_k_experts", "moe_intermediate_size")
     return _windowed(keys, each, f"{origin}, global_head_dim, num_global_key_value_heads, attention_k_eq_v")

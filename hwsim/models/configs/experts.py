@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from hwsim.models.configs.config import Config, Told
 from hwsim.models.configs.decoders import ATTENTION, Keys, biased, fixed, stack
@@ -20,7 +21,7 @@ def _chosen(config: Config, keys: Keys, experts: Sequence[str], top_k: Sequence[
     keys |= {"experts": config.count(*experts), "top_k": config.count(*top_k)}
 
 
-def _mixed(config: Config, keys: Keys, has: Callable[[int], bool], width: Told, origin: str, shared: Told | None = None) -> Keys:
+def _mixed(keys: Keys, has: Callable[[int], bool], width: Told, origin: str, shared: Told | None = None) -> Keys:
     """Layers with experts and layers without.
 
     Args:
@@ -37,7 +38,6 @@ def _mixed(config: Config, keys: Keys, has: Callable[[int], bool], width: Told, 
         keys |= {"experts": None, "top_k": None, "shared": None, "shared_gate": None, "ffn": dense}
     elif not all(chosen):
         put(keys, [{} if some else one for some in chosen], origin)
-    del config
     return keys
 
 
@@ -88,16 +88,18 @@ def _sparse(config: Config, keys: Keys, shared: Told | None) -> Keys:
     only = () if without is None else without.value
     width = config.count("moe_intermediate_size")
     origin = "decoder_sparse_step, mlp_only_layers, intermediate_size"
-    return _mixed(config, keys, lambda at: at not in only and (at + 1) % step == 0, width, origin, shared)
+    return _mixed(keys, lambda at: at not in only and (at + 1) % step == 0, width, origin, shared)
 
 
 def deepseek(config: Config) -> Keys:
     """DeepSeek-V2, V3 and V3.2, Kimi K2: latent attention, the first layers dense, experts with some beside them."""
     keys = stack(config) | {"kv_heads": None, "head": None}
-    config.find("head_dim", "qk_head_dim")
+    config.find("head_dim")
     names = {"rank": "kv_lora_rank", "plain": "qk_nope_head_dim", "rotary": "qk_rope_head_dim", "values": "v_head_dim"}
     config.refuse_types("layer_types", ("indexed_attention",))
-    latent: dict[str, object] = {key: config.count(name).value for key, name in names.items()}
+    latent: dict[str, Any] = {key: config.count(name).value for key, name in names.items()}
+    wide = latent["plain"] + latent["rotary"]
+    config.refuse_unless("qk_head_dim", (wide, None), f"qk_nope_head_dim and qk_rope_head_dim are {wide} together")
     queries = config.count("q_lora_rank", default=None)
     if queries.value is not None:
         latent = {"rank": latent.pop("rank"), "query_rank": queries.value, **latent}
@@ -118,8 +120,8 @@ def deepseek(config: Config) -> Keys:
     beside = Told(shared.value * width.value, "n_shared_experts x moe_intermediate_size", shared.place)
     origin = "first_k_dense_replace, moe_layer_freq, intermediate_size"
     if types is not None:
-        return _mixed(config, keys, lambda at: bool(types.value[at] == "sparse"), width, "mlp_layer_types, intermediate_size", beside)
-    return _mixed(config, keys, lambda at: at >= first and at % step == 0, width, origin, beside)
+        return _mixed(keys, lambda at: bool(types.value[at] == "sparse"), width, "mlp_layer_types, intermediate_size", beside)
+    return _mixed(keys, lambda at: at >= first and at % step == 0, width, origin, beside)
 
 
 def glm4_moe(config: Config) -> Keys:
@@ -132,7 +134,7 @@ def glm4_moe(config: Config) -> Keys:
     first = config.count("first_k_dense_replace", default=1, minimum=0).value
     width, shared = config.count("moe_intermediate_size"), config.count("n_shared_experts", default=1, minimum=0)
     beside = Told(shared.value * width.value, "n_shared_experts x moe_intermediate_size", shared.place)
-    return _mixed(config, keys, lambda at: at >= first, width, "first_k_dense_replace, intermediate_size", beside)
+    return _mixed(keys, lambda at: at >= first, width, "first_k_dense_replace, intermediate_size", beside)
 
 
 def gpt_oss(config: Config) -> Keys:
@@ -160,7 +162,11 @@ def llama4(config: Config) -> Keys:
     keys["shared"] = Told(width.value, "as wide as an expert")
     ropes = config.listed("no_rope_layers", int)
     interval = config.count("no_rope_layer_interval", default=4).value
-    chunked = [each == 1 for each in ropes.value] if ropes and len(ropes.value) == count else [(at + 1) % interval > 0 for at in range(count)]
+    chunked = (
+        [each == 1 for each in ropes.value]
+        if ropes and len(ropes.value) == count
+        else [(at + 1) % interval > 0 for at in range(count)]
+    )
     types = ["chunked_attention" if each else "full_attention" for each in chunked]
     seen, origin = windows(config, count, "attention_chunk_size", types)
     feed: list[Each] = [{} if at in some else {"experts": 1, "ffn": dense.value} for at in range(count)]

@@ -34,8 +34,9 @@ def _of(config: Config, tree: Tree, method: str) -> dict[str, Any] | None:
     match method:
         case "fp8" | "fbgemm_fp8":
             block = tree.get("weight_block_size")
-            sides = [each.value for each in block.elements()] if block is not None else []
-            if len(sides) == 2 and all(isinstance(side, int) and side > 0 for side in sides):
+            values = [each.value for each in block.elements()] if block is not None else []
+            sides = [side for side in values if isinstance(side, int) and side > 0]
+            if len(sides) == len(values) == 2:
                 return {"format": "fp8", "group": sides[0] * sides[1]}
             return {"format": "fp8"}
         case "mxfp4":

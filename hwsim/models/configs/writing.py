@@ -14,7 +14,7 @@ def written(made: Translated, source: str) -> str:
 
     source: where it is from, in words.
     """
-    lines = ["hwsim: model/1", "kind: transformer", f"name: {_flow(made.name)}", "source: datasheet", f"ref: {_flow(source)}"]
+    lines = ["hwsim: model/1", f"kind: {made.kind}", f"name: {_flow(made.name)}", "source: datasheet", f"ref: {_flow(source)}"]
     for key, told in made.keys.items():
         if key == "runs":
             lines.append(f"runs:  # {told.origin}")

@@ -162,8 +162,7 @@ def inference(
     if service.capacity == 0:
         out += titled("room", "none for keys and values: the weights take more than 90 % of the memory")
     elif service.capacity is not None:
-        length = service.prompt + service.output
-        held = f"{service.capacity // length:,} such sequences" if service.capacity >= length else "not one such sequence"
+        held = f"{service.held:,} such sequences" if service.held else "not one such sequence"
         out += titled("room", f"keys and values of {service.capacity:,} tokens in 90 % of the memory, {held}")
     out += _bill(bill)
     return "\n".join([*out, "", *_shares(service.shares), "", *_kinds(service.memory)]) + "\n"

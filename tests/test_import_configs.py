@@ -1,0 +1,226 @@
+"""Configs of Hugging Face as models: the published parameters, what came from where, and mistakes with their places."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hwsim import api
+from hwsim.cli import main
+from hwsim.models import Transformer, load_transformer
+from hwsim.models.configs import as_tree, read_config, written
+from hwsim.models.configs.families import FAMILIES
+from hwsim.models.library import read_transformer
+from hwsim.spec import SpecError, read
+from tests.config_cases import DRAWN, configs
+from tests.config_values import ACTIVE, PARAMETERS, of
+
+LLAMA = of("llama", 4, 512, 8, 2, 1024, 1000)
+
+
+def put(tmp_path: Path, keys: Any, name: str = "config.json") -> Path:
+    path = tmp_path / name
+    path.write_text(json.dumps(keys, indent=2))
+    return path
+
+
+def model_of(path: Path) -> Transformer:
+    return read_transformer(as_tree(read_config(path)))
+
+
+# ---- parameters ----
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_are_the_published_ones(name: str, tmp_path: Path) -> None:
+    keys, parameters = PARAMETERS[name]
+    made = read_config(put(tmp_path, keys))
+    model = read_transformer(as_tree(made))
+    assert model.parameters == parameters
+    assert made.unknown == ()
+    if name in ACTIVE:
+        assert model.active_parameters / 1e9 == pytest.approx(ACTIVE[name], abs=0.011)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_what_is_written_is_the_same_model(name: str, tmp_path: Path) -> None:
+    made = read_config(put(tmp_path, PARAMETERS[name][0]))
+    text = written(made, "config of Hugging Face, config.json")
+    assert read_transformer(read(text)) == read_transformer(as_tree(made))
+
+
+@pytest.mark.parametrize("family", sorted(DRAWN))
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_every_config_is_a_model_or_a_mistake(family: str, data: st.DataObject, tmp_path: Path) -> None:
+    path = put(tmp_path, data.draw(configs(family)))
+    model = model_of(path)
+    assert model.parameters >= model.active_parameters > 0
+    assert sum(kind.layers for kind in model.kinds) == model.layers == len(model.order)
+
+
+def test_every_family_has_cases() -> None:
+    assert set(FAMILIES) - set(DRAWN) == {"kimi_k2"}  # as deepseek_v3, and unknown to transformers
+
+
+@pytest.mark.parametrize(
+    ("library", "config"),
+    [("llama-3-70b", "llama-3.1-70b"), ("mixtral-8x7b", "mixtral-8x7b"), ("deepseek-v3", "deepseek-v3"),
+     ("gpt-oss-120b", "gpt-oss-120b"), ("qwen3-235b-a22b", "qwen3-235b-a22b"), ("gemma-2-2b", "gemma-2-2b")],
+)  # fmt: skip
+def test_models_of_the_library_are_those_of_their_configs(library: str, config: str, tmp_path: Path) -> None:
+    ours, theirs = load_transformer(library), model_of(put(tmp_path, PARAMETERS[config][0]))
+    assert (ours.parameters, ours.active_parameters) == (theirs.parameters, theirs.active_parameters)
+    assert [(kind.layers, kind.layer_parameters) for kind in ours.kinds] == [
+        (kind.layers, kind.layer_parameters) for kind in theirs.kinds
+    ]
+
+
+# ---- kinds of layers ----
+
+
+def test_windows_come_in_the_pattern_of_the_family(tmp_path: Path) -> None:
+    gemma = model_of(put(tmp_path, PARAMETERS["gemma-3-1b"][0]))
+    assert gemma.order == tuple(int((at + 1) % 6 == 0) for at in range(26))
+    assert [kind.window for kind in gemma.kinds] == [512, None]
+    oss = model_of(put(tmp_path, PARAMETERS["gpt-oss-20b"][0]))
+    assert [(kind.window, kind.layers) for kind in oss.kinds] == [(128, 12), (None, 12)]
+    types = ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]
+    keys = {**LLAMA, "model_type": "gemma2", "head_dim": 64, "sliding_window": 32, "layer_types": types}
+    assert model_of(put(tmp_path, keys)).order == (0, 1, 1, 0)
+
+
+def test_dense_layers_stand_where_the_config_says(tmp_path: Path) -> None:
+    keys = {**PARAMETERS["qwen3-30b-a3b"][0], "num_hidden_layers": 6, "decoder_sparse_step": 2, "mlp_only_layers": [3]}
+    model = model_of(put(tmp_path, keys))
+    assert [model.kinds[kind].experts for kind in model.order] == [1, 128, 1, 1, 1, 128]
+
+
+def test_the_language_model_of_a_config_with_images_is_said_to_be_alone(tmp_path: Path) -> None:
+    made = read_config(put(tmp_path, PARAMETERS["llama-4-scout"][0]))
+    assert made.notes == ("of `text_config`, the language model alone: vision_config left out",)
+
+
+# ---- formats of weights ----
+
+
+@pytest.mark.parametrize(
+    ("config", "format_", "width"),
+    [({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8", 1 + 4 / 16384), ({"quant_method": "fp8"}, "fp8", 1.0),
+     ({"quant_method": "mxfp4"}, "mxfp4", 0.5 + 1 / 32),
+     ({"quant_method": "awq", "bits": 4, "group_size": 128}, "int4", 0.5 + 2.5 / 128),
+     ({"quant_method": "gptq", "bits": 8, "group_size": -1}, "int8", 1.0),
+     ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4", 0.5 + 1 / 16),
+     ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8", 1.0),
+     ({"quant_method": "compressed-tensors", "config_groups": {"all": {"weights": {"num_bits": 8, "type": "float"}}}},
+      "fp8", 1.0)],
+)  # fmt: skip
+def test_weights_have_the_format_that_they_are_published_in(
+    config: dict[str, Any], format_: str, width: float, tmp_path: Path
+) -> None:
+    quantised = model_of(put(tmp_path, {**LLAMA, "quantization_config": config})).quantised
+    assert quantised is not None
+    assert (quantised.format, quantised.width) == (format_, pytest.approx(width))
+
+
+# ---- mistakes ----
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [({"model_type": "lama"}, "2:17: 'lama' is no family that is known here"),
+     ({"model_type": "whisper"}, "'whisper' is an encoder and a decoder that looks at it"),
+     ({"model_type": "mamba2"}, "layers of states"),
+     ({"num_hidden_layers": None}, "'num_hidden_layers' (or n_layer"),
+     ({"num_hidden_layers": "four"}, "3:24: 'num_hidden_layers' is a whole number, not 'four'"),
+     ({"hidden_size": 0}, "4:18: 'hidden_size' is a number from 1"),
+     ({"hidden_size": 10**12}, "'hidden_size' is a number from 1"),
+     ({"attention_bias": "yes"}, "'attention_bias' is true or false"),
+     ({"num_key_value_heads": 3}, "3 heads of keys and values do not divide 8 heads"),
+     ({"num_attention_heads": 7}, "7 heads do not divide a hidden width of 512"),
+     ({"layer_types": ["full_attention", "linear_attention"]}, "'linear_attention' is no kind of layer"),
+     ({"quantization_config": {"quant_method": "magic"}}, "'magic' is no way to quantise that is known here"),
+     ({"quantization_config": {"bits": 4}}, "'quant_method' is missing"),
+     ({"quantization_config": {"quant_method": "gptq", "bits": 3}}, "weights of 3 bits cannot be said"),
+     ({"text_config": 3}, "'text_config' is a mapping, not 3"),
+     ({"text_config": {"model_type": "t5"}}, "'t5' is an encoder"),
+     ({"model_type": "gemma4_text", "hidden_size_per_layer_input": 256}, "inputs of each layer"),
+     ({"model_type": "gemma2", "head_dim": 64, "layer_types": ["full_attention"]}, "has 1 entries, and the model 4 layers"),
+     ({"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 5}, "a token cannot go to 5 of 4 experts")],
+)  # fmt: skip
+def test_a_mistake_has_its_place(keys: dict[str, Any], said: str, tmp_path: Path) -> None:
+    path = put(tmp_path, {**LLAMA, **keys})
+    with pytest.raises(SpecError) as caught:
+        model_of(path)
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "{", '{"model_type": "llama", "model_type": "llama"}', "\x00", '{"a": ' * 300])
+def test_a_file_that_is_no_config_is_one_mistake(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    with pytest.raises(SpecError) as caught:
+        model_of(path)
+    assert len(caught.value.mistakes) <= 2
+    with pytest.raises(SpecError, match="No such file"):
+        read_config(tmp_path / "none.json")
+
+
+def test_tabs_indent_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA, indent="\t"))
+    assert model_of(path).layers == 4
+
+
+# ---- the command ----
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_the_command_writes_a_model_and_says_what_it_left_out(tmp_path: Path) -> None:
+    keys = {**PARAMETERS["deepseek-v3"][0], "rope_theta": 10000, "strange_key": 3}
+    path, out = put(tmp_path, keys), tmp_path / "model.yaml"
+    found = run("import", "huggingface", str(path), "-o", str(out))
+    assert found.exit_code == 0, found.output
+    assert "671,026,404,352" in found.stdout
+    text = out.read_text()
+    assert "top_k: 8  # num_experts_per_tok" in text
+    assert "# not known here, and not heeded: strange_key" in text
+    assert "rope_theta" in text
+    assert load_transformer(str(out)) == model_of(path)
+    document = json.loads(run("import", "huggingface", str(path), "--json").stdout)
+    assert (document["hwsim"], document["parameters"]) == ("imported-model/1", 671_026_404_352)
+    assert document["not_heeded"] == ["strange_key"]
+
+
+def test_the_command_ends_with_2_on_a_mistake(tmp_path: Path) -> None:
+    assert run("import", "huggingface", str(put(tmp_path, {"model_type": "lama"}))).exit_code == 2
+    assert run("import", "huggingface", str(tmp_path / "none.json")).exit_code == 2
+    assert run("import", "huggingface", str(put(tmp_path, LLAMA)), "-o", str(tmp_path / "model.txt")).exit_code == 2
+
+
+def test_a_workload_and_an_estimate_name_a_config_itself(tmp_path: Path) -> None:
+    put(tmp_path, LLAMA, "small.json")
+    workload = tmp_path / "serve.yaml"
+    workload.write_text(
+        "hwsim: workload/1\ninfer: {model: small.json, device: gpu0, requests: 2, prompt: 64, output: 4, arrivals: all at once}\n"
+    )
+    assert len(api.simulate("dgx-h100", str(workload)).services) == 1
+    found = run("estimate", "dgx-h100", str(tmp_path / "small.json"), "--global-batch", "64")
+    assert found.exit_code == 0, found.output
+    assert "small.json" in found.stdout
+    shown = run("show", str(tmp_path / "small.json"))
+    assert "layers: 4" in shown.stdout
+    (tmp_path / "small.json").write_text(json.dumps({**LLAMA, "hidden_size": "x"}))
+    wrong = run("estimate", "dgx-h100", str(tmp_path / "small.json"), "--global-batch", "64")
+    assert wrong.exit_code == 2
+    assert "small.json:1:" in wrong.output
