@@ -38,7 +38,7 @@ def gpus(count: int) -> Cluster:
     return replace(nodes(), gpus=count, per_node=min(count, 8))
 
 
-def small(**more: int | bool | str) -> Transformer:
+def small(**more: Any) -> Transformer:
     sizes: dict[str, Any] = {"layers": 8, "hidden": 1024, "heads": 16, "vocab": 32000, "sequence": 1024}
     return Transformer(**{**sizes, **more})
 

@@ -126,7 +126,8 @@ def test_weights_have_the_format_that_they_are_published_in(
 ) -> None:
     quantised = model_of(put(tmp_path, {**LLAMA, "quantization_config": config})).quantised
     assert quantised is not None
-    assert (quantised.format, quantised.width) == (format_, pytest.approx(width))
+    assert quantised.format == format_
+    assert quantised.width == pytest.approx(width)
 
 
 # ---- mistakes ----
@@ -214,7 +215,7 @@ def test_a_workload_and_an_estimate_name_a_config_itself(tmp_path: Path) -> None
     workload.write_text(
         "hwsim: workload/1\ninfer: {model: small.json, device: gpu0, requests: 2, prompt: 64, output: 4, arrivals: all at once}\n"
     )
-    assert len(api.simulate("dgx-h100", str(workload)).services) == 1
+    assert api.simulate("dgx-h100", str(workload)).serving
     found = run("estimate", "dgx-h100", str(tmp_path / "small.json"), "--global-batch", "64")
     assert found.exit_code == 0, found.output
     assert "small.json" in found.stdout

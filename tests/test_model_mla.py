@@ -133,9 +133,8 @@ def test_one_kind_of_layer_written_as_runs_is_the_same_model() -> None:
 
 def test_layers_of_two_kinds_are_the_sum_of_both() -> None:
     model = small(**KINDS)
-    dense, sparse = (
-        replace(small(**KINDS), runs=(), **keys) for keys in ({"experts": 1, "top_k": 1, "ffn": 4096, "shared": 0}, {})
-    )
+    sparse = replace(model, runs=())
+    dense = replace(sparse, experts=1, top_k=1, ffn=4096, shared=0)
     assert model.all_layers == 2 * dense.layer_parameters + 6 * sparse.layer_parameters
     assert model.active_parameters == model.parameters - 6 * 6 * sparse.expert_parameters
     part = Slice(1, 1, 600, cache=True)

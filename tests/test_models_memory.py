@@ -22,9 +22,7 @@ from hwsim.models import (
 )
 from hwsim.models.layer import kernels as kernels_of
 from hwsim.models.memory import Footprint, in_flight
-
-# As the authors publish them, or as the published weights count.
-from tests.test_models import run
+from tests.model_cases import run
 
 
 @pytest.mark.parametrize("tensor", [1, 8])
