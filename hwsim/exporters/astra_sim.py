@@ -1,0 +1,139 @@
+"""ASTRA-sim: the ranks as Chakra traces, their GPUs as one network dimension inside a node and one between nodes.
+
+Format: github.com/astra-sim/astra-sim, inputs of the analytical back end: `network.yml` with one entry for each dimension
+(bandwidth in GB/s, latency in ns), `system.json` with the algorithm of each collective on each dimension.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from hwsim.exporters import chakra
+from hwsim.exporters.tools import Exported
+from hwsim.importers.recording import Left
+from hwsim.machine import Machine, NoRoute
+from hwsim.views.trace.names import COPIES
+from hwsim.views.trace.run import Run
+
+SAMPLE: Final = 1e9  # bytes of a transfer whose bandwidth is asked for
+ALIKE: Final = 0.01  # links whose bandwidths are this near are equal
+PAIRS: Final = 512  # GPUs up to which each is asked for
+_ALGORITHMS: Final = {"Ring": "ring", "FullyConnected": "direct", "Switch": "halvingDoubling"}
+_COLLECTIVES: Final = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
+
+
+class Dimension(NamedTuple):
+    """GPUs that a network joins: bandwidth in B/s, latency in s; unequal: pairs with another bandwidth."""
+
+    topology: str
+    gpus: int
+    bandwidth: float
+    latency: float
+    unequal: int
+
+
+def files(run: Run) -> Exported:
+    """The traces, and the three files beside them."""
+    traces = chakra.files(run)
+    machine = run.result.built
+    gpus = tuple(run.rank_of)
+    dimensions = tuple(dimensions_of(machine, gpus)) if machine is not None and gpus else ()
+    memory = 0.0
+    if machine is not None and gpus:
+        memory = float(getattr(getattr(machine.devices[gpus[0]].model, "memory", None), "bandwidth", 0.0) or 0.0)
+    written = {
+        **traces.files,
+        "network.yml": [_network(dimensions).encode()],
+        "system.json": [_system(dimensions, memory).encode()],
+        "remote_memory.json": [b'{"memory-type": "NO_MEMORY_EXPANSION"}\n'],
+    }
+    return Exported(written, (*traces.unsaid, *_unsaid(run, dimensions)))
+
+
+def dimensions_of(machine: Machine, gpus: Sequence[str]) -> Iterator[Dimension]:
+    """The network inside a node, and the one between nodes, as far as there is one."""
+    nodes: dict[str, list[str]] = {}
+    for gpu in gpus:
+        nodes.setdefault(machine.devices[gpu].node, []).append(gpu)
+    first, *others = nodes.values()
+    if len({len(each) for each in nodes.values()}) > 1:  # nodes of different size are one switch
+        first, others = list(gpus), []
+    if len(first) > 1:
+        yield _dimension(machine, first, len(first))
+    if others:
+        yield _dimension(machine, [first[0], *(each[0] for each in others)], 1 + len(others))
+
+
+def _dimension(machine: Machine, gpus: Sequence[str], count: int) -> Dimension:
+    bandwidths, latencies, direct = [], [], 0
+    for other in gpus[1:PAIRS]:
+        try:
+            demand = machine.transfer(gpus[0], other, SAMPLE).demand
+            direct += len(machine.route(gpus[0], other)) == 1
+        except NoRoute:
+            continue
+        bandwidths.append(SAMPLE / demand.body(machine.rates()))
+        latencies.append(demand.latency)
+    best, near = max(bandwidths, default=0.0), min(latencies, default=0.0)
+    topology = "Switch" if not direct else "FullyConnected" if direct == len(bandwidths) else "Ring"
+    return Dimension(topology, count, best, near, sum(each < best * (1 - ALIKE) for each in bandwidths))
+
+
+def _network(dimensions: Sequence[Dimension]) -> str:
+    shown = dimensions or (Dimension("Switch", 1, 0.0, 0.0, 0),)
+    lines = (
+        ("topology", [each.topology for each in shown]),
+        ("npus_count", [str(each.gpus) for each in shown]),
+        ("bandwidth", [f"{each.bandwidth / 1e9:.9g}" for each in shown]),  # GB/s
+        ("latency", [f"{each.latency * 1e9:.9g}" for each in shown]),  # ns
+    )
+    return "".join(f"{key}: [ {', '.join(values)} ]\n" for key, values in lines)
+
+
+def _system(dimensions: Sequence[Dimension], memory: float) -> str:
+    algorithms = [_ALGORITHMS[each.topology] for each in dimensions] or ["ring"]
+    document = {
+        "scheduling-policy": "LIFO",
+        "endpoint-delay": 0,
+        "active-chunks-per-dimension": 1,
+        "preferred-dataset-splits": 1,
+        **{f"{name}-implementation": algorithms for name in _COLLECTIVES},
+        "collective-optimization": "baseline",
+        "local-mem-bw": round(memory / 1e9, 6),
+        "boost-mode": 0,
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _unsaid(run: Run, dimensions: Sequence[Dimension]) -> Iterator[Left]:
+    slices, flat = run.slices, run.result.timeline.flat
+    if not dimensions:
+        yield Left("networks", 1, 0, "there is one GPU, or none: ASTRA-sim has nothing to simulate")
+    if len(run.rank_of) != run.world:
+        yield Left("GPUs", len(run.rank_of) - run.world, 0, "that share a rank with another: ASTRA-sim has one in each")
+    unequal = sum(each.unequal for each in dimensions)
+    if unequal:
+        yield Left("unequal links", unequal, 0, "pairs slower than the fastest, which stands for all")
+    copies = [each for each in slices.all if slices.tracks[each.track].on_gpu and _is_copy(run, each.op)]
+    if copies:
+        length = sum(each.end - each.start for each in copies)
+        yield Left("copies", len(copies), length, "as long as here, but not at the same time as kernels, and they share no link")
+    kernels = [each for numbers in slices.order for number in numbers for each in [slices.all[number]]]
+    streams = {each.track for each in kernels if slices.tracks[each.track].on_gpu and flat.label[each.op] >= 0}
+    if len(streams) > 2 * max(1, len(run.rank_of)):
+        yield Left("streams", len(streams), 0, "ASTRA-sim runs one kernel and one exchange of a GPU at a time")
+    threads = [numbers for track, numbers in zip(slices.tracks, slices.order, strict=True) if not track.on_gpu and numbers]
+    if threads:
+        length = sum(slices.all[number].end - slices.all[number].start for numbers in threads for number in numbers)
+        yield Left("host threads", len(threads), length, "ASTRA-sim runs one op of a host at a time, whatever its threads")
+    if slices.members:
+        yield Left(
+            "collectives", len(slices.members), 0, "timed by ASTRA-sim: its algorithms on its dimensions, not the library's"
+        )
+
+
+def _is_copy(run: Run, op: int) -> bool:
+    flat = run.result.timeline.flat
+    return flat.graph.labels[flat.label[op]].kind in COPIES

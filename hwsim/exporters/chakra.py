@@ -1,0 +1,149 @@
+"""Chakra execution traces of a run, a file for each rank, and the ranks of its process groups (comm_group.json).
+
+A stream's order is a control dependency, everything else that an op waits for a data dependency. Durations are whole
+microseconds there; `hwsim.start_fs` and `hwsim.duration_fs` keep them exactly, and other readers pass over them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+from hwsim.demand import Cost
+from hwsim.exporters.tools import Exported
+from hwsim.importers.chakra_nodes import COLLECTIVES, Attribute, Kind, Node, Trace, pack
+from hwsim.importers.recording import Left
+from hwsim.views.trace.events import FIRST_STREAM
+from hwsim.views.trace.names import COPIES, name_on_gpu, operation_of
+from hwsim.views.trace.run import Run
+from hwsim.views.trace.slices import Slice
+
+VERSION: Final = "0.0.4"
+MICRO: Final = 10**9  # fs
+GROUPS: Final = "comm_group.json"
+_NUMBERS: Final = {name.replace("-", ""): number for number, name in reversed(list(enumerate(COLLECTIVES)))}
+
+
+def files(run: Run) -> Exported:
+    """`trace.RANK.et` for each rank."""
+    writing = _Writing(run)
+    written: dict[str, Any] = {f"trace.{rank}.et": writing.rank(rank) for rank in range(run.world)}
+    packed = {name: [pack(trace)] for name, trace in written.items()}
+    if writing.groups:
+        packed[GROUPS] = [(json.dumps({str(number): list(ranks) for ranks, number in writing.groups.items()}) + "\n").encode()]
+    return Exported(packed, writing.unsaid())
+
+
+class _Writing:
+    def __init__(self, run: Run) -> None:
+        self.run, self.flat = run, run.result.timeline.flat
+        self.groups: dict[tuple[int, ...], int] = {}
+        self.unnamed = [0, 0]  # exchanges of which nothing says what they are: how many, fs
+        numbers: dict[int, dict[str, int]] = {}
+        self.device: dict[int, int] = {}  # of a track among the GPUs of its rank
+        self.number: dict[int, int] = {}  # of a stream on its GPU, or a thread
+        used: dict[tuple[int, str], int] = {}
+        for at, track in enumerate(run.slices.tracks):
+            rank = run.ranks[at]
+            if track.on_gpu:
+                gpus = numbers.setdefault(rank, {})
+                self.device[at] = gpus.setdefault(track.device, len(gpus))
+            key = (rank, track.device if track.on_gpu else "")
+            self.number[at] = used.get(key, FIRST_STREAM if track.on_gpu else 1)
+            used[key] = self.number[at] + 1
+
+    def rank(self, rank: int) -> Trace:
+        """The trace of a rank, nodes in order of their start."""
+        slices = self.run.slices
+        mine = [number for at, of in enumerate(self.run.ranks) if of == rank for number in slices.order[at]]
+        mine.sort(key=lambda number: (slices.all[number].start, slices.all[number].end, slices.all[number].op))
+        before = {then: number for order in slices.order for number, then in pairwise(order)}
+        gpus = {
+            self.device[at]: track.device for at, track in enumerate(slices.tracks) if track.on_gpu and self.run.ranks[at] == rank
+        }
+        about = (
+            Attribute("hwsim.rank", "int64", rank),
+            Attribute("hwsim.world", "int64", self.run.world),
+            *(Attribute(f"hwsim.gpu.{number}", "string", device) for number, device in gpus.items()),
+        )
+        return Trace(VERSION, about, tuple(self._node(number, slices.all[number], before) for number in mine))
+
+    def _node(self, number: int, each: Slice, before: dict[int, int]) -> Node:
+        label = self.flat.graph.labels[self.flat.label[each.op]]
+        track = self.run.slices.tracks[each.track]
+        cost = self._cost(self.run.slices.works.get(each.op, each.op))
+        members = self.run.slices.members.get(number)
+        kind, name = Kind.COMP, label.name
+        attributes = [Attribute("is_cpu_op", "bool", not track.on_gpu)]
+        if track.on_gpu and members is not None and (operation := operation_of(label, cost)):
+            kind = Kind.COLLECTIVE
+            attributes += self._exchange(operation, cost, members)
+        elif members is not None and track.on_gpu:
+            self.unnamed = [self.unnamed[0] + 1, self.unnamed[1] + each.end - each.start]
+        else:
+            attributes += self._work(cost, each)
+        if track.on_gpu and label.kind in COPIES:
+            name = name_on_gpu(label, cost, self.run.result.devices)
+        attributes += self._place(each, label.name)
+        return Node(
+            number + 1,
+            name,
+            kind,
+            (before[number] + 1,) if number in before else (),
+            tuple(sorted(last + 1 for last in self.run.slices.waits[number].values())),
+            each.start // MICRO,
+            each.end // MICRO - each.start // MICRO,
+            attributes=tuple(attributes),
+        )
+
+    def _place(self, each: Slice, called: str) -> Iterator[Attribute]:
+        track = self.run.slices.tracks[each.track]
+        yield Attribute("stream" if track.on_gpu else "tid", "int64", self.number[each.track])
+        if track.on_gpu and self.device[each.track]:
+            yield Attribute("hwsim.device", "int64", self.device[each.track])
+        yield Attribute("hwsim.lane", "string", track.name)
+        yield Attribute("hwsim.name", "string", called)
+        yield Attribute("hwsim.start_fs", "int64", each.start)
+        yield Attribute("hwsim.duration_fs", "int64", each.end - each.start)
+        if each.waiting:
+            yield Attribute("hwsim.waiting_fs", "int64", each.waiting)
+
+    def _work(self, cost: Cost | None, each: Slice) -> Iterator[Attribute]:
+        if cost is None:
+            return
+        size = float(self.flat.size[each.op])
+        amounts = {unit: max((amount for _, amount, own in cost.moved if own == unit), default=0.0) for unit in ("FLOP", "B")}
+        if amounts["FLOP"] or amounts["B"]:
+            yield Attribute("num_ops", "int64", round(size * amounts["FLOP"]))
+            yield Attribute("tensor_size", "uint64", round(size * amounts["B"]))
+
+    def _exchange(self, operation: str, cost: Cost | None, members: tuple[str, ...]) -> Iterator[Attribute]:
+        yield Attribute("comm_type", "int64", _NUMBERS[operation])
+        exchange = None if cost is None else cost.exchange
+        size = exchange.ranks if exchange is not None else len(members)
+        if exchange is not None:
+            part = size if operation == "allgather" else 1
+            yield Attribute("comm_size", "int64", round(exchange.bytes / max(1, part)))
+        ranks = tuple(sorted({self.run.rank_of[member] for member in members if member in self.run.rank_of}))
+        if len(ranks) == size > 1:
+            yield Attribute("pg_name", "string", str(self.groups.setdefault(ranks, len(self.groups) + 1)))
+        else:
+            yield Attribute("hwsim.ranks", "int64", size)
+
+    def _cost(self, op: int) -> Cost | None:
+        cost = int(self.flat.cost[op])
+        return self.flat.graph.costs[cost] if cost >= 0 else None
+
+    def unsaid(self) -> tuple[Left, ...]:
+        """What Chakra has no words for."""
+        left = []
+        if self.unnamed[0]:
+            why = "that are no single collective: computation of the same length"
+            left.append(Left("exchanges", self.unnamed[0], self.unnamed[1], why))
+        if any(queue.depth is not None for queue in self.flat.graph.queues):
+            left.append(
+                Left("bounds of queues", 1, 0, "a host that waits for a place in a queue waits for the op that leaves it")
+            )
+        return tuple(left)
