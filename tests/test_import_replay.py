@@ -159,6 +159,11 @@ def test_what_no_rule_explains_is_counted_and_not_replayed() -> None:
     assert end_of(replay, "late") == pytest.approx(17 + 10)
 
 
+def test_calls_that_wait_for_a_gpu_of_which_nothing_is_recorded() -> None:
+    rows = [Row(What.OP, "aten::to", "main", 0, 90), Row(What.CALL, "cudaStreamSynchronize", "main", 10, 70, 1)]
+    assert ends(explain(recording(rank(rows)))) == {}
+
+
 def test_an_idle_thread_goes_on_where_another_one_ends() -> None:
     rows = [
         Row(What.OP, "forward", "main", 0, 20),

@@ -47,6 +47,8 @@ class Blocked:
 def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Blocked:
     """The calls that wait for the GPU."""
     ops, slices = streams.ops, rank.slices
+    if not len(ops):
+        return Blocked(np.empty(0, np.int64), np.empty(0, np.int64), 0, 0)
     last = np.flatnonzero(pieces.kind == Piece.CALL)
     last = last[pieces.end[last] == linked.ends[pieces.slice[last]]]
     call = pieces.slice[last].astype(np.int64)
@@ -66,7 +68,7 @@ def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Blo
         return is_done
 
     waits_now = (latest >= 0) & (ops.end[latest] > starts) & (streams.launched[latest] < starts)
-    on_device = [(lane, streams.last_on(lane, starts)) for lane in streams.by_lane] if len(ops) else []
+    on_device = [(lane, streams.last_on(lane, starts)) for lane in streams.by_lane]
     is_all = np.ones(len(last), bool)
     for _, before in on_device:
         is_all &= (before < 0) | done(before)
@@ -78,20 +80,15 @@ def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Blo
         mine = slices.lane[call] == thread
         last_launch[mine] = streams.last_by(thread, starts[mine])
     is_stream, is_event = kinds == _KINDS.index(_STREAM), kinds == _KINDS.index(_EVENT)
-    if len(ops):
-        wait(last_launch, is_stream & done(last_launch))
-        wait(latest, (is_stream | is_event) & waits_now)
-        mine, is_pageable = _own_copies(rank, streams, call)
-        wait(mine, (kinds == _KINDS.index(_COPY)) & done(mine) & is_pageable)
-        earlier = _not_of_call(ops.call.astype(np.int64), order, by_end, ends, call)
-        is_slow = (
-            (ends - starts > SLOW) & np.isin(kinds, [_KINDS.index(_COPY), _KINDS.index(_QUEUED)]) & ~(done(mine) & is_pageable)
-        )
-        is_slow &= ~np.isin(call, ops.call[ops.is_late])
-        is_full = is_slow & (earlier >= 0) & (ops.end[earlier] > starts) & (ends - ops.end[earlier] < _SOON)
-        wait(earlier, is_full)
-    else:
-        is_full = np.zeros(len(last), bool)
+    wait(last_launch, is_stream & done(last_launch))
+    wait(latest, (is_stream | is_event) & waits_now)
+    mine, is_pageable = _own_copies(rank, streams, call)
+    wait(mine, (kinds == _KINDS.index(_COPY)) & done(mine) & is_pageable)
+    earlier = _not_of_call(ops.call.astype(np.int64), order, by_end, ends, call)
+    is_slow = (ends - starts > SLOW) & np.isin(kinds, [_KINDS.index(_COPY), _KINDS.index(_QUEUED)]) & ~(done(mine) & is_pageable)
+    is_slow &= ~np.isin(call, ops.call[ops.is_late])
+    is_full = is_slow & (earlier >= 0) & (ops.end[earlier] > starts) & (ends - ops.end[earlier] < _SOON)
+    wait(earlier, is_full)
     empty = np.empty((0, 2), np.int64)
     rows = np.unique(np.concatenate([empty, *(np.column_stack(pair) for pair in pairs)]), axis=0).reshape(-1, 2)
     return Blocked(rows[:, 0], rows[:, 1], len(np.unique(rows[:, 1])), int(is_full.sum()))
