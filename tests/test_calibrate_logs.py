@@ -215,3 +215,81 @@ def test_mistakes_of_a_user_are_said_at_once(arguments: tuple[str, ...], words: 
     shown = CliRunner().invoke(main, ["calibrate", "fit", *given])
     assert shown.exit_code == 2
     assert words in shown.output
+
+
+def printed(kind: str, rows: dict[str, float], array: float, threads: int = 0) -> str:
+    """Rates in MB/s as STREAM or BabelStream print them."""
+    arrays = {"Copy": 2, "Scale": 2, "Mul": 2, "Add": 3, "Triad": 3, "Dot": 2}
+    if kind == "stream":
+        head = f"Array size = {array / 8:.0f} (elements), Offset = 0 (elements)\nNumber of Threads counted = {threads}\n"
+        times = {name: arrays[name] * array / rate / 1e6 for name, rate in rows.items()}
+        return head + "".join(
+            f"{name}: {rate} {times[name]:.6f} {times[name]:.6f} {times[name]:.6f}\n" for name, rate in rows.items()
+        )
+    return "Function    MBytes/sec  Min (sec)   Max         Average\n" + "".join(
+        f"{name}  {rate} 0.00031 0.00032 0.00032\n" for name, rate in rows.items()
+    )
+
+
+def test_a_published_stream_with_streaming_stores_counts_no_write_allocate() -> None:
+    """Two EPYC 9654, compiled with -fnt-store (OCI HPC performance tips, STREAM on BM.Standard.E5.192: 921.6 GB/s in all)."""
+    text = printed("stream", {"Copy": 685041.8, "Scale": 690053.6, "Add": 723580.5, "Triad": 718799.1}, 430080000 * 8, 96)
+    found = fit_logs("stream", [Log("a", text)], Ask(sockets=2))
+    assert "no write allocate" in found.content()["notes"]
+    assert 0.74 < found.numbers()["bandwidth"].value * 2 / 921.6e9 < 0.79
+
+
+def test_a_published_dot_product_is_no_measure_of_reading() -> None:
+    """A100 of 80 GB (EPCC's BabelStream page, Tursa): its dot product waits for the sum. The library's part says 85.3 %."""
+    rows = {"Copy": 1709360.8, "Mul": 1676181.608, "Add": 1715845.543, "Triad": 1724827.354, "Dot": 1586905.948}
+    found = fit_logs(
+        "babelstream", [Log("a", printed("babelstream", rows, 268.4e6))], Ask(base_of("a100-sxm-80gb", ("gpu",), Path()))
+    )
+    read = found.numbers()["sustained.read"]
+    assert read.value == pytest.approx(0.853, rel=0.03)
+    assert read.spread > 0.05
+    assert any("dot product" in sentence for sentence in found.left)
+
+
+def test_a_copy_of_the_library_is_left_out() -> None:
+    """Two EPYC 7742 (EPCC's BabelStream page, ARCHER2): the compiler makes copy a call of memcpy."""
+    rows = {"Copy": 421983.4, "Mul": 295653.136, "Add": 319003.459, "Triad": 293900.783, "Dot": 340542.635}
+    found = fit_logs("babelstream", [Log("a", printed("babelstream", rows, 268.4e6))], Ask(sockets=2))
+    assert any("copy is 1.43 times as fast as mul" in sentence for sentence in found.left)
+    assert found.numbers()["bandwidth"].value == pytest.approx(310e9 / 2, rel=0.05)
+
+
+def test_published_tables_of_mlc() -> None:
+    """MLC v3.10 on two sockets with spaces for tabs, sequential latencies and noise under load (a page on its use)."""
+    text = """Intel(R) Memory Latency Checker - v3.10
+Measuring idle latencies for sequential access (in ns)...
+                Numa node
+Numa node            0       1
+       0          69.6   141.4
+       1         139.4    70.7
+
+Measuring Peak Injection Memory Bandwidths for the system
+ALL Reads        :      163473.8
+3:1 Reads-Writes :      152508.1
+2:1 Reads-Writes :      149002.1
+1:1 Reads-Writes :      139576.5
+Stream-triad like:      141400.2
+
+Measuring Loaded Latencies for the system
+ 00000  448.15   162864.7
+ 00050  199.32   156131.6
+ 00500   93.19    53571.3
+ 20000   80.18     2201.6
+
+Measuring cache-to-cache transfer latency (in ns)...
+Writer Numa Node     0       1
+            0        -   116.0
+            1    116.1       -
+"""
+    found = fit_logs("mlc", [Log("a", text)], Ask(base_of("xeon-6248", ("cpu",), Path())))
+    numbers = found.numbers()
+    assert numbers["memory.latency"].value == pytest.approx(70.15e-9)
+    assert numbers["numa.remote_latency"].value == pytest.approx(70.25e-9, rel=0.03)
+    assert numbers["numa.write_cost"].value == pytest.approx(1.32, rel=0.03)
+    assert "sequential latencies" in found.content()["ref"]
+    assert any("448.1 ns at the peak" in sentence for sentence in found.left)

@@ -217,17 +217,50 @@ def test_units_of_lmbench_are_told_by_its_sizes() -> None:
     assert other["memory.latency"].value == pytest.approx(one["memory.latency"].value)
 
 
-def test_sizes_of_caches_are_read_off_where_no_part_says_them(tmp_path: Path) -> None:
-    (tmp_path / "cpu.yaml").write_text(
+@cache
+def bare_cpu(folder: Path) -> Base:
+    """A cpu that says nothing of its caches."""
+    file = folder / "cpu.yaml"
+    file.write_text(
         "hwsim: part/1\nkind: cpu\ncores: 8\nflop: {fp64: 100 GFLOP/s}\nmemory: {bandwidth: 100 GB/s}\nclass: ideal\n"
     )
-    own = base_of(str(tmp_path / "cpu.yaml"), ("cpu",), tmp_path)
-    found = fit_logs("lmbench", [Log("a", text_of("lmbench"))], Ask(own)).content()["caches"]["levels"]
-    assert list(found) == ["L1", "L2", "L3"]
-    numbers = fit_logs("lmbench", [Log("a", text_of("lmbench"))], Ask(own)).numbers()
+    return base_of(str(file), ("cpu",), folder)
+
+
+def test_sizes_of_caches_are_read_off_where_no_part_says_them(tmp_path: Path) -> None:
+    result = fit_logs("lmbench", [Log("a", text_of("lmbench"))], Ask(bare_cpu(tmp_path)))
+    assert list(result.content()["caches"]["levels"]) == ["L1", "L2", "L3"]
+    numbers = result.numbers()
     sizes, delays = ([numbers[f"caches.levels.L{level}.{key}"].value for level in (1, 2, 3)] for key in ("size", "latency"))
     assert sizes == pytest.approx([48 * 2**10, 2 * 2**20, 105 * 2**20], rel=0.15)
     assert delays == pytest.approx([1.32e-9, 4.21e-9, 33.4e-9], rel=0.02)
+
+
+def test_a_published_chain_of_reads_has_its_plateaus(tmp_path: Path) -> None:
+    """A Chromebook (the comment on lat_mem_rd in ChromiumOS's tast-tests): 32 KiB, then 2 MiB or more, and prefetched memory."""
+    rows = {
+        1.182: (0.00049, 0.00098, 0.00195, 0.00391, 0.00781, 0.01562, 0.02344), 1.184: (0.03125,), 3.546: (0.04688, 0.0625),
+        3.603: (0.125,), 3.635: (0.1875,), 3.884: (0.25,), 4.018: (0.375,), 4.098: (0.5, 0.75), 4.106: (1.0, 1.5), 4.206: (2.0,),
+        4.446: (3.0,), 5.154: (4.0,), 5.611: (6.0,), 5.813: (8.0,), 5.894: (12.0,), 5.938: (16.0,), 6.001: (32.0,), 6.03: (64.0,),
+    }  # fmt: skip
+    text = '"stride=128\n' + "".join(f"{size:.5f} {delay}\n" for delay, sizes in rows.items() for size in sizes)
+    numbers = fit_logs("lmbench", [Log("a", text)], Ask(bare_cpu(tmp_path))).numbers()
+    assert numbers["caches.levels.L1.size"].value == pytest.approx(38e3, rel=0.1)  # between 31 KiB and 47 KiB
+    assert numbers["caches.levels.L1.latency"].value == pytest.approx(1.182e-9)
+    assert numbers["caches.levels.L2.latency"].value == pytest.approx(4.1e-9, rel=0.05)
+    assert numbers["memory.latency"].value == pytest.approx(5.9e-9, rel=0.05)
+    assert numbers["memory.latency"].spread >= 0.25
+
+
+@given(damaged(text_of("lmbench")))
+def test_damaged_chains_of_reads_of_an_unknown_cpu(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    own = bare_cpu(tmp_path_factory.getbasetemp())
+    try:
+        result = fit_logs("lmbench", [Log("a", text)], Ask(own))
+    except SpecError:
+        return
+    assert str(result)
+    assert result.numbers()
 
 
 def test_udp_that_was_lost_is_not_counted() -> None:

@@ -22,7 +22,25 @@ from hwsim_calibrate.logs.log import Entry, Log
 from hwsim_calibrate.logs.result import Result, Row, number_of, part
 
 RATES: Final = (0.1e9, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9, 800e9, 1600e9)  # b/s, IEEE 802.3
-USUAL: Final = (1500, 9000, 1460, 1492, 4000, 4200, 8000, 8500, 8896, 8900, 9001, 9100, 9216, 65535, 65536)  # bytes of an MTU
+SHORTEST: Final = 1.0  # seconds: streams are slow at first
+USUAL: Final = (
+    1500,
+    9000,
+    1460,
+    1480,
+    1492,
+    4000,
+    4200,
+    8000,
+    8500,
+    8896,
+    8900,
+    9001,
+    9100,
+    9216,
+    65535,
+    65536,
+)  # bytes of an MTU
 _HINT: Final = "it is the output of `iperf3 -c HOST -J`"
 
 
@@ -79,6 +97,8 @@ def _run(log: Log) -> tuple[float, str, float | None, int]:
             raise log.wrong(end.line, "`end` has no `sum_received`", "what was received is needed: the run was cut off")
         received = end.need("sum")
     rate = received.need("bits_per_second").number() / 8
+    if (length := received.get("seconds")) is not None and length.number() < SHORTEST:
+        raise log.wrong(length.line, f"{length.text()} s: too short for the rate of a link", "streams are slow at first: -t 10")
     if protocol == "UDP" and (lost := received.get("lost_percent")) is not None and received.path.endswith("sum"):
         share = lost.number(zero=True) / 100
         if share >= 1:

@@ -4,7 +4,7 @@
     0.00049 1.437                 MiB (some builds: 1e6 B), ns
 
 A level shows where the level before it holds little and it holds all: from four times the size before it to half of its own. If
-the sizes are not known, levels are plateaus: pieces of equal latency (dynamic programming, Bayes' information criterion).
+the sizes are not known, levels are plateaus: stretches of nearly equal latency over a factor of two in size.
 
 Source: McVoy and Staelin, "lmbench: Portable Tools for Performance Analysis", USENIX 1996.
 """
@@ -26,15 +26,20 @@ from hwsim_calibrate.logs.log import Log
 from hwsim_calibrate.logs.result import Number, Result, Row, number_of, part
 
 LINE: Final = 64  # bytes: a shorter stride reads some lines twice
-MOST: Final = 6  # plateaus
-LEAST: Final = 3  # rows of a plateau
-NOISE: Final = 0.03  # relative
+MEMORY: Final = "memory"
+FARTHEST: Final = (
+    8.0,
+    4.0,
+    2.0,
+)  # times the last cache, the farthest that enough rows are at: random reads still find some lines
+LEAST: Final = 3  # rows of a level
 STEP: Final = 1.25  # latency of a plateau over the one before
 FOLLOWED: Final = 0.25  # standard deviation of a latency that a prefetcher may have hidden
 _BLOCK: Final = re.compile(r'^\s*"?stride=(\d{1,9})\b')
 _ROW: Final = re.compile(r"^\s*([\d.]+)\s+([\d.]+)\s*$")
 _HINT: Final = 'it has a line `"stride=128` and lines of `size latency`; lat_mem_rd writes them to stderr'
-Points = list[tuple[float, float]]
+Points = list[tuple[float, float]]  # bytes, seconds
+Place = tuple[Points, float]  # rows of a level; the next larger size
 
 
 def fit(logs: Sequence[Log], ask: Ask) -> Result:
@@ -53,29 +58,25 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
         )
     points = sorted(blocks[stride])
     stated = {name: level.size for name, level in cpu.caches.levels.items()} if cpu.caches else {}
-    seen = {} if stated else _sizes(points)
-    sizes = stated or {name: number.value for name, number in seen.items()}
+    places = _stated(points, stated) if stated else _plateaus(points)
     levels: dict[str, Any] = {}
     rows: list[Row] = []
     left: list[str] = []
-    before = 0.0
-    for name, size in sizes.items():
-        served = [(at, seconds) for at, seconds in points if 4 * before < at <= size / 2]
-        before = size
+    for name, (served, after) in places.items():
         if not served:
             left.append(f"{name}: no size shows it alone")
             continue
         delay = number_of([seconds for _, seconds in served], "s")
-        levels[name] = {"latency": delay, "cycles": None} if stated else {"size": seen[name], "latency": delay}
         rows += [Row(f"{name}, {quantity(at, 'B')}", "s", seconds, delay.value) for at, seconds in served]
-    beyond = [(at, seconds) for at, seconds in points if at >= 2 * before]
+        if name == MEMORY:
+            levels[name] = {"latency": replace(delay, repeats=math.hypot(FOLLOWED, delay.repeats or 0.0))}
+        else:
+            levels[name] = (
+                {"latency": delay, "cycles": None} if stated else {"size": _size(served[-1][0], after), "latency": delay}
+            )
+    memory = levels.pop(MEMORY, None)
     keys: dict[str, Any] = {"caches": {"levels": levels}} if levels else {}
-    if beyond:
-        delay = number_of([seconds for _, seconds in beyond], "s")
-        keys["memory"] = {"latency": replace(delay, repeats=math.hypot(FOLLOWED, delay.repeats or 0.0))}
-        rows += [Row(f"memory, {quantity(at, 'B')}", "s", seconds, delay.value) for at, seconds in beyond]
-    else:
-        left.append(f"memory: no size is twice the last cache's {quantity(before, 'B')}")
+    keys |= {"memory": {"latency": memory["latency"]}} if memory else {}
     if not keys:
         raise logs[0].wrong(
             0, f"its {len(points)} sizes show neither a level of {ask.part.use} nor the memory", "use larger sizes"
@@ -105,6 +106,8 @@ def _blocks(log: Log) -> dict[int, Points]:
                     rows_by_stride.setdefault(stride, []).append((size, latency * 1e-9, line))
             else:
                 loose = loose or line
+        elif stride and text[:1].isdigit():
+            raise log.wrong(line, "no size and latency: damaged, or two outputs mixed up", _HINT)
         elif not text.strip():
             stride = 0
     if not rows_by_stride:
@@ -128,53 +131,49 @@ def _unit(sizes: Sequence[float]) -> float:
     return 1e6 if len(odd_million) < len(odd) else 2.0**20
 
 
-def _sizes(points: Points) -> dict[str, Number]:
-    """Sizes of the caches: between the last of a plateau and the next larger one."""
-    ends = [end for end, _ in _plateaus(points)][:-1]
-    after = [min(size for size, _ in points if size > end) for end in ends]
-    return {
-        f"L{level}": Number(
-            math.sqrt(last * first), "B", 2, math.log(first / last) / math.sqrt(12), note="where latency steps up"
-        )
-        for level, (last, first) in enumerate(zip(ends, after, strict=True), 1)
-    }
+def _stated(points: Points, sizes: Mapping[str, float]) -> dict[str, Place]:
+    """Rows that show each level of these sizes, and memory."""
+    places: dict[str, Place] = {}
+    before = 0.0
+    for name, size in sizes.items():
+        places[name] = [(at, seconds) for at, seconds in points if 4 * before < at <= size / 2], 0.0
+        before = size
+    beyond = ([(at, seconds) for at, seconds in points if at >= times * before] for times in FARTHEST)
+    return places | {MEMORY: (next((rows for rows in beyond if len(rows) >= LEAST), []), 0.0)}
 
 
-def _plateaus(points: Points) -> list[tuple[float, float]]:
-    """(largest size, seconds) of each piece of nearly equal latency; a piece that rises between two is none."""
-    logs = [math.log(seconds) for _, seconds in points]
-    count, best = len(points), math.inf
-    chosen: list[tuple[int, int]] = []
-    sums, squares = [0.0], [0.0]
-    for value in logs:
-        sums.append(sums[-1] + value)
-        squares.append(squares[-1] + value * value)
+def _plateaus(points: Points) -> dict[str, Place]:
+    """Rows of each stretch of nearly equal latency over a factor of two in size; the last one is memory."""
+    stretches: list[Points] = []
+    at = 0
+    while at < len(points):
+        end = at + 1
+        while end < len(points) and _is_near(points[end][1], _level(points[at:end])):
+            end += 1
+        stretch = points[at:end]
+        if len(stretch) >= LEAST and stretch[-1][0] >= 2 * stretch[0][0]:
+            if stretches and _level(stretch) < STEP * _level(stretches[-1]):
+                stretches[-1] += stretch
+            else:
+                stretches.append(stretch)
+            at = end
+        else:
+            at += 1
+    after = [next((size for size, _ in points if size > stretch[-1][0]), 0.0) for stretch in stretches]
+    names = [*(f"L{level}" for level in range(1, len(stretches))), MEMORY]
+    return dict(zip(names, zip(stretches, after, strict=True), strict=False))
 
-    def error(start: int, end: int) -> float:
-        return squares[end] - squares[start] - (sums[end] - sums[start]) ** 2 / (end - start)
 
-    rows: dict[int, tuple[float, list[tuple[int, int]]]] = {0: (0.0, [])}
-    for pieces in range(1, min(2 * MOST, count // LEAST) + 1):
-        after: dict[int, tuple[float, list[tuple[int, int]]]] = {}
-        for start, (off, cuts) in rows.items():
-            for end in range(start + LEAST, count + 1):
-                total = off + error(start, end)
-                if total < after.get(end, (math.inf, []))[0]:
-                    after[end] = total, [*cuts, (start, end)]
-        rows = after
-        if count in rows:
-            criterion = count * math.log(max(rows[count][0], 0.0) / count + NOISE**2) + 2 * pieces * math.log(count)
-            if criterion < best:
-                best, chosen = criterion, rows[count][1]
-    levels: list[tuple[float, float]] = []
-    for start, end in chosen:
-        level = median(seconds for _, seconds in points[start:end])
-        near = [seconds for _, seconds in points[start:end] if _is_near(seconds, level)]
-        if len(near) < max(LEAST, 2 * (end - start) // 3):
-            continue  # it rises from one plateau to the next
-        if not levels or level >= STEP * levels[-1][1]:
-            levels.append((0.0, level))
-    return [(max(size for size, seconds in points if seconds < level or _is_near(seconds, level)), level) for _, level in levels]
+def _size(last: float, after: float) -> Number:
+    """The size of a cache between the last size that it serves and the next one."""
+    apart = math.log(after / last)
+    return Number(
+        math.sqrt(last * after), "B", 2, apart / math.sqrt(12), note="where latency steps up; it may be the TLB's reach"
+    )
+
+
+def _level(points: Points) -> float:
+    return median(seconds for _, seconds in points)
 
 
 def _is_near(seconds: float, level: float) -> bool:

@@ -9,6 +9,7 @@ Source: Intel Memory Latency Checker, user guide (v3.6 to v3.11 print the same t
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -59,7 +60,10 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
     nodes = max(sizes, default=1)
     cpu = ask.part.as_a(Cpu, "MLC") if ask.part is not None else None
     domains = cpu.numa.domains if cpu is not None and cpu.numa else 1
-    sockets = ask.sockets or max(nodes // domains, 1)
+    counted = max(nodes // domains, 1)  # nodes may also be sockets whose parts are not told apart
+    most = 1.02 * cpu.memory.bandwidth if cpu is not None else math.inf
+    fits = not tables.reads or median(tables.reads) / counted <= most
+    sockets = ask.sockets or (counted if fits else nodes)
     latency = number_of(_own(tables.latencies), "s") if tables.latencies else None
     if latency is None and tables.loaded:
         latency = number_of([min(seconds for seconds, _ in tables.loaded)], "s", "the least latency under load")

@@ -1,7 +1,8 @@
 """Loops over large arrays, as STREAM and BabelStream time them, and the memory that they say.
 
 A loop counts what its statement reads and writes. A store of a CPU fetches its line first (write allocate), which no tool counts:
-1.5 times the bytes of a copy and 4/3 times the ones of a triad cross the bus. Add over copy tells: 1.125 with it, 1 without.
+1.5 times the bytes of a copy and 4/3 times the ones of a triad cross the bus. Add over copy tells: 1.125 with it, 1 without,
+and up to 1.08 without where the bus turns around slowly. A dot product on a GPU also waits for its sum.
 
     bytes a second of reading = counted rate x (read + fetched + cost of a write x written) / (read + written)
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import Any, Final
 
 from hwsim.demand import soft_min
@@ -27,8 +29,10 @@ from hwsim_calibrate.logs.result import REPEATS, Number, Result, Row, part, scal
 LOOPS: Final = {  # arrays read, arrays written
     "copy": (1, 1), "scale": (1, 1), "mul": (1, 1), "add": (2, 1), "triad": (2, 1), "dot": (2, 0), "nstream": (3, 1),
 }  # fmt: skip
-STREAMING: Final = 1.03  # add over copy up to which nothing is fetched
-FETCHING: Final = 1.08  # from which it is; between them it may be either
+STREAMING: Final = 1.08  # add over copy up to which nothing is fetched: writes cost up to 1.6 times a read
+FETCHING: Final = 1.1  # from which it is; between them it may be either
+COPIED: Final = 1.2  # copy over scale from which the copy is the library's own, whose stores stream
+REDUCED: Final = 0.95  # a dot product over what the other loops say of reading, below which its sum takes the rest of the time
 PRINTED: Final = ("datasheet", "standard", "recalled")
 
 
@@ -79,15 +83,16 @@ def memory_of(tool: str, logs: Sequence[Log], read: Callable[[Log], Sequence[Loo
         loops += of_log
     if ask.part is not None and ask.part.kind == "gpu":
         return _gpu(tool, loops, ask)
+    loops, left = _without_copies(loops)
     if ask.part is not None:
-        return _cpu(tool, loops, ask)
+        return _cpu(tool, loops, ask, left)
     most, sockets = max(loop.threads for loop in loops), ask.sockets or 1
     loops = [loop for loop in loops if loop.threads == most]
     fetched, sentence, unsure = _fetches(loops)
     rate = _rate([loop.rate * loop.moved(fetched, 1.0) / sockets for loop in loops], loops, unsure)
     rows = [_row(loop, rate.value * sockets / loop.moved(fetched, 1.0)) for loop in loops]
     notes = f"{_runs(loops)}; {sentence}. For a cpu: memory: {{use: this file}}, numa: {{efficiency: 100 %}}; or fit with --part"
-    return part(tool, "memory", f"{tool}: {_runs(loops)}", {"bandwidth": rate}, notes=notes, rows=rows)
+    return part(tool, "memory", f"{tool}: {_runs(loops)}", {"bandwidth": rate}, notes=notes, rows=rows, left=left)
 
 
 def four(log: Log, line: int, cells: Sequence[str], tool: str, hint: str) -> tuple[float, float, float, float]:
@@ -102,7 +107,20 @@ def four(log: Log, line: int, cells: Sequence[str], tool: str, hint: str) -> tup
     return first, second, third, fourth
 
 
-def _cpu(tool: str, loops: Sequence[Loop], ask: Ask) -> Result:
+def _without_copies(loops: Sequence[Loop]) -> tuple[list[Loop], list[str]]:
+    """Loops without copies that go another way than the others, and a sentence about these."""
+    kept, sentences = list(loops), []
+    for threads in sorted({loop.threads for loop in loops}):
+        copies, scales = (
+            [loop for loop in loops if loop.threads == threads and loop.name in names] for names in (("copy",), ("scale", "mul"))
+        )
+        if copies and scales and (over := copies[0].rate / scales[0].rate) >= COPIED:
+            kept = [loop for loop in kept if loop not in copies]
+            sentences.append(f"copy is {over:.2f} times as fast as {scales[0].name}: the library's own copy streams its stores")
+    return kept, sentences
+
+
+def _cpu(tool: str, loops: Sequence[Loop], ask: Ask, left: Sequence[str]) -> Result:
     assert ask.part is not None
     cpu = ask.part.as_a(Cpu, tool)
     most, sockets = max(loop.threads for loop in loops), ask.sockets or 1
@@ -131,7 +149,7 @@ def _cpu(tool: str, loops: Sequence[Loop], ask: Ask) -> Result:
     if single and cpu.core is not None and cpu.core.streamed is not None:
         keys["core"] = {"streamed": None}  # it says the same by the cycle, and would come first
     notes = f"{_runs(loops)}; {sentence}"
-    return part(tool, "cpu", f"{tool}: {_runs(loops)}", keys, notes=notes, use=ask.part.use, rows=rows)
+    return part(tool, "cpu", f"{tool}: {_runs(loops)}", keys, notes=notes, use=ask.part.use, rows=rows, left=left)
 
 
 def _gpu(tool: str, loops: Sequence[Loop], ask: Ask) -> Result:
@@ -147,23 +165,31 @@ def _gpu(tool: str, loops: Sequence[Loop], ask: Ask) -> Result:
     keys: dict[str, Any] = {}
     if copies:
         keys["copy"] = _share([loop.rate / peak for loop in copies], copies)
-    reads = [loop.rate / peak for loop in dots]
-    if not reads and copies:  # read - written arrays alone, and twice the written ones as copies
-        share = keys["copy"].value
-        left = [
-            ((loop.read + loop.written) * peak / loop.rate - 2 * loop.written / share, loop) for loop in loops if loop.read > 1
-        ]
-        reads = [(loop.read - loop.written) / time for time, loop in left if time > 0]
-    if reads:
-        keys["read"] = _share([min(each, 1.0) for each in reads], dots or loops)
+    sentences = [] if gpu.sustained.write < 1 else ["writes alone: no loop only writes"]
+    alone = [loop.rate / peak for loop in dots]
+    mixed = _reading(loops, peak, keys["copy"].value) if copies else []
+    if alone and (not mixed or median(mixed) > 1 or median(alone) >= REDUCED * median(mixed)):
+        keys["read"] = _share(alone, dots)
+    elif mixed:
+        keys["read"] = _share([min(share, 1.0) for share in mixed], loops)
+        if alone:
+            apart = math.log(median(mixed) / median(alone)) / 2
+            keys["read"] = replace(keys["read"], repeats=math.hypot(apart, keys["read"].repeats or 0.0))
+            sentences.append("the dot product: its sum takes a part of its time; reading is what add and triad say")
     if not keys:
         raise loops[0].log.wrong(loops[0].line, f"{tool} ran neither a copy nor a dot product", "run all its loops")
-    fitted = replace(gpu.sustained, **{key: each.value for key, each in keys.items()})
+    fitted = replace(gpu.sustained, **{key: number.value for key, number in keys.items()})
     rows = [_row(loop, peak * fitted.part(loop.read, loop.written)) for loop in loops]
     return part(
         tool, "gpu", f"{tool}: {_runs(loops)}", {"sustained": keys}, use=ask.part.use, rows=rows, notes=_runs(loops),
-        left=[] if gpu.sustained.write < 1 else ["writes alone: no loop only writes"],
+        left=sentences,
     )  # fmt: skip
+
+
+def _reading(loops: Sequence[Loop], peak: float, copy: float) -> list[float]:
+    """The share of the peak that reading alone reaches, by loops that read more than they write: the rest is as a copy."""
+    times = [((loop.read + loop.written) * peak / loop.rate - 2 * loop.written / copy, loop) for loop in loops if loop.written]
+    return [(loop.read - loop.written) / time for time, loop in times if loop.read > loop.written and time > 0]
 
 
 def _sustained(ask: Ask, cpu: Cpu, loop: Loop, rate: Number, peak: float) -> dict[str, Any]:
