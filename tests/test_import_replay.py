@@ -160,7 +160,11 @@ def test_what_no_rule_explains_is_counted_and_not_replayed() -> None:
 
 
 def test_calls_that_wait_for_a_gpu_of_which_nothing_is_recorded() -> None:
-    rows = [Row(What.OP, "aten::to", "main", 0, 90), Row(What.CALL, "cudaStreamSynchronize", "main", 10, 70, 1)]
+    calls = ("cudaEventRecord", "cudaStreamWaitEvent", "cudaStreamSynchronize", "cudaMemcpy", "cudaDeviceSynchronize")
+    rows = [
+        Row(What.OP, "aten::to", "main", 0, 400),
+        *(Row(What.CALL, name, "main", 10 + 70 * at, 60, at) for at, name in enumerate(calls)),
+    ]
     assert ends(explain(recording(rank(rows)))) == {}
 
 

@@ -107,7 +107,7 @@ def waits(rank: Rank, linked: Linked, streams: Streams, pieces: Pieces) -> Waits
     before, then, calls = _stated(rank, linked, streams)
     guess = _unnamed(rank, calls)
     pairs = [(before, then)]
-    for lane in np.unique(rank.slices.lane[guess]).tolist():
+    for lane in np.unique(rank.slices.lane[guess]).tolist() if len(streams.ops) else ():
         pairs += _guessed(rank, streams, pieces, lane, guess[rank.slices.lane[guess] == lane])
     first, second = (np.concatenate([pair[side] for pair in pairs]) for side in (0, 1))
     ops = streams.ops
