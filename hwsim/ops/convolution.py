@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 from hwsim.devices import Gpu, Work, general_call
 from hwsim.devices.convolution import Convolution as Geometry
 from hwsim.devices.convolution import Pass
-from hwsim.ops.in_turn import Step, compute_in_turn
+from hwsim.ops.in_turn import Step, compute_in_turn, refuse_isa
 from hwsim.ops.op import CalledOp, CannotPlace, Dtype, Placed, Scope, saying
 from hwsim.records import dataclass
 from hwsim.spec import field
@@ -91,6 +91,7 @@ class Convolution(CalledOp):
         width = BYTES[self.dtype]
         output = math.fsum(shape.traffic(width)[1] for shape in shapes)
         summed = shapes[0].pixels * shapes[0].channels_out * width if self.bias else 0.0
+        refuse_isa(self, device, model)
         if isinstance(model, Gpu):
             return self._on_gpu(scope, device, model, shapes, output, summed)
         steps = [Step(shape.what, self._called(shape, shape.work(self.dtype))) for shape in shapes]

@@ -12,6 +12,7 @@ A row that is shorter than a sector of memory (32 B) takes a whole one. Runs on 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import ClassVar, Final, Literal
 
 from hwsim.devices import Work, lookup_call
@@ -53,12 +54,11 @@ class Embedding(CalledOp):
             held = self.working_set
         call = None
         if self.function:
-            call = self.as_called(
-                lookup_call(
-                    self.function, dtype=self.dtype, count=self.lookups, table=self.table * self.width, length=float(self.width),
-                    into=self.into, since=self.ages(3), cores=self.cores,
-                )
+            looked_up = lookup_call(
+                self.function, dtype=self.dtype, count=self.lookups, table=self.table * self.width, length=float(self.width),
+                into=self.into, since=self.ages(3), cores=self.cores,
             )  # fmt: skip
+            call = self.as_called(replace(looked_up, form=self.form))
         flop = self.lookups * self.width if self.bags or self.passes == "backward" else 0.0
         work = Work(flop=flop, reads=reads, writes=writes, dtype=self.dtype, working_set=held, call=call)
         return compute(scope, self, work, output=output)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hwsim.demand import rates_of
-from hwsim.devices import Work
+from hwsim.devices import Cpu, Gpu, Sockets, Work
 from hwsim.devices.in_turn import Turn, in_turn
-from hwsim.ops.op import ComputeOp, Placed, Scope
+from hwsim.ops.op import CannotPlace, ComputeOp, Placed, Scope
 from hwsim.records import dataclass
 
 
@@ -21,17 +21,25 @@ class Step:
     times: float = 1.0
 
 
+def refuse_isa(op: ComputeOp, device: str, model: Cpu | Sockets | Gpu) -> None:
+    """Reject a class of instructions on a GPU.
+
+    Raises:
+        CannotPlace: the device is one.
+    """
+    if isinstance(model, Gpu) and op.isa:
+        raise CannotPlace(f"'{device}' is a gpu: instructions are a cpu's", "leave out `isa`")
+
+
 def compute_in_turn(scope: Scope, op: ComputeOp, steps: Sequence[Step], output: float) -> Placed:
     """Kernels one after another on a computing device's queue `compute`; a single one is as any other op."""
     device, model = scope.computing(op.device)
-    costs = [
-        Turn(
-            step.what,
-            model.compute(device, replace(step.work, cores=op.cores, isa=op.isa, start=scope.starts)),
-            step.times,
-        )
-        for step in steps
-    ]
+    refuse_isa(op, device, model)
+    costs = []
+    for step in steps:
+        over = step.work.working_set if op.working_set is None else op.working_set
+        work = replace(step.work, cores=op.cores, isa=op.isa, working_set=over, start=scope.starts)
+        costs.append(Turn(step.what, model.compute(device, work), step.times))
     if len(costs) == 1 and costs[0].times <= 1:
         return Placed(device, op.queue or "compute", costs[0].cost, output=output)
     rates = rates_of(model.capacities(device))

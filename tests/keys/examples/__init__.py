@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.keys.examples import collectives, costs, cpus, gpus, memories, networks, programs, serving, storage, training
+from tests.keys.examples import (
+    collectives,
+    costs,
+    cpus,
+    frameworks,
+    gpus,
+    memories,
+    networks,
+    programs,
+    serving,
+    storage,
+    training,
+)
 from tests.keys.feeling import Example
 
 EXAMPLES: Final[tuple[Example, ...]] = (
@@ -15,6 +27,7 @@ EXAMPLES: Final[tuple[Example, ...]] = (
     *networks.EXAMPLES,
     *collectives.EXAMPLES,
     *programs.EXAMPLES,
+    *frameworks.EXAMPLES,
     *training.EXAMPLES,
     *serving.EXAMPLES,
     *costs.EXAMPLES,
