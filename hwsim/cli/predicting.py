@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 OPTIONS: Final = (
     click.option("--machine", metavar="MACHINE", help="Predict the durations of operators from their shapes on this machine."),
     click.option("--keep", type=click.Choice(["host"]), help="host: host threads as recorded, also of a run without a GPU."),
+    click.option(
+        "--ranks", type=click.IntRange(min=1), metavar="N", help="GPUs in all, the new ones data parallel; on --machine."
+    ),
+    click.option(
+        "--tensor", type=click.IntRange(min=2), metavar="T", help="Divide the products of each rank among T GPUs; on --machine."
+    ),
     click.option("--model", metavar="MODEL", help="For a recording without shapes: the network that was run, a model/1."),
     click.option("--batch", type=click.IntRange(min=1), metavar="N", help="Examples of a step of --model."),
 )
@@ -58,19 +64,38 @@ class There:
         return as_dict(self.answer)
 
 
-def predicted(replay: Replay, *, machine: str | None, keep: str | None, **_: object) -> There | None:
+def predicted(
+    replay: Replay, *, machine: str | None, keep: str | None, ranks: int | None, tensor: int | None, **_: object
+) -> There | None:
     """The replay on --machine; None without one."""
     if machine is None:
-        if keep is not None:
-            raise click.BadParameter("only durations on a --machine replace recorded ones", param_hint="--keep")
+        for option, given in (("--keep", keep), ("--ranks", ranks), ("--tensor", tensor)):
+            if given is not None:
+                raise click.BadParameter("durations of a machine are needed: add --machine", param_hint=option)
         return None
     from hwsim.importers.answers import answer
     from hwsim.importers.placing import WrongMachine
     from hwsim.importers.predicting import predict
+    from hwsim.importers.scaling import CannotScale, scaled
+    from hwsim.importers.tensor import split
     from hwsim.prepare import load_machine
 
+    assumed: tuple[str, ...] = ()
+    divided = None
     try:
-        found = predict(replay, load_machine(machine), keep_host=keep == "host")
+        if ranks is not None:
+            if ranks % (tensor or 1):
+                raise CannotScale(f"{ranks} ranks are no whole number of groups of {tensor}")
+            more = scaled(replay, ranks // (tensor or 1))
+            replay, assumed = more.replay, more.assumed
+        if tensor is not None:
+            divided = split(replay, tensor)
+            replay, assumed = divided.replay, (*assumed, *divided.assumed)
+    except CannotScale as error:
+        raise click.BadParameter(str(error), param_hint="--ranks" if divided is None and ranks else "--tensor") from None
+    try:
+        found = predict(replay, load_machine(machine), keep_host=keep == "host", divided=divided)
     except WrongMachine as error:
         raise click.BadParameter(str(error), param_hint="--machine") from None
+    found = replace(found, assumed=(*assumed, *found.assumed))
     return There(replace(replay, graph=found.graph), answer(found))

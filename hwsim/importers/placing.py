@@ -22,6 +22,7 @@ class Placing:
     Args:
         gpus: GPU of each rank, by position; the host's device for a rank without one. all: GPUs of the machine in order.
         numbers: number of each rank. starts: seconds from one kernel to the next of a stream, by GPU.
+        group: GPUs in a row that each rank stands for; the first of them is its own.
     """
 
     machine: Machine
@@ -29,6 +30,7 @@ class Placing:
     all: tuple[str, ...]
     numbers: tuple[int, ...]
     starts: Mapping[str, float]
+    group: int = 1
 
     def host(self, position: int) -> str:
         """The CPU of a rank: of its node the nearest.
@@ -41,6 +43,11 @@ class Placing:
         if not cpus:
             raise WrongMachine("the machine has no CPU")
         return gpu if gpu in cpus else min(cpus, key=lambda cpu: (self._links(cpu, gpu), cpus.index(cpu)))
+
+    def own(self, position: int) -> tuple[str, ...]:
+        """The GPUs that a rank stands for."""
+        at = self.all.index(self.gpus[position])
+        return self.all[at : at + self.group]
 
     def _links(self, first: str, second: str) -> int:
         try:
@@ -61,15 +68,19 @@ class Placing:
 
     def members(self, ranks: Sequence[int], together: Sequence[int], count: int) -> tuple[str, ...] | None:
         """GPUs of a group of `count` ranks: those that the file names, else the recorded ones and the next; None if too few."""
-        if len(ranks) == count and max(ranks, default=0) < len(self.all):
-            return tuple(self.all[rank] for rank in ranks)
+        firsts = self.all[:: self.group]
+        if len(ranks) == count and max(ranks, default=0) < len(firsts):
+            return tuple(firsts[rank] for rank in ranks)
         chosen = list(dict.fromkeys(self.gpus[position] for position in together))
-        chosen += [gpu for gpu in self.all if gpu not in chosen]
+        chosen += [gpu for gpu in firsts if gpu not in chosen]
         return tuple(sorted(chosen[:count], key=self.all.index)) if len(chosen) >= count else None
 
 
-def placed(recording: Recording, machine: Machine) -> Placing:
+def placed(recording: Recording, machine: Machine, group: int = 1) -> Placing:
     """Rank r on GPU r, where the machine has as many; else the ranks in order on the GPUs in order.
+
+    Args:
+        group: GPUs in a row that each rank stands for.
 
     Raises:
         WrongMachine: there are fewer GPUs than ranks that use one.
@@ -77,17 +88,25 @@ def placed(recording: Recording, machine: Machine) -> Placing:
     gpus = machine.devices_of("gpu")
     numbers = tuple(rank.number for rank in recording.ranks)
     uses = [any(lane.device >= 0 for lane in rank.lanes) for rank in recording.ranks]
-    if sum(uses) > len(gpus):
+    if sum(uses) * group > len(gpus):
+        if group > 1:
+            raise WrongMachine(f"{sum(uses)} ranks of {group} GPUs each do not fit on {len(gpus)} GPUs")
         few = f"{len(gpus)} GPU{'s' if len(gpus) != 1 else ''}"
         raise WrongMachine(f"{sum(uses)} ranks use a GPU each, and the machine has {few}")
-    by_number = max(numbers, default=0) < len(gpus) and len(set(numbers)) == len(numbers)
+    firsts = gpus[::group]
+    by_number = max(numbers, default=0) < len(firsts) and len(set(numbers)) == len(numbers)
     cpus = machine.devices_of("cpu")
     chosen = []
     for position, (number, gpu) in enumerate(zip(numbers, uses, strict=True)):
         if not gpu and not cpus:
             raise WrongMachine("the machine has no CPU")
-        chosen.append((gpus[number if by_number else sum(uses[:position])]) if gpu else cpus[position % len(cpus)])
-    return Placing(machine, tuple(chosen), tuple(gpus), numbers, {name: _start(machine, name) for name in (*gpus, *cpus)})
+        chosen.append((firsts[number if by_number else sum(uses[:position])]) if gpu else cpus[position % len(cpus)])
+    starts = {name: _start(machine, name) for name in (*gpus, *cpus)}
+    placing = Placing(machine, tuple(chosen), tuple(gpus), numbers, starts, group)
+    for position, gpu in enumerate(uses):
+        if gpu and len({id(machine.device(name).model) for name in placing.own(position)}) > 1:
+            raise WrongMachine(f"the GPUs of a group are not alike: {', '.join(placing.own(position))}")
+    return placing
 
 
 def _start(machine: Machine, name: str) -> float:

@@ -32,6 +32,7 @@ from hwsim.importers.matrix_units import Formats, formats_of
 from hwsim.importers.placing import Placing, WrongMachine, placed
 from hwsim.importers.recording import Collective, Facts, Ints, Small, What
 from hwsim.importers.replay import Part, Replay
+from hwsim.importers.tensor import Split
 from hwsim.importers.threads import Piece
 from hwsim.machine import Machine
 from hwsim.records import dataclass
@@ -108,22 +109,27 @@ class _Timed:
     cost: int
 
 
-def predict(replay: Replay, machine: Machine, *, keep_host: bool = False) -> Predicted:
+def predict(replay: Replay, machine: Machine, *, keep_host: bool = False, divided: Split | None = None) -> Predicted:
     """The recording on the machine.
+
+    Args:
+        keep_host: host threads are as recorded, also those of a recording without a GPU.
+        divided: the replay with its products divided among the GPUs of each rank.
 
     Raises:
         WrongMachine: it has too few GPUs for the ranks.
     """
-    return _Predictor(replay, machine, keep_host).predicted()
+    return _Predictor(replay, machine, keep_host, divided).predicted()
 
 
 class _Predictor:
     """Times of the ops of a replay on a machine."""
 
-    def __init__(self, replay: Replay, machine: Machine, keep_host: bool) -> None:
+    def __init__(self, replay: Replay, machine: Machine, keep_host: bool, divided: Split | None) -> None:
         self._replay, self._machine, self._keep_host = replay, machine, keep_host
         self._lowering = Lowering(machine)
-        self._placing: Placing = placed(replay.recording, machine)
+        self._placing: Placing = placed(replay.recording, machine, divided.group if divided else 1)
+        self._summed = divided.summed if divided else {}
         self._formats: Formats = formats_of(replay.recording)
         self._body = replay.graph.blocks[0]
         self._time: Ints = self._body.time.copy()
@@ -189,6 +195,24 @@ class _Predictor:
         self._cost[kernels] = found.cost
         kind = self._meaning(name, rank.facts[facts] if facts >= 0 else None).kind
         self._sum(kind, plain(name), "predicted", "").add(float(total), found.seconds, found.doubts)
+        if (position, owner) in self._summed:
+            self._add_sum(position, owner, int(kernels[-1]))
+
+    def _add_sum(self, position: int, owner: int, kernel: int) -> None:
+        """The sum of an operator's results among the GPUs of its group, after its last kernel.
+
+        Raises:
+            WrongMachine: the machine cannot sum among them.
+        """
+        summed, members = self._summed[position, owner], self._placing.own(position)
+        try:
+            lowered = self._lowering.exchange("all-reduce", summed.bytes, members)
+        except CannotLower as error:
+            raise WrongMachine(str(error)) from error
+        seconds = summed.times * (lowered.body + lowered.start)
+        self._time[kernel] += round(seconds * FEMTO)
+        name = f"allreduce of activations among {len(members)}"
+        self._sum("collectives", name, "predicted", "").add(0.0, seconds, lowered.doubts(seconds))
 
     def _timed(self, position: int, name: str, facts: Facts | None, kernels: int, gap: float) -> _Timed | str:
         """The time of an operator on the GPU of a rank, or why there is none."""

@@ -96,7 +96,11 @@ class Replay:
 
 def explain(recording: Recording, mode: Mode = "rules") -> Replay:
     """The replay of a recording."""
-    ranks = tuple(explained(rank) for rank in recording.ranks)
+    return replayed(recording, tuple(explained(rank) for rank in recording.ranks), mode)
+
+
+def replayed(recording: Recording, ranks: tuple[Explained, ...], mode: Mode = "rules") -> Replay:
+    """The replay of a recording whose ranks are explained already."""
     numbers = [rank.number for rank in recording.ranks]
     met = meetings(numbers, [each.exchanges for each in ranks], [each.ops for each in ranks])
     return _Writer(recording, mode, ranks, met).replay()

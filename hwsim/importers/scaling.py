@@ -1,0 +1,94 @@
+"""A recording on another number of ranks: data parallel by rule.
+
+    scaled(explain(recording), 64)
+
+Each new rank is like a recorded one, in turn: rank 11 of 64 from a recording of 8 like rank 3. It computes the same batch on its
+own GPU; collectives of all ranks become collectives of all new ranks, whose time the machine's library says. What each moves:
+
+    all-reduce, broadcast              the same array: gradients and weights do not depend on the number of ranks
+    all-gather, reduce-scatter         the same whole array: each rank holds a smaller part of sharded weights
+    all-to-all                         as many bytes a rank, cut into more and smaller parts, which are equal
+
+Refused: collectives of some of the ranks (tensor or pipeline parallel groups), sends and receives, fewer ranks than recorded.
+
+**Range**: new ranks do not differ more than the recorded ones, and each has its own share of a host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hwsim.importers.explaining import Explained
+from hwsim.importers.meeting import exchanges
+from hwsim.importers.recording import Collective, Facts, Rank
+from hwsim.importers.replay import Replay, replayed
+from hwsim.records import dataclass
+
+WHOLE: Final = frozenset({"allgather", "reduce-scatter"})
+PEERS: Final = frozenset({"send", "recv"})
+
+
+class CannotScale(ValueError):
+    """What a recording does not tell, in words."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scaled:
+    """A recording on more ranks, and what was assumed, in sentences."""
+
+    replay: Replay
+    assumed: tuple[str, ...]
+
+
+def scaled(replay: Replay, ranks: int) -> Scaled:
+    """The recording on that many data parallel ranks.
+
+    Raises:
+        CannotScale: the recording does not tell what they would do.
+    """
+    recording = replay.recording
+    recorded = len(recording.ranks)
+    world = max([recorded, *(rank.world for rank in recording.ranks)])
+    if ranks < recorded:
+        raise CannotScale(f"{recorded} ranks were recorded: there is no rule for fewer, {ranks}")
+    assumed: dict[str, None] = {}
+    facts = [_all_facts(rank, ranks, world, assumed) for rank in recording.ranks]
+    copies: list[Explained] = []
+    for number in range(ranks):
+        like = number % recorded
+        found = replay.ranks[like]
+        rank = replace(found.rank, number=number, world=ranks, facts=facts[like])
+        copies.append(replace(found, rank=rank, exchanges=exchanges(rank, found.linked, found.ops)))
+    if ranks > recorded:
+        assumed = {f"rank r computes what rank r modulo {recorded} of the recording did, on a GPU of its own": None, **assumed}
+    changed = replace(recording, ranks=tuple(each.rank for each in copies))
+    return Scaled(replayed(changed, tuple(copies), replay.mode), tuple(assumed))
+
+
+def _all_facts(rank: Rank, ranks: int, world: int, assumed: dict[str, None]) -> tuple[Facts, ...]:
+    """The facts of a rank with the collectives among the new ranks."""
+    return tuple(
+        each if each.collective is None else replace(each, collective=_among(each.collective, ranks, world, assumed))
+        for each in rank.facts
+    )
+
+
+def _among(what: Collective, ranks: int, world: int, assumed: dict[str, None]) -> Collective:
+    size = max(what.size, len(what.ranks))
+    if what.name in PEERS:
+        raise CannotScale(f"it has a {what.name} between two ranks: who sends to whom on {ranks} ranks is not known")
+    if size not in (0, 1, world):
+        named = f" ({', '.join(map(str, what.ranks[:8]))})" if what.ranks else ""
+        raise CannotScale(f"a group{named} of {size} of {world} ranks: which groups grow is not known")
+    if size == 1:
+        return what
+    given, got = what.elements_in, what.elements_out
+    if what.name in WHOLE:
+        whole = max(given, got, min(given, got) * world)
+        part = max(1, whole // ranks) if whole else 0
+        given, got = (part, whole) if what.name == "allgather" else (whole, part)
+        assumed["all-gathers and reduce-scatters are of sharded arrays, as large as before in all"] = None
+    if what.name in ("alltoall", "sendrecv"):
+        assumed["of an all-to-all each rank has as many bytes as before, in equal parts"] = None
+    return replace(what, elements_in=given, elements_out=got, ranks=tuple(range(ranks)), size=ranks, splits_in=(), splits_out=())
