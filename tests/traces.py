@@ -49,7 +49,7 @@ def run(rank: int = 0, world: int = 1, steps: int = 2, layers: int = 3, slow: fl
             collective = {"name": "allreduce", "elements": 8256, "ranks": list(range(world))}
             event("cpu_op", "record_param_comms", now, 20 * US, collective=collective)
             event("cuda_runtime", "cudaLaunchKernelExC", now + 5 * US, 5 * US, link=link)
-            end = START + late + (step + 1) * 400 * US  # all ranks end together
+            end = START + late + (step + 1) * (220 + 60 * layers) * US  # all ranks end together
             begun = max(gpu, now + 12 * US)
             event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", begun, end - begun,
                   link=link, stream=20, device=rank % 8, collective=collective)  # fmt: skip
