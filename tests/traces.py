@@ -41,6 +41,7 @@ def run(rank: int = 0, world: int = 1, steps: int = 2, layers: int = 3, slow: fl
         link += 1
         event("cpu_op", "aten::copy_", now, 20 * US, shapes=[[32, 64], [32, 64], []], types=["float", "float", "Scalar"])
         event("cuda_runtime", "cudaMemcpyAsync", now + 3 * US, 10 * US, link=link)
+        gpu = max(gpu, now + 8 * US)
         event("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", gpu, 4 * US, link=link, stream=7, device=rank % 8, bytes=8192)
         gpu += 5 * US
         now += 25 * US

@@ -235,6 +235,8 @@ def _words(event: dict[str, Any], error: Exception) -> str:
         why = "its time is more than an hour from the first event's, or a number is too large"
     elif isinstance(error, TypeError | AttributeError | RecursionError):
         why = "a value is of another kind than Kineto writes"
+    elif "a negative duration" in str(error):
+        why = f"a negative duration of {ascii(event.get('dur'))[:40]} us"
     elif "invalid literal" in str(error):
         why = "a number is expected"
     else:

@@ -50,8 +50,9 @@ def _draw(axes: Axes, device: DeviceMemory, result: Run) -> None:
         axes.set_ylim(0, device.peak / unit * 1.12 or 1)
     size = "" if device.size is None else f" of {format_quantity(device.size, 'B')}"
     values = ", ".join(f"{held.value} {format_quantity(held.bytes, 'B')}" for held in device.holds[:NAMES])
+    values = f": {values}" if values else ""
     rest = f", {len(device.holds) - NAMES} more" if len(device.holds) > NAMES else ""
     verdict = "" if device.fits else "OUT OF MEMORY, "
     peak, when = format_quantity(device.peak, "B"), format_quantity(device.at_s, "s")
-    axes.set_title(f"{device.device}: {verdict}peak {peak}{size} at {when}: {values}{rest}", fontsize="small", loc="left")
+    axes.set_title(f"{device.device}: {verdict}peak {peak}{size} at {when}{values}{rest}", fontsize="small", loc="left")
     axes.set_ylabel(name)
