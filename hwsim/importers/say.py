@@ -102,9 +102,9 @@ def text(recording: Recording) -> str:
 
 
 def _left(recording: Recording) -> Iterator[str]:
-    whole = sum(span(rank) for rank in recording.ranks)
+    recorded = sum(span(rank) for rank in recording.ranks)
     for left in recording.left:
         share = ""
-        if left.duration and whole:
-            share = f", {format_quantity(left.duration / FEMTO, 's')} ({format_share(left.duration / whole)} of the time)"
+        if left.duration and recorded:
+            share = f", {format_quantity(left.duration / FEMTO, 's')} ({format_share(left.duration / recorded)} of the time)"
         yield f"  left out: {left.count} x {left.name}{share}: {left.why}"
