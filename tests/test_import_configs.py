@@ -218,7 +218,7 @@ def test_a_workload_and_an_estimate_name_a_config_itself(tmp_path: Path) -> None
     assert api.simulate("dgx-h100", str(workload)).serving
     found = run("estimate", "dgx-h100", str(tmp_path / "small.json"), "--global-batch", "64")
     assert found.exit_code == 0, found.output
-    assert "small.json" in found.stdout
+    assert "8 GPUs" in found.stdout
     shown = run("show", str(tmp_path / "small.json"))
     assert "layers: 4" in shown.stdout
     (tmp_path / "small.json").write_text(json.dumps({**LLAMA, "hidden_size": "x"}))
