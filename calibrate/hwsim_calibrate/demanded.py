@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from functools import cache
 from typing import Any, Final
 
 from hwsim.demand import Cost
@@ -76,6 +77,16 @@ def _case(kind: str, inner: Tree) -> Case:
     return kernel_case(*kernel, suite=SUITE)
 
 
+def heard(kind: str, keys: Mapping[str, Any]) -> Call | None:
+    """The call of a library that an op with these keys is; None if it is none."""
+    mistakes = Mistakes()
+    op: Any = decode(tree_of(keys), OPS[kind], mistakes)
+    mistakes.raise_if_any()
+    calls: list[Call] = []
+    op.lower(_Hearing(_machine(), host="cpu", heard=calls))
+    return calls[0] if calls else None
+
+
 def _like(call: Call, case: Case) -> Case:
     """The case, if it makes such a call.
 
@@ -119,6 +130,7 @@ class _Hearing(Scope):
         return "cpu", _Listener(cores=1024, memory=LocalMemory(bandwidth=1e9), flop={"fp64": 1e9}, heard=self.heard)
 
 
+@cache
 def _machine() -> Machine:
     content: Mapping[str, Any] = {
         "hwsim": "machine/1",

@@ -32,12 +32,13 @@ def measured_cost(
     cpu: CpuKeys, name: str, call: Call | None, flop: float, otherwise: Callable[[], Cost], unit: Unit = "FLOP"
 ) -> Cost:
     """The cost of a call if the CPU's functions were measured and this one among them, else what the formulas say."""
-    if cpu.kernels is None:
-        return otherwise() if call is None or call.cores != 1 else _usual(cpu, name, call, flop, unit, otherwise)
-    if call is None or (reason := cpu.kernels.unknown(call)):
+    kernels = cpu.functions_of(call.library if call else "")
+    if kernels is None:
+        return otherwise() if call is None or call.cores != 1 or call.library else _usual(cpu, name, call, flop, unit, otherwise)
+    if call is None or (reason := kernels.unknown(call)):
         reason = reason if call else "no function of the library"
-        if call is not None and (related := cpu.kernels.related(call)) is not None:
-            return _cost(cpu, cpu.kernels, name, call, flop, unit, related)
+        if call is not None and not call.library and (related := kernels.related(call)) is not None:
+            return _cost(cpu, kernels, name, call, flop, unit, related)
         line = Term(
             UNCALIBRATED, "not measured on this machine: function", ((FUNCTION, reason, WORKLOAD),), 0.0,
         )  # fmt: skip
@@ -48,7 +49,7 @@ def measured_cost(
                 "hwsim calibrate measure --suite memory finds it out; or add `latency` to its levels of cache and its memory",
             )
         return replace(cost, why=(*cost.why, line))
-    return _cost(cpu, cpu.kernels, name, call, flop, unit, cpu.kernels.time(call))
+    return _cost(cpu, kernels, name, call, flop, unit, kernels.time(call))
 
 
 def _usual(cpu: CpuKeys, name: str, call: Call, flop: float, unit: Unit, otherwise: Callable[[], Cost]) -> Cost:
@@ -92,7 +93,8 @@ def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, un
     """One thread from start to end, and what of its bytes comes from memory."""
     is_related = time.standing == "related"
     sources = {"related": "functions that were measured and take alike", "usual": USUAL}
-    source = sources.get(time.standing) or source_of(cpu.sources, f"kernels.{kernels.entry(call)}.call")
+    table = f"libraries.{call.library}" if call.library else "kernels"
+    source = sources.get(time.standing) or source_of(cpu.sources, f"{table}.{kernels.entry(call)}.call")
     doubt = Doubt(
         REGIMES[time.standing], "outside" if time.standing == "usual" else "known", f"{name} {call.function}", time.body
     )

@@ -163,10 +163,8 @@ class Gpu(Device):
         """One kernel.
 
         Raises:
-            CannotCompute: no peak for the type, or a number of cores (a kernel has the whole GPU).
+            CannotCompute: no peak for the type.
         """
-        if work.cores is not None:
-            raise CannotCompute(f"{name} is a gpu: an op has all of it", "leave out `cores`")
         if work.attention is not None:
             return self._attended(name, work, work.attention)
         if work.experts is not None:
@@ -194,13 +192,7 @@ class Gpu(Device):
         return self._served(dataclasses.replace(served, floor=floor), draws, starts)
 
     def access(self, name: str, accesses: Accesses) -> Cost:
-        """Reads and writes of single words by one kernel.
-
-        Raises:
-            CannotCompute: a number of cores (a kernel has the whole GPU).
-        """
-        if accesses.cores is not None:
-            raise CannotCompute(f"{name} is a gpu: an op has all of it", "leave out `cores`")
+        """Reads and writes of single words by one kernel."""
         from hwsim.devices.gpu_access import scattered
 
         return self._served(scattered(name, self.hierarchy, accesses), (), self._starting(name, accesses.count))

@@ -3,7 +3,7 @@
     call x among_others + count x each + rows x row
         + sum over arrays of bytes / rate(level, role) + lookups x lookup(level) + new / pages
 
-and for a matrix product, instead of `count x each`,
+and for a matrix product (and what is one in its arithmetic: a convolution, attention), instead of `count x each`,
 
     2 m n k / flop + m k x left + k n x right + m n x result + (m + n) x edge + k x depth
 
@@ -174,7 +174,10 @@ class Kernels:
     levels: Mapping[str, Tier] = field("beyond the first cache, the nearest first", default_factory=dict)
     functions: Mapping[str, Function] = field("by name, or by name and form: `sum`, `sum rows`", default_factory=dict)
     forms: Mapping[str, Form] = field("how operands lie: scalar, row, column, strided", default_factory=dict)
-    products: Mapping[str, ProductTime] = field("matrix products, by number format", default_factory=dict)
+    products: Mapping[str, ProductTime] = field(
+        "matrix products by number format, and other functions that are products in their arithmetic by name, form and format",
+        default_factory=dict,
+    )
     corrections: Corrections = field("of the calls that were measured", default_factory=Corrections)
     _related: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
     _found: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
@@ -191,8 +194,8 @@ class Kernels:
         """Why there is no time for a call; "" if there is one."""
         if call.cores not in (None, self.cores):
             return f"measured on {self.cores} core{'s' if self.cores > 1 else ''}, not on {call.cores}"
-        if call.product is not None and call.function == "matmul":
-            return "" if call.dtype in self.products else f"matmul of {call.dtype}"
+        if call.product is not None:
+            return "" if self._product(call) else f"{call.function} of {call.dtype}"
         function = self.function(call)
         if function is None:
             return call.function
@@ -211,10 +214,17 @@ class Kernels:
                 first = first or (name, entry, tuple(words[functions:]))
         return first
 
+    def _product(self, call: Call) -> str:
+        """The key of a product among `products`: of its form, else of as much of it as was measured; "" if of none."""
+        words = call.form.split()
+        names = (" ".join((call.function, *words[:many], call.dtype)) for many in range(len(words), -1, -1))
+        plain = (call.dtype,) if call.function == "matmul" else ()
+        return next((name for name in (*names, *plain) if name in self.products), "")
+
     def entry(self, call: Call) -> str:
         """The key that a call has its time from: `functions.add`, `products.fp32`."""
-        if call.product is not None and call.function == "matmul":
-            return f"products.{call.dtype}"
+        if call.product is not None:
+            return f"products.{self._product(call) or call.dtype}"
         found = self.function(call)
         return f"functions.{found[0] if found else call.function}"
 
@@ -227,7 +237,7 @@ class Kernels:
 
     def related(self, call: Call) -> Time | None:
         """Time of a call that is `unknown`, by functions that were measured and take alike; None if there is no such."""
-        if call.cores not in (None, self.cores) or (call.product is not None and call.function == "matmul"):
+        if call.cores not in (None, self.cores) or call.product is not None:
             return None
         known_time = self._related.get(call)
         if known_time is None:
@@ -262,8 +272,8 @@ class Kernels:
     def _computing(self, call: Call) -> tuple[float, float, Standing]:
         """(one call, its arithmetic, whether sizes like it were measured)."""
         more = self.into.get(call.into, 0.0)
-        if call.product is not None and call.function == "matmul":
-            time, (m, n, k) = self.products[call.dtype], (call.product.m, call.product.n, call.product.k)
+        if call.product is not None:
+            time, (m, n, k) = self.products[self._product(call)], (call.product.m, call.product.n, call.product.k)
             size = float(m) * n * k
             element_s = (
                 2.0 * size / time.flop

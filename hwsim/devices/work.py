@@ -77,6 +77,7 @@ class Call:
     fresh: float | None = None  # bytes of what it writes that lie on new pages; None: all of a new array, or nothing, by its size
     faults: float = 0.0  # pages that the system makes for them, of whatever size
     among_others: bool = False  # it comes after calls of other functions, whose code is where its own would be
+    library: str = ""  # whose function, where a cpu has several measured (`libraries`); "" for its `kernels`
 
     @property
     def moved(self) -> float:

@@ -219,7 +219,9 @@ class DeviceOp(Op):
 class ComputeOp(DeviceOp):
     """An op that computes."""
 
-    cores: int | None = field("cores of a cpu it runs on (default: all of them)", default=None, minimum=1)
+    cores: int | None = field(
+        "cores of a cpu it runs on (default: all of them); on a gpu an op has all of it", default=None, minimum=1
+    )
     isa: Literal["", "scalar", "sse", "avx", "avx2", "avx512", "neon", "sve", "vsx", "lasx"] = field(
         "class of instructions of a cpu (default: its widest)", default="", example="avx2"
     )
@@ -233,6 +235,11 @@ class CalledOp(ComputeOp):
     """An op that is a call of a library, which has a time of its own on a cpu with `kernels`."""
 
     form: str = field("of the function: how its operands lie, as the cpu's `kernels` name it", default="", example="row")
+    library: str = field(
+        "of the function: whose it is, a name of the cpu's `libraries` (default: the one of its `kernels`)",
+        default="",
+        example="torch",
+    )
     into: Into = field("of the function: a new array, one that is there, or an operand in its place", default="new")
     among_others: bool = field("of the function: calls of others come before it, as in most programs", default=False)
     new_pages: float | None = field(
@@ -251,7 +258,8 @@ class CalledOp(ComputeOp):
     )
 
     def as_called(self, call: Call) -> Call:
-        """The call as this op makes it: among others, into new pages, if it says so."""
+        """The call as this op makes it: of its library, among others, into new pages, if it says so."""
+        call = replace(call, library=self.library) if self.library else call
         return as_made(call, self.among_others, self.new_pages, self.new_bytes)
 
     def ages(self, operands: int) -> tuple[float, ...]:

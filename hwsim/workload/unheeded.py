@@ -23,8 +23,9 @@ from hwsim.workload.programs import Program, find_programs
 if TYPE_CHECKING:
     from hwsim.devices.kernels import Kernels
 
-OF_A_CALL: Final = ("function", "form", "rows", "into", "among_others", "new_pages", "new_bytes", "since")
+OF_A_CALL: Final = ("library", "function", "form", "rows", "into", "among_others", "new_pages", "new_bytes", "since")
 OF_COMPILED: Final = ("compile", "issue", "per_op", "starts", "fuse")
+PRODUCTS: Final = ("matmul", "convolution", "attention", "rnn")  # ops that are a call of their own name
 _USUAL: Final = ("elementwise", "random", "reduce")  # ops that are a call of some function where none is named
 _OF_CORES: Final[Mapping[str, tuple[str, ...]]] = {
     "compute": ("remote", "threads"),
@@ -47,7 +48,7 @@ class Given:
     def kernels(self) -> Kernels | None:
         """Measured functions of its device."""
         own = self.model.model if isinstance(self.model, Sockets) else self.model
-        return own.kernels if isinstance(own, Cpu) else None
+        return own.functions_of(self.tree.text("library") or "") if isinstance(own, Cpu) else None
 
 
 def unheeded(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[Warning, ...]:
@@ -159,7 +160,7 @@ def _refuse_unknown(given: Given, mistakes: Mistakes) -> None:
         return
     from hwsim.devices.functions import FUNCTIONS
 
-    if named in FUNCTIONS or _of_nothing(given.tree):
+    if named in FUNCTIONS or _of_nothing(given.tree) or given.tree.text("library"):
         return  # of no elements: a view, which nothing is computed for
     measured = [name.partition(" ")[0] for name in given.kernels.functions] if given.kernels else []
     if named not in measured:
@@ -229,7 +230,7 @@ def _why_no_call(given: Given) -> str:
         return ""
     if given.kernels is None:
         return "its library calls were not measured (no `kernels`)"
-    if given.kind not in (*_USUAL, "matmul") and given.tree.get("function") is None:
+    if given.kind not in (*_USUAL, *PRODUCTS) and given.tree.get("function") is None:
         return f"a {given.kind} without a `function` is no call of a library"
     return ""
 

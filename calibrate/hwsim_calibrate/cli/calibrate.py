@@ -37,7 +37,8 @@ def measuring_options(function: F) -> F:
                           "instead of all suites or in addition to those of --suite."),
         click.option("--budget", type=click.FloatRange(min=1), metavar="SECONDS", help="How long to measure."),
         click.option("--suite", "suites", multiple=True, metavar="NAME",
-                     help="kernels, allocation, memory, threads, storage, network, ipc or gpu; several add up (default: all)."),
+                     help="kernels, allocation, memory, threads, storage, network, ipc, gpu or torch; several add up "
+                          "(default: all but torch)."),
     ):  # fmt: skip
         function = option(function)
     return function

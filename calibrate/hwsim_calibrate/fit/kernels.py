@@ -15,7 +15,7 @@ from hwsim.devices.kernels import Corrections, Form, Function, Kernels, ProductT
 from hwsim.devices.work import Call
 from hwsim_calibrate.calls import GENERAL, SORTED, SUITES, call_of
 from hwsim_calibrate.fit.corrections import correct
-from hwsim_calibrate.fit.model import SHARPEST, Capacities, Model, Name, entry_of, work_of
+from hwsim_calibrate.fit.model import SHARPEST, Capacities, Model, Name, entry_of, product_of, work_of
 from hwsim_calibrate.fit.solve import Floats, Problem, solve
 from hwsim_calibrate.store import Measurements, Row, quiet
 
@@ -344,11 +344,11 @@ def _products(model: Model, values: Mapping[Name, float]) -> dict[str, ProductTi
     sizes: dict[str, list[float]] = {}
     for call in model.calls:
         if call.product is not None:
-            sizes.setdefault(call.dtype, []).append(float(call.product.m) * call.product.n * call.product.k)
+            sizes.setdefault(product_of(call), []).append(float(call.product.m) * call.product.n * call.product.k)
     products = {}
-    for dtype, counts in sorted(sizes.items()):
-        numbers = {name[2]: value for name, value in values.items() if name[:2] == ("products", dtype)}
-        products[dtype] = ProductTime(**{**numbers, "flop": 1.0 / numbers["flop"]}, counts=(min(counts), max(counts)))
+    for entry, counts in sorted(sizes.items()):
+        numbers = {name[2]: value for name, value in values.items() if name[:2] == ("products", entry)}
+        products[entry] = ProductTime(**{**numbers, "flop": 1.0 / numbers["flop"]}, counts=(min(counts), max(counts)))
     return products
 
 

@@ -37,6 +37,7 @@ SHARPNESS: Final = (3.0, 1.0)
 SHARPEST: Final = 10.0
 OVERLAP: Final = (0.5, 0.5)
 NEAREST: Final = 0.02
+BATCHED: Final = "batched"  # form of many products at once, where a library has other code for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,17 @@ class Capacities:
 def entry_of(call: Call) -> str:
     """The entry of a call in the table: each measured form has one."""
     return f"{call.function} {call.form}" if call.form else call.function
+
+
+def product_of(call: Call) -> str:
+    """The entry of a product: its number format for matrix products, all forms together; with name and form for others.
+
+    >>> product_of(Call(function="matmul", form="b", dtype="fp32")), product_of(Call(function="matmul", form="batched", dtype="fp32"))
+    ('fp32', 'matmul batched fp32')
+    """
+    if call.function == "matmul" and BATCHED not in call.form.split():
+        return call.dtype
+    return f"{entry_of(call)} {call.dtype}"
 
 
 class Model:
@@ -85,10 +97,11 @@ class Model:
         for call in calls:
             entry = entry_of(call)
             if call.product is not None:
-                self._put(("products", call.dtype, "call"), *_CALL)
-                self._put(("products", call.dtype, "flop"), 1e-11 if call.dtype == "fp32" else 2e-11, 3.0)
+                at = ("products", product_of(call))
+                self._put((*at, "call"), *_CALL)
+                self._put((*at, "flop"), 1e-11 if call.dtype == "fp32" else 2e-11, 3.0)
                 for key, value in _PRODUCT.items():
-                    self._put(("products", call.dtype, key), value, 2.0)
+                    self._put((*at, key), value, 2.0)
                 continue
             self._put(("functions", entry, "call"), *_CALL)
             if call.count > 0:
@@ -121,7 +134,7 @@ class Model:
 
     def _terms(self, call: Call) -> Iterable[tuple[Name, float]]:
         if call.product is not None:
-            (m, n, k, batch), at = (call.product.m, call.product.n, call.product.k, call.product.batch), ("products", call.dtype)
+            (m, n, k, batch), at = (call.product.m, call.product.n, call.product.k, call.product.batch), ("products", product_of(call))
             yield (*at, "call"), 1.0
             amounts = {"flop": 2.0 * m * n * k, "left": m * k, "right": k * n, "result": m * n, "edge": m + n, "depth": k}
             yield from (((*at, key), float(amount) * batch) for key, amount in amounts.items())

@@ -13,6 +13,7 @@ from typing import Any, Final
 from hwsim.devices.kernels import Kernels
 from hwsim.devices.work import elementwise_call
 from hwsim.formats import percent
+from hwsim.units import BYTES
 from hwsim_calibrate.fit.gpu import reached
 from hwsim_calibrate.fit.kernels import FittedKernels, reported_sizes
 from hwsim_calibrate.fit.piecewise import Pieces, pieces_of
@@ -59,7 +60,7 @@ def cpu_part(fitted: FittedKernels, measurements: Measurements, ref: str) -> dic
 
 def _peaks(kernels: Kernels, cores: int) -> dict[str, Any]:
     """FLOP/s by number format; every format is computed in fp64 or fp32, which therefore have at least a guess."""
-    rates = {dtype: time.flop * cores for dtype, time in kernels.products.items()}
+    rates = {dtype: time.flop * cores for dtype, time in kernels.products.items() if dtype in BYTES}
     ref = "large products on one core, times cores"
     peaks = {dtype: {"value": quantity(rate, "FLOP/s"), "source": "measured", "ref": ref} for dtype, rate in rates.items()}
     highest = quantity(max(rates.values(), default=1e9), "FLOP/s")

@@ -14,7 +14,7 @@ Array = NDArray[Any]
 FORMATS: Final = {
     "float64": "fp64", "float32": "fp32", "float16": "fp16", "int64": "int64", "int32": "int32", "int16": "int16", "int8": "int8",
     "bool": "bool", "uint8": "int8", "uint16": "int16", "uint32": "int32", "uint64": "int64",
-    "complex64": "complex64", "complex128": "complex128",
+    "complex64": "complex64", "complex128": "complex128", "bfloat16": "bf16", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8",
 }  # fmt: skip
 LEAST: Final = 8  # elements of a row that may have an order
 SAMPLE: Final = 2048  # elements looked at
@@ -27,7 +27,7 @@ PIECES: Final = 4000  # pieces of memory whose last use is remembered
 
 def dtype_of(array: Any) -> str:
     """hwsim's name of an array's number format, "" if it has none like it."""
-    return FORMATS.get(str(array.dtype), "")
+    return FORMATS.get(str(array.dtype).removeprefix("torch."), "")
 
 
 def root(array: Array) -> Array:
@@ -44,21 +44,35 @@ def root(array: Array) -> Array:
 
 def is_on_gpu(value: Any) -> bool:
     """Whether a value is an array in a GPU's memory."""
-    return hasattr(value, "__cuda_array_interface__")
+    return not is_tensor(value) and hasattr(value, "__cuda_array_interface__")
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of PyTorch."""
+    return hasattr(value, "untyped_storage")
+
+
+def is_numbered(value: Any) -> bool:
+    """Whether an array is known by the memory that it lies in, and not by the object that owns it."""
+    return is_tensor(value) or is_on_gpu(value)
 
 
 def identity(array: Any) -> int:
     """The memory that an array lies in: of two arrays with one, one is a view of the other, or of a third."""
+    if is_tensor(array):
+        return -1 - int(array.untyped_storage()._cdata)  # noqa: SLF001 (of tensors without memory, too)
     return -1 - int(array.data.mem.ptr) if is_on_gpu(array) else id(root(array))
 
 
-def span(array: Array) -> tuple[int, int]:
+def span(array: Any) -> tuple[int, int]:
     """The first address of an array and the bytes of its elements, without gaps between its rows, each byte once.
 
     >>> a = np.zeros(100)
     >>> span(a)[1], span(a[::2])[1], span(np.lib.stride_tricks.sliding_window_view(a, 10))[1]
     (800, 400, 800)
     """
+    if is_tensor(array):
+        return array.data_ptr(), array.numel() * array.element_size()
     low = np.lib.array_utils.byte_bounds(array)[0] if hasattr(np.lib, "array_utils") else int(array.ctypes.data)
     extent = sum(abs(step) * (length - 1) for step, length in zip(array.strides, array.shape, strict=True)) + array.itemsize
     return int(low), int(min(array.size * array.itemsize, extent))

@@ -19,7 +19,7 @@ import numpy as np
 
 from hwsim.devices.work import Call
 from hwsim_calibrate.clocks import Usage, usage_reader
-from hwsim_calibrate.recording.operands import Array, Recency, dtype_of, identity, is_on_gpu, root, span
+from hwsim_calibrate.recording.operands import Array, Recency, dtype_of, identity, is_numbered, root, span
 
 _SILENT: Final = (str(Path(np.__file__).parent), str(Path(__file__).parent), "<")  # files whose lines are not the user's
 _PROBES: Final = 200
@@ -156,6 +156,7 @@ class Tape:
     inside: int = 0  # recorded calls in progress; calls inside them are part of them
     elsewhere: int = 0  # calls of other threads, which are not recorded
     issued: list[float] = field(default_factory=list)  # seconds in which the host issued each call of a GPU
+    silent: tuple[str, ...] = _SILENT
     _numbers: dict[int, tuple[int, weakref.ref[Array] | None]] = field(
         default_factory=dict
     )  # by the memory that an array lies in
@@ -191,7 +192,7 @@ class Tape:
             result, took = self._time(name, function, args, options, clock)
             given = [*_arrays(args), *_arrays(tuple(value for key, value in options.items() if key != "out"))]
             op = _described(describe, Performed(name, args, options, result, self._since))
-            if clock is not None and op.kind == "busy":
+            if self.issued and clock is not None and op.kind == "busy":
                 op = replace(op, keys={"device": "gpu"})
             self._write(name, op, given, changed, _arrays(result), took)
         finally:
@@ -213,7 +214,7 @@ class Tape:
                 result, seconds, issued = clock(lambda: function(*args, **options))
             finally:
                 self.inside -= 1
-            self.issued.append(issued)
+            self.issued += [issued] if issued else []
             took = Timing(name, getattr(result, "shape", ()), seconds, seconds)
             self.times.append(took)
             return result, took
@@ -232,6 +233,10 @@ class Tape:
 
     def _since(self, *arrays: Array) -> tuple[float, ...]:
         return tuple(self.recent.touch(*span(each)) for each in arrays)
+
+    def forget(self, array: Array) -> None:
+        """Know nothing of the memory of an array that no recorded call made."""
+        self._numbers.pop(identity(array), None)
 
     def value(self, array: Array) -> int | None:
         """The number of an array; None for one that no recorded call made."""
@@ -252,12 +257,12 @@ class Tape:
                 made.append(self._new(each, fresh=False))
         sources = {identity(each) for each in given} | among
         results = [each for each in results if identity(each) not in sources]
-        made += [self._new(each) for each in results if is_on_gpu(each) or self.value(each) is None]
+        made += [self._new(each) for each in results if is_numbered(each) or self.value(each) is None]
         self.steps.append(Step(name, self._line(), op, reads, tuple(updates), tuple(made), took.wall, took.cpu, took.faults))
 
     def _new(self, array: Array, *, fresh: bool = True) -> Made:
         self._count += 1
-        if is_on_gpu(array):  # its place may be another array's later on, which is then made by another call
+        if is_numbered(array):  # its place may be another array's later on, which is then made by another call
             self._numbers[identity(array)] = self._count, None
             return Made(self._count, tuple(array.shape), dtype_of(array), int(array.nbytes), fresh)
         owner = root(array)
@@ -266,9 +271,9 @@ class Tape:
         return Made(self._count, tuple(owner.shape), dtype_of(owner), int(owner.nbytes), fresh)
 
     def _line(self) -> str:
-        """The innermost line that is neither numpy's nor the recorder's."""
+        """The innermost line that is neither a library's nor the recorder's."""
         frame: Any = sys._getframe(2)  # noqa: SLF001 (the only way to know who calls)
-        while frame is not None and frame.f_code.co_filename.startswith(_SILENT):
+        while frame is not None and frame.f_code.co_filename.startswith(self.silent):
             frame = frame.f_back
         if frame is None:
             return ""
@@ -278,7 +283,7 @@ class Tape:
 
 def _arrays(value: Any) -> list[Array]:
     """The arrays among arguments or results, in order."""
-    if isinstance(value, np.ndarray) or is_on_gpu(value):
+    if isinstance(value, np.ndarray) or is_numbered(value):
         return [value]
     return [array for each in value[:64] for array in _arrays(each)] if isinstance(value, tuple | list) else []
 

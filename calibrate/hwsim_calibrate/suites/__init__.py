@@ -25,6 +25,7 @@
 #   pattern         sequential, random, dependent
 #   threads         threads that work on it (1 if it is not said)
 #   depth           requests under way at once
+#   inputs          of the suite torch: the inputs of an operator, in the words of `torch_cases`
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ SUITES: Final[dict[str, str]] = {
     "network": "TCP over the loopback: latency and bandwidth by size",
     "ipc": "queues between threads, pipes between processes",
     "gpu": "a GPU through cupy: launches, copies, memory, matrix products, overlap",
+    "torch": "operators of PyTorch, one thread: products, convolutions, attention, norms, element by element, optimizers",
 }
+APART: Final = ("torch",)  # measured only where they are named
 MiB: Final = 1 << 20
 
 

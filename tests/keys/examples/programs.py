@@ -142,7 +142,19 @@ JOBS: Final = {
     ],
 }  # fmt: skip
 FOUR: Final = machine(between("cpu", "gpu*", "pcie", gen=3, lanes=16), cpu=CPU, gpu={**PLAIN_GPU, "count": 4})
+OF_ANOTHER: Final = in_turn(
+    *({op: {**keys, "library": "torch"}} for each in OF_A_LIBRARY["program"][::2] for op, keys in each.items()
+      if op != "access"),
+    {"embedding": {"device": "cpu", "lookups": 1e4, "width": 2, "table": 1e7, "function": "take", "library": "torch", "into": "out",
+                   "since": ["50 MB", "1 MB", "30 MB"]}},
+)  # fmt: skip
 EXAMPLES: Final = (
+    Example(
+        "functions of another library",
+        machine(cpu={**ROOFLINE, "cores": 8, "libraries": {"torch": CALLS}}),
+        OF_ANOTHER,
+        tried={"cpu.libraries.*.products.*.counts": ([1e10, 1e12],)},
+    ),
     Example(
         "functions of a library",
         MEASURED,

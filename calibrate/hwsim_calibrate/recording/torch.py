@@ -1,0 +1,107 @@
+"""Calls of PyTorch while a script is recorded: every operator that it dispatches, forward, backward and of the optimizer.
+
+A dispatch mode sees them below autograd, on whatever thread they are made. On a CPU each is timed by the thread's own time; on
+a GPU alone, between two events of its stream, as `cupy` does. Views and empty arrays are no calls: what they take is the host's.
+It is imported only for scripts that import PyTorch.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from hwsim_calibrate.recording.tape import Tape
+from hwsim_calibrate.recording.torch_calls import READ_BACK, changed, described, free, tensors
+
+FOLDER: Final = str(Path(torch.__file__).parent)
+THREADS: Final = "OMP_NUM_THREADS"
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[misc]  # of a library without types
+    """Every operator on a tape.
+
+    fake: arrays are shapes without memory: nothing is computed, and nothing timed.
+    """
+
+    def __init__(self, tape: Tape, *, fake: bool = False) -> None:
+        super().__init__()
+        self.tape, self.fake = tape, fake
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        options, tape = dict(kwargs or {}), self.tape
+        given = tensors([*args, *options.values()])
+        on_gpu = any(each.device.type == "cuda" for each in given)
+        name = func._schema.name  # noqa: SLF001 (the only place that names it)
+        if tape.inside or (free(func) and not (on_gpu and name.endswith(READ_BACK))):
+            result = func(*args, **options)
+            for each in () if tape.inside or func.is_view else tensors(result):
+                tape.forget(each)
+            return result
+        clock = untimed if self.fake else timed if on_gpu else None
+        changes = () if tape.only_times else changed(func, args, options)
+        return tape.perform(described(func), name.removeprefix("aten::"), func, args, options, changes=changes, clock=clock)
+
+
+def untimed(call: Callable[[], Any]) -> tuple[Any, float, float]:
+    """The result of a call that computes nothing."""
+    return call(), 0.0, 0.0
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
+    """(result, seconds of the GPU, seconds in which the host issued it): after everything before it has ended."""
+    stream = torch.cuda.current_stream()
+    first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    stream.synchronize()
+    first.record(stream)
+    began = time.perf_counter()
+    result = call()
+    issued = time.perf_counter() - began
+    last.record(stream)
+    last.synchronize()
+    return result, max(float(first.elapsed_time(last)) * 1e-3, 1e-9), issued
+
+
+@contextmanager
+def recording_torch(tape: Tape, *, fake: bool = False) -> Iterator[Tape]:
+    """Record PyTorch's calls; on one thread, unless the environment says how many."""
+    before = torch.get_num_threads()
+    if THREADS not in os.environ:
+        torch.set_num_threads(1)
+    tape.silent = (*tape.silent, FOLDER)
+    try:
+        with ExitStack() as modes:
+            if fake:
+                modes.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+            modes.enter_context(Recorder(tape, fake=fake))
+            yield tape
+    finally:
+        torch.set_num_threads(before)
+
+
+def threads() -> int:
+    """Threads that PyTorch computes with while it is recorded."""
+    return int(torch.get_num_threads()) if THREADS in os.environ else 1
+
+
+def saved_bytes(step: Callable[[], object]) -> int:
+    """Bytes that a step keeps for its gradients, each piece of memory once: in a run of its own, as the hooks add operators."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Any) -> Any:
+        storage = tensor.untyped_storage()
+        kept[storage._cdata] = storage.nbytes()  # noqa: SLF001 (of tensors without memory, too)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        step()
+    return sum(kept.values())
