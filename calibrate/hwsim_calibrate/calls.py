@@ -97,7 +97,7 @@ def call_of(row: Row) -> Call | None:
     if row.suite == "torch":
         from hwsim_calibrate.torch_cases import call_of_case
 
-        return call_of_case(row.op, str(params["inputs"])) if "inputs" in params else None
+        return call_of_case(row.op, str(params["inputs"]), _int(params.get("after", 0))) if "inputs" in params else None
     if "function" in params:
         from hwsim_calibrate.snippet_calls import call_of_params
 

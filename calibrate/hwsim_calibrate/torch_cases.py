@@ -15,9 +15,11 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any, Final
+
+import numpy as np
 
 from hwsim.devices.work import Call
 from hwsim.importers.recording import Facts
@@ -25,9 +27,16 @@ from hwsim_calibrate import clocks
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.demanded import heard
 from hwsim_calibrate.recording.torch_calls import statement_of
+from hwsim_calibrate.recording.tape import CODE, Tape
 from hwsim_calibrate.store import Amounts, Param
 
 SUITE: Final = "torch"
+LEAST: Final = 3  # calls in a sample of a case after others
+MOST: Final = 2000  # calls in a sample
+OTHERS: Final = (  # calls between those of a case after others
+    ("tanh", "float32:8"), ("bmm", "float32:2x3x4 float32:2x4x3"), ("sign", "float32:8"), ("max", "float32:8"), ("flip", "float32:8 [0]"),
+    ("tril", "float32:3x3 0"),
+)  # fmt: skip
 _ARRAY: Final = re.compile(r"(float32|float64|bfloat16|int64|bool):([\dx]*)(?:/([thcn]))?(?:<(\d+)|\*(\d+)|//(\d+))?")
 _WIDTHS: Final = {"float32": 4, "float64": 8, "bfloat16": 2, "int64": 8, "bool": 1}
 
@@ -125,45 +134,58 @@ def _dtype(word: Word) -> str:
 
 
 @cache
-def call_of_case(op: str, inputs: str) -> Call | None:
-    """The call of a case; None if hwsim has no op for it."""
+def call_of_case(op: str, inputs: str, after: int = 0) -> Call | None:
+    """The call of a case, `after` so many bytes of others; None if hwsim has no op for it."""
     kind, keys, reason = statement_of(f"aten::{op.partition('.')[0]}", facts_of_case(inputs))
-    return None if reason else heard(kind, {**keys, "cores": 1})
+    call = None if reason else heard(kind, {**keys, "cores": 1})
+    if call is None or not after:
+        return call
+    since = float(after + len(OTHERS) * CODE)
+    old = tuple(replace(each, since=since + call.moved) for each in call.operands)
+    return replace(call, operands=old, idle=since)
 
 
-def torch_case(op: str, inputs: str) -> Case:
-    """A case of the suite: an operator by its name and overload, with these inputs."""
+def torch_case(op: str, inputs: str, after: int = 0) -> Case:
+    """A case of the suite: an operator by its name and overload, with these inputs, `after` so many bytes of others."""
     moved = sum(array.bytes for word in words_of(inputs) for array in _arrays(word))
-    params: Mapping[str, Param] = {"inputs": inputs}
-    return Case(SUITE, op, params, Amounts(0.0, moved, moved), lambda _: _prepared(op, inputs))
+    params: Mapping[str, Param] = {"inputs": inputs, **({"after": after} if after else {})}
+    timer = partial(_sampled, after)
+    most = LEAST if after else MOST
+    return Case(SUITE, op, params, Amounts(0.0, moved, moved), lambda _: _prepared(op, inputs), timer=timer, most=most)
 
 
-def mixed_case(side: int) -> Case:
-    """Twenty calls of different operators, one after another: how much longer each takes to start than among its like."""
-    specs = mixed_specs(side)
-
-    def make(_: ExitStack) -> clocks.Call:
-        calls = [_prepared(*spec) for spec in specs]
-
-        def step() -> None:
-            for call in calls:
-                call()
-
-        return step
-
-    return Case(SUITE, "mixed", {"side": side}, Amounts(calls=float(len(specs))), make)
+@cache
+def _memory(size: int) -> np.ndarray:
+    return np.zeros(size // 8)
 
 
-def mixed_specs(side: int) -> list[tuple[str, str]]:
-    """The calls of the mixed case: operators and their inputs."""
-    a, row = f"float32:{side}x{side}", f"float32:{side}"
-    return [
-        ("addmm", f"{row} {a} {a}/t 1 1"), ("relu", a), ("mm", f"{a} {a}"), ("add.Tensor", f"{a} {a} 1"), ("_softmax", f"{a} 1 False"),
-        ("mul.Tensor", f"{a} {a}"), ("native_layer_norm", f"{a} [{side}] {row} {row} 1e-5"), ("gelu", f"{a} 'none'"),
-        ("threshold_backward", f"{a} {a} 0"), ("mm", f"{a}/t {a}"), ("sum.dim_IntList", f"{a} [0] True None"), ("sqrt", a),
-        ("add_.Tensor", f"{a} {a} 1e-9"), ("mul_.Tensor", f"{a} 1.0"), ("lerp_.Scalar", f"{a} {a} 0.1"), ("div.Tensor", f"{a} 1.5"),
-        ("addcdiv_", f"{a} {a} {a} 1e-9"), ("clone", f"{a} None"), ("sigmoid", a), ("addcmul_", f"{a} {a} {a} 1e-9"),
-    ]  # fmt: skip
+@cache
+def _others() -> tuple[clocks.Call, ...]:
+    return tuple(_prepared(*spec) for spec in OTHERS)
+
+
+@cache
+def _tape() -> Tape:
+    return Tape(only_times=True)
+
+
+def _sampled(after: int, call: clocks.Call, loops: int) -> clocks.Sample:
+    """Calls as a recorder times them, below autograd; each after other memory was gone over and others were called, if so."""
+    from hwsim_calibrate.recording.torch import recording_torch
+
+    tape = _tape()
+    tape.times.clear()
+    with recording_torch(tape):
+        for _ in range(loops):
+            if after:
+                np.add(_memory(after), 1.0, out=_memory(after))
+                tape.inside += 1
+                for other in _others():
+                    other()
+                tape.inside -= 1
+            call()
+    wall, cpu, faults = (sum(getattr(each, key) for each in tape.times) / loops for key in ("wall", "cpu", "faults"))
+    return clocks.Sample(max(wall, 1e-8), max(cpu, 1e-8), faults=faults)
 
 
 def _prepared(op: str, inputs: str) -> clocks.Call:

@@ -164,6 +164,9 @@ class Kernels:
     among_others: float = field(
         "how many times as long a call takes to start after calls of other functions", default=1.0, exclusive_minimum=0.0
     )
+    code: Mapping[str, Seconds] = field(
+        "more for one call whose code comes from this level, by how long ago it was called (`idle` of an op)", default_factory=dict
+    )
     overlap: float = field(
         "part of the shorter of arithmetic and traffic to memory that the other hides", default=0.0, maximum=1.0
     )
@@ -267,7 +270,15 @@ class Kernels:
         pages += max(call.faults - fresh / HUGE - 1.0, 0.0) * self.fault
         ratio, exact = self.corrections.of(key_of(call), call.point)
         before *= self.among_others if call.among_others else 1.0
+        before += self._code(call)
         return Time(before, compute, moving, lookups, pages, memory, ratio, "measured" if exact else standing)
+
+    def _code(self, call: Call) -> float:
+        """Seconds until the code of a call is there, if others have been called since."""
+        if call.idle <= 0 or not self.code:
+            return 0.0
+        found = zip(self.levels, (part for _, part in self.parts(call.idle)), strict=True)
+        return math.fsum(part * self.code.get(level, 0.0) for level, part in found)
 
     def _computing(self, call: Call) -> tuple[float, float, Standing]:
         """(one call, its arithmetic, whether sizes like it were measured)."""

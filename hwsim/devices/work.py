@@ -77,6 +77,7 @@ class Call:
     fresh: float | None = None  # bytes of what it writes that lie on new pages; None: all of a new array, or nothing, by its size
     faults: float = 0.0  # pages that the system makes for them, of whatever size
     among_others: bool = False  # it comes after calls of other functions, whose code is where its own would be
+    idle: float = 0.0  # bytes used since its code was, which decides where that is; 0: it was just called
     library: str = ""  # whose function, where a cpu has several measured (`libraries`); "" for its `kernels`
 
     @property
@@ -371,6 +372,35 @@ def product_call(
         operands=operands,
         into=into,
         product=Product(m, n, k, batch),
+        cores=cores,
+    )
+
+
+def shaped_call(
+    function: str,
+    product: Product,
+    *,
+    dtype: str,
+    reads: float,
+    writes: float,
+    form: str = "",
+    into: Into = "new",
+    since: Sequence[float] = (),
+    cores: int | None = None,
+) -> Call:
+    """A function whose arithmetic is a product: a convolution, attention, a recurrent network.
+
+    since: bytes used since the last use of what it reads, and of what it writes.
+    """
+    ages = _ages(since, 2)
+    return Call(
+        function=function,
+        form=form,
+        dtype=dtype,
+        count=float(product.m) * product.n * product.k * product.batch,
+        operands=(Operand(reads, "read", ages[0]), Operand(writes, "write", ages[1])),
+        into=into,
+        product=product,
         cores=cores,
     )
 

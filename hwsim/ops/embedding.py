@@ -15,7 +15,7 @@ import math
 from dataclasses import replace
 from typing import ClassVar, Final, Literal
 
-from hwsim.devices import Work, lookup_call
+from hwsim.devices import Work, general_call, lookup_call
 from hwsim.ops.op import CalledOp, Dtype, Placed, Scope, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
@@ -53,7 +53,16 @@ class Embedding(CalledOp):
             reads, writes, output = made + self.lookups * (crossed + NUMBER), table + self.lookups * crossed, table
             held = self.working_set
         call = None
-        if self.function:
+        if self.library and not self.function:
+            words = ("bags" if self.bags else "", "backward" if self.passes == "backward" else "")
+            call = self.as_called(
+                general_call(
+                    self.kind, dtype=self.dtype, count=self.lookups * self.width, reads=reads, writes=output,
+                    form=self.form or " ".join(filter(None, words)), rows=max(self.lookups, 1.0), into=self.into,
+                    since=self.ages(2), cores=self.cores,
+                )
+            )  # fmt: skip
+        elif self.function:
             looked_up = lookup_call(
                 self.function, dtype=self.dtype, count=self.lookups, table=self.table * self.width, length=float(self.width),
                 into=self.into, since=self.ages(3), cores=self.cores,

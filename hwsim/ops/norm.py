@@ -48,16 +48,23 @@ class Norm(CalledOp):
         "function of a library that it is, where those were measured on the cpu (`kernels`)", default="", example="batch_norm"
     )
 
+    @property
+    def _parts(self) -> float:
+        """Parts of the array that are normalised by themselves, as far as they follow each other in memory."""
+        inner = self.shape[-1:] if self.of in ("layer", "rms") else self.shape[2:]
+        return math.prod(self.shape) / max(math.prod(inner), 1.0)
+
     def lower(self, scope: Scope) -> Placed:
         count = math.prod(self.shape)
         array = count * BYTES[self.dtype]
         reads, writes = (1, 1) if self.passes == "inference" else MOVED[self.of][self.passes == "backward"]
         again = 2 * array if reads > 1 and self.working_set is None else self.working_set
         call = None
-        if self.function:
+        if self.is_called:
             call = self.as_called(
                 general_call(
-                    self.function, dtype=self.dtype, count=count, reads=reads * array, writes=writes * array, form=self.form,
+                    self.function or self.kind, dtype=self.dtype, count=count, reads=reads * array, writes=writes * array,
+                    form=self.form or f"{self.of} {self.passes}", rows=self._parts,
                     into=self.into, since=self.ages(2), cores=self.cores,
                 )
             )  # fmt: skip

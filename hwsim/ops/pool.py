@@ -51,10 +51,11 @@ class Pool(CalledOp):
             reads, writes = out * width + places, 2 * into * width
         flop = out * window if self.passes == "forward" else into + out * window
         call = None
-        if self.function:
+        if self.is_called:
             call = self.as_called(
                 general_call(
-                    self.function, dtype=self.dtype, count=out * window, reads=reads, writes=writes, form=self.form,
+                    self.function or self.kind, dtype=self.dtype, count=out * window, reads=reads, writes=writes,
+                    form=self.form or f"{self.by} {self.passes}", rows=float(self.planes),
                     into=self.into, since=self.ages(2), cores=self.cores,
                 )
             )  # fmt: skip

@@ -23,9 +23,8 @@ from hwsim.workload.programs import Program, find_programs
 if TYPE_CHECKING:
     from hwsim.devices.kernels import Kernels
 
-OF_A_CALL: Final = ("library", "function", "form", "rows", "into", "among_others", "new_pages", "new_bytes", "since")
+OF_A_CALL: Final = ("library", "function", "form", "rows", "into", "among_others", "idle", "new_pages", "new_bytes", "since")
 OF_COMPILED: Final = ("compile", "issue", "per_op", "starts", "fuse")
-PRODUCTS: Final = ("matmul", "convolution", "attention", "rnn")  # ops that are a call of their own name
 _USUAL: Final = ("elementwise", "random", "reduce")  # ops that are a call of some function where none is named
 _OF_CORES: Final[Mapping[str, tuple[str, ...]]] = {
     "compute": ("remote", "threads"),
@@ -230,7 +229,7 @@ def _why_no_call(given: Given) -> str:
         return ""
     if given.kernels is None:
         return "its library calls were not measured (no `kernels`)"
-    if given.kind not in (*_USUAL, *PRODUCTS) and given.tree.get("function") is None:
+    if given.kind not in (*_USUAL, "matmul") and given.tree.get("function") is None and given.tree.get("library") is None:
         return f"a {given.kind} without a `function` is no call of a library"
     return ""
 

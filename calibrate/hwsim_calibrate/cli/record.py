@@ -1,4 +1,4 @@
-"""`hwsim record`: a script of numpy becomes a workload."""
+"""`hwsim record`: a script of numpy, cupy or PyTorch becomes a workload."""
 
 from __future__ import annotations
 
@@ -34,14 +34,17 @@ class Recording(click.Command):
 @click.option("--runs", type=click.IntRange(1), default=3, show_default=True, metavar="N",
               help="Runs of the script: the first records its calls, the others time them (median).")  # fmt: skip
 @click.option("--loops/--no-loops", default=True, help="Write calls that repeat as `repeat` (default), or all of them.")
-def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs: int, loops: bool) -> None:
-    """Run SCRIPT, and write its numpy calls as a workload: a statement for each call.
+@click.option("--fake", is_flag=True,
+              help="Of PyTorch: arrays have shapes and no memory, and nothing is computed or timed: for models that fit no computer.")
+def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs: int, loops: bool, fake: bool) -> None:
+    """Run SCRIPT, and write its calls of numpy, cupy and PyTorch as a workload: a statement for each call.
 
     The time of each call goes into a file next to it, for `hwsim compare`. The script gets the same results as without
     recording; calls that hwsim has no op for are written as `busy` with the time they took, and listed.
     """
     output = Path(f"{script.stem}.yaml") if output is None else output
     _refuse_binary(script)
+    _refuse_fake_without(fake)
     from hwsim.cli.progress import progress
     from hwsim.views.kit.writing import write
     from hwsim_calibrate.recording import writing
@@ -53,7 +56,7 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs:
     from hwsim_calibrate.recording.script import NothingRecorded, ScriptFailed, record_script
 
     try:
-        recording = record_script(script, arguments, runs=runs)
+        recording = record_script(script, arguments, runs=runs, fake=fake)
     except (ScriptFailed, NothingRecorded) as error:
         click.echo(f"{error}\nnothing is written", err=True)
         click.get_current_context().exit(EXIT_FAILED)
@@ -63,6 +66,14 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs:
     write(output, [text.encode()])
     click.echo(writing.summary(recording, measured), nl=False, err=True)
     click.echo(f"wrote {output} and {times}", err=True)
+
+
+def _refuse_fake_without(fake: bool) -> None:
+    """Raise if arrays without memory are wanted and PyTorch is not there."""
+    from importlib.util import find_spec
+
+    if fake and find_spec("torch") is None:
+        raise click.UsageError("--fake needs PyTorch, which is not installed")
 
 
 def _refuse_binary(script: Path) -> None:

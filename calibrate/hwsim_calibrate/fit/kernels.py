@@ -65,10 +65,10 @@ class FittedKernels:
     timed: tuple[Timed, ...]
 
 
-def timed(measurements: Measurements) -> tuple[Timed, ...]:
-    """The rows that time one call of numpy on one thread."""
+def timed(measurements: Measurements, suites: Sequence[str] = SUITES) -> tuple[Timed, ...]:
+    """The rows of some suites that time one call of a library on one thread."""
     empty = min((row.quiet for row in measurements.of(op="pass")), default=0.0)
-    rows = [row for row in measurements.rows if row.suite in SUITES and row.op != "pass"]
+    rows = [row for row in measurements.rows if row.suite in suites and row.op != "pass"]
     return tuple(_timed(row, call, empty) for row in rows if (call := call_of(row)) is not None)
 
 
@@ -99,32 +99,45 @@ def reported_sizes(measurements: Measurements) -> dict[str, float]:
 
 
 def fit_kernels(
-    rows: Sequence[Timed], capacities: Capacities, *, library: str = "", seed: int = 0, bootstraps: int = BOOTSTRAPS
+    rows: Sequence[Timed],
+    capacities: Capacities,
+    *,
+    library: str = "",
+    seed: int = 0,
+    bootstraps: int = BOOTSTRAPS,
+    levels: Mapping[str, Tier] | None = None,
 ) -> FittedKernels:
-    """The table that fits these calls; bootstraps: refits for the intervals, with rounds and weights drawn anew."""
+    """The table that fits these calls.
+
+    Args:
+        bootstraps: refits for the intervals, with rounds and weights drawn anew.
+        levels: caches and memory as calls of another library have shown them.
+    """
     from hwsim_calibrate import blas
 
     with blas.using(1):  # small systems of equations: threads only get in each other's way
-        return _fit(rows, capacities, library, seed, bootstraps)
+        core, rest = parted(rows)
+        return _fit(core, rest, Model([row.call for row in core], capacities, levels), library, seed, bootstraps)
 
 
-def _fit(rows: Sequence[Timed], capacities: Capacities, library: str, seed: int, bootstraps: int) -> FittedKernels:
-    core, rest = parted(rows)
-    model = Model([row.call for row in core], capacities)
+def _fit(
+    core: Sequence[Timed], rest: Sequence[Timed], model: Model, library: str, seed: int, bootstraps: int
+) -> FittedKernels:
+    rows = [row for row in (*core, *rest) if row.call.idle <= 0]
     measured = np.array([row.quiet for row in core])
     weights = np.array([row.weight for row in core])
     x = solve(Problem(model.times, measured, model.start, model.spread, weights))
     again = [_refit(model, core, weights, x, np.random.default_rng((seed, turn))) for turn in range(bootstraps)]
     points = _points(model)
     intervals = {
-        name: _interval(float(np.exp(x[at])), [float(np.exp(each[at])) for each in again], int(points[at]))
+        name: _interval(_value(name, x[at]), [_value(name, each[at]) for each in again], int(points[at]))
         for name, at in model.names.items()
     }
     kernels = with_rest(_table(model, x, Corrections(), library), rest)
     calls = [row.call for row in rows]
     calculated = np.array([kernels.time(call).seconds for call in calls])
     corrections = correct(calls, np.array([row.quiet for row in rows]) / calculated)
-    return FittedKernels(replace(kernels, corrections=corrections), intervals, tuple(rows))
+    return FittedKernels(replace(kernels, corrections=corrections), intervals, (*core, *rest))
 
 
 def parted(rows: Sequence[Timed]) -> tuple[list[Timed], list[Timed]]:
@@ -133,7 +146,7 @@ def parted(rows: Sequence[Timed]) -> tuple[list[Timed], list[Timed]]:
     for row in rows:
         key = (entry_of(row.call), row.call.dtype)
         many[key] = many.get(key, 0) + 1
-    core = [row for row in rows if row.call.product is not None or (many[entry_of(row.call), row.call.dtype] >= CORE
+    core = [row for row in rows if row.call.product is not None or row.call.idle > 0 or (many[entry_of(row.call), row.call.dtype] >= CORE
             and row.call.function not in ALONE)]  # fmt: skip
     chosen = {id(row) for row in core}
     return (core, [row for row in rows if id(row) not in chosen]) if core else (list(rows), [])
@@ -250,6 +263,12 @@ def _refit(model: Model, rows: Sequence[Timed], weights: Floats, x: Floats, draw
     return solve(Problem(model.times, measured, model.start, model.spread, drawn), x, steps=12)
 
 
+def _value(name: Name, x: float) -> float:
+    """A number of the table; what overlaps is no more than all."""
+    value = float(np.exp(x))
+    return min(value, 1.0) if name == ("overlap",) else value
+
+
 def _points(model: Model) -> Floats:
     """Number of calls with a noticeable part of their time from each number."""
     times, slopes = model.times(model.start)
@@ -275,6 +294,7 @@ def _table(model: Model, x: Floats, corrections: Corrections, library: str) -> K
         overlap=min(values["overlap",], 1.0),
         pages=1.0 / values["pages",],
         lookup=values["lookup",],
+        code={name[1]: value for name, value in values.items() if name[0] == "code"},
         levels={level: _tier(values, level) for level in model.levels},
         functions=with_plain(functions),
         forms=_forms(functions),

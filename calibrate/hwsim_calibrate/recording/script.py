@@ -11,8 +11,9 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class ScriptFailed(Exception):
 
 
 class NothingRecorded(Exception):
-    """The script called nothing of numpy's, or of cupy's."""
+    """The script called nothing of numpy's, cupy's or PyTorch's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,10 @@ class Recording:
     Args:
         wall, cpu: time of the whole script, its calls included.
         clock: the clock that counts for a call, `wall` or `cpu`.
+        dispatch: seconds of the host for each call: in which it issues one of a GPU (median), or, of PyTorch's on a CPU, that pass
+            between them; 0 where the calls themselves have it, as numpy's.
+        libraries: whose calls were recorded.
+        fake: arrays had shapes and no memory; nothing was computed or timed.
     """
 
     name: str
@@ -48,7 +53,9 @@ class Recording:
     threads: int
     clock: str
     notes: tuple[str, ...] = ()
-    dispatch: float = 0.0  # seconds in which the host issued a call of a GPU, the median; 0 without any
+    dispatch: float = 0.0
+    libraries: tuple[str, ...] = ("numpy",)
+    fake: bool = False
 
     def seconds(self, step: Step) -> float:
         """Seconds of a call, by the clock that counts."""
@@ -65,22 +72,27 @@ class Recording:
         return sum(self.seconds(step) for step in self.steps if step.op.reason)
 
 
-def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int = 1) -> Recording:
+def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int = 1, fake: bool = False) -> Recording:
     """Run a script as `python path arguments` would, `runs` times, each in a namespace of its own; only the first one prints.
 
-    The first run records the calls, the others time them with warm caches.
+    The first run records the calls, the others time them with warm caches. A script of PyTorch runs once more without recording:
+    what it takes beyond its calls is the host's.
+
+    Args:
+        fake: arrays of PyTorch get shapes and no memory: nothing is computed or timed.
 
     Raises:
         ScriptFailed: it ended in an error.
-        NothingRecorded: it called nothing of numpy's.
+        NothingRecorded: it called nothing of these libraries.
     """
     path = Path(path)
     tapes: list[Tape] = []
     spent: list[tuple[float, float]] = []
-    for number in range(runs):
+    of_torch = _names(path, b"torch") and find_spec("torch") is not None
+    for number in range(1 if fake else runs):
         tape = Tape(str(path), only_times=number > 0)
         wall, cpu = time.perf_counter(), time.process_time()
-        with contextlib.redirect_stdout(io.StringIO()) if number else contextlib.nullcontext(), recording(tape), _of_cupy(path):
+        with _silent(number > 0), recording(tape), _of_cupy(path), _of_torch(tape, fake=fake, used=of_torch):
             _run(path, arguments)
         spent.append((time.perf_counter() - wall, time.process_time() - cpu))
         tapes.append(tape)
@@ -90,18 +102,57 @@ def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int 
     notes = [f"{deviating} of {runs} runs made other calls than the first, and do not count"] if deviating else []
     if tapes[0].elsewhere:
         notes.append(f"{tapes[0].elsewhere} calls of other threads are left out")
-    library = blas.loaded()
-    threads = library.threads() if library else int(os.environ.get("OMP_NUM_THREADS", "1"))
+    threads = _threads(of_torch)
     clock = "cpu" if threads == 1 and time.get_clock_info("thread_time").resolution < _COARSE else "wall"
     wall, cpu = (float(np.median([each[place] for each in spent[1:] or spent])) for place in (0, 1))
     issued = [each for tape in tapes[1:] or tapes for each in tape.issued]
     dispatch = float(np.median(issued)) if issued else 0.0
-    return Recording(path.stem, steps, wall, cpu, runs, threads, clock, tuple(notes), dispatch)
+    if of_torch and not issued and len(tapes) > 1:
+        dispatch = _between(path, arguments, sum(step.cpu if clock == "cpu" else step.wall for step in steps), clock) / len(steps)
+    libraries = ("numpy", *(("cupy",) if issued and not of_torch else ()), *(("PyTorch",) if of_torch else ()))
+    return Recording(path.stem, steps, wall, cpu, len(tapes), threads, clock, tuple(notes), dispatch, libraries, fake)
+
+
+def _between(path: Path, arguments: Sequence[str], inside: float, clock: str) -> float:
+    """Seconds of a run without recording that are not in its calls."""
+    from hwsim_calibrate.recording.torch import one_thread
+
+    read = time.process_time if clock == "cpu" else time.perf_counter
+    with _silent(True), one_thread():
+        began = read()
+        _run(path, arguments)
+        return max(read() - began - inside, 0.0)
+
+
+def _threads(of_torch: bool) -> int:
+    """Threads that products are computed with."""
+    if of_torch:
+        from hwsim_calibrate.recording.torch import threads
+
+        return threads()
+    library = blas.loaded()
+    return library.threads() if library else int(os.environ.get("OMP_NUM_THREADS", "1"))
+
+
+def _silent(silent: bool) -> contextlib.AbstractContextManager[Any]:
+    return contextlib.redirect_stdout(io.StringIO()) if silent else contextlib.nullcontext()
+
+
+def _names(path: Path, library: bytes) -> bool:
+    """Whether a script names a library: importing one takes a while."""
+    return library in path.read_bytes()
+
+
+def _of_torch(tape: Tape, *, fake: bool, used: bool) -> contextlib.AbstractContextManager[Any]:
+    if not used:
+        return contextlib.nullcontext()
+    from hwsim_calibrate.recording.torch import recording_torch
+
+    return recording_torch(tape, fake=fake)
 
 
 def _of_cupy(path: Path) -> contextlib.AbstractContextManager[None]:
-    """Records cupy, where the script names it: importing it takes a while."""
-    if b"cupy" not in path.read_bytes():
+    if not _names(path, b"cupy"):
         return contextlib.nullcontext()
     from hwsim_calibrate.recording.cupy import recording_cupy
 
@@ -157,4 +208,4 @@ def _traceback(error: BaseException, path: Path) -> str:
 
 
 def _nothing(path: Path) -> str:
-    return f"{path.name} calls nothing of numpy's or cupy's that could be recorded"
+    return f"{path.name} calls nothing of numpy's, cupy's or PyTorch's that could be recorded"

@@ -74,16 +74,23 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
 @contextmanager
 def recording_torch(tape: Tape, *, fake: bool = False) -> Iterator[Tape]:
     """Record PyTorch's calls; on one thread, unless the environment says how many."""
+    tape.silent = tape.silent if FOLDER in tape.silent else (*tape.silent, FOLDER)
+    with ExitStack() as modes:
+        modes.enter_context(one_thread())
+        if fake:
+            modes.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        modes.enter_context(Recorder(tape, fake=fake))
+        yield tape
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread computes, unless the environment says how many."""
     before = torch.get_num_threads()
     if THREADS not in os.environ:
         torch.set_num_threads(1)
-    tape.silent = (*tape.silent, FOLDER)
     try:
-        with ExitStack() as modes:
-            if fake:
-                modes.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
-            modes.enter_context(Recorder(tape, fake=fake))
-            yield tape
+        yield
     finally:
         torch.set_num_threads(before)
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from hwsim.importers.aten import FREE, meaning, plain
 from hwsim.importers.aten.inputs import Inputs, format_of
 from hwsim.importers.recording import Facts
+from hwsim.units import BYTES
 from hwsim_calibrate.recording.operands import is_tensor
 from hwsim_calibrate.recording.tape import Described, NoOp, Performed
 
@@ -21,6 +22,7 @@ DEVICE: Final = "gpu"
 NAMED: Final = ("compute", "elementwise", "random", "reduce", "softmax", "layernorm")  # kinds that a function's name tells apart
 MOVES: Final = ("matmul", "elementwise", "reduce", "softmax")  # kinds whose `since` is said by operand
 BIAS: Final = ("addmm", "baddbmm", "addmv")
+COPIED: Final = ("clone", "contiguous", "_to_copy")
 READ_BACK: Final = ("_local_scalar_dense",)
 
 
@@ -87,9 +89,12 @@ def described(func: Any) -> Callable[[Performed], Described]:
         copied = _between(plain(name), given, made)
         if copied is not None:
             return copied
+        if any(hasattr(each, "fake_mode") for each in (*given, *made)):
+            return Described(kind, {**_without_call(keys), "device": DEVICE} if on_gpu else keys)
         if on_gpu:
             return Described(kind, {**_without_call(keys), "device": DEVICE})
-        return Described(kind, keys, _ages(kind, keys, done, given, made))
+        idle = done.idle()
+        return Described(kind, keys, _ages(kind, keys, done, given, made), idle=idle)
 
     return describe
 
@@ -104,16 +109,27 @@ def statement_of(name: str, facts: Facts) -> tuple[str, dict[str, Any], str]:
     in_place = short.endswith("_") and not short.endswith("__")
     if in_place:
         keys["into"] = "self"
+    if kind == "compute":
+        keys |= _amounts(keys)
     if kind in NAMED:
         keys["function"] = short.removesuffix("_").lstrip("_")
-        form, rows = _layout(inputs)
-        if form:
+        form, rows = _layout(short, inputs)
+        if form or rows > 1:
             keys |= {"form": form, "rows": rows}
+    if kind == "embedding" and not short.startswith(("embedding", "_embedding")):
+        keys["form"] = short.removesuffix("_")
     if kind == "reduce":
         keys |= _reduced(short, inputs)
     if kind == "matmul" and (form := _product_form(short, inputs, int(keys.get("batch", 1)))):
         keys["form"] = form
     return kind, keys, ""
+
+
+def _amounts(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Amounts with their units; what has no arithmetic takes a step for each element that it writes, or reads."""
+    moved, made = (float(keys.get(key, 0.0)) for key in ("bytes", "result"))
+    steps = float(keys.get("flop", 0.0)) or (made or moved) / BYTES[str(keys.get("dtype", "fp32"))]
+    return {"flop": f"{steps:.0f} FLOP", "bytes": f"{moved:.0f} B", "result": f"{made:.0f} B"}
 
 
 def _without_call(keys: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,28 +179,39 @@ def _ages(kind: str, keys: Mapping[str, Any], done: Performed, given: Sequence[A
     written = done.since(*results)
     if kind == "reduce" or (kind == "softmax" and not written):
         return (max(read),) if read else ()
-    return (max(read, default=max(written)), max(written, default=max(read))) if read or written else ()
+    return (max(read or written), max(written or read)) if read or written else ()
 
 
 # ---- how operands lie ----
 
 
-def _layout(inputs: Inputs) -> tuple[str, float]:
+def _layout(name: str, inputs: Inputs) -> tuple[str, float]:
     """(form, inner loops) of operands of one function: broadcast along rows or columns, or not in the order of memory."""
+    if inputs.is_list(0):
+        return "", float(len(inputs.shapes(0)))
     shapes = [inputs.shape(at) for at in inputs.tensors() if math.prod(inputs.shape(at)) > 1]
     strides = [inputs.strides(at) for at in inputs.tensors() if math.prod(inputs.shape(at)) > 1]
     if not shapes:
         return "", 1.0
     largest = max(shapes, key=math.prod)
-    for shape, steps in zip(shapes, strides, strict=True):
-        if steps and len(shape) > 1 and math.prod(shape) == math.prod(largest) and not _dense(shape, steps):
-            inner = steps[-1] if shape[-1] > 1 else 1
-            return ("across" if inner != 1 else "strided"), float(math.prod(shape[:-1]))
+    whole = [(shape, steps) for shape, steps in zip(shapes, strides, strict=True)
+             if steps and len(shape) > 1 and math.prod(shape) == math.prod(largest)]  # fmt: skip
+    ways = {_order(shape, steps) for shape, steps in whole}
+    if name in COPIED and "contiguous" in inputs.text(1).replace("0", "contiguous"):
+        ways.add(tuple(axis for axis, side in enumerate(largest) if side > 1))
+    if len(ways) > 1 or not all(_dense(shape, steps) for shape, steps in whole):
+        rows = all(steps[-1] == 1 or shape[-1] == 1 for shape, steps in whole)
+        return ("strided" if rows else "across"), float(math.prod(largest[:-1]))
     smaller = [shape for shape in shapes if 1 < math.prod(shape) < math.prod(largest)]
     if not smaller:
         return "", 1.0
     shape = smaller[0]
     return ("row" if shape and shape[-1] == largest[-1] else "column"), float(math.prod(largest[:-1]))
+
+
+def _order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """The axes in the order of memory, the outermost first, without those of one element."""
+    return tuple(sorted((axis for axis, side in enumerate(shape) if side > 1), key=lambda axis: -strides[axis]))
 
 
 def _dense(shape: Sequence[int], strides: Sequence[int]) -> bool:

@@ -24,7 +24,10 @@ NOTICED: Final = 128 * 1024  # bytes from which on an allocator may ask the syst
 PAGE: Final = 4096
 HUGE: Final = 2.0**21
 ALWAYS: Final = 2.0**25  # bytes of an array that lies on new pages unless the op says otherwise
-PAGED: Final = ("access", "compute", "elementwise", "matmul", "random", "reduce")
+PAGED: Final = (
+    "access", "attention", "compute", "convolution", "elementwise", "embedding", "matmul", "norm", "pool", "random", "reduce", "rnn",
+    "softmax",
+)  # fmt: skip
 WORDS: Final = 4  # of reasons why something is written out
 _PLAIN: Final = re.compile(r"[A-Za-z_$][\w@.$-]*( [\w@.-]+)*|\d[\w.+-]*( [kMGT]?i?B| [num]?s)")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
@@ -112,14 +115,18 @@ def _runtime(recording: Recording) -> str:
     """The key that says how the program's thread goes on."""
     if not recording.dispatch:
         return "runtime: {blocks: all, free: last-use}  # one thread makes each call and waits for its end"
-    dispatch = f"{recording.dispatch * 1e6:.3g} us"
-    return f"runtime: {{blocks: cpu, dispatch: {dispatch}, free: last-use}}  # a call of the GPU is only issued"
+    dispatch, said = f"{recording.dispatch * 1e6:.3g} us", "a call of the GPU is only issued"
+    if "PyTorch" in recording.libraries:
+        said = "dispatch: what the host takes between two calls"
+    return f"runtime: {{blocks: cpu, dispatch: {dispatch}, free: last-use}}  # {said}"
 
 
 def notes(recording: Recording, more: Sequence[str] = ()) -> str:
     """The notes of the workload: source, calls without an op, loops that are written out."""
-    library = "numpy and cupy" if recording.dispatch else "numpy"
+    library = " and ".join(recording.libraries)
     parts = [f"recorded from a script of {library}; {len(recording.steps)} calls"]
+    if "PyTorch" in recording.libraries:
+        parts.append("shapes alone, nothing was timed" if recording.fake else f"{recording.threads} thread{'s' * (recording.threads > 1)}")
     unknown = [step for step in recording.steps if step.op.reason]
     if unknown:
         names = list(dict.fromkeys(step.name for step in unknown))
@@ -174,7 +181,10 @@ def _spread(keys: dict[str, Any], recording: Recording, steps: Sequence[Step], b
     if op.kind == "copy" or "device" in op.keys:  # a GPU's
         return
     keys["cores"] = recording.threads if op.kind == "matmul" else 1
-    if steps[0].name != before:
+    idle = median(step.op.idle for step in steps)
+    if idle > 0:
+        keys["idle"] = f"{idle:.3g} B"
+    elif steps[0].name != before and "library" not in op.keys:
         keys["among_others"] = True
     if op.kind in PAGED and (paged := new_pages(steps)) is not None:
         pages, part = paged

@@ -12,7 +12,7 @@ from typing import Final
 
 from hwsim_calibrate.case import Case
 from hwsim_calibrate.suites import Scope
-from hwsim_calibrate.torch_cases import mixed_case, torch_case
+from hwsim_calibrate.torch_cases import torch_case
 
 F: Final = "float32"
 Spec = tuple[str, str]  # an operator, and its inputs
@@ -87,6 +87,22 @@ POINTWISE: Final = (
     ("cumsum", "{a} 0"), ("addcmul", "{a} {a} {a}"), ("reciprocal", "{a}"), ("new_zeros", "float32:1 [{n}]"), ("full", "[{n}] 1.0"),
     ("_foreach_mul_.Scalar", "[{a};{a}] 1.0"), ("_foreach_add_.List", "[{a};{a}] [{a};{a}] 1e-9"),
 )  # fmt: skip
+# Each after so many bytes of others: where the code comes from, and arrays that were used long ago.
+AFTER: Final = (300_000, 2 << 20, 10 << 20, 24 << 20, 80 << 20)
+LATER: Final = (
+    ("add.Tensor", "float32:500 float32:500 1"), ("relu", "float32:300"), ("_softmax", "float32:8x40 1 False"), ("arange", "9"),
+    ("mse_loss", "float32:200 float32:200 1"), ("ones_like", "float32:"), ("sum.dim_IntList", "float32:40x60 [0] True None"),
+    ("addmm", "float32:40 float32:20x30 float32:30x40/t 1 1"), ("mm", "float32:20x30 float32:30x40"), ("sqrt", "float32:500"),
+    ("native_layer_norm", "float32:20x60 [60] float32:60 float32:60 1e-5"), ("mul_.Tensor", "float32:500 1.0"),
+    ("lerp_.Scalar", "float32:500 float32:500 0.1"), ("addcdiv_", "float32:500 float32:500 float32:500 1e-9"), ("gelu", "float32:500 'none'"),
+    ("convolution", "float32:1x8x12x12 float32:8x8x3x3 None [1,1] [1,1] [1,1] False [0,0] 1"), ("cat", "[float32:40x9;float32:40x9] 1"),
+    ("index.Tensor", "float32:100x16 [int64:20<100]"), ("embedding", "float32:100x16 int64:20<100"), ("clone", "float32:40x50/t 0"),
+    ("add.Tensor", "float32:300000 float32:300000 1"), ("mul_.Tensor", "float32:900000 1.0"), ("sqrt", "float32:400000"),
+    ("add_.Tensor", "float32:900000 float32:900000 1e-9"), ("addcdiv_", "float32:500000 float32:500000 float32:500000 1e-9"),
+    ("sum.dim_IntList", "float32:128x3000 [0] True None"), ("relu", "float32:250000"), ("clone", "float32:800000 None"),
+    ("mm", "float32:100x500 float32:500x700"), ("addmm", "float32:1000 float32:96x800 float32:800x1000/t 1 1"),
+    ("mm", "float32:500x100/t float32:100x700"), ("lerp_.Scalar", "float32:600000 float32:600000 0.1"),
+)  # fmt: skip
 
 
 def missing() -> str:
@@ -103,8 +119,9 @@ def cases(_: Scope) -> Iterator[Case]:
         if case.name not in seen:
             seen.add(case.name)
             yield case
-    yield mixed_case(16)
-    yield mixed_case(48)
+    for op, inputs in LATER:
+        for after in AFTER:
+            yield torch_case(op, inputs, after)
 
 
 def _products() -> Iterator[Spec]:
@@ -224,7 +241,7 @@ def _tables() -> Iterator[Spec]:
 
 def _layouts() -> Iterator[Spec]:
     for rows, wide in SUMMED:
-        yield "clone", f"{F}:{rows}x{wide}/t None"
+        yield "clone", f"{F}:{rows}x{wide}/t 0"
         yield "add.Tensor", f"{F}:{rows}x{wide} {F}:{rows}x{wide}/t 1"
         yield "cat", f"[{F}:{rows}x{wide};{F}:{rows}x{wide}] 1"
         yield "stack", f"[{F}:{rows}x{wide};{F}:{rows}x{wide};{F}:{rows}x{wide}] 1"
