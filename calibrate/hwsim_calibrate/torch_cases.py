@@ -14,7 +14,6 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
@@ -26,15 +25,16 @@ from hwsim.importers.recording import Facts
 from hwsim_calibrate import clocks
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.demanded import heard
-from hwsim_calibrate.recording.torch_calls import statement_of
 from hwsim_calibrate.recording.tape import CODE, Tape
+from hwsim_calibrate.recording.torch_calls import statement_of
 from hwsim_calibrate.store import Amounts, Param
 
 SUITE: Final = "torch"
 LEAST: Final = 3  # calls in a sample of a case after others
 MOST: Final = 2000  # calls in a sample
 OTHERS: Final = (  # calls between those of a case after others
-    ("tanh", "float32:8"), ("bmm", "float32:2x3x4 float32:2x4x3"), ("sign", "float32:8"), ("max", "float32:8"), ("flip", "float32:8 [0]"),
+    ("tanh", "float32:8"), ("bmm", "float32:2x3x4 float32:2x4x3"), ("sign", "float32:8"), ("max", "float32:8"),
+    ("flip", "float32:8 [0]"),
     ("tril", "float32:3x3 0"),
 )  # fmt: skip
 _ARRAY: Final = re.compile(r"(float32|float64|bfloat16|int64|bool):([\dx]*)(?:/([thcn]))?(?:<(\d+)|\*(\d+)|//(\d+))?")
@@ -242,5 +242,6 @@ def _recurrent(torch: Any, arguments: list[Any]) -> list[Any]:
     forward = torch.ops.aten.mkldnn_rnn_layer.default
     output, hy, cy, workspace = forward(image, *weights, state, state, False, [], 2, hidden, 1, True, False, False, True)
     gradient = torch.rand(output.shape)
-    return [image, *weights, state, state, output, hy, cy, gradient, None, None, False, 2, hidden, 1, True, True, False, [], False,
+    return [image, *weights, state, state, output, hy, cy, gradient, None, None, False, 2, hidden, 1, True, True, False, [],
+    False,
             workspace]  # fmt: skip

@@ -41,7 +41,6 @@ from hwsim.devices.kind import Device
 from hwsim.devices.owning import GpuPowerCurve
 from hwsim.devices.roofline import (
     WORKLOAD,
-    CannotCompute,
     Draw,
     Efficiency,
     LocalMemory,

@@ -165,7 +165,8 @@ class Kernels:
         "how many times as long a call takes to start after calls of other functions", default=1.0, exclusive_minimum=0.0
     )
     code: Mapping[str, Seconds] = field(
-        "more for one call whose code comes from this level, by how long ago it was called (`idle` of an op)", default_factory=dict
+        "more for one call whose code comes from this level, by how long ago it was called (`idle` of an op)",
+        default_factory=dict,
     )
     overlap: float = field(
         "part of the shorter of arithmetic and traffic to memory that the other hides", default=0.0, maximum=1.0

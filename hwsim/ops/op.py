@@ -243,7 +243,9 @@ class CalledOp(ComputeOp):
     into: Into = field("of the function: a new array, one that is there, or an operand in its place", default="new")
     among_others: bool = field("of the function: calls of others come before it, as in most programs", default=False)
     idle: Bytes = field(
-        "of the function: bytes gone over since its code was last used (default: it was just called)", default=0.0, example="40 MB"
+        "of the function: bytes gone over since its code was last used (default: it was just called)",
+        default=0.0,
+        example="40 MB",
     )
     new_pages: float | None = field(
         "of the function: pages of memory it uses for the first time, 0 for none (default: large new arrays are made of them)",

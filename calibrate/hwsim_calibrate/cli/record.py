@@ -34,8 +34,11 @@ class Recording(click.Command):
 @click.option("--runs", type=click.IntRange(1), default=3, show_default=True, metavar="N",
               help="Runs of the script: the first records its calls, the others time them (median).")  # fmt: skip
 @click.option("--loops/--no-loops", default=True, help="Write calls that repeat as `repeat` (default), or all of them.")
-@click.option("--fake", is_flag=True,
-              help="Of PyTorch: arrays have shapes and no memory, and nothing is computed or timed: for models that fit no computer.")
+@click.option(
+    "--fake",
+    is_flag=True,
+    help="Of PyTorch: arrays have shapes and no memory, and nothing is computed or timed: for models that fit no computer.",
+)
 def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs: int, loops: bool, fake: bool) -> None:
     """Run SCRIPT, and write its calls of numpy, cupy and PyTorch as a workload: a statement for each call.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F  # noqa: N812 (as everybody calls it)
 from torch import Tensor, nn
 

@@ -18,7 +18,8 @@ from typing import Any, Final
 from hwsim.spec import Mistake, SpecError
 from hwsim_calibrate.fit.gpu import fit_gpu
 from hwsim_calibrate.fit.heldout import HeldOut, held_out
-from hwsim_calibrate.fit.kernels import Capacities, FittedKernels, among_others, capacities_of, fit_kernels, page_faults, timed
+from hwsim_calibrate.fit.kernels import FittedKernels, Interval, among_others, capacities_of, fit_kernels, page_faults, timed
+from hwsim_calibrate.fit.model import Capacities, Name
 from hwsim_calibrate.fit.parts import cpu_part, disk_part, network_notes
 from hwsim_calibrate.fit.writing import text
 from hwsim_calibrate.store import Measurements
@@ -94,7 +95,7 @@ def of_libraries(
     version = str(measurements.environment.get("software", {}).get("packages", {}).get(TORCH, ""))
     library, levels = f"PyTorch {version}".strip(), known.kernels.levels
     fitted = fit_kernels(rows, capacities, library=library, seed=seed, levels=levels)
-    pages = {("pages",): known.intervals["pages",]}
+    pages: dict[Name, Interval] = {("pages",): known.intervals["pages",]}
     fitted = replace(fitted, kernels=replace(fitted.kernels, pages=known.kernels.pages), intervals={**fitted.intervals, **pages})
     return {TORCH: page_faults(fitted, measurements)}
 

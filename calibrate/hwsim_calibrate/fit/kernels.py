@@ -120,9 +120,7 @@ def fit_kernels(
         return _fit(core, rest, Model([row.call for row in core], capacities, levels), library, seed, bootstraps)
 
 
-def _fit(
-    core: Sequence[Timed], rest: Sequence[Timed], model: Model, library: str, seed: int, bootstraps: int
-) -> FittedKernels:
+def _fit(core: Sequence[Timed], rest: Sequence[Timed], model: Model, library: str, seed: int, bootstraps: int) -> FittedKernels:
     rows = [row for row in (*core, *rest) if row.call.idle <= 0]
     measured = np.array([row.quiet for row in core])
     weights = np.array([row.weight for row in core])
@@ -146,7 +144,8 @@ def parted(rows: Sequence[Timed]) -> tuple[list[Timed], list[Timed]]:
     for row in rows:
         key = (entry_of(row.call), row.call.dtype)
         many[key] = many.get(key, 0) + 1
-    core = [row for row in rows if row.call.product is not None or row.call.idle > 0 or (many[entry_of(row.call), row.call.dtype] >= CORE
+    core = [row for row in rows if row.call.product is not None or row.call.idle > 0 or (many[entry_of(row.call),
+    row.call.dtype] >= CORE
             and row.call.function not in ALONE)]  # fmt: skip
     chosen = {id(row) for row in core}
     return (core, [row for row in rows if id(row) not in chosen]) if core else (list(rows), [])

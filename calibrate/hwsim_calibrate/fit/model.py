@@ -60,7 +60,8 @@ def entry_of(call: Call) -> str:
 def product_of(call: Call) -> str:
     """The entry of a product: its number format for matrix products, all forms together; with name and form for others.
 
-    >>> product_of(Call(function="matmul", form="b", dtype="fp32")), product_of(Call(function="matmul", form="batched", dtype="fp32"))
+    >>> product_of(Call(function="matmul", form="b", dtype="fp32")), product_of(Call(function="matmul", form="batched",
+    dtype="fp32"))
     ('fp32', 'matmul batched fp32')
     """
     if call.function == "matmul" and BATCHED not in call.form.split():
@@ -153,7 +154,10 @@ class Model:
 
     def _terms(self, call: Call) -> Iterable[tuple[Name, float]]:
         if call.product is not None:
-            (m, n, k, batch), at = (call.product.m, call.product.n, call.product.k, call.product.batch), ("products", product_of(call))
+            (m, n, k, batch), at = (
+                (call.product.m, call.product.n, call.product.k, call.product.batch),
+                ("products", product_of(call)),
+            )
             yield (*at, "call"), 1.0
             amounts = {"flop": 2.0 * m * n * k, "left": m * k, "right": k * n, "result": m * n, "edge": m + n, "depth": k}
             yield from (((*at, key), float(amount) * batch) for key, amount in amounts.items())

@@ -39,7 +39,8 @@ class Recording:
     Args:
         wall, cpu: time of the whole script, its calls included.
         clock: the clock that counts for a call, `wall` or `cpu`.
-        dispatch: seconds of the host for each call: in which it issues one of a GPU (median), or, of PyTorch's on a CPU, that pass
+        dispatch: seconds of the host for each call: in which it issues one of a GPU (median), or, of PyTorch's on a CPU,
+        that pass
             between them; 0 where the calls themselves have it, as numpy's.
         libraries: whose calls were recorded.
         fake: arrays had shapes and no memory; nothing was computed or timed.

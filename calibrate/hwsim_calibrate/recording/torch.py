@@ -25,7 +25,7 @@ FOLDER: Final = str(Path(torch.__file__).parent)
 THREADS: Final = "OMP_NUM_THREADS"
 
 
-class Recorder(TorchDispatchMode):  # type: ignore[misc]  # of a library without types
+class Recorder(TorchDispatchMode):
     """Every operator on a tape.
 
     fake: arrays are shapes without memory: nothing is computed, and nothing timed.

@@ -227,7 +227,12 @@ def _dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
 def _reduced(name: str, inputs: Inputs) -> dict[str, Any]:
     """How a reduction goes through its array: all of it, along its rows or across them."""
     shape, axes = inputs.shape(inputs.largest()), inputs.numbers(1)
-    if len(shape) < 2 or not axes or not inputs.text(1).startswith(("[", "-", *"0123456789")) or name in ("norm", "linalg_vector_norm"):
+    if (
+        len(shape) < 2
+        or not axes
+        or not inputs.text(1).startswith(("[", "-", *"0123456789"))
+        or name in ("norm", "linalg_vector_norm")
+    ):
         return {}
     last = len(shape) - 1
     along = {axis % len(shape) for axis in axes}

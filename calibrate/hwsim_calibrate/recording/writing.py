@@ -25,7 +25,8 @@ PAGE: Final = 4096
 HUGE: Final = 2.0**21
 ALWAYS: Final = 2.0**25  # bytes of an array that lies on new pages unless the op says otherwise
 PAGED: Final = (
-    "access", "attention", "compute", "convolution", "elementwise", "embedding", "matmul", "norm", "pool", "random", "reduce", "rnn",
+    "access", "attention", "compute", "convolution", "elementwise", "embedding", "matmul", "norm", "pool", "random", "reduce",
+    "rnn",
     "softmax",
 )  # fmt: skip
 WORDS: Final = 4  # of reasons why something is written out
@@ -126,7 +127,9 @@ def notes(recording: Recording, more: Sequence[str] = ()) -> str:
     library = " and ".join(recording.libraries)
     parts = [f"recorded from a script of {library}; {len(recording.steps)} calls"]
     if "PyTorch" in recording.libraries:
-        parts.append("shapes alone, nothing was timed" if recording.fake else f"{recording.threads} thread{'s' * (recording.threads > 1)}")
+        parts.append(
+            "shapes alone, nothing was timed" if recording.fake else f"{recording.threads} thread{'s' * (recording.threads > 1)}"
+        )
     unknown = [step for step in recording.steps if step.op.reason]
     if unknown:
         names = list(dict.fromkeys(step.name for step in unknown))

@@ -22,34 +22,48 @@ PRODUCTS: Final = (
     (1, 512, 512), (8, 256, 1024), (16, 64, 64), (32, 128, 512), (32, 512, 2048), (64, 64, 64), (64, 256, 256), (64, 300, 1000),
     (64, 1024, 1024), (128, 128, 128), (128, 500, 500), (128, 640, 2048), (128, 2048, 640), (160, 256, 4096), (256, 32, 128),
     (256, 128, 640), (256, 512, 1000), (300, 1024, 256), (500, 200, 200), (500, 64, 2048), (512, 512, 2048), (1024, 128, 128),
-    (1024, 1024, 16), (300, 20, 300), (50, 200, 400), (200, 400, 10), (2048, 16, 256), (20, 256, 512), (10, 512, 256), (40, 384, 768),
+    (1024, 1024, 16), (300, 20, 300), (50, 200, 400), (200, 400, 10), (2048, 16, 256), (20, 256, 512), (10, 512, 256),
+    (40, 384, 768),
 )  # fmt: skip
 GRADIENTS: Final = (  # of weights: the first factor is stored transposed, k is the batch
     (256, 64, 1000), (1000, 64, 256), (512, 128, 512), (2048, 160, 512), (128, 500, 128), (64, 1024, 64), (4096, 256, 320),
-    (1000, 256, 500), (10, 200, 400), (400, 32, 200), (128, 16, 128), (512, 512, 512), (300, 300, 20), (64, 64, 64), (256, 256, 256),
+    (1000, 256, 500), (10, 200, 400), (400, 32, 200), (128, 16, 128), (512, 512, 512), (300, 300, 20), (64, 64, 64),
+    (256, 256, 256),
     (1024, 200, 1024), (320, 128, 2000), (512, 50, 256), (256, 20, 512), (200, 360, 800),
 )  # fmt: skip
-MANY: Final = ((8, 64, 64, 64), (32, 32, 32, 32), (64, 16, 64, 16), (128, 12, 48, 12), (16, 128, 64, 128), (128, 64, 8, 64), (300, 8, 32, 8))
+MANY: Final = (
+    (8, 64, 64, 64),
+    (32, 32, 32, 32),
+    (64, 16, 64, 16),
+    (128, 12, 48, 12),
+    (16, 128, 64, 128),
+    (128, 64, 8, 64),
+    (300, 8, 32, 8),
+)
 # (images, channels in, side, channels out, window, stride)
 CONVOLUTIONS: Final = (
     *((n, i, s, o, 3, t) for n, i, s, o, t in (
-        (1, 64, 56, 64, 1), (2, 64, 32, 64, 1), (4, 32, 32, 32, 1), (2, 128, 24, 128, 1), (1, 128, 12, 256, 1), (4, 256, 14, 256, 1),
-        (2, 512, 8, 512, 1), (8, 512, 4, 512, 1), (2, 64, 56, 128, 2), (2, 128, 28, 256, 2), (4, 256, 14, 512, 2), (1, 16, 96, 16, 1),
+        (1, 64, 56, 64, 1), (2, 64, 32, 64, 1), (4, 32, 32, 32, 1), (2, 128, 24, 128, 1), (1, 128, 12, 256, 1),
+        (4, 256, 14, 256, 1),
+        (2, 512, 8, 512, 1), (8, 512, 4, 512, 1), (2, 64, 56, 128, 2), (2, 128, 28, 256, 2), (4, 256, 14, 512, 2),
+        (1, 16, 96, 16, 1),
         (2, 16, 64, 32, 1), (2, 32, 64, 64, 1), (2, 96, 20, 96, 1), (1, 256, 28, 256, 1), (4, 8, 48, 8, 1), (2, 192, 24, 4, 1),
         (4, 64, 48, 32, 1), (1, 48, 112, 24, 1),
     )),
     *((n, i, s, o, 1, t) for n, i, s, o, t in (
-        (2, 64, 56, 64, 1), (2, 256, 28, 64, 1), (1, 64, 28, 256, 1), (2, 64, 32, 128, 2), (2, 128, 24, 256, 2), (2, 256, 14, 512, 2),
+        (2, 64, 56, 64, 1), (2, 256, 28, 64, 1), (1, 64, 28, 256, 1), (2, 64, 32, 128, 2), (2, 128, 24, 256, 2),
+        (2, 256, 14, 512, 2),
         (4, 512, 7, 512, 1), (2, 24, 64, 4, 1), (4, 32, 32, 96, 1),
     )),
     (2, 32, 28, 64, 5, 1), (1, 64, 28, 64, 7, 1), (4, 16, 14, 32, 5, 1), (2, 48, 40, 48, 5, 2),
-    (2, 3, 64, 16, 3, 1), (2, 3, 96, 32, 3, 2), (2, 3, 128, 64, 7, 2), (1, 3, 224, 64, 7, 2), (4, 1, 28, 16, 5, 1), (4, 4, 32, 64, 3, 1),
+    (2, 3, 64, 16, 3, 1), (2, 3, 96, 32, 3, 2), (2, 3, 128, 64, 7, 2), (1, 3, 224, 64, 7, 2), (4, 1, 28, 16, 5, 1),
+    (4, 4, 32, 64, 3, 1),
     (1, 4, 16, 96, 3, 1), (4, 3, 64, 24, 3, 1), (2, 3, 96, 64, 7, 2),
     (2, 3, 128, 128, 8, 8), (4, 3, 128, 384, 16, 16), (1, 3, 224, 768, 16, 16), (2, 64, 32, 128, 2, 2), (4, 3, 192, 128, 16, 16),
 )  # fmt: skip
 DEPTHWISE: Final = ((2, 64, 28, 1), (2, 256, 14, 1), (1, 128, 56, 1), (2, 96, 28, 2), (4, 512, 7, 1))
 TRANSPOSED: Final = ((2, 64, 16, 32), (2, 32, 32, 16), (1, 128, 28, 64), (4, 24, 48, 12), (2, 96, 24, 48))
-# (batch, heads, queries, keys, head)
+# batch, heads, queries, keys, head of attention
 ATTENTION: Final = (
     (2, 8, 32, 32, 32), (2, 8, 64, 64, 64), (4, 4, 128, 128, 64), (1, 8, 256, 256, 64), (2, 12, 96, 96, 64), (8, 4, 50, 50, 32),
     (1, 4, 512, 512, 32), (4, 16, 20, 20, 64), (2, 4, 320, 320, 32), (4, 3, 128, 128, 64),
@@ -61,12 +75,31 @@ GROUPED: Final = ((2, 64, 16), (2, 128, 24), (1, 256, 32), (4, 96, 12))
 POOLED: Final = ((2, 64, 48, 3), (1, 64, 112, 3), (4, 32, 28, 3), (2, 16, 64, 2), (2, 64, 32, 2), (4, 128, 14, 2), (2, 24, 96, 2))
 SCORES: Final = ((64, 10), (128, 1000), (200, 4096), (100, 8000), (2000, 50), (300, 2000))
 NARROW: Final = ((10_000, 4), (5000, 8), (4000, 3))
-TABLES: Final = ((1000, 64, 100), (8000, 256, 256), (30_000, 128, 500), (4000, 768, 100), (2000, 512, 64), (60, 768, 100))  # rows, width, asked
-BAGS: Final = ((1000, 32, 64, 4), (30_000, 64, 128, 8), (10_000, 128, 100, 5), (50_000, 32, 300, 20))  # rows, width, bags, of each
+TABLES: Final = (
+    (1000, 64, 100),
+    (8000, 256, 256),
+    (30_000, 128, 500),
+    (4000, 768, 100),
+    (2000, 512, 64),
+    (60, 768, 100),
+)  # rows, width, asked
+BAGS: Final = (
+    (1000, 32, 64, 4),
+    (30_000, 64, 128, 8),
+    (10_000, 128, 100, 5),
+    (50_000, 32, 300, 20),
+)  # rows, width, bags, of each
 SUMMED: Final = ((64, 256), (256, 1024), (500, 64), (128, 4096), (1000, 10), (2000, 256), (300, 3000))
 MANY_SIZES: Final = (1, 256, 4096, 16_384, 65_536, 262_144, 600_000, 1_500_000, 4_000_000)
 SIZES: Final = (64, 8192, 100_000, 1_000_000)
-RECURRENT: Final = ((10, 8, 64, 64), (20, 16, 128, 128), (24, 10, 200, 200), (40, 20, 300, 256), (8, 32, 400, 400), (16, 24, 512, 512))
+RECURRENT: Final = (
+    (10, 8, 64, 64),
+    (20, 16, 128, 128),
+    (24, 10, 200, 200),
+    (40, 20, 300, 256),
+    (8, 32, 400, 400),
+    (16, 24, 512, 512),
+)
 
 # Each at MANY_SIZES, so that they tell of caches and memory as well; then at SIZES.  {n} is the number of elements.
 OFTEN: Final = (
@@ -75,16 +108,24 @@ OFTEN: Final = (
     ("lerp_.Scalar", "{a} {a} 0.1"), ("div.Tensor", "{a} 1.5"),
 )  # fmt: skip
 POINTWISE: Final = (
-    ("relu", "{a}"), ("relu_", "{a}"), ("threshold_backward", "{a} {a} 0"), ("gelu", "{a} 'tanh'"), ("gelu_backward", "{a} {a} 'tanh'"),
-    ("gelu", "{a} 'none'"), ("gelu_backward", "{a} {a} 'none'"), ("silu", "{a}"), ("silu_backward", "{a} {a}"), ("sigmoid", "{a}"),
-    ("sigmoid_backward", "{a} {a}"), ("tanh", "{a}"), ("tanh_backward", "{a} {a}"), ("exp", "{a}"), ("log", "{a}"), ("rsqrt", "{a}"),
-    ("sub.Tensor", "{a} {a} 1"), ("neg", "{a}"), ("pow.Tensor_Scalar", "{a} 2"), ("mul.Tensor", "{a} 1.5"), ("add.Tensor", "{a} 1.5 1"),
-    ("div_.Scalar", "{a} 1.0"), ("div.Tensor", "{a} {a}"), ("copy_", "{a} {a}"), ("fill_.Scalar", "{a} 1.0"), ("bernoulli_.float", "{a} 0.9 None"),
-    ("ones_like", "{a}"), ("zeros_like", "{a}"), ("normal_", "{a} 0.0 1.0"), ("uniform_", "{a} 0.0 1.0"), ("mse_loss", "{a} {a} 1"),
+    ("relu", "{a}"), ("relu_", "{a}"), ("threshold_backward", "{a} {a} 0"), ("gelu", "{a} 'tanh'"),
+    ("gelu_backward", "{a} {a} 'tanh'"),
+    ("gelu", "{a} 'none'"), ("gelu_backward", "{a} {a} 'none'"), ("silu", "{a}"), ("silu_backward", "{a} {a}"),
+    ("sigmoid", "{a}"),
+    ("sigmoid_backward", "{a} {a}"), ("tanh", "{a}"), ("tanh_backward", "{a} {a}"), ("exp", "{a}"), ("log", "{a}"),
+    ("rsqrt", "{a}"),
+    ("sub.Tensor", "{a} {a} 1"), ("neg", "{a}"), ("pow.Tensor_Scalar", "{a} 2"), ("mul.Tensor", "{a} 1.5"),
+    ("add.Tensor", "{a} 1.5 1"),
+    ("div_.Scalar", "{a} 1.0"), ("div.Tensor", "{a} {a}"), ("copy_", "{a} {a}"), ("fill_.Scalar", "{a} 1.0"),
+    ("bernoulli_.float", "{a} 0.9 None"),
+    ("ones_like", "{a}"), ("zeros_like", "{a}"), ("normal_", "{a} 0.0 1.0"), ("uniform_", "{a} 0.0 1.0"),
+    ("mse_loss", "{a} {a} 1"),
     ("mse_loss_backward", "float32: {a} {a} 1"), ("sum", "{a}"), ("mean", "{a}"), ("linalg_vector_norm", "{a} 2"), ("sin", "{a}"),
-    ("cos", "{a}"), ("where.self", "bool:{n} {a} {a}"), ("clamp_min", "{a} 0"), ("maximum", "{a} {a}"), ("abs", "{a}"), ("erf", "{a}"),
+    ("cos", "{a}"), ("where.self", "bool:{n} {a} {a}"), ("clamp_min", "{a} 0"), ("maximum", "{a} {a}"), ("abs", "{a}"),
+    ("erf", "{a}"),
     ("leaky_relu", "{a} 0.1"), ("hardtanh", "{a}"), ("eq.Scalar", "int64:{n}<9 3"), ("arange", "{n}"),
-    ("cumsum", "{a} 0"), ("addcmul", "{a} {a} {a}"), ("reciprocal", "{a}"), ("new_zeros", "float32:1 [{n}]"), ("full", "[{n}] 1.0"),
+    ("cumsum", "{a} 0"), ("addcmul", "{a} {a} {a}"), ("reciprocal", "{a}"), ("new_zeros", "float32:1 [{n}]"),
+    ("full", "[{n}] 1.0"),
     ("_foreach_mul_.Scalar", "[{a};{a}] 1.0"), ("_foreach_add_.List", "[{a};{a}] [{a};{a}] 1e-9"),
 )  # fmt: skip
 # Each after so many bytes of others: where the code comes from, and arrays that were used long ago.
@@ -94,9 +135,12 @@ LATER: Final = (
     ("mse_loss", "float32:200 float32:200 1"), ("ones_like", "float32:"), ("sum.dim_IntList", "float32:40x60 [0] True None"),
     ("addmm", "float32:40 float32:20x30 float32:30x40/t 1 1"), ("mm", "float32:20x30 float32:30x40"), ("sqrt", "float32:500"),
     ("native_layer_norm", "float32:20x60 [60] float32:60 float32:60 1e-5"), ("mul_.Tensor", "float32:500 1.0"),
-    ("lerp_.Scalar", "float32:500 float32:500 0.1"), ("addcdiv_", "float32:500 float32:500 float32:500 1e-9"), ("gelu", "float32:500 'none'"),
-    ("convolution", "float32:1x8x12x12 float32:8x8x3x3 None [1,1] [1,1] [1,1] False [0,0] 1"), ("cat", "[float32:40x9;float32:40x9] 1"),
-    ("index.Tensor", "float32:100x16 [int64:20<100]"), ("embedding", "float32:100x16 int64:20<100"), ("clone", "float32:40x50/t 0"),
+    ("lerp_.Scalar", "float32:500 float32:500 0.1"), ("addcdiv_", "float32:500 float32:500 float32:500 1e-9"),
+    ("gelu", "float32:500 'none'"),
+    ("convolution", "float32:1x8x12x12 float32:8x8x3x3 None [1,1] [1,1] [1,1] False [0,0] 1"),
+    ("cat", "[float32:40x9;float32:40x9] 1"),
+    ("index.Tensor", "float32:100x16 [int64:20<100]"), ("embedding", "float32:100x16 int64:20<100"),
+    ("clone", "float32:40x50/t 0"),
     ("add.Tensor", "float32:300000 float32:300000 1"), ("mul_.Tensor", "float32:900000 1.0"), ("sqrt", "float32:400000"),
     ("add_.Tensor", "float32:900000 float32:900000 1e-9"), ("addcdiv_", "float32:500000 float32:500000 float32:500000 1e-9"),
     ("sum.dim_IntList", "float32:128x3000 [0] True None"), ("relu", "float32:250000"), ("clone", "float32:800000 None"),
@@ -144,7 +188,11 @@ def _convolutions() -> Iterator[Spec]:
         yield from _both(images, channels, side, channels, 3, stride, 1, groups=channels)
     for images, into, side, out in TRANSPOSED:
         rest = "[2,2] [0,0] [1,1] True [0,0] 1"
-        image, weight, made = f"{F}:{images}x{into}x{side}x{side}", f"{F}:{into}x{out}x2x2", f"{F}:{images}x{out}x{2 * side}x{2 * side}"
+        image, weight, made = (
+            f"{F}:{images}x{into}x{side}x{side}",
+            f"{F}:{into}x{out}x2x2",
+            f"{F}:{images}x{out}x{2 * side}x{2 * side}",
+        )
         yield "convolution", f"{image} {weight} {F}:{out} {rest}"
         yield "convolution_backward", f"{made} {image} {weight} [{out}] {rest} [True,True,True]"
 
@@ -230,10 +278,10 @@ def _tables() -> Iterator[Spec]:
         yield "index_put", f"{F}:{rows}x{wide} [int64:{asked}<{rows}] {F}:{asked}x{wide} True"
         yield "index_select", f"{F}:{rows}x{wide} 0 int64:{asked}<{rows}"
     for rows, wide, bags, each in BAGS:
-        asked = f"int64:{bags * each}<{rows} int64:{bags}*{each}"
-        yield "_embedding_bag", f"{F}:{rows}x{wide} {asked} False 0 False None False -1"
+        bagged = f"int64:{bags * each}<{rows} int64:{bags}*{each}"
+        yield "_embedding_bag", f"{F}:{rows}x{wide} {bagged} False 0 False None False -1"
         more = f"int64:{bags * each}//{each} int64:{bags}<2 int64:0 {rows} False 0 False None -1"
-        yield "_embedding_bag_backward", f"{F}:{bags}x{wide} {asked} {more}"
+        yield "_embedding_bag_backward", f"{F}:{bags}x{wide} {bagged} {more}"
     for rows, wide, asked in ((1000, 8, 400), (200, 2, 50), (64, 64, 2000)):
         yield "index.Tensor", f"{F}:{rows}x{wide} [int64:{asked}<{rows};int64:{asked}<{wide}]"
         yield "index_put", f"{F}:{rows}x{wide} [int64:{asked}<{rows};int64:{asked}<{wide}] {F}:{asked} True"

@@ -122,7 +122,7 @@ def _made(name: str, inputs: Inputs) -> Statement:
     """A new array, its shape among the values."""
     at = 1 if name.startswith("new_") else 0
     sizes = inputs.numbers(at)
-    if not sizes:
+    if not sizes and inputs.text(at) not in ("[]", "()"):
         raise Unknown("no values of the shape")
     if name == "arange" and len(inputs.numbers(1)) == 1 and not inputs.text(1).startswith("["):
         sizes = (max(1, inputs.number(1) - sizes[0]),) if inputs.text(2) == "1" else sizes

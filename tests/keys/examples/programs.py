@@ -145,7 +145,8 @@ FOUR: Final = machine(between("cpu", "gpu*", "pcie", gen=3, lanes=16), cpu=CPU, 
 OF_ANOTHER: Final = in_turn(
     *({op: {**keys, "library": "torch"}} for each in OF_A_LIBRARY["program"][::2] for op, keys in each.items()
       if op != "access"),
-    {"embedding": {"device": "cpu", "lookups": 1e4, "width": 2, "table": 1e7, "function": "take", "library": "torch", "into": "out",
+    {"embedding": {"device": "cpu", "lookups": 1e4, "width": 2, "table": 1e7, "function": "take", "library": "torch",
+    "into": "out",
                    "since": ["50 MB", "1 MB", "30 MB"]}},
 )  # fmt: skip
 EXAMPLES: Final = (
