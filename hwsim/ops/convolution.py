@@ -128,9 +128,12 @@ class Convolution(CalledOp):
         else:
             call = shaped_call(
                 self.kind, product, dtype=self.dtype, reads=reads, writes=writes,
-                form=self.form or f"{self.passes} {self._window(shapes[0])}", into=self.into, since=self.ages(2), cores=self.cores,
+                form=self.form or f"{self.passes} {self._window(shapes[0])}", into=self.into, since=self.ages(2),
+                cores=self.cores,
             )  # fmt: skip
-        return Work(flop=flop, reads=reads, writes=writes, dtype=self.dtype, mix="matmul", product=product, call=self.as_called(call))
+        return Work(
+            flop=flop, reads=reads, writes=writes, dtype=self.dtype, mix="matmul", product=product, call=self.as_called(call)
+        )
 
     def _window(self, shape: Geometry) -> str:
         """The kind of window, in the words of a library's forms: each has code of its own."""
