@@ -10,12 +10,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 import hwsim
+import hwsim.engine
 from hwsim.cli import main
 from hwsim.importers.findings import find
 from hwsim.importers.recording import Facts, What
 from hwsim.importers.replay import Part, explain
 from hwsim.importers.report import as_dict, text
 from hwsim.importers.saved import is_import, load, save
+from hwsim.importers.step_file import write
 from hwsim.importers.steps import one_step
 from hwsim.ticks import FEMTO
 from tests.recorded import US, Row, rank, recording
@@ -122,6 +124,35 @@ def test_the_command_replays_and_writes(tmp_path: Path) -> None:
     wrong = run("import", "kineto", trace, "--step", "40")
     assert wrong.exit_code == 2
     assert "the steps are: 4, 5, 6" in wrong.stderr
+
+
+@pytest.mark.parametrize("step", ["all", "5"])
+def test_a_step_in_the_language_takes_as_long_as_its_replay(tmp_path: Path, step: str) -> None:
+    """Of three steps the file has the one of median length; streams overlap without sharing the GPU."""
+    beside = [
+        *launched("other stream", 230, 240, 90, 50, stream="9"),
+        Row(What.MARK, "a region", "main", 0, 600),
+    ]
+    trace, path = kineto(tmp_path / "trace.json", [*STEPS, *beside]), tmp_path / "step.yaml"
+    assert run("import", "kineto", trace, "-o", path, "--step", step, "--gpu-times", "2").exit_code == 0
+    assert run("check", "d2l-gpu-workstation", path).exit_code == 0
+    single = one_step(recording(rank([*STEPS, *beside])), "5")
+    wanted = hwsim.engine.simulate(explain(single).scaled(2.0)).makespan
+    for machine in ("d2l-gpu-workstation", "gpu-workstation"):
+        set_ = {"gpu0": "gpu0"} if machine == "gpu-workstation" else {}
+        time = hwsim.simulate(machine, path, set=set_).timeline.makespan
+        assert time == pytest.approx(wanted, rel=1e-9)
+
+
+def test_ranks_in_the_language_wait_for_one_another(tmp_path: Path) -> None:
+    ranks = [
+        rank([*launched("gemm", 0, 6, long, 1), *wait(long), *exchange(9, long + 30, 380)], n)
+        for n, long in enumerate((100, 300))
+    ]
+    replay = explain(recording(*ranks))
+    path = write(replay, tmp_path / "step.yaml", 1.0, {"gemm": 3.0})
+    wanted = hwsim.engine.simulate(replay.scaled(1.0, {"gemm": 3.0})).makespan
+    assert hwsim.simulate("d2l-4gpu-pcie", path).timeline.makespan == pytest.approx(wanted, rel=1e-9)
 
 
 def test_a_recorded_collective_waits_once(tmp_path: Path) -> None:

@@ -169,11 +169,10 @@ def _factors(given: tuple[str, ...]) -> tuple[float, dict[str, float]]:
 
 
 def _write(replay: Replay, scale: float, by_name: dict[str, float], path: Path) -> Path:
-    graph = replay.scaled(scale, by_name)
     if path.name.lower().endswith(".npz"):
         from hwsim.importers.saved import save
 
-        return save(replay, path, graph)
+        return save(replay, path, replay.scaled(scale, by_name))
     from hwsim.importers.step_file import write
 
-    return write(replay, path, graph)
+    return write(replay, path, scale, by_name)

@@ -53,9 +53,9 @@ def explained(rank: Rank) -> Explained:
     ops = gpu_ops(rank, linked, outer)
     pieces = cut(rank, linked, outer, cuts_of_late(rank, ops))
     streams = Streams(rank, ops)
-    said = stated(rank, ops, pieces)
-    stream_waits = waits(rank, linked, streams, pieces).joined(said.gpu_gpu)
-    fed = said.host_gpu[:, 1], pieces.end[said.host_gpu[:, 0]]
+    named = stated(rank, ops, pieces)
+    stream_waits = waits(rank, linked, streams, pieces).joined(named.gpu_gpu)
+    fed = named.host_gpu[:, 1], pieces.end[named.host_gpu[:, 0]]
     timed = _timed(rank, ops, stream_waits, fed)
     more = with_ends(rank, Streams(rank, timed.ops), timed.waits, timed.ready)
     if len(more.then) > len(timed.waits.then):
@@ -68,11 +68,11 @@ def explained(rank: Rank) -> Explained:
         pieces=pieces,
         ops=ops,
         latencies=timed.latencies,
-        crossings=crossings(pieces).joined(said.host_host),
+        crossings=crossings(pieces).joined(named.host_host),
         waits=timed.waits,
-        blocked=blocked(rank, linked, pieces, Streams(rank, ops)).joined(said.gpu_host),
+        blocked=blocked(rank, linked, pieces, Streams(rank, ops)).joined(named.gpu_host),
         exchanges=exchanges(rank, linked, ops),
-        fed=said.host_gpu,
+        fed=named.host_gpu,
         launch_piece=launching_pieces(rank, pieces, ops, exact=False),
         exact_piece=launching_pieces(rank, pieces, ops, exact=True),
         ready=timed.ready,

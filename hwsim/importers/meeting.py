@@ -129,7 +129,7 @@ def meetings(numbers: Sequence[int], by_rank: Sequence[Exchanges], ops: Sequence
             if starts > ends:
                 apart += len(members)
                 continue
-            if is_peer and starts == ends:  # without lengths nobody knows which of two peers comes first
+            if is_peer and starts == ends:  # without lengths the order of two peers is unknown
                 continue
             facts = by_rank[members[0].rank].known[members[0].number]
             met.append(members)

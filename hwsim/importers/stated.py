@@ -1,4 +1,4 @@
-"""Dependencies that a file states itself, as those of pieces of host threads and ops of GPUs."""
+"""Dependencies that a file states itself, between pieces of host threads and ops of GPUs."""
 
 from __future__ import annotations
 

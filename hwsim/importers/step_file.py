@@ -1,13 +1,229 @@
-"""A replay as a workload in hwsim's language."""
+"""A replay as a workload in hwsim's language: a statement for each piece of host work, launch, kernel and copy.
+
+Pieces of a thread in a row that wait for nothing and start nothing become one statement. A launch takes its latency in a
+queue of its own, so that launches do not wait for one another.
+"""
 
 from __future__ import annotations
 
+import heapq
+import json
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
-from hwsim.graph.opgraph import OpGraph
-from hwsim.importers.replay import Replay
+import hwsim.engine
+from hwsim.importers.recording import Ints
+from hwsim.importers.replay import Part, Replay, explain
+from hwsim.importers.steps import Step, one_step, steps
+from hwsim.importers.threads import STEP
+from hwsim.spec import Mistake, Place, SpecError
+from hwsim.ticks import FEMTO
+
+MOST: Final = 60_000  # statements; a file of more is too large to be read
+_WIDE: Final = 96  # letters of a name
 
 
-def write(replay: Replay, path: Path, graph: OpGraph | None = None) -> Path:
-    """Write a workload."""
-    raise NotImplementedError
+def write(replay: Replay, path: Path, times: float = 1.0, by_name: Mapping[str, float] | None = None) -> Path:
+    """Write a workload of one step: of several, the step of median length. The path, which ends in .yaml.
+
+    Raises:
+        SpecError: the step has too many ops.
+    """
+    marked = steps(replay.recording)
+    chosen = ""
+    if len({step.name for step in marked}) > 1:
+        chosen = _median(marked)
+        replay = explain(one_step(replay.recording, chosen.removeprefix(STEP)), replay.mode)
+    text = _Statements(replay, replay.scaled(times, by_name).blocks[0].time).text(chosen)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _median(marked: list[Step]) -> str:
+    """Name of the step of median length, of those that most ranks have."""
+    ranks: dict[str, set[int]] = defaultdict(set)
+    for step in marked:
+        ranks[step.name].add(step.rank)
+    most = max(len(found) for found in ranks.values())
+    lengths = sorted((step.end - step.start, step.name) for step in marked if step.rank == 0 and len(ranks[step.name]) == most)
+    return lengths[len(lengths) // 2][1]
+
+
+class _Statements:
+    """The ops of a replay as statements."""
+
+    def __init__(self, replay: Replay, time: Ints) -> None:
+        self.replay = replay
+        body = replay.graph.blocks[0]
+        self.time: list[int] = time.tolist()
+        self.queue: list[int] = body.queue.tolist()
+        self.part: list[int] = replay.part.tolist()
+        self.labels = [replay.graph.labels[number] for number in body.label.tolist()]
+        self.after: list[list[int]] = [[] for _ in self.time]
+        self.then: list[list[int]] = [[] for _ in self.time]
+        for before, then in body.edges[:, :2].tolist():
+            self.after[then].append(before)
+            self.then[before].append(then)
+        self.name = [label.name for label in self.labels]
+        self.into = self._merged()
+        self.starts = self._starts()
+
+    def _merged(self) -> list[int]:
+        """For each op the one whose statement it is part of."""
+        into, longest = list(range(len(self.time))), [0] * len(self.time)
+        last: dict[int, int] = {}
+        for op, queue in enumerate(self.queue):
+            if queue < 0:
+                continue
+            before = last.get(queue, -1)
+            last[queue] = op
+            longest[op] = self.time[op]
+            if before < 0 or self.then[before] or self.after[op] or not self._may_merge(before, op):
+                continue
+            first = into[op] = into[before]
+            self.time[first] += self.time[op]
+            if self.part[op] == Part.HOST and self.time[op] * FEMTO > 0 and longest[first] < longest[op]:
+                longest[first], self.name[first] = longest[op], self.name[op]
+            self.then[first] = self.then[op]
+        return into
+
+    def _may_merge(self, before: int, op: int) -> bool:
+        parts = self.part[before], self.part[op]
+        return parts == (Part.HOST, Part.HOST) or (parts[1] == Part.GAP and parts[0] in (Part.DEVICE, Part.COLLECTIVE))
+
+    def _starts(self) -> list[int]:
+        """Start of each op in the replay, for the order of the statements."""
+        starts: list[int] = hwsim.engine.simulate(self.replay.graph).start.tolist()
+        return starts
+
+    def text(self, step: str) -> str:
+        """The file.
+
+        Raises:
+            SpecError: too many statements.
+        """
+        written = [op for op in self._order() if self.into[op] == op and self.part[op] != Part.MEET]
+        if len(written) > MOST:
+            message = f"the step has {len(written):,} statements, and a file of YAML holds {MOST:,}"
+            raise SpecError(
+                [Mistake(Place(self.replay.recording.ranks[0].file, 0, 0), message, "write -o step.npz, or fewer ranks")]
+            )
+        devices = self._devices()
+        names = self._names(written)
+        lanes = max(2, 2 * self._most_launches() + 2)
+        files = ", ".join(Path(rank.file).name for rank in self.replay.recording.ranks[:4])
+        of_step = f"{step} of " if step else ""
+        lines = [
+            "hwsim: workload/1",
+            f"name: {_quoted(f'{of_step}{files}')}",
+            "# Recorded times of host and GPU; rules say what waits for what: launches, streams, events, calls that block.",
+            "source: a recording",
+            f"let: {{{', '.join(f'{key}: {part}' for key, part in devices.items())}}}",
+            "program:",
+        ]
+        launches = 0
+        for op in written:
+            queue = self.queue[op]
+            device = f"${self._device(op)}"
+            if queue >= 0:
+                in_queue = self.replay.graph.queues[queue].name
+            else:
+                in_queue, launches = f"launch {launches % lanes}", launches + 1
+                device = f"${self._gpu_of(op)}"
+            waits = self._waits(op)
+            after = f", after: [{', '.join(_quoted(names[before]) for before in waits)}]" if waits else ""
+            time = f"{self.time[op] / 1e9:.9f}".rstrip("0").rstrip(".")
+            about = f"device: {device}, queue: {_quoted(in_queue)}, time: {time} us, fixed: true"
+            lines.append(f"  - busy: {{name: {_quoted(names[op])}, {about}{after}}}{self._comment(op)}")
+        return "\n".join([*lines, ""])
+
+    def _waits(self, op: int) -> list[int]:
+        """Statements that an op waits for, a meeting of ranks as all that arrive at it."""
+        found: set[int] = set()
+        for before in self.after[op]:
+            found |= set(self.after[before]) if self.part[before] == Part.MEET else {before}
+        return sorted({self.into[before] for before in found})
+
+    def _order(self) -> list[int]:
+        """Ops in an order in which each comes after what it waits for, the earlier first."""
+        missing = [len(before) for before in self.after]
+        follow = [list(then) for then in self.then]
+        last: dict[int, int] = {}
+        for op, queue in enumerate(self.queue):
+            if queue >= 0:
+                if queue in last:
+                    follow[last[queue]].append(op)
+                    missing[op] += 1
+                last[queue] = op
+        ready = [(self.starts[op], op) for op, count in enumerate(missing) if not count]
+        heapq.heapify(ready)
+        order = []
+        while ready:
+            _, op = heapq.heappop(ready)
+            order.append(op)
+            for then in follow[op]:
+                missing[then] -= 1
+                if not missing[then]:
+                    heapq.heappush(ready, (self.starts[then], then))
+        return order
+
+    def _names(self, written: list[int]) -> dict[int, str]:
+        """Names of the statements. A number makes a name its own where a later statement means an op that is not the last."""
+        plain = {op: self.name[op][:_WIDE].replace("$", "_") for op in written}
+        latest: dict[str, int] = {}
+        unclear: set[int] = set()
+        for op in written:
+            unclear |= {before for before in self._waits(op) if latest[plain[before]] != before}
+            latest[plain[op]] = op
+        count: dict[str, int] = defaultdict(int)
+        for op in [each for each in written if each in unclear]:
+            name = plain[op]
+            count[name] += 1
+            plain[op] = f"{name} no. {count[name]}"
+        return plain
+
+    def _most_launches(self) -> int:
+        """Launches in flight at the same time, at most."""
+        times = []
+        for op, queue in enumerate(self.queue):
+            if queue < 0 and self.part[op] == Part.LAUNCH:
+                times += [(self.starts[op], 1), (self.starts[op] + self.time[op], -1)]
+        count = most = 0
+        for _, change in sorted(times):
+            count += change
+            most = max(most, count)
+        return most
+
+    def _device(self, op: int) -> str:
+        """Parameter that names the device of an op."""
+        device: str = self.labels[op].device
+        return device.replace(".", "_")
+
+    def _gpu_of(self, op: int) -> str:
+        return self._device(self.then[op][0])
+
+    def _devices(self) -> dict[str, str]:
+        """Parameters for the devices, and the parts of a machine that they are if nothing is set."""
+        names = sorted({self._device(op) for op in range(len(self.time)) if self.labels[op].device})
+        gpus = [name for name in names if "host" not in name]
+        return {name: "cpu" if name not in gpus else "gpu" if len(gpus) == 1 else f"gpu{gpus.index(name)}" for name in names}
+
+    def _comment(self, op: int) -> str:
+        """The op around a kernel with the shapes of its inputs."""
+        if self.part[op] not in (Part.DEVICE, Part.COLLECTIVE):
+            return ""
+        explained = self.replay.ranks[int(self.replay.rank[op])]
+        around = int(explained.linked.shaped[self.replay.slice[op]])
+        if around < 0:
+            around = int(explained.linked.op[self.replay.slice[op]])
+            return f"  # {explained.rank.names[explained.rank.slices.name[around]]}" if around >= 0 else ""
+        shapes = explained.rank.facts[explained.rank.slices.facts[around]].shapes or ()
+        words = " ".join(str(list(shape)) for shape in shapes if shape)
+        return f"  # {explained.rank.names[explained.rank.slices.name[around]]} {words}"[:160]
+
+
+def _quoted(text: str) -> str:
+    """Text as YAML, in quotes if it is not plain."""
+    return text if text.replace(" ", "").replace("_", "").isalnum() and text[0].isalpha() else json.dumps(text)

@@ -3,7 +3,7 @@
     busy: {name: decode, device: cpu, time: 6 ms, times: 64, workers: 8}
 
 Runs on the queue `compute` of its device. A CPU gives it one core, a GPU all its compute units;
-on any other device it only takes time. `times` one after another is one op of times x time; with
+on any other device, or with `fixed`, it only takes time. `times` one after another is one op of times x time; with
 `workers`, each on a core of its own, it alone takes ceil(times / workers) x time. More workers than
 cores share the cores.
 """
@@ -32,11 +32,14 @@ class Busy(DeviceOp):
     time: Seconds = field("how long it takes alone", example="30 us")
     times: int = field("how often, one after another", default=1, minimum=0)
     workers: int = field("threads of a CPU that do it side by side, a core each", default=1, minimum=1)
+    fixed: bool = field("it takes its time whatever else runs, as a recorded time does, and draws on nothing", default=False)
 
     def lower(self, scope: Scope) -> Placed:
         seconds = self.time * self.times
         device = scope.one(self.device) if self.device else scope.own or scope.computing("")[0]
         model = scope.machine.device(device).model
+        if self.fixed:
+            return Placed(device, self.queue or "compute", None, time=seconds)
         if self.workers > 1:
             if not isinstance(model, Cpu | Sockets):
                 raise CannotPlace(f"'{device}' is a {scope.kind(device)}: only a cpu has cores for workers")

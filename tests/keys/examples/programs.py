@@ -124,6 +124,9 @@ BUFFERS: Final = program(
     let={"times": 9},
 )
 BUSY: Final = [{"busy": {"device": "gpu0", "time": "5 ms"}}]
+RECORDED: Final = program(
+    {"busy": {"device": "gpu0", "time": "5 ms", "queue": "other", "fixed": True}}, {"busy": {"device": "gpu0", "time": "3 ms"}}
+)
 JOBS: Final = {
     "hwsim": "workload/1",
     "groups": {"pair": {"of": "gpu*", "size": 2, "stride": 1}},
@@ -254,5 +257,6 @@ EXAMPLES: Final = (
         program({"elementwise": {"device": "cpu", "count": 1e6}}),
         tried={"part.use": ("d2l-server-cpu",)},
     ),
+    Example("a recorded time", TWO, RECORDED),
     Example("expectation", TWO, program(*BUSY, expect={"makespan": "5 ms +- 1 %"})),
 )
