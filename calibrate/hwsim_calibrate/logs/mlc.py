@@ -60,7 +60,7 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
     nodes = max(sizes, default=1)
     cpu = ask.part.as_a(Cpu, "MLC") if ask.part is not None else None
     domains = cpu.numa.domains if cpu is not None and cpu.numa else 1
-    counted = max(nodes // domains, 1)  # nodes may also be sockets whose parts are not told apart
+    counted = max(nodes // domains, 1)  # nodes may be sockets, not parts of one
     most = 1.02 * cpu.memory.bandwidth if cpu is not None else math.inf
     fits = not tables.reads or median(tables.reads) / counted <= most
     sockets = ask.sockets or (counted if fits else nodes)
