@@ -30,7 +30,7 @@ class Tools(click.Group):
 def command() -> None:
     """Run a workload on a machine, and write the run as another tool reads it.
 
-    What the tool has no words for is listed.
+    Facts of the run that the tool has no words for are listed.
     """
 
 

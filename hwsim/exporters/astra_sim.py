@@ -35,7 +35,7 @@ class Dimension(NamedTuple):
 
 
 def files(run: Run) -> Exported:
-    """The traces, and the three files beside them."""
+    """The traces, and three further files."""
     traces = chakra.files(run)
     machine = run.result.built
     gpus = tuple(run.rank_of)
@@ -58,42 +58,42 @@ def dimensions_of(machine: Machine, gpus: Sequence[str]) -> Iterator[Dimension]:
     for gpu in gpus:
         nodes.setdefault(machine.devices[gpu].node, []).append(gpu)
     first, *others = nodes.values()
-    if len({len(each) for each in nodes.values()}) > 1:  # nodes of different size are one switch
+    if len({len(entry) for entry in nodes.values()}) > 1:  # nodes of different size are one switch
         first, others = list(gpus), []
     if len(first) > 1:
         yield _dimension(machine, first, len(first))
     if others:
-        yield _dimension(machine, [first[0], *(each[0] for each in others)], 1 + len(others))
+        yield _dimension(machine, [first[0], *(entry[0] for entry in others)], 1 + len(others))
 
 
 def _dimension(machine: Machine, gpus: Sequence[str], count: int) -> Dimension:
     bandwidths, latencies, direct = [], [], 0
-    for other in gpus[1:PAIRS]:
+    for partner in gpus[1:PAIRS]:
         try:
-            demand = machine.transfer(gpus[0], other, SAMPLE).demand
-            direct += len(machine.route(gpus[0], other)) == 1
+            demand = machine.transfer(gpus[0], partner, SAMPLE).demand
+            direct += len(machine.route(gpus[0], partner)) == 1
         except NoRoute:
             continue
         bandwidths.append(SAMPLE / demand.body(machine.rates()))
         latencies.append(demand.latency)
     best, near = max(bandwidths, default=0.0), min(latencies, default=0.0)
     topology = "Switch" if not direct else "FullyConnected" if direct == len(bandwidths) else "Ring"
-    return Dimension(topology, count, best, near, sum(each < best * (1 - ALIKE) for each in bandwidths))
+    return Dimension(topology, count, best, near, sum(entry < best * (1 - ALIKE) for entry in bandwidths))
 
 
 def _network(dimensions: Sequence[Dimension]) -> str:
     shown = dimensions or (Dimension("Switch", 1, 0.0, 0.0, 0),)
     lines = (
-        ("topology", [each.topology for each in shown]),
-        ("npus_count", [str(each.gpus) for each in shown]),
-        ("bandwidth", [f"{each.bandwidth / 1e9:.9g}" for each in shown]),  # GB/s
-        ("latency", [f"{each.latency * 1e9:.9g}" for each in shown]),  # ns
+        ("topology", [entry.topology for entry in shown]),
+        ("npus_count", [str(entry.gpus) for entry in shown]),
+        ("bandwidth", [f"{entry.bandwidth / 1e9:.9g}" for entry in shown]),  # GB/s
+        ("latency", [f"{entry.latency * 1e9:.9g}" for entry in shown]),  # ns
     )
     return "".join(f"{key}: [ {', '.join(values)} ]\n" for key, values in lines)
 
 
 def _system(dimensions: Sequence[Dimension], memory: float) -> str:
-    algorithms = [_ALGORITHMS[each.topology] for each in dimensions] or ["ring"]
+    algorithms = [_ALGORITHMS[entry.topology] for entry in dimensions] or ["ring"]
     document = {
         "scheduling-policy": "LIFO",
         "endpoint-delay": 0,
@@ -113,15 +113,15 @@ def _unsaid(run: Run, dimensions: Sequence[Dimension]) -> Iterator[Left]:
         yield Left("networks", 1, 0, "there is one GPU, or none: ASTRA-sim has nothing to simulate")
     if len(run.rank_of) != run.world:
         yield Left("GPUs", len(run.rank_of) - run.world, 0, "that share a rank with another: ASTRA-sim has one in each")
-    unequal = sum(each.unequal for each in dimensions)
+    unequal = sum(entry.unequal for entry in dimensions)
     if unequal:
         yield Left("unequal links", unequal, 0, "pairs slower than the fastest, which stands for all")
-    copies = [each for each in slices.all if slices.tracks[each.track].on_gpu and _is_copy(run, each.op)]
+    copies = [entry for entry in slices.all if slices.tracks[entry.track].on_gpu and _is_copy(run, entry.op)]
     if copies:
-        length = sum(each.end - each.start for each in copies)
+        length = sum(entry.end - entry.start for entry in copies)
         yield Left("copies", len(copies), length, "as long as here, but not at the same time as kernels, and they share no link")
-    kernels = [each for numbers in slices.order for number in numbers for each in [slices.all[number]]]
-    streams = {each.track for each in kernels if slices.tracks[each.track].on_gpu and flat.label[each.op] >= 0}
+    kernels = [entry for numbers in slices.order for number in numbers for entry in [slices.all[number]]]
+    streams = {entry.track for entry in kernels if slices.tracks[entry.track].on_gpu and flat.label[entry.op] >= 0}
     if len(streams) > 2 * max(1, len(run.rank_of)):
         yield Left("streams", len(streams), 0, "ASTRA-sim runs one kernel and one exchange of a GPU at a time")
     threads = [numbers for track, numbers in zip(slices.tracks, slices.order, strict=True) if not track.on_gpu and numbers]

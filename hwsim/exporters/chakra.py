@@ -40,7 +40,7 @@ class _Writing:
     def __init__(self, run: Run) -> None:
         self.run, self.flat = run, run.result.timeline.flat
         self.groups: dict[tuple[int, ...], int] = {}
-        self.unnamed = [0, 0]  # exchanges of which nothing says what they are: how many, fs
+        self.unnamed = [0, 0]  # exchanges without a name: number, fs
         numbers: dict[int, dict[str, int]] = {}
         self.device: dict[int, int] = {}  # of a track among the GPUs of its rank
         self.number: dict[int, int] = {}  # of a stream on its GPU, or a thread
@@ -70,10 +70,10 @@ class _Writing:
         )
         return Trace(VERSION, about, tuple(self._node(number, slices.all[number], before) for number in mine))
 
-    def _node(self, number: int, each: Slice, before: dict[int, int]) -> Node:
-        label = self.flat.graph.labels[self.flat.label[each.op]]
-        track = self.run.slices.tracks[each.track]
-        cost = self._cost(self.run.slices.works.get(each.op, each.op))
+    def _node(self, number: int, piece: Slice, before: dict[int, int]) -> Node:
+        label = self.flat.graph.labels[self.flat.label[piece.op]]
+        track = self.run.slices.tracks[piece.track]
+        cost = self._cost(self.run.slices.works.get(piece.op, piece.op))
         members = self.run.slices.members.get(number)
         kind, name = Kind.COMP, label.name
         attributes = [Attribute("is_cpu_op", "bool", not track.on_gpu)]
@@ -81,40 +81,42 @@ class _Writing:
             kind = Kind.COLLECTIVE
             attributes += self._exchange(operation, cost, members)
         elif members is not None and track.on_gpu:
-            self.unnamed = [self.unnamed[0] + 1, self.unnamed[1] + each.end - each.start]
+            self.unnamed = [self.unnamed[0] + 1, self.unnamed[1] + piece.end - piece.start]
         else:
-            attributes += self._work(cost, each)
+            attributes += self._work(cost, piece)
         if track.on_gpu and label.kind in COPIES:
             name = name_on_gpu(label, cost, self.run.result.devices)
-        attributes += self._place(each, label.name)
+        attributes += self._place(piece, label.name)
         return Node(
             number + 1,
             name,
             kind,
             (before[number] + 1,) if number in before else (),
             tuple(sorted(last + 1 for last in self.run.slices.waits[number].values())),
-            each.start // MICRO,
-            each.end // MICRO - each.start // MICRO,
+            piece.start // MICRO,
+            piece.end // MICRO - piece.start // MICRO,
             attributes=tuple(attributes),
         )
 
-    def _place(self, each: Slice, called: str) -> Iterator[Attribute]:
-        track = self.run.slices.tracks[each.track]
-        yield Attribute("stream" if track.on_gpu else "tid", "int64", self.number[each.track])
-        if track.on_gpu and self.device[each.track]:
-            yield Attribute("hwsim.device", "int64", self.device[each.track])
+    def _place(self, piece: Slice, called: str) -> Iterator[Attribute]:
+        track = self.run.slices.tracks[piece.track]
+        yield Attribute("stream" if track.on_gpu else "tid", "int64", self.number[piece.track])
+        if track.on_gpu and self.device[piece.track]:
+            yield Attribute("hwsim.device", "int64", self.device[piece.track])
         yield Attribute("hwsim.lane", "string", track.name)
         yield Attribute("hwsim.name", "string", called)
-        yield Attribute("hwsim.start_fs", "int64", each.start)
-        yield Attribute("hwsim.duration_fs", "int64", each.end - each.start)
-        if each.waiting:
-            yield Attribute("hwsim.waiting_fs", "int64", each.waiting)
+        yield Attribute("hwsim.start_fs", "int64", piece.start)
+        yield Attribute("hwsim.duration_fs", "int64", piece.end - piece.start)
+        if piece.waiting:
+            yield Attribute("hwsim.waiting_fs", "int64", piece.waiting)
 
-    def _work(self, cost: Cost | None, each: Slice) -> Iterator[Attribute]:
+    def _work(self, cost: Cost | None, piece: Slice) -> Iterator[Attribute]:
         if cost is None:
             return
-        size = float(self.flat.size[each.op])
-        amounts = {unit: max((amount for _, amount, own in cost.moved if own == unit), default=0.0) for unit in ("FLOP", "B")}
+        size = float(self.flat.size[piece.op])
+        amounts = {
+            unit: max((amount for _, amount, of_unit in cost.moved if of_unit == unit), default=0.0) for unit in ("FLOP", "B")
+        }
         if amounts["FLOP"] or amounts["B"]:
             yield Attribute("num_ops", "int64", round(size * amounts["FLOP"]))
             yield Attribute("tensor_size", "uint64", round(size * amounts["B"]))
@@ -137,7 +139,7 @@ class _Writing:
         return self.flat.graph.costs[cost] if cost >= 0 else None
 
     def unsaid(self) -> tuple[Left, ...]:
-        """What Chakra has no words for."""
+        """Facts of the run that no node of Chakra has."""
         left = []
         if self.unnamed[0]:
             why = "that are no single collective: computation of the same length"

@@ -1,6 +1,6 @@
 """Kineto: what PyTorch's profiler would have written of the run, a file for each rank.
 
-Launches, events and synchronisations are those of `hwsim.views.trace`, which `simulate --trace` writes for all ranks at once.
+`hwsim.views.trace` finds launches, events and synchronisations; `simulate --trace` writes the same for all ranks at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def files(run: Run) -> Exported:
 
 
 def unsaid(run: Run) -> tuple[Left, ...]:
-    """What Kineto has no event for."""
+    """Facts of the run that no event of Kineto has."""
     if not run.calls.unsaid:
         return ()
     return (

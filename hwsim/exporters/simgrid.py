@@ -28,7 +28,7 @@ NEAR: Final = 1e-9  # relative; amounts a byte of two transfers that differ by l
 
 
 class Body(NamedTuple):
-    """What an op does after its own time, for a size of one. kind: c communication, e execution, n neither.
+    """The part of an op after its own time, for a size of one. kind: c communication, e execution, n neither.
 
     At: source and target, or a host; amount: bytes, or seconds of it; rate: B/s at most, 0 for any.
     """
@@ -54,11 +54,11 @@ class _Platform:
         """A transfer of `size` bytes over all that it draws from."""
         links = tuple(name for name, amount in demand.amounts if amount > 0)
         for name, amount in demand.amounts:
-            known = self.per_byte.setdefault(name, amount / size)
-            if abs(known - amount / size) > NEAR * known:
+            first_share = self.per_byte.setdefault(name, amount / size)
+            if abs(first_share - amount / size) > NEAR * first_share:
                 self.unequal.add(number)
         ends = [name.rpartition(":")[2].split("->") for name in links if "->" in name]
-        sources, targets = {each[0] for each in ends}, {each[-1] for each in ends}
+        sources, targets = {entry[0] for entry in ends}, {entry[-1] for entry in ends}
         start, stop = (min(side, default="") for side in (sources - targets, targets - sources))
         pair = (start or f"from {number}", stop or f"to {number}")
         extra = 0
@@ -81,36 +81,36 @@ class _Platform:
         for name, per_byte in self.per_byte.items():
             if split.get(name, (name, ""))[1] == "_DOWN":
                 continue
-            told, way = split.get(name, (name, ""))
+            link_name, way = split.get(name, (name, ""))
             policy = "SPLITDUPLEX" if way else "SHARED"
             bandwidth, latency = self.rates[name] / per_byte, self.latencies.get(name, 0.0)
             yield (
-                f'    <link id={quoteattr(told)} bandwidth="{bandwidth:.17g}Bps" latency="{latency:.17g}s" '
+                f'    <link id={quoteattr(link_name)} bandwidth="{bandwidth:.17g}Bps" latency="{latency:.17g}s" '
                 f'sharing_policy="{policy}"/>\n'
             )
         for (source, target), links in self.routes.items():
             yield f'    <route src={quoteattr(source)} dst={quoteattr(target)} symmetrical="NO">\n'
             for link in links:
-                told, way = split.get(link, (link, ""))
+                link_name, way = split.get(link, (link, ""))
                 direction = f' direction="{way[1:]}"' if way else ""
-                yield f"      <link_ctn id={quoteattr(told)}{direction}/>\n"
+                yield f"      <link_ctn id={quoteattr(link_name)}{direction}/>\n"
             yield "    </route>\n"
         yield "  </zone>\n</platform>\n"
 
     def _split(self) -> dict[str, tuple[str, str]]:
         """Capacities that are the two directions of one link: its name, and which direction."""
-        found: dict[str, tuple[str, str]] = {}
+        halves: dict[str, tuple[str, str]] = {}
         for name in self.per_byte:
             kind, _, ends = name.rpartition(":")
             source, arrow, target = ends.partition("->")
             back = f"{kind}:{target}->{source}"
             if arrow and back in self.per_byte and name < back and self._alike(name, back):
-                told = f"{kind}:{source}-{target}"
-                found[name], found[back] = (told, "_UP"), (told, "_DOWN")
-        return found
+                link_name = f"{kind}:{source}-{target}"
+                halves[name], halves[back] = (link_name, "_UP"), (link_name, "_DOWN")
+        return halves
 
-    def _alike(self, one: str, other: str) -> bool:
-        bandwidths = [self.rates[name] / self.per_byte[name] for name in (one, other)]
+    def _alike(self, first: str, second: str) -> bool:
+        bandwidths = [self.rates[name] / self.per_byte[name] for name in (first, second)]
         return abs(bandwidths[0] - bandwidths[1]) <= NEAR * bandwidths[0]
 
 
@@ -134,7 +134,7 @@ class _Writing:
         graph = self.flat.graph
         machine = run.result.built
         latencies = {link.capacity: link.latency for link in machine.links} if machine is not None else {}
-        self.platform = _Platform({each.name: each.rate for each in graph.capacities}, latencies)
+        self.platform = _Platform({entry.name: entry.rate for entry in graph.capacities}, latencies)
         self.used = set(self.flat.cost.tolist())
         self.bodies = [self._body(number, cost.demand) for number, cost in enumerate(graph.costs)]
 
@@ -150,7 +150,7 @@ class _Writing:
             moved = max((amount for name, amount, unit in natural if unit == "B" and "->" in name), default=0.0)
             if moved > 0:
                 return self.platform.transfer(number, demand, moved)
-        drawn = max(demand.amounts, key=lambda each: each[1] / rates[each[0]], default=("", 0.0))
+        drawn = max(demand.amounts, key=lambda entry: entry[1] / rates[entry[0]], default=("", 0.0))
         if not links and drawn[0] and rates[drawn[0]] == 1 and drawn[1] >= body * (1 - NEAR):
             self.platform.hosts[drawn[0]] = None
             return Body("e", (drawn[0],), drawn[1], 0.0)
@@ -162,21 +162,21 @@ class _Writing:
         flat = self.flat
         costs = flat.graph.costs
         columns = (flat.cost.tolist(), flat.size.tolist(), flat.time.tolist())
-        for op, (cost, size, own) in enumerate(zip(*columns, strict=True)):
+        for op, (cost, size, fixed) in enumerate(zip(*columns, strict=True)):
             body = self.bodies[cost] if cost >= 0 else Body("n", (), 0.0, 0.0)
-            seconds = own / FEMTO + (costs[cost].demand.latency if cost >= 0 else 0.0)
+            seconds = fixed / FEMTO + (costs[cost].demand.latency if cost >= 0 else 0.0)
             if body.kind == "c":
-                places = " ".join(_word(each) for each in body.at)
+                places = " ".join(_word(entry) for entry in body.at)
                 yield f"c {op} {seconds:.17g} {places} {body.amount * size:.17g} {body.rate:.17g}"
             elif body.kind == "e":
                 yield f"e {op} {seconds:.17g} {_word(body.at[0])} {body.amount * size * SPEED:.17g}"
             else:
                 yield f"n {op} {seconds + body.amount * size:.17g}"
-        for before, then in zip(*(each.tolist() for each in flat.edges()), strict=True):
+        for before, then in zip(*(entry.tolist() for entry in flat.edges()), strict=True):
             yield f"d {before} {then}"
 
     def unsaid(self) -> tuple[Left, ...]:
-        """What SimGrid's hosts and links cannot express."""
+        """Facts of the run that SimGrid's hosts and links cannot express."""
         flat, left = self.flat, []
         length = (self.run.result.timeline.end - self.run.result.timeline.start).astype(np.int64)
         of = {
@@ -198,13 +198,13 @@ class _Writing:
 
 
 def _is_way(links: Sequence[str]) -> bool:
-    """Whether links lead from one place to another, one after another: a transfer's do, those of an exchange do not.
+    """Whether links lead from one place to another as the links of a transfer do.
 
     >>> _is_way(["pcie:cpu->psw", "pcie:psw->gpu0"]), _is_way(["nvlink:gpu0->gpu1", "nvlink:gpu1->gpu0"])
     (True, False)
     """
     ends = [name.rpartition(":")[2].split("->") for name in links]
-    sources, targets = {each[0] for each in ends}, {each[-1] for each in ends}
+    sources, targets = {entry[0] for entry in ends}, {entry[-1] for entry in ends}
     return len(sources - targets) == len(targets - sources) == 1 and len(sources) == len(targets) == len(links)
 
 

@@ -37,7 +37,7 @@ def read(files: Sequence[Path], report: Callable[[int, int], None] | None = None
     contents = [(file, _content(file)) for file in files]
     groups: dict[str, tuple[int, ...]] = {}
     traces: list[tuple[Path, Trace]] = []
-    whole, done = sum(len(data) for _, data in contents), 0
+    size, done = sum(len(data) for _, data in contents), 0
     for file, data in contents:
         named = chakra_json.groups(data) if data[:1] == b"{" else None
         if named is not None:
@@ -46,7 +46,7 @@ def read(files: Sequence[Path], report: Callable[[int, int], None] | None = None
             traces.append((file, _trace(file, data)))
         done += len(data)
         if report is not None:
-            report(done, whole)
+            report(done, size)
     if not traces:
         raise _wrong(files[0], "this names process groups; where are the traces of the ranks?")
     numbers = _numbers(traces)
@@ -93,9 +93,9 @@ def _numbers(traces: Sequence[tuple[Path, Trace]]) -> list[int]:
     """Numbers of the ranks: what the file says, else the number at the end of its name, else its place."""
     numbers = []
     for place, (file, trace) in enumerate(traces):
-        found = _RANK.search(file.name.removesuffix(".gz").rpartition(".")[0])
-        said = _own(trace, "rank")
-        numbers.append(said if said >= 0 else int(found[1][-9:]) if found else place)
+        digits = _RANK.search(file.name.removesuffix(".gz").rpartition(".")[0])
+        by_file = _own(trace, "rank")
+        numbers.append(by_file if by_file >= 0 else int(digits[1][-9:]) if digits else place)
     if len(set(numbers)) < len(numbers):
         if any(_own(trace, "rank") >= 0 for _, trace in traces):
             again = next(file for at, (file, _) in enumerate(traces) if numbers[at] in numbers[:at])
@@ -106,9 +106,9 @@ def _numbers(traces: Sequence[tuple[Path, Trace]]) -> list[int]:
 
 def _summed(left: Sequence[Left]) -> tuple[Left, ...]:
     sums: dict[tuple[str, str], tuple[int, int]] = {}
-    for each in left:
-        count, duration = sums.get((each.name, each.why), (0, 0))
-        sums[each.name, each.why] = (count + each.count, duration + each.duration)
+    for node_of in left:
+        count, duration = sums.get((node_of.name, node_of.why), (0, 0))
+        sums[node_of.name, node_of.why] = (count + node_of.count, duration + node_of.duration)
     return tuple(Left(name, count, duration, why) for (name, why), (count, duration) in sums.items())
 
 
@@ -128,15 +128,15 @@ class _Reading:
         """The rank, and what was left out."""
         kept = [at for at, node in enumerate(self.nodes) if node.kind not in (Kind.METADATA, Kind.INVALID)]
         waits = self._waits(kept, left)
-        what = [self._what(self.nodes[at], self.values[at]) for at in kept]
-        lane = [self._lane(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, what, strict=True)]
+        kinds = [self._what(self.nodes[at], self.values[at]) for at in kept]
+        lane = [self._lane(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
         length = [number_of((self.values[at].get("hwsim.duration_fs"),), self.nodes[at].duration * MICRO) for at in kept]
-        facts = [self.facts.number(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, what, strict=True)]
+        facts = [self.facts.number(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
         if len(self.nodes) > len(kept):
             left.append(
                 Left("metadata", len(self.nodes) - len(kept), 0, "nodes of no work; what waits for them waits for theirs")
             )
-        bare = sum(not length[at] and _asks(self.nodes[each]) for at, each in enumerate(kept))
+        bare = sum(not length[at] and _asks(self.nodes[node_of]) for at, node_of in enumerate(kept))
         if bare:
             left.append(Left("no duration", bare, 0, "the file leaves their time to a simulator: give a machine"))
         if any(node.start or "hwsim.start_fs" in values for node, values in zip(self.nodes, self.values, strict=True)):
@@ -157,7 +157,7 @@ class _Reading:
             host=str(self.attributes.get("hwsim.host", "")),
             devices=self._devices(),
             slices=Slices(
-                what=np.array([what[at] for at in order], np.uint8),
+                what=np.array([kinds[at] for at in order], np.uint8),
                 name=np.array(called, np.int32),
                 lane=np.array([lane[at] for at in order], np.int32),
                 start=np.array([start[at] for at in order], np.int64),
@@ -184,7 +184,7 @@ class _Reading:
         unknown = callers = 0
         waits = []
         for at in kept:
-            found: dict[int, None] = {}
+            digits: dict[int, None] = {}
             ahead, seen = [at], {at}
             while ahead:
                 node = self.nodes[ahead.pop()]
@@ -195,11 +195,11 @@ class _Reading:
                     if before < 0:
                         unknown += 1
                     elif before in place:
-                        found[place[before]] = None
+                        digits[place[before]] = None
                     elif before not in seen:
                         seen.add(before)
                         ahead.append(before)
-            waits.append(list(found))
+            waits.append(list(digits))
         if unknown:
             left.append(Left("dependencies", unknown, 0, "on nodes that the file does not have"))
         if callers:
@@ -226,8 +226,8 @@ class _Reading:
             return What.COPY
         return What.SET if node.name.startswith("Memset") else What.KERNEL
 
-    def _lane(self, node: Node, values: Mapping[str, Value], what: What) -> int:
-        on_host = what in (What.OP, What.CALL, What.PYTHON, What.MARK)
+    def _lane(self, node: Node, values: Mapping[str, Value], kinds: What) -> int:
+        on_host = kinds in (What.OP, What.CALL, What.PYTHON, What.MARK)
         if on_host:
             number = number_of((values.get("tid"),))
             lane = Lane(str(values.get("hwsim.lane", f"thread {number}")), HOST, number)
@@ -269,4 +269,4 @@ class _Reading:
 
 def _asks(node: Node) -> bool:
     """Whether a node without a duration is one whose time is to be found."""
-    return node.kind in COMMUNICATION or node.kind in MEMORY or any(each.name == "num_ops" for each in node.attributes)
+    return node.kind in COMMUNICATION or node.kind in MEMORY or any(node_of.name == "num_ops" for node_of in node.attributes)

@@ -1,4 +1,4 @@
-"""What a node of Chakra says beside its times: shapes, bytes, the collective, and attributes that no column has."""
+"""Facts of a node of Chakra apart from its times: shapes, bytes, the collective, and attributes that no column has."""
 
 from __future__ import annotations
 
@@ -31,12 +31,14 @@ class Describing:
         self.numbers: dict[Facts, int] = {}
         self._literals: dict[str, Any] = {}
 
-    def number(self, node: Node, values: Mapping[str, Value], what: What) -> int:
+    def number(self, node: Node, values: Mapping[str, Value], kind_of: What) -> int:
         """The number of a node's facts among `numbers`, -1 if it has none."""
         asking = bool(values.get("is_cpu_op")) and "comm_type" not in values  # an op that starts a collective
         collective = self._collective(node, values) if node.kind in COMMUNICATION and not asking else None
         moved = (
-            number_of((values.get("comm_size"),)) if collective else number_of((values.get("tensor_size"),)) * (what is What.COPY)
+            number_of((values.get("comm_size"),))
+            if collective
+            else number_of((values.get("tensor_size"),)) * (kind_of is What.COPY)
         )
         facts = Facts(
             shapes=self._shapes(node.inputs),
@@ -68,12 +70,12 @@ class Describing:
     def _shapes(self, inputs: Tensors | None) -> tuple[Any, ...] | None:
         if inputs is None or not inputs.shapes:
             return None
-        found = self._literal(inputs.shapes)
-        return found if isinstance(found, tuple) else None
+        literal = self._literal(inputs.shapes)
+        return literal if isinstance(literal, tuple) else None
 
     def _dtypes(self, inputs: Tensors | None) -> tuple[str, ...]:
-        found = () if inputs is None or not inputs.types else self._literal(inputs.types)
-        return tuple(_dtype(str(each)) for each in found) if isinstance(found, tuple) else ()
+        literal = () if inputs is None or not inputs.types else self._literal(inputs.types)
+        return tuple(_dtype(str(each)) for each in literal) if isinstance(literal, tuple) else ()
 
     def _literal(self, text: str) -> Any:
         if text not in self._literals:
@@ -97,8 +99,8 @@ def _said(value: bytes | tuple[Any, ...]) -> str:
     return value.hex() if isinstance(value, bytes) else " ".join(str(each) for each in value)
 
 
-def _tupled(found: Any) -> Any:
-    return tuple(_tupled(each) for each in found) if isinstance(found, list | tuple) else found
+def _tupled(literal: Any) -> Any:
+    return tuple(_tupled(each) for each in literal) if isinstance(literal, list | tuple) else literal
 
 
 def _dtype(text: str) -> str:
@@ -107,5 +109,5 @@ def _dtype(text: str) -> str:
     >>> _dtype("Tensor(c10::BFloat16)"), _dtype("GenericList[Tensor(float),Tensor(float)]"), _dtype("Int")
     ('c10::BFloat16', 'float', 'Int')
     """
-    found = _ELEMENT.search(text)
-    return found[1] if found else text
+    literal = _ELEMENT.search(text)
+    return literal[1] if literal else text

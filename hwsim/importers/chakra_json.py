@@ -41,7 +41,7 @@ def parse(data: bytes) -> Trace:
         raise Damaged("lists and mappings are nested too deep", 0) from None
     nodes: list[Any] = []
     version = ""
-    own: tuple[Attribute, ...] = ()
+    attributes_of_file: tuple[Attribute, ...] = ()
     for message in messages:
         if isinstance(message, list):
             nodes += message
@@ -54,22 +54,22 @@ def parse(data: bytes) -> Trace:
         elif "id" in plain or _any(plain, _KIND) is not None:
             nodes.append(message)
         else:
-            version, own = str(plain.get("version", "")), tuple(_attributes(plain.get("attr")))
+            version, attributes_of_file = str(plain.get("version", "")), tuple(_attributes(plain.get("attr")))
     if not nodes:
         raise Damaged("there are no nodes in it: neither `workload_graph` nor messages with an id", 0)
-    return Trace(version, own, tuple(_node(number, each) for number, each in enumerate(nodes)))
+    return Trace(version, attributes_of_file, tuple(_node(number, entry) for number, entry in enumerate(nodes)))
 
 
 def groups(data: bytes) -> dict[str, tuple[int, ...]] | None:
     """Ranks of each process group by name, if that is what the file has (ASTRA-sim's comm_group.json)."""
     try:
-        found = json.loads(data)
+        listed_value = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or not found:
+    if not isinstance(listed_value, dict) or not listed_value:
         return None
     result = {}
-    for name, ranks in found.items():
+    for name, ranks in listed_value.items():
         if not isinstance(ranks, list) or not all(type(rank) is int for rank in ranks):
             return None
         result[name] = tuple(ranks)
@@ -127,25 +127,25 @@ def _node(place: int, message: Any) -> Node:
     )
 
 
-def _numbers(found: Any) -> tuple[int, ...]:
-    several = found if isinstance(found, list) else [] if found is None else [found]
-    return tuple(number_of((each,), -1) for each in several)
+def _numbers(listed_value: Any) -> tuple[int, ...]:
+    several = listed_value if isinstance(listed_value, list) else [] if listed_value is None else [listed_value]
+    return tuple(number_of((entry,), -1) for entry in several)
 
 
-def _tensors(found: Any) -> Tensors | None:
-    if not isinstance(found, dict):
+def _tensors(listed_value: Any) -> Tensors | None:
+    if not isinstance(listed_value, dict):
         return None
-    plain = _lowered(found)
+    plain = _lowered(listed_value)
     return Tensors(*("" if plain.get(key) is None else str(plain[key]) for key in ("values", "shapes", "types")))
 
 
-def _attributes(found: Any) -> Iterator[Attribute]:
+def _attributes(listed_value: Any) -> Iterator[Attribute]:
     """Those of protobuf's JSON: {"name": "stream", "int64Val": "7"}; of lists: {"values": [...]}."""
-    for each in found if isinstance(found, list) else []:
-        if not isinstance(each, dict):
+    for entry in listed_value if isinstance(listed_value, list) else []:
+        if not isinstance(entry, dict):
             continue
-        name = str(each.get("name", ""))
-        for key, value in _lowered(each).items():
+        name = str(entry.get("name", ""))
+        for key, value in _lowered(entry).items():
             if key.endswith("val"):
                 yield _of_type(name, key.removesuffix("val"), value)
             elif key.endswith("list") and isinstance(value, dict):
@@ -173,9 +173,9 @@ def _typed(name: str, value: Any) -> Attribute:
     if isinstance(value, float):
         return Attribute(name, "double", value)
     if isinstance(value, list):
-        if value and all(isinstance(each, bool) for each in value):
+        if value and all(isinstance(entry, bool) for entry in value):
             return Attribute(name, "bool_list", tuple(value))
-        if all(type(each) is int for each in value):
+        if all(type(entry) is int for entry in value):
             return Attribute(name, "int64_list", tuple(value))
-        return Attribute(name, "string_list", tuple(str(each) for each in value))
+        return Attribute(name, "string_list", tuple(str(entry) for entry in value))
     return Attribute(name, "string", "" if value is None else str(value))

@@ -18,7 +18,7 @@ Value = int | float | bool | str | bytes | tuple[int | float | bool | str | byte
 
 
 class Kind(IntEnum):
-    """What a node is (`NodeType`)."""
+    """Kinds of nodes (`NodeType`)."""
 
     INVALID = 0
     METADATA = 1
@@ -66,7 +66,7 @@ class Tensors:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An op. controls, data: numbers of the nodes that it waits for. start, duration: us, 0 also where nobody knows."""
+    """An op. controls, data: numbers of the nodes that it waits for. start, duration: us, 0 also if they are not known."""
 
     number: int
     name: str
@@ -108,24 +108,24 @@ def parse(data: bytes) -> Trace:
     if first is None:
         raise Damaged("the file is empty", 0)
     try:
-        version, own = _head(data[first[0] : first[1]])
+        version, attributes_of_file = _head(data[first[0] : first[1]])
     except (Damaged, struct.error, UnicodeDecodeError) as error:
         raise Damaged(f"its first message is no GlobalMetadata: {error}", first[0]) from None
-    known: dict[bytes, Attribute] = {}  # most attributes come again
+    seen: dict[bytes, Attribute] = {}  # most attributes come again
     nodes = []
     for number, (start, end) in enumerate(rows):
         try:
-            nodes.append(_node(data[start:end], known))
+            nodes.append(_node(data[start:end], seen))
         except Damaged as error:
             raise Damaged(f"node {number}: {error}", start + error.byte) from None
         except (struct.error, UnicodeDecodeError, ValueError) as error:
             raise Damaged(f"node {number} is no message of Chakra: {error}", start) from None
-    return Trace(version, own, tuple(nodes))
+    return Trace(version, attributes_of_file, tuple(nodes))
 
 
 def pack(trace: Trace) -> bytes:
     """The `.et` file of nodes."""
-    head = _text(1, trace.version) + b"".join(_chunk(2, _packed(each)) for each in trace.attributes)
+    head = _text(1, trace.version) + b"".join(_chunk(2, _packed(item)) for item in trace.attributes)
     rows = (head, *(_packed_node(node) for node in trace.nodes))
     return b"".join(_varint(len(row)) + row for row in rows)
 
@@ -193,22 +193,22 @@ def _integers(value: int | bytes) -> Iterator[int]:
         return
     at = 0
     while at < len(value):
-        each, at = _read(value, at)
-        yield each
+        item, at = _read(value, at)
+        yield item
 
 
 def _head(data: bytes) -> tuple[str, tuple[Attribute, ...]]:
-    version, own = "", []
+    version, attributes_of_file = "", []
     for number, value in _fields(data):
         if number == 1:
             version = _bytes(value).decode()
         elif number == 2:
-            own.append(_attribute(_bytes(value)))
-    return version, tuple(own)
+            attributes_of_file.append(_attribute(_bytes(value)))
+    return version, tuple(attributes_of_file)
 
 
-def _node(data: bytes, known: dict[bytes, Attribute]) -> Node:
-    whole = dict.fromkeys((1, 3, 6, 7), 0)
+def _node(data: bytes, seen: dict[bytes, Attribute]) -> Node:
+    integers = dict.fromkeys((1, 3, 6, 7), 0)
     name = ""
     controls: list[int] = []
     waits: list[int] = []
@@ -217,30 +217,30 @@ def _node(data: bytes, known: dict[bytes, Attribute]) -> Node:
     for number, value in _fields(data):
         if number == 10:
             value = _bytes(value)
-            if value not in known:
-                known[value] = _attribute(value)
-            attributes.append(known[value])
-        elif number in whole:
+            if value not in seen:
+                seen[value] = _attribute(value)
+            attributes.append(seen[value])
+        elif number in integers:
             if not isinstance(value, int):
                 raise Damaged(f"field {number} is no integer", 0)
-            whole[number] = value
+            integers[number] = value
         elif number == 2:
             name = _bytes(value).decode()
         elif number in (4, 5):
             (controls if number == 4 else waits).extend(_integers(value))
         elif number in (8, 9):
             texts = dict(_fields(_bytes(value)))
-            tensors[number] = Tensors(*(_bytes(texts.get(each, b"")).decode() for each in (1, 2, 3)))
-    if name == "" and not any(whole.values()) and not attributes:
+            tensors[number] = Tensors(*(_bytes(texts.get(item, b"")).decode() for item in (1, 2, 3)))
+    if name == "" and not any(integers.values()) and not attributes:
         raise Damaged("nothing in it is a node's", 0)
     return Node(
-        whole[1],
+        integers[1],
         name,
-        whole[3],
+        integers[3],
         tuple(controls),
         tuple(waits),
-        whole[6],
-        whole[7],
+        integers[6],
+        integers[7],
         tensors.get(8),
         tensors.get(9),
         tuple(attributes),
@@ -254,7 +254,7 @@ def _bytes(value: int | bytes) -> bytes:
 
 
 def _attribute(data: bytes) -> Attribute:
-    name, kind, found = "", "", b""
+    name, kind, content = "", "", b""
     result: Value = ()
     for number, value in _fields(data):
         if number == 1:
@@ -263,8 +263,8 @@ def _attribute(data: bytes) -> Attribute:
             kind = TYPES[number]
             result = _scalar(kind, value)
         elif number - 1 in TYPES:
-            kind, found = f"{TYPES[number - 1]}_list", _bytes(value)
-            result = tuple(_listed(TYPES[number - 1], found))
+            kind, content = f"{TYPES[number - 1]}_list", _bytes(value)
+            result = tuple(_listed(TYPES[number - 1], content))
     return Attribute(name, kind, result)
 
 
@@ -273,8 +273,8 @@ def _listed(kind: str, data: bytes) -> Iterator[int | float | bool | str | bytes
         if kind in _TEXTS:
             yield _scalar(kind, value)
         elif kind in _FIXED:
-            for each in struct.iter_unpack(_FIXED[kind], _bytes(value)):
-                yield each[0]
+            for item in struct.iter_unpack(_FIXED[kind], _bytes(value)):
+                yield item[0]
         else:
             for integer in _integers(value):
                 yield _scalar(kind, integer)
@@ -331,7 +331,7 @@ def _packed_node(node: Node) -> bytes:
     for number, tensors in ((8, node.inputs), (9, node.outputs)):
         if tensors is not None:
             parts.append(_chunk(number, _text(1, tensors.values) + _text(2, tensors.shapes) + _text(3, tensors.types)))
-    parts += [_chunk(10, _packed(each)) for each in node.attributes]
+    parts += [_chunk(10, _packed(item)) for item in node.attributes]
     return b"".join(parts)
 
 
@@ -344,8 +344,8 @@ def _packed(attribute: Attribute) -> bytes:
         return head + _tagged(number, attribute.type, value)
     kind = attribute.type.removesuffix("_list")
     if kind in _TEXTS:
-        return head + _chunk(number, b"".join(_tagged(1, kind, each) for each in value))
-    data = b"".join(_bare(kind, each) for each in value)
+        return head + _chunk(number, b"".join(_tagged(1, kind, item) for item in value))
+    data = b"".join(_bare(kind, item) for item in value)
     return head + _chunk(number, _chunk(1, data) if data else b"")
 
 
@@ -360,13 +360,13 @@ def _bare(kind: str, value: int | float | bool | str | bytes) -> bytes:
         return value.encode() if isinstance(value, str) else value
     if kind in _FIXED:
         return struct.pack(_FIXED[kind], value)
-    whole = int(value)
-    return _varint(whole << 1 ^ whole >> 63 if kind in ("sint32", "sint64") else whole)
+    integers = int(value)
+    return _varint(integers << 1 ^ integers >> 63 if kind in ("sint32", "sint64") else integers)
 
 
 def attributes_of(pairs: Iterable[Attribute]) -> dict[str, Value]:
     """Values by name."""
-    return {each.name: each.value for each in pairs}
+    return {item.name: item.value for item in pairs}
 
 
 def number_of(values: Sequence[Value | None], otherwise: int = 0) -> int:

@@ -36,7 +36,7 @@ class Call(NamedTuple):
 
 
 class Sync(NamedTuple):
-    """What a stream (or a thread: track -1) waits for: slice `on`, recorded by call `record`; number: of the call."""
+    """A wait of a stream (or of a thread: track -1) for slice `on`, recorded by call `record`; number: of the call."""
 
     track: int
     start: int
@@ -82,9 +82,9 @@ def ranks_of(slices: Slices) -> tuple[int, ...]:
     for number, track in enumerate(slices.tracks):
         if track.on_gpu:
             parent[root(number)] = root(devices.setdefault(track.device, number))
-    pairs = {(each.track, track) for each, waits in zip(slices.all, slices.waits, strict=True) for track in waits}
-    for one, other in pairs:
-        parent[root(one)] = root(other)
+    pairs = {(part.track, track) for part, waits in zip(slices.all, slices.waits, strict=True) for track in waits}
+    for first_of, second_of in pairs:
+        parent[root(first_of)] = root(second_of)
     numbers: dict[int, int] = {}
     for number, track in enumerate(slices.tracks):
         if track.on_gpu:
@@ -121,13 +121,13 @@ class _Calling:
         return _Placing(self).calls()
 
     def _know(self, number: int) -> None:
-        """What must be said of the waits of a slice, and what is known once it has ended."""
+        """Find the waits of a slice that must be said, and all that has ended once it has."""
         slices, waits = self.slices.all, self.slices.waits[number]
         track = slices[number].track
-        on_gpu, own = self.slices.tracks[track].on_gpu, self.place[number]
-        previous = self.slices.order[track][own - 1] if own else -1
-        clock = self.clocks[previous] if own else {}
-        if on_gpu and own:  # no op of a stream is launched before the op in front of it
+        on_gpu, at_place = self.slices.tracks[track].on_gpu, self.place[number]
+        previous = self.slices.order[track][at_place - 1] if at_place else -1
+        clock = self.clocks[previous] if at_place else {}
+        if on_gpu and at_place:  # no op of a stream is launched before the op in front of it
             self.issuer[number] = self.issuer[previous]
         if not waits:
             self.clocks[number] = clock
@@ -141,14 +141,14 @@ class _Calling:
             if issuer >= 0:
                 self._learn(clock, issuer)
         self.unsaid += sum(clock.get(slices[before].track, -1) < self.place[before] for before in threads)
-        said = []
+        unknown = []
         for before in sorted(streams, key=self._end, reverse=True):
             if clock.get(slices[before].track, -1) < self.place[before]:
-                said.append(before)
+                unknown.append(before)
                 self._learn(clock, before)
-        if said:
-            self.recorded.update(said)
-            (self.events if on_gpu else self.blocks)[number] = tuple(reversed(said))
+        if unknown:
+            self.recorded.update(unknown)
+            (self.events if on_gpu else self.blocks)[number] = tuple(reversed(unknown))
         self.clocks[number] = clock
 
     def _end(self, number: int) -> tuple[int, int]:
@@ -199,7 +199,7 @@ class _Placing:
         return Calls(of, tuple(self.launched), tuple(self.calling.issuer), tuple(self.at), syncs, self.calling.unsaid)
 
     def _in_program_order(self) -> Iterable[int]:
-        """Slices of GPUs by number of their ops; those of one stream as they follow one another."""
+        """Slices of GPUs by number of their ops; in a stream in its order."""
         slices = self.slices.all
         keys = {}
         for track, order in zip(self.slices.tracks, self.slices.order, strict=True):
@@ -225,24 +225,24 @@ class _Placing:
             previous = issuer
             if issuer not in issued:
                 continue
-            each = slices[issuer]
+            part = slices[issuer]
             steps = [step for number in issued[issuer] for step in self._steps(number)]
-            if each.end == each.start or not launch:
-                self._place(each.track, issuer, steps, range(each.end, each.end + len(steps) + 1), 0)
+            if part.end == part.start or not launch:
+                self._place(part.track, issuer, steps, range(part.end, part.end + len(steps) + 1), 0)
                 continue
             first = next(at for at, step in enumerate(steps) if not step[0])
-            begin, stop = each.end - launch, each.end - launch // 16  # behind them is room for what the next op waits for
+            begin, stop = part.end - launch, part.end - launch // 16  # behind them is room for what the next op waits for
             times = [begin - launch + launch * at // max(first, 1) for at in range(first)]
             times += [begin + (stop - begin) * at // (len(steps) - first) for at in range(len(steps) - first + 1)]
-            self._place(each.track, issuer, steps, times, 1)
+            self._place(part.track, issuer, steps, times, 1)
 
-    def _place(self, thread: int, by: int, steps: list[tuple[str, int, int]], times: Iterable[int], whole: int) -> None:
+    def _place(self, thread: int, by: int, steps: list[tuple[str, int, int]], times: Iterable[int], lasting: int) -> None:
         """Calls one after another; whole: 1 if each lasts until the next, 0 if they take no time."""
         points = list(times)
         calls = self.of.setdefault(thread, [])
         for (name, about, waits), start, stop in zip(steps, points, points[1:], strict=False):
             self.number += 1
-            end = stop if whole else start
+            end = stop if lasting else start
             calls.append(Call(name, start, end, self.number, about, by))
             if not name:
                 self.launched[about], self.at[about] = self.number, start
@@ -256,7 +256,7 @@ class _Placing:
                 self.waiting.append(Sync(stream.track, since, stream.start, self.number, about, 0))
 
     def _block(self, number: int, previous: int) -> None:
-        """What a thread waits for before an op: as long as it takes, or for a moment if it is over."""
+        """Write the waits of a thread before an op: as long as they take, or for a moment if they are over."""
         befores = self.calling.blocks.get(number)
         if befores is None:
             return

@@ -50,16 +50,16 @@ class Events:
                 if track.on_gpu == on_gpu:
                     first = 0 if on_gpu else HOSTS
                     pid = self.pids.setdefault(
-                        track.device, first + sum((each >= HOSTS) != on_gpu for each in self.pids.values())
+                        track.device, first + sum((part >= HOSTS) != on_gpu for part in self.pids.values())
                     )
                     tid = used[pid] = used.get(pid, FIRST_STREAM if on_gpu else FIRST_THREAD)
                     used[pid] += 1
                     self.places[number] = (pid, tid)
-        virtual = [-1 - each for each in self.ranks if -1 - each in run.calls.of]
+        virtual = [-1 - part for part in self.ranks if -1 - part in run.calls.of]
         for place, thread in enumerate(virtual):
             self.places[thread] = (HOSTS + len(self.pids), FIRST_THREAD + place)
         self.virtual = virtual
-        self.end = max((each.end for each in run.slices.all), default=0)
+        self.end = max((part.end for part in run.slices.all), default=0)
 
     def __iter__(self) -> Iterator[str]:
         if not self.run.slices.all:
@@ -81,21 +81,21 @@ class Events:
         yield from self._syncs()
 
     def properties(self) -> list[dict[str, Any]]:
-        """What the head says of each GPU."""
+        """Entries of the head for the GPUs."""
         machine = self.run.result.built
-        found = []
+        entries = []
         for device, pid in self.pids.items():
             if pid >= HOSTS:
                 continue
             model: Any = None if machine is None else machine.devices[device].model
-            said: dict[str, Any] = {"id": pid, "name": device}
+            facts: dict[str, Any] = {"id": pid, "name": device}
             if model is not None:
                 chip = getattr(model, "sms", None)
                 memory = getattr(getattr(model, "memory", None), "capacity", None)
-                said |= {"numSms": round(chip)} if isinstance(chip, int | float) else {}
-                said |= {"totalGlobalMem": round(memory)} if isinstance(memory, int | float) else {}
-            found.append(said)
-        return found
+                facts |= {"numSms": round(chip)} if isinstance(chip, int | float) else {}
+                facts |= {"totalGlobalMem": round(memory)} if isinstance(memory, int | float) else {}
+            entries.append(facts)
+        return entries
 
     # ---------------------------------------------------------------- processes and threads
 
@@ -150,53 +150,53 @@ class Events:
         on_gpu, calls = self.run.slices.tracks[track].on_gpu, self.run.calls
         heads: dict[tuple[int, int], str] = {}
         for number in self.run.slices.order[track]:
-            each = self.run.slices.all[number]
-            key = int(self.flat.label[each.op]), int(self.flat.cost[each.op])
+            part = self.run.slices.all[number]
+            key = int(self.flat.label[part.op]), int(self.flat.cost[part.op])
             if key not in heads:
-                heads[key] = self._head(each, on_gpu)
+                heads[key] = self._head(part, on_gpu)
             label = self.labels[key[0]]
-            begin = micro(each.start)
-            said = [f'"op": {each.op}, "iteration": {self.flat.iteration[each.op]}, "kind": {json.dumps(label.kind)}']
+            begin = micro(part.start)
+            facts = [f'"op": {part.op}, "iteration": {self.flat.iteration[part.op]}, "kind": {json.dumps(label.kind)}']
             if on_gpu:
                 by = calls.launched[number]
-                said.append(
+                facts.append(
                     f'"device": {pid}, "stream": {tid}, "context": 1, "correlation": {by}, "External id": {calls.by[number] + 1}'
                 )
-                said += self._of_gpu(number, each, label)
+                facts += self._of_gpu(number, part, label)
             else:
-                said.append(f'"External id": {number + 1}')
-            if each.waiting:
-                said.append(f'"waiting_us": {micro(each.waiting)}')
+                facts.append(f'"External id": {number + 1}')
+            if part.waiting:
+                facts.append(f'"waiting_us": {micro(part.waiting)}')
             yield (
-                f'{heads[key]}, "pid": {pid}, "tid": {tid}, "ts": {begin}, "dur": {micro(each.end - each.start)}, '
-                f'"args": {{{", ".join(said)}}}}}'
+                f'{heads[key]}, "pid": {pid}, "tid": {tid}, "ts": {begin}, "dur": {micro(part.end - part.start)}, '
+                f'"args": {{{", ".join(facts)}}}}}'
             )
             if on_gpu:
                 arrow = f'"id": {by}, "cat": "ac2g", "name": "ac2g"'
                 yield f'{{"ph": "f", "bp": "e", {arrow}, "pid": {pid}, "tid": {tid}, "ts": {begin}}}'
 
-    def _head(self, each: Slice, on_gpu: bool) -> str:
-        label, cost = self.labels[int(self.flat.label[each.op])], self._cost(each.op)
+    def _head(self, part: Slice, on_gpu: bool) -> str:
+        label, cost = self.labels[int(self.flat.label[part.op])], self._cost(part.op)
         category = "cpu_op" if not on_gpu else "gpu_memcpy" if label.kind in COPIES else "kernel"
         name = name_on_gpu(label, cost, self.run.result.devices) if on_gpu else label.name
         return f'{{"ph": "X", "cat": "{category}", "name": {json.dumps(name, ensure_ascii=False)}'
 
-    def _of_gpu(self, number: int, each: Slice, label: Label) -> Iterator[str]:
+    def _of_gpu(self, number: int, part: Slice, label: Label) -> Iterator[str]:
         if label.kind in COPIES:
-            moved = moved_of(self._cost(each.op), float(self.flat.size[each.op]))
+            moved = moved_of(self._cost(part.op), float(self.flat.size[part.op]))
             yield f'"name": {json.dumps(label.name, ensure_ascii=False)}'
             if moved:
-                length = each.end - each.start
+                length = part.end - part.start
                 yield f'"bytes": {moved}' + (f', "memory bandwidth (GB/s)": {moved * 1e6 / length:.6g}' if length else "")
             return
         members = self.run.slices.members.get(number)
         if members is not None:
             ranks = self.run.rank_of
             group = tuple(sorted({ranks[member] for member in members if member in ranks}))
-            said = arguments_of_collective(label, self._collective(each.op), group, len(members))
+            facts = arguments_of_collective(label, self._collective(part.op), group, len(members))
             yield f'"name": {json.dumps(label.name, ensure_ascii=False)}'
-            if said:
-                yield json.dumps(said)[1:-1]
+            if facts:
+                yield json.dumps(facts)[1:-1]
 
     def _cost(self, op: int) -> Any:
         cost = int(self.flat.cost[op])
@@ -240,7 +240,7 @@ class Events:
             yield from self._sync("Context Sync", Sync(-1, start, max(ends), number, -1, -1), 0, -1, -1)
 
     def _syncs(self) -> Iterator[str]:
-        """What streams and threads wait for, on the streams."""
+        """Waits of streams and threads, on the streams."""
         for sync in self.run.calls.syncs:
             source = self.run.slices.all[sync.on].track
             if source not in self.places or (sync.track >= 0 and sync.track not in self.places):

@@ -25,8 +25,8 @@ def operation_of(label: Label, cost: Cost | None) -> str:
     """The collective of an op, in small letters without signs; "" for another op, or if nothing says which it is."""
     if label.kind not in COLLECTIVES:
         return ""
-    found = cost.exchange.operation if cost is not None and cost.exchange is not None else label.kind
-    plain = found.replace("-", "").replace("_", "")
+    named = cost.exchange.operation if cost is not None and cost.exchange is not None else label.kind
+    plain = named.replace("-", "").replace("_", "")
     return plain if plain in _CALLED else ""
 
 
@@ -47,7 +47,7 @@ def _way(cost: Cost | None, kinds: Mapping[str, str]) -> str:
     ends = {(source, target) for source, target, *_ in links}
     sources, targets = {source for source, _ in ends}, {target for _, target in ends}
     way = "".join(
-        next((_KINDS[kinds[each]] for each in sorted(side) if kinds.get(each) in _KINDS), "")
+        next((_KINDS[kinds[device]] for device in sorted(side) if kinds.get(device) in _KINDS), "")
         for side in (sources - targets, targets - sources)
     )
     return {"HD": "HtoD (Pinned -> Device)", "DH": "DtoH (Device -> Pinned)", "DD": "PtoP (Device -> Device)"}.get(
@@ -56,7 +56,7 @@ def _way(cost: Cost | None, kinds: Mapping[str, str]) -> str:
 
 
 def arguments_of_collective(label: Label, cost: Cost | None, group: tuple[int, ...], members: int) -> dict[str, Any]:
-    """What PyTorch writes of a collective: its name, elements (here bytes, as nothing says what they are) and its group.
+    """Arguments as PyTorch writes them of a collective: its name, its group, and elements, which are bytes here.
 
     Args:
         group: ranks that take part; () if they are not known. members: how many they are.
@@ -66,15 +66,15 @@ def arguments_of_collective(label: Label, cost: Cost | None, group: tuple[int, .
         return {}
     exchange = None if cost is None else cost.exchange
     size = exchange.ranks if exchange is not None else members
-    said: dict[str, Any] = {"Collective name": _CALLED[operation], "Group size": size, "dtype": "Byte"}
+    facts: dict[str, Any] = {"Collective name": _CALLED[operation], "Group size": size, "dtype": "Byte"}
     if exchange is not None:
-        whole, part = round(exchange.bytes), round(exchange.bytes / max(1, size))
-        said["In msg nelems"] = part if operation == "allgather" else whole
-        said["Out msg nelems"] = part if operation == "reducescatter" else whole
+        all_bytes, part = round(exchange.bytes), round(exchange.bytes / max(1, size))
+        facts["In msg nelems"] = part if operation == "allgather" else all_bytes
+        facts["Out msg nelems"] = part if operation == "reducescatter" else all_bytes
     if len(group) == size:
-        said["Process Group Ranks"] = f"[{', '.join(map(str, group))}]"
-        said["Process Group Name"] = ",".join(map(str, group)) if size > 1 and size < 33 else f"{size} ranks from {group[0]}"
-    return said
+        facts["Process Group Ranks"] = f"[{', '.join(map(str, group))}]"
+        facts["Process Group Name"] = ",".join(map(str, group)) if size > 1 and size < 33 else f"{size} ranks from {group[0]}"
+    return facts
 
 
 def moved_of(cost: Cost | None, size: float) -> int:

@@ -1,7 +1,7 @@
 """The slices of a trace: every op on its track, a collective on the tracks of all its GPUs, and what each slice waits for.
 
-A join is no slice: what waits for it waits for what it joins. On a track slices follow one another, so that of several
-slices of one track only the last is waited for.
+A join is no slice: its successors wait for the ops that it joins. On a track slices follow one another, so that only the last of
+several is waited for.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Slices:
 
     Args:
         order: slices of each track in order of time.
-        waits: per slice, what it waits for beside the slice before it on its track.
+        waits: per slice, the slices of other tracks that it waits for.
         members: GPUs of each collective, by slice; works: by op that shows one the op that is its work.
     """
 
@@ -66,50 +66,50 @@ def slices_of(result: Result) -> Slices:
     flat = result.timeline.flat
     begin, end, waiting = result.ops.begin, result.timeline.end, result.ops.waiting
     tracks: dict[Track, int] = {}
-    found: list[Slice] = []
+    made: list[Slice] = []
     of_op: dict[int, dict[str, int]] = {}  # op -> device -> slice
     rows = lanes(result)
     for lane in rows:
         track = tracks.setdefault(Track(lane.device, lane.name, result.devices.get(lane.device) == "gpu"), len(tracks))
         columns = (lane.ops, begin[lane.ops], end[lane.ops], waiting[lane.ops])
         for op, *times in zip(*(column.tolist() for column in columns), strict=True):
-            of_op[op] = {lane.device: len(found)}
-            found.append(Slice(op, track, *times))
-    if not any(track.on_gpu for track in tracks):  # nobody launches, and no call says who waits for whom
-        order = np.split(np.arange(len(found)), np.cumsum([len(lane.ops) for lane in rows])[:-1]) if rows else []
-        return Slices(tuple(tracks), tuple(found), tuple(tuple(each.tolist()) for each in order), ({},) * len(found), {}, {})
-    before = _Before(flat, found, of_op)
-    members, works, copies = _met(result, found, before)
+            of_op[op] = {lane.device: len(made)}
+            made.append(Slice(op, track, *times))
+    if not any(track.on_gpu for track in tracks):  # there are no launches, and no call says who waits for whom
+        order = np.split(np.arange(len(made)), np.cumsum([len(lane.ops) for lane in rows])[:-1]) if rows else []
+        return Slices(tuple(tracks), tuple(made), tuple(tuple(part.tolist()) for part in order), ({},) * len(made), {}, {})
+    before = _Before(flat, made, of_op)
+    members, works, copies = _met(result, made, before)
     names = list(tracks)
-    for number, (op, device) in enumerate(copies, len(found)):  # the parts of other GPUs in a collective of one op
-        own = found[next(iter(of_op[op].values()))]
-        called = names[own.track].name.replace(names[own.track].device, device, 1)
+    for number, (op, device) in enumerate(copies, len(made)):  # the parts of other GPUs in a collective of one op
+        mine = made[next(iter(of_op[op].values()))]
+        called = names[mine.track].name.replace(names[mine.track].device, device, 1)
         track = tracks.setdefault(Track(device, called, True), len(tracks))
         of_op[op][device] = number
-        found.append(own._replace(track=track))
+        made.append(mine._replace(track=track))
     names = list(tracks)
     works_for = before.issued(names)
-    waits = tuple(before.of(each, works_for.get(each.track, names[each.track].device)) for each in found)
+    waits = tuple(before.of(part, works_for.get(part.track, names[part.track].device)) for part in made)
     orders: list[list[int]] = [[] for _ in tracks]
-    for number in sorted(range(len(found)), key=lambda at: (found[at].start, found[at].end, found[at].op)):
-        orders[found[number].track].append(number)
+    for number in sorted(range(len(made)), key=lambda at: (made[at].start, made[at].end, made[at].op)):
+        orders[made[number].track].append(number)
     for numbers in orders:  # a part starts when its GPU has come
         free = 0
         for number in numbers:
-            each = found[number]
-            if len(of_op[each.op]) > 1 and waits[number]:
-                came = max(free, *(found[last].end for last in waits[number].values()))
-                found[number] = each._replace(start=came, waiting=each.start - came) if came < each.start else each
-            free = each.end
-    met = {number: members[each.op] for number, each in enumerate(found) if each.op in members}
-    return Slices(tuple(tracks), tuple(found), tuple(map(tuple, orders)), waits, met, works)
+            part = made[number]
+            if len(of_op[part.op]) > 1 and waits[number]:
+                came = max(free, *(made[last].end for last in waits[number].values()))
+                made[number] = part._replace(start=came, waiting=part.start - came) if came < part.start else part
+            free = part.end
+    met = {number: members[part.op] for number, part in enumerate(made) if part.op in members}
+    return Slices(tuple(tracks), tuple(made), tuple(map(tuple, orders)), waits, met, works)
 
 
 class _Before:
-    """What ops wait for, joins resolved."""
+    """The ops that each op waits for, joins resolved."""
 
-    def __init__(self, flat: FlatGraph, found: list[Slice], of_op: Mapping[int, Mapping[str, int]]) -> None:
-        self.found, self.of_op, self.flat = found, of_op, flat
+    def __init__(self, flat: FlatGraph, made: list[Slice], of_op: Mapping[int, Mapping[str, int]]) -> None:
+        self.found, self.of_op, self.flat = made, of_op, flat
         source, target = flat.edges()
         order = np.argsort(target, kind="stable")
         self.before = source[order]
@@ -119,8 +119,8 @@ class _Before:
 
     def ops(self, op: int) -> list[int]:
         """Direct predecessors."""
-        found: list[int] = self.before[self.bounds[op] : self.bounds[op + 1]].tolist()
-        return found
+        made: list[int] = self.before[self.bounds[op] : self.bounds[op + 1]].tolist()
+        return made
 
     def shown(self, op: int) -> tuple[int, ...]:
         """The op itself if it is shown, else those that it joins."""
@@ -131,24 +131,24 @@ class _Before:
         ahead = [op]
         while ahead:
             current = ahead[-1]
-            missing = [each for each in self.ops(current) if each not in self.of_op and each not in self.joined]
+            missing = [part for part in self.ops(current) if part not in self.of_op and part not in self.joined]
             if missing:
                 ahead += missing
                 continue
             ahead.pop()
             last: dict[int, int] = {}
-            for each in self.ops(current):
-                for one in self.shown(each):
-                    self._keep(last, one)
+            for part in self.ops(current):
+                for member in self.shown(part):
+                    self._keep(last, member)
             self.joined[current] = tuple(last.values())
         return self.joined[op]
 
     def _keep(self, last: dict[int, int], op: int) -> None:
-        """Of the ops of a track keep the last."""
-        each = self.found[next(iter(self.of_op[op].values()))]
-        known = last.get(each.track)
-        if known is None or self._end(known) <= each.end:
-            last[each.track] = op
+        """Keep the last op of each track."""
+        part = self.found[next(iter(self.of_op[op].values()))]
+        latest = last.get(part.track)
+        if latest is None or self._end(latest) <= part.end:
+            last[part.track] = op
 
     def _end(self, op: int) -> int:
         return self.found[next(iter(self.of_op[op].values()))].end
@@ -156,32 +156,32 @@ class _Before:
     def front(self, op: int) -> int:
         """The op that starts what is shown as this one: of a collective the arrival of its rank."""
         queue = self.flat.queue[op]
-        return next((each for each in self.ops(op) if self.arrives[each] and self.flat.queue[each] == queue), op)
+        return next((part for part in self.ops(op) if self.arrives[part] and self.flat.queue[part] == queue), op)
 
     def issued(self, tracks: Sequence[Track]) -> dict[int, str]:
         """The GPU that a host thread works for, by track, if it is one."""
         devices: dict[int, set[str]] = {}
-        for each in self.found:
-            if tracks[each.track].on_gpu and len(self.of_op[each.op]) == 1:
-                for op in self.ops(each.op):
-                    for one in self.shown(op):
-                        track = self.found[next(iter(self.of_op[one].values()))].track
+        for part in self.found:
+            if tracks[part.track].on_gpu and len(self.of_op[part.op]) == 1:
+                for op in self.ops(part.op):
+                    for member in self.shown(op):
+                        track = self.found[next(iter(self.of_op[member].values()))].track
                         if not tracks[track].on_gpu:
-                            devices.setdefault(track, set()).add(tracks[each.track].device)
-        return {track: next(iter(found)) for track, found in devices.items() if len(found) == 1}
+                            devices.setdefault(track, set()).add(tracks[part.track].device)
+        return {track: next(iter(made)) for track, made in devices.items() if len(made) == 1}
 
-    def of(self, each: Slice, device: str) -> Waits:
-        """What a slice of a device waits for; in a collective only what its own GPU did."""
+    def of(self, part: Slice, device: str) -> Waits:
+        """The slices that one of a device waits for; in a collective only slices of its own GPU."""
         waits: Waits = {}
-        parts = self.of_op[each.op]
-        for op in self.ops(self.front(each.op)):
-            for one in self.shown(op):
-                places = self.of_op[one]
+        parts = self.of_op[part.op]
+        for op in self.ops(self.front(part.op)):
+            for member in self.shown(op):
+                places = self.of_op[member]
                 if len(parts) > 1 and device not in places and next(iter(places)) in parts:
                     continue  # another GPU's
                 number = places.get(device, next(iter(places.values())))
                 before = self.found[number]
-                if before.track != each.track and (
+                if before.track != part.track and (
                     before.track not in waits or self.found[waits[before.track]].end <= before.end
                 ):
                     waits[before.track] = number
@@ -189,7 +189,7 @@ class _Before:
 
 
 def _met(
-    result: Result, found: list[Slice], before: _Before
+    result: Result, made: list[Slice], before: _Before
 ) -> tuple[dict[int, tuple[str, ...]], dict[int, int], list[tuple[int, str]]]:
     """GPUs that take part in each collective, and its work, by op; and (op, GPU) of parts that no op of their own shows."""
     graph = result.timeline.flat.graph
@@ -198,21 +198,21 @@ def _met(
     members: dict[int, tuple[str, ...]] = {}
     flat = result.timeline.flat
     shown: dict[int, list[int]] = {}  # ops that show a collective, by the op that is its work
-    for each in found:
-        if not exchanges[flat.label[each.op]]:
+    for part in made:
+        if not exchanges[flat.label[part.op]]:
             continue
-        work = each.op
-        if before.front(each.op) != each.op:  # between the arrival of a rank and its leaving
-            work = next((op for op in before.ops(each.op) if flat.cost[op] >= 0), work)
+        work = part.op
+        if before.front(part.op) != part.op:  # between the arrival of a rank and its leaving
+            work = next((op for op in before.ops(part.op) if flat.cost[op] >= 0), work)
         cost = int(flat.cost[work])
         if cost >= 0:
             if cost not in by_cost:
                 by_cost[cost] = tuple(_gpus(graph.costs[cost], result.devices))
-            members[each.op] = by_cost[cost]
-            shown.setdefault(work, []).append(each.op)
+            members[part.op] = by_cost[cost]
+            shown.setdefault(work, []).append(part.op)
     works = {op: work for work, ops in shown.items() for op in ops}
     alone = [(op, graph.labels[flat.label[op]].device) for ops in shown.values() if len(ops) == 1 for op in ops]
-    copies = [(op, other) for op, own in alone if own in members[op] for other in members[op] if other != own]
+    copies = [(op, further) for op, mine in alone if mine in members[op] for further in members[op] if further != mine]
     return members, works, copies
 
 
