@@ -309,22 +309,26 @@ def test_damage_anywhere_is_read_or_refused_in_words(tmp_path_factory: Any, at: 
     path = tmp_path_factory.mktemp("damage") / "a.json"
     path.write_bytes(GOOD[:at] + put + GOOD[at + gone :])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "CHUNK", chunk if chunk > 1 else 100)
+        patch.setattr(text, "CHUNK", max(chunk, 100))
+        patch.setattr(text, "RUN", 600)
+        patch.setattr(text, "NEAR", 400)
         try:
             read("kineto", [path])
         except SpecError as error:
             assert len(error.mistakes) == 1  # noqa: PT017 (either way is right)
 
 
-@pytest.mark.parametrize("chunk", [64, 1000, 1 << 20])
+@pytest.mark.parametrize(("chunk", "run_length"), [(64, 1000), (1000, 700), (1 << 20, 900), (1 << 20, 5000), (1 << 20, 1 << 20)])
 @pytest.mark.parametrize("rewrite", [lambda x: x, lambda x: dict(reversed(x.items()))], ids=["as written", "keys reversed"])
 def test_pieces_and_order_of_keys_change_nothing(
-    tmp_path: Path, chunk: int, rewrite: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, chunk: int, run_length: int, rewrite: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = kineto(run(steps=1))
     expected = read("kineto", [write_kineto(tmp_path / "a.json", whole)])
     changed = rewrite(whole | {"traceEvents": [rewrite(each) for each in whole["traceEvents"]]})
     monkeypatch.setattr(text, "CHUNK", chunk)
+    monkeypatch.setattr(text, "RUN", run_length)
+    monkeypatch.setattr(text, "NEAR", run_length // 2)
     found = read("kineto", [write_kineto(tmp_path / "b.json", changed)])
     for column in ("what", "name", "lane", "start", "duration", "link", "facts"):
         assert getattr(found.ranks[0].slices, column).tolist() == getattr(expected.ranks[0].slices, column).tolist()

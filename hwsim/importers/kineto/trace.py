@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,10 +47,7 @@ PHASES: Final[Mapping[str, str]] = {
 }
 OTHER: Final = "of a category that is not read"
 HINT: Final = "a PyTorch execution trace has 'nodes': `hwsim import host`; other traces are not Kineto's"
-_ARROW: Final = (  # as Kineto writes them, 40 % of a file
-    r'\{\s*+"ph":\s*+"[sf]",\s*+"id":\s*+\d++,\s*+"pid":\s*+[^\s,{}\[\]]++,\s*+"tid":\s*+[^\s,{}\[\]]++,\s*+"ts":\s*+[\d.]++,'
-    r'\s*+"cat":\s*+"(ac2g|fwdbwd|async_cpu_to_gpu)",\s*+"name":\s*+"[a-z0-9_]*+"(?:,\s*+"bp":\s*+"e")?+\s*+\}'
-)
+_ARROWS: Final = frozenset({"s", "t", "f"})
 _WRONG: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 _NOTHING: Final[dict[str, Any]] = {}
 
@@ -73,7 +71,7 @@ def read_file(file: Path, report: Report | None = None) -> Process:
         SpecError: the file is cut, damaged or of another format.
         OSError: it cannot be opened.
     """
-    trace = _Trace(Entries(file, "traceEvents", "events", HINT, _ARROW, report))
+    trace = _Trace(Entries(file, "traceEvents", "events", HINT, report))
     with without_collector():
         trace.read()
     return trace.process()
@@ -95,25 +93,29 @@ class _Trace:
         Raises:
             SpecError: an event that makes no sense, with its place.
         """
-        take, take_other = self._take, self._other
+        take, arrows = self._take, Counter[str]()
         event: dict[str, Any] = {}
         try:
             for event in self.entries:
-                if event.get("ph") == "X":
+                phase = event.get("ph")
+                if phase == "X":
                     take(event)
+                elif phase in _ARROWS:  # 40 % of a file
+                    arrows[event["cat"]] += 1
                 else:
-                    take_other(event)
+                    self._other(event)
             self.columns.flush()
+            for category, count in arrows.items():
+                self.left.add(str(category), WHY.get(category, "arrows between events"), count=count)
         except SpecError:
             raise
         except _WRONG as error:
             self._find_wrong()
             raise self.entries.wrong(_words(event, error)) from None
-        for category, count in self.entries.skipped.items():
-            self.left.add(category, WHY[category], count=count)
 
     def _find_wrong(self) -> None:
         """Refuse the first event with a wrong value: many are read together, and only here is the place of one needed."""
+        self.entries.singly = True
         alone = _Trace(self.entries)
         event: dict[str, Any] = {}
         try:
@@ -121,6 +123,10 @@ class _Trace:
                 if event.get("ph") == "X":
                     alone._take(event)
                     alone.columns.flush()
+                elif event.get("ph") in _ARROWS:
+                    alone.left.add(event["cat"], "")
+                else:
+                    alone._other(event)
         except SpecError:
             raise
         except _WRONG as error:
