@@ -94,8 +94,8 @@ def predicted(
     except CannotScale as error:
         raise click.BadParameter(str(error), param_hint="--ranks" if divided is None and ranks else "--tensor") from None
     try:
-        found = predict(replay, load_machine(machine), keep_host=keep == "host", divided=divided)
+        prediction = predict(replay, load_machine(machine), keep_host=keep == "host", divided=divided)
     except WrongMachine as error:
         raise click.BadParameter(str(error), param_hint="--machine") from None
-    found = replace(found, assumed=(*assumed, *found.assumed))
-    return There(replace(replay, graph=found.graph), answer(found))
+    prediction = replace(prediction, assumed=(*assumed, *prediction.assumed))
+    return There(replace(replay, graph=prediction.graph), answer(prediction))

@@ -93,31 +93,31 @@ def _sum(name: str, kind: str, rows: Sequence[Row]) -> Sum:
     return Sum(name, kind, sum(row.count for row in rows), math.fsum(row.recorded for row in rows), time, kept, sure)
 
 
-def text(found: Answer) -> list[str]:
+def text(answer: Answer) -> list[str]:
     """Lines: the run, a table by kind of work and one by operator, and what keeps its recorded time."""
-    placed = ", ".join(f"rank {rank} on {device}" for rank, device in list(zip(found.ranks, found.devices, strict=True))[:8])
-    more = f" and {len(found.ranks) - 8} more" if len(found.ranks) > 8 else ""
-    was = f"recorded {_s(found.recorded)}, by rules {_s(found.replayed)}"
+    placed = ", ".join(f"rank {rank} on {device}" for rank, device in list(zip(answer.ranks, answer.devices, strict=True))[:8])
+    more = f" and {len(answer.ranks) - 8} more" if len(answer.ranks) > 8 else ""
+    was = f"recorded {_s(answer.recorded)}, by rules {_s(answer.replayed)}"
     lines = [
         "",
-        f"on {found.machine}: {placed}{more}",
-        f"  run      {_s(found.makespan.value)}{_range(found.makespan)}; {was}",
-        f"  GPU ops  {_s(found.gpu.time)}{_range(found.gpu.range)}; recorded {_s(found.gpu.recorded)}",
+        f"on {answer.machine}: {placed}{more}",
+        f"  run      {_s(answer.makespan.value)}{_range(answer.makespan)}; {was}",
+        f"  GPU ops  {_s(answer.gpu.time)}{_range(answer.gpu.range)}; recorded {_s(answer.gpu.recorded)}",
         "",
-        *_table("work", found.kinds),
+        *_table("work", answer.kinds),
         "",
-        *_table("operator", found.operators[:MOST]),
+        *_table("operator", answer.operators[:MOST]),
     ]
-    if len(found.operators) > MOST:
-        lines.append(f"  and {len(found.operators) - MOST} more operators, see --json")
-    if found.kept:
-        whole = math.fsum(row.recorded for row in found.kept)
-        share = format_share(whole / found.gpu.recorded) if found.gpu.recorded > 0 else "0 %"
-        lines += ["", f"  as recorded: {_s(whole)}, {share} of the GPU ops"]
-        lines += [f"    {row.name[:60]}  {_s(row.recorded)}: {row.why}" for row in found.kept[:MOST]]
-        if len(found.kept) > MOST:
-            lines.append(f"    and {len(found.kept) - MOST} more, see --json")
-    return lines + [f"  assumed: {each}" for each in found.assumed]
+    if len(answer.operators) > MOST:
+        lines.append(f"  and {len(answer.operators) - MOST} more operators, see --json")
+    if answer.kept:
+        kept = math.fsum(row.recorded for row in answer.kept)
+        share = format_share(kept / answer.gpu.recorded) if answer.gpu.recorded > 0 else "0 %"
+        lines += ["", f"  as recorded: {_s(kept)}, {share} of the GPU ops"]
+        lines += [f"    {row.name[:60]}  {_s(row.recorded)}: {row.why}" for row in answer.kept[:MOST]]
+        if len(answer.kept) > MOST:
+            lines.append(f"    and {len(answer.kept) - MOST} more, see --json")
+    return lines + [f"  assumed: {each}" for each in answer.assumed]
 
 
 def _table(first: str, rows: Iterable[Sum]) -> list[str]:
@@ -143,32 +143,33 @@ def _s(seconds: float) -> str:
     return format_quantity(seconds, "s")
 
 
-def as_dict(found: Answer) -> dict[str, Any]:
+def as_dict(answer: Answer) -> dict[str, Any]:
     """The part `predicted` of the document."""
     return {
-        "machine": found.machine,
-        "ranks": [{"rank": rank, "device": device} for rank, device in zip(found.ranks, found.devices, strict=True)],
-        "recorded_s": found.recorded,
-        "replayed_s": found.replayed,
-        "makespan_s": found.makespan.value,
-        "range_s": [found.makespan.low, found.makespan.high],
-        "gpu": _as_dict(found.gpu),
-        "kinds": [_as_dict(each) for each in found.kinds],
-        "operators": [{**_as_dict(each), "kind": each.kind} for each in found.operators],
+        "machine": answer.machine,
+        "ranks": [{"rank": rank, "device": device} for rank, device in zip(answer.ranks, answer.devices, strict=True)],
+        "recorded_s": answer.recorded,
+        "replayed_s": answer.replayed,
+        "makespan_s": answer.makespan.value,
+        "range_s": [answer.makespan.low, answer.makespan.high],
+        "gpu": _as_dict(answer.gpu),
+        "kinds": [_as_dict(each) for each in answer.kinds],
+        "operators": [{**_as_dict(each), "kind": each.kind} for each in answer.operators],
         "as_recorded": [
-            {"name": row.name, "kind": row.kind, "count": row.count, "time_s": row.recorded, "why": row.why} for row in found.kept
+            {"name": row.name, "kind": row.kind, "count": row.count, "time_s": row.recorded, "why": row.why}
+            for row in answer.kept
         ],
-        "assumed": list(found.assumed),
+        "assumed": list(answer.assumed),
     }
 
 
-def _as_dict(each: Sum) -> dict[str, Any]:
+def _as_dict(row: Sum) -> dict[str, Any]:
     return {
-        "name": each.name,
-        "count": each.count,
-        "recorded_s": each.recorded,
-        "predicted_s": each.time,
-        "ratio": each.ratio,
-        "range_s": [each.range.low, each.range.high],
-        "as_recorded_s": each.kept,
+        "name": row.name,
+        "count": row.count,
+        "recorded_s": row.recorded,
+        "predicted_s": row.time,
+        "ratio": row.ratio,
+        "range_s": [row.range.low, row.range.high],
+        "as_recorded_s": row.kept,
     }

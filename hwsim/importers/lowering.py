@@ -49,8 +49,8 @@ class Lowered:
         total = math.fsum(doubt.seconds for doubt in longest.doubts) if longest is not None else 0.0
         if longest is None or total <= 0:
             return ()
-        each = seconds / max(kernels, 1)
-        return tuple(_of_framework(doubt._replace(seconds=doubt.seconds * seconds / total), each) for doubt in longest.doubts)
+        kernel = seconds / max(kernels, 1)
+        return tuple(_of_framework(doubt._replace(seconds=doubt.seconds * seconds / total), kernel) for doubt in longest.doubts)
 
 
 @dataclass(slots=True)
@@ -69,10 +69,10 @@ class Lowering:
         (kind, keys), model = next(iter(statement.items())), self.machine.device(device).model
         text = json.dumps({kind: keys}, sort_keys=True)
         key = text, id(model)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._lowered(kind, {**keys, "device": device})
-        return found
+        lowered = self._known.get(key)
+        if lowered is None:
+            lowered = self._known[key] = self._lowered(kind, {**keys, "device": device})
+        return lowered
 
     def copy(self, source: str, target: str, size: float, *, pageable: bool = False) -> Lowered:
         """A copy between two devices.
@@ -83,11 +83,11 @@ class Lowering:
         keys: dict[str, Any] = {"from": source, "to": target, "bytes": f"{size:.0f} B"}
         keys |= {"memory": "pageable"} if pageable else {}
         key = json.dumps(keys), None
-        found = self._known.get(key)
-        if found is None:
-            found = self._lowered("copy", keys)
-            self._known[key] = found = self._staged(found, source, target, size) if pageable else found
-        return found
+        lowered = self._known.get(key)
+        if lowered is None:
+            lowered = self._lowered("copy", keys)
+            self._known[key] = lowered = self._staged(lowered, source, target, size) if pageable else lowered
+        return lowered
 
     def _staged(self, copied: Lowered, source: str, target: str, size: float) -> Lowered:
         """A copy of pageable memory whose rate the GPU does not state: a core copies to a pinned buffer, then the link does."""
@@ -110,8 +110,8 @@ class Lowering:
         """
         keys = {"operation": operation, "among": list(members), "bytes": f"{size:.0f} B"}
         key = json.dumps(keys), None
-        found = self._known.get(key)
-        if found is None:
+        lowered = self._known.get(key)
+        if lowered is None:
             op = self._read("collective", keys)
             if not isinstance(op, ExchangeOp):
                 raise CannotLower(f"{operation} is no collective")
@@ -121,8 +121,8 @@ class Lowering:
                 mistakes.raise_if_any()
             except (CannotPlace, NoRoute, UnknownName, ValueError) as error:
                 raise CannotLower(getattr(error, "message", str(error))) from error
-            found = self._known[key] = self._in_a_row([part.cost for part in parts])
-        return found
+            lowered = self._known[key] = self._in_a_row([part.cost for part in parts])
+        return lowered
 
     def _read(self, kind: str, keys: Mapping[str, Any]) -> Any:
         mistakes = Mistakes()

@@ -60,8 +60,8 @@ class Placing:
         gpu = self.gpus[position]
         for letters, (source, target) in {"HtoD": ("host", "gpu"), "DtoH": ("gpu", "host"), "DtoD": ("gpu", "gpu")}.items():
             if letters in kind:
-                there = {"host": self.host(position), "gpu": gpu} if "H" in letters else {"gpu": gpu}
-                return there[source], there[target]
+                names = {"host": self.host(position), "gpu": gpu} if "H" in letters else {"gpu": gpu}
+                return names[source], names[target]
         if "PtoP" in kind and len(self.all) > 1:
             return gpu, self.all[(self.all.index(gpu) + 1) % len(self.all)]
         return None

@@ -2,15 +2,16 @@
 
     predict(explain(recording), load_machine("dgx-h100")).graph
 
-An operator is lowered once for each set of shapes, on the GPU of its rank; its kernels share that time in proportion to what was
-recorded of them. A copy is as long as its bytes take over the machine's links, a memset as its memory takes; a collective as the
-machine's library takes among the GPUs of its group, once all ranks have come: waiting follows from the replay. Host threads are
-as recorded, for what they take is software; operators of a recording without a GPU are computed on a core of the machine's CPU.
+An operator is lowered once for each set of shapes, on the GPU of its rank; its kernels share that time in proportion to what
+was recorded of them. A copy is as long as its bytes take over the machine's links, a memset as its memory takes. A collective
+is as long as the machine's library takes among the GPUs of its group, once all ranks have come: waiting follows from the
+replay. Host threads are as recorded, for what they take is software; operators of a recording without a GPU are computed on a
+core of the machine's CPU.
 
-What has no shapes, or no statement, keeps its recorded time, and is listed with it.
+An operator without shapes, or without a statement, keeps its recorded time, and is listed with it.
 
-**Range**: the kernels of the recording, in their order: a library may take others on another GPU. Ops of one stream follow one
-another, ops of several streams do not slow each other down.
+**Range**: the kernels of the recording, in their order: a library may take others on another GPU. Ops of one stream follow
+one another, ops of several streams do not slow each other down.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ OPERATIONS: Final = {  # hwsim's ops -> operations of its collectives
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one operator took in all ranks.
+    """The time of one operator in all ranks.
 
     Args:
-        kind: of work. name: of the operator. how: whether its time was predicted.
+        kind: kind of work. name: name of the operator. how: whether its time was predicted.
         count: calls; recorded, time: seconds in all, as recorded and on the machine.
         why: where the recorded time is kept, the reason.
         doubts: errors of the predicted seconds.
@@ -113,7 +114,7 @@ def predict(replay: Replay, machine: Machine, *, keep_host: bool = False, divide
     """The recording on the machine.
 
     Args:
-        keep_host: host threads are as recorded, also those of a recording without a GPU.
+        keep_host: host threads are as recorded, also in a recording without a GPU.
         divided: the replay with its products divided among the GPUs of each rank.
 
     Raises:
@@ -151,8 +152,8 @@ class _Predictor:
         body = replace(self._body, time=self._time, cost=self._cost)
         graph = replace(self._replay.graph, blocks=(body,), costs=tuple(self._costs))
         rows = [
-            Row(kind, name, how, each.count, each.recorded, each.time, why, tuple(each.doubts.values()))
-            for (kind, name, how, why), each in self._sums.items()
+            Row(kind, name, how, total.count, total.recorded, total.time, why, tuple(total.doubts.values()))
+            for (kind, name, how, why), total in self._sums.items()
         ]
         rows.sort(key=lambda row: (-row.recorded, row.name))
         return Predicted(self._replay, self._machine, graph, tuple(rows), tuple(self._assumed), self._placing.gpus)
@@ -182,19 +183,19 @@ class _Predictor:
         rank = explained.rank
         name, facts = rank.names[rank.slices.name[owner]], int(rank.slices.facts[owner])
         gap = min(explained.latencies.gap / FEMTO, GAP)
-        found = self._timed(position, name, rank.facts[facts] if facts >= 0 else None, len(kernels), gap)
+        timed = self._timed(position, name, rank.facts[facts] if facts >= 0 else None, len(kernels), gap)
         recorded = self._body.time[kernels].astype(np.float64) / FEMTO
-        if isinstance(found, str):
+        if isinstance(timed, str):
             for op in kernels.tolist():
-                self._keep(op, self._meaning(name, rank.facts[facts] if facts >= 0 else None).kind, plain(name), found, calls=0)
-            self._sums[self._meaning_key(name, rank, facts, found)].count += 1
+                self._keep(op, self._meaning(name, rank.facts[facts] if facts >= 0 else None).kind, plain(name), timed, calls=0)
+            self._sums[self._meaning_key(name, rank, facts, timed)].count += 1
             return
         total = recorded.sum()
         share = recorded / total if total > 0 else np.full(len(kernels), 1.0 / len(kernels))
-        self._time[kernels] = np.rint(share * found.seconds * FEMTO).astype(np.int64)
-        self._cost[kernels] = found.cost
+        self._time[kernels] = np.rint(share * timed.seconds * FEMTO).astype(np.int64)
+        self._cost[kernels] = timed.cost
         kind = self._meaning(name, rank.facts[facts] if facts >= 0 else None).kind
-        self._sum(kind, plain(name), "predicted", "").add(float(total), found.seconds, found.doubts)
+        self._sum(kind, plain(name), "predicted", "").add(float(total), timed.seconds, timed.doubts)
         if (position, owner) in self._summed:
             self._add_sum(position, owner, int(kernels[-1]))
 
@@ -218,24 +219,24 @@ class _Predictor:
         """The time of an operator on the GPU of a rank, or why there is none."""
         device = self._placing.gpus[position]
         key = id(self._machine.device(device).model), id(facts), kernels, name
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._lowered(device, name, facts, kernels, gap)
-        return found
+        timed = self._known.get(key)
+        if timed is None:
+            timed = self._known[key] = self._lowered(device, name, facts, kernels, gap)
+        return timed
 
     def _lowered(self, device: str, name: str, facts: Facts | None, kernels: int, gap: float) -> _Timed | str:
-        said = self._meaning(name, facts)
-        if said.statement is None:
-            return said.why or "an operator that has no work"
-        if said.kind == "collectives":
+        meant = self._meaning(name, facts)
+        if meant.statement is None:
+            return meant.why or "an operator that has no work"
+        if meant.kind == "collectives":
             return "a collective whose kernel is none of NCCL's"
-        statement = self._formats.applied(said.statement)
+        statement = self._formats.applied(meant.statement)
         try:
             lowered = self._lowering.on(statement, device)
         except CannotLower as error:
             return str(error)
-        each = self._placing.starts[device]
-        seconds = lowered.body + max(lowered.start - gap, kernels * (each - gap), 0.0)
+        start = self._placing.starts[device]
+        seconds = lowered.body + max(lowered.start - gap, kernels * (start - gap), 0.0)
         doubts = lowered.doubts(seconds, kernels)
         return _Timed(seconds, doubts, self._derived(name, lowered, seconds, device, doubts))
 
@@ -288,10 +289,10 @@ class _Predictor:
         mine = np.flatnonzero(met.rank == position)
         meeting_of = dict(zip(met.op[mine].tolist(), met.meeting[mine].tolist(), strict=True))
         by_slice = {int(place): number for number, place in enumerate(explained.ops.slice.tolist())}
-        known = dict(zip(explained.exchanges.ops.tolist(), explained.exchanges.known, strict=True))
+        by_op = dict(zip(explained.exchanges.ops.tolist(), explained.exchanges.known, strict=True))
         for op in ops.tolist():
             number = by_slice[int(self._replay.slice[op])]
-            exchange = known[number]
+            exchange = by_op[number]
             collective = self._collective(explained, int(self._replay.slice[op]), exchange.kind)
             meeting = meeting_of.get(number)
             together = [int(each) for each in met.rank[met.meeting == meeting]] if meeting is not None else [position]
@@ -328,7 +329,7 @@ class _Predictor:
         self._sum("collectives", name, "predicted", "").add(recorded, seconds, doubts)
 
     def _collective(self, explained: Explained, place: int, kind: str) -> Collective:
-        """What the file says of a collective, on its kernel or on the slices around its launch."""
+        """The collective of a kernel as the file has it: on the kernel, or on the slices around its launch."""
         rank, linked = explained.rank, explained.linked
         best = Collective(kind)
         for around in _outward(linked, place):
@@ -366,25 +367,25 @@ class _Predictor:
         lowered: Lowered | None = None
         for at in inside:
             name, number = rank.names[rank.slices.name[at]], int(rank.slices.facts[at])
-            said = self._meaning(name, rank.facts[number])
+            meant = self._meaning(name, rank.facts[number])
             recorded = float(rank.slices.duration[at]) / FEMTO
             try:
-                if said.statement is None:
-                    raise CannotLower(said.why)
-                (kind, keys) = next(iter(said.statement.items()))
+                if meant.statement is None:
+                    raise CannotLower(meant.why)
+                (kind, keys) = next(iter(meant.statement.items()))
                 lowered = self._lowering.on({kind: {**keys, "cores": 1}}, device)
             except CannotLower as error:
-                self._sum(said.kind, plain(name), "kept", str(error)).add(recorded, recorded)
+                self._sum(meant.kind, plain(name), "kept", str(error)).add(recorded, recorded)
                 taken += recorded
                 continue
             seconds = lowered.body + lowered.start
-            self._sum(said.kind, plain(name), "predicted", "").add(recorded, seconds, lowered.doubts(seconds))
+            self._sum(meant.kind, plain(name), "predicted", "").add(recorded, seconds, lowered.doubts(seconds))
             taken, changed = taken + recorded, changed + seconds - recorded
-        now = max(0.0, float(self._body.time[op]) / FEMTO + changed)
+        seconds_now = max(0.0, float(self._body.time[op]) / FEMTO + changed)
         if lowered is not None:
-            self._time[op] = round(now * FEMTO)
+            self._time[op] = round(seconds_now * FEMTO)
             name = rank.names[rank.slices.name[place]]
-            self._cost[op] = self._derived(name, lowered, now, device, lowered.doubts(now))
+            self._cost[op] = self._derived(name, lowered, seconds_now, device, lowered.doubts(seconds_now))
         return taken
 
     # ---- sums ----
@@ -418,11 +419,11 @@ def _outward(linked: Any, place: int) -> Iterator[int]:
         around = int(linked.parent[around])
 
 
-def _statements(explained: Explained, said: Any) -> Mapping[int, list[int]]:
+def _statements(explained: Explained, meaning_of: Any) -> Mapping[int, list[int]]:
     """Slices of the outermost operators that have a statement, by the outermost operator of their piece."""
     rank, linked = explained.rank, explained.linked
     slices = rank.slices
-    found: dict[int, list[int]] = {}
+    inside: dict[int, list[int]] = {}
     taken = np.zeros(len(slices), bool)
     pieces = explained.pieces
     outermost = np.full(len(slices), -1, np.int64)
@@ -438,10 +439,10 @@ def _statements(explained: Explained, said: Any) -> Mapping[int, list[int]]:
         number = int(slices.facts[place])
         if outermost[place] < 0 or number < 0:
             continue
-        if said(rank.names[slices.name[place]], rank.facts[number]).statement is not None:
+        if meaning_of(rank.names[slices.name[place]], rank.facts[number]).statement is not None:
             taken[place] = True
-            found.setdefault(int(outermost[place]), []).append(place)
-    return found
+            inside.setdefault(int(outermost[place]), []).append(place)
+    return inside
 
 
 __all__ = ["Predicted", "Row", "WrongMachine", "predict"]

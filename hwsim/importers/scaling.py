@@ -30,7 +30,7 @@ PEERS: Final = frozenset({"send", "recv"})
 
 
 class CannotScale(ValueError):
-    """What a recording does not tell, in words."""
+    """A number of ranks that the recording tells nothing of, in words."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +57,9 @@ def scaled(replay: Replay, ranks: int) -> Scaled:
     copies: list[Explained] = []
     for number in range(ranks):
         like = number % recorded
-        found = replay.ranks[like]
-        rank = replace(found.rank, number=number, world=ranks, facts=facts[like])
-        copies.append(replace(found, rank=rank, exchanges=exchanges(rank, found.linked, found.ops)))
+        like_it = replay.ranks[like]
+        rank = replace(like_it.rank, number=number, world=ranks, facts=facts[like])
+        copies.append(replace(like_it, rank=rank, exchanges=exchanges(rank, like_it.linked, like_it.ops)))
     if ranks > recorded:
         assumed = {f"rank r computes what rank r modulo {recorded} of the recording did, on a GPU of its own": None, **assumed}
     changed = replace(recording, ranks=tuple(each.rank for each in copies))
@@ -74,21 +74,23 @@ def _all_facts(rank: Rank, ranks: int, world: int, assumed: dict[str, None]) -> 
     )
 
 
-def _among(what: Collective, ranks: int, world: int, assumed: dict[str, None]) -> Collective:
-    size = max(what.size, len(what.ranks))
-    if what.name in PEERS:
-        raise CannotScale(f"it has a {what.name} between two ranks: who sends to whom on {ranks} ranks is not known")
+def _among(stated: Collective, ranks: int, world: int, assumed: dict[str, None]) -> Collective:
+    size = max(stated.size, len(stated.ranks))
+    if stated.name in PEERS:
+        raise CannotScale(f"it has a {stated.name} between two ranks: who sends to whom on {ranks} ranks is not known")
     if size not in (0, 1, world):
-        named = f" ({', '.join(map(str, what.ranks[:8]))})" if what.ranks else ""
+        named = f" ({', '.join(map(str, stated.ranks[:8]))})" if stated.ranks else ""
         raise CannotScale(f"a group{named} of {size} of {world} ranks: which groups grow is not known")
     if size == 1:
-        return what
-    given, got = what.elements_in, what.elements_out
-    if what.name in WHOLE:
-        whole = max(given, got, min(given, got) * world)
-        part = max(1, whole // ranks) if whole else 0
-        given, got = (part, whole) if what.name == "allgather" else (whole, part)
+        return stated
+    given, got = stated.elements_in, stated.elements_out
+    if stated.name in WHOLE:
+        array = max(given, got, min(given, got) * world)
+        part = max(1, array // ranks) if array else 0
+        given, got = (part, array) if stated.name == "allgather" else (array, part)
         assumed["all-gathers and reduce-scatters are of sharded arrays, as large as before in all"] = None
-    if what.name in ("alltoall", "sendrecv"):
+    if stated.name in ("alltoall", "sendrecv"):
         assumed["of an all-to-all each rank has as many bytes as before, in equal parts"] = None
-    return replace(what, elements_in=given, elements_out=got, ranks=tuple(range(ranks)), size=ranks, splits_in=(), splits_out=())
+    return replace(
+        stated, elements_in=given, elements_out=got, ranks=tuple(range(ranks)), size=ranks, splits_in=(), splits_out=()
+    )

@@ -2,9 +2,10 @@
 
     shaped(recording, load_network("resnet-18"), 128)
 
-A step of a network calls the operators of its units in order, and those of their gradients the other way round, each on one
+A step of a network calls the operators of its units in order, then their gradients the other way round, each row on one
 thread. Both rows are laid along the recorded calls of these operators: a call that the row does not expect is passed over and
-stays without shapes. Convolutions and norms must all be expected: otherwise another model was run, and the recording is refused.
+stays without shapes. Convolutions and norms must all be expected: otherwise another model was run, and the recording is
+refused.
 
 **Source**: PyTorch's modules (`BatchNorm2d` counts its batches before it runs); He et al., arXiv:1512.03385.
 **Range**: networks of convolutions (`kind: cnn`) and perceptrons in fp32, training or inference, one batch at a time.
@@ -76,7 +77,7 @@ def shaped(recording: Recording, model: Network, batch: int) -> tuple[Recording,
     """The recording with the shapes of the model's operators; calls that have shapes keep them.
 
     Raises:
-        OtherModel: the calls are not those of steps of this model.
+        OtherModel: steps of this model make other calls.
     """
     units = model.chain()
     ranks, calls, steps = [], 0, 0
@@ -109,7 +110,7 @@ class _Filled:
         return replace(self._rank, slices=slices, facts=tuple(self._facts))
 
     def _lay(self, table: Mapping[str, tuple[str, ...]], calls: Sequence[_Call]) -> None:
-        """Lay the calls of a step along those of the thread that has the convolutions, again and again."""
+        """Lay the calls of a step along the thread that has the convolutions, again and again."""
         slices = self._rank.slices
         operators = np.flatnonzero(slices.what == What.OP)
         present = {self._names[number] for number in np.unique(slices.name[operators]).tolist()}
@@ -146,8 +147,8 @@ class _Filled:
         self.steps = max(self.steps, turn // len(expected))
 
     def _put(self, place: int, facts: Facts) -> None:
-        known = self._column[place]
-        if known < 0 or self._rank.facts[known].shapes is None:
+        number = self._column[place]
+        if number < 0 or self._rank.facts[number].shapes is None:
             if facts not in self._given:
                 self._given[facts] = len(self._facts)
                 self._facts.append(facts)

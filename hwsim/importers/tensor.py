@@ -50,7 +50,7 @@ class Summed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """A recording of which each rank stands for a group of equal GPUs.
+    """A recording in which each rank stands for a group of equal GPUs.
 
     Args:
         summed: by position of the rank and slice of the operator. group: GPUs of each.
@@ -151,26 +151,26 @@ class _Divided:
     def _divide(self) -> None:
         rank = self._explained.rank
         facts: list[Facts] = [self._gradients(each) for each in rank.facts]
-        known: dict[tuple[int, str], int] = {}
+        numbers: dict[tuple[int, str], int] = {}
         column = rank.slices.facts.copy()
         for place, name, each in self._calls:
             new = self._divided(place, name, each)
             if new is None:
                 continue
             key = id(each), name
-            if key not in known:
-                known[key] = len(facts)
+            if key not in numbers:
+                numbers[key] = len(facts)
                 facts.append(new)
-            column[place] = known[key]
+            column[place] = numbers[key]
         self.rank = replace(rank, slices=replace(rank.slices, facts=column), facts=tuple(facts))
 
     def _gradients(self, facts: Facts) -> Facts:
         """A collective of gradients is of a part of them."""
-        what: Collective | None = facts.collective
-        if what is None:
+        stated: Collective | None = facts.collective
+        if stated is None:
             return facts
-        given, got = -(-what.elements_in // self._group), -(-what.elements_out // self._group)
-        return replace(facts, collective=replace(what, elements_in=given, elements_out=got))
+        given, got = -(-stated.elements_in // self._group), -(-stated.elements_out // self._group)
+        return replace(facts, collective=replace(stated, elements_in=given, elements_out=got))
 
     def _divided(self, place: int, name: str, facts: Facts) -> Facts | None:
         """The facts of a GPU's part of an operator; None if it does all of it."""
@@ -196,10 +196,10 @@ class _Divided:
 
     def _product(self, place: int, name: str, facts: Facts) -> Facts | None:
         dims = _dims(name, facts)
-        found = self._by_place.get(place) or (self._by_dims.get(tuple(sorted(dims))) if dims is not None else None)
-        if dims is None or found is None:
+        divided = self._by_place.get(place) or (self._by_dims.get(tuple(sorted(dims))) if dims is not None else None)
+        if dims is None or divided is None:
             return None
-        side, rows = found
+        side, rows = divided
         m, k, n = dims
         backward = self._is_backward(place)
         size = float(m * n) * BYTES.get(meaning_dtype(name, facts), 4.0)
@@ -231,9 +231,9 @@ def _dims(name: str, facts: Facts) -> Dims | None:
     at = _first(name)
     if len(shapes) < at + 2 or not shapes[at] or not shapes[at + 1] or len(shapes[at + 1]) != 2:
         return None
-    one, two = shapes[at], shapes[at + 1]
-    rows = int(np.prod(one[:-1]))
-    return (rows, one[-1], two[0]) if name == "linear" else (rows, one[-1], two[1])
+    first, second = shapes[at], shapes[at + 1]
+    rows = int(np.prod(first[:-1]))
+    return (rows, first[-1], second[0]) if name == "linear" else (rows, first[-1], second[1])
 
 
 def _with_dims(name: str, facts: Facts, dims: Dims) -> Facts:

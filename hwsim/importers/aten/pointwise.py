@@ -19,7 +19,7 @@ _EACH: Final[Mapping[float, str]] = {
     0.0: (
         "copy_ _to_copy clone contiguous copy to fill_ fill zero_ zeros_like ones_like full_like masked_fill masked_fill_ "
         "where flip roll repeat tril tril_ triu triu_ constant_pad_nd pad reflection_pad2d replication_pad2d lift "
-        "new_full full ones zeros arange new_zeros new_ones scalar_tensor eye linspace expand_copy permute_copy t_copy "
+        "new_full triu_indices tril_indices full ones zeros arange new_zeros new_ones scalar_tensor eye linspace expand_copy permute_copy t_copy "
         "view_copy transpose_copy slice_copy pixel_shuffle channel_shuffle diag_embed block_diag rot90 "
         "convert_element_type"
     ),
@@ -62,7 +62,10 @@ _MADE_ALONE: Final = words(
     "fill_ fill zero_ zeros_like ones_like full_like normal_ uniform_ bernoulli_ random_ exponential_ log_normal_ geometric_ "
     "rand_like randn_like"
 )
-_NEW: Final = words("full ones zeros arange new_full new_zeros new_ones scalar_tensor eye linspace rand randn randint randperm")
+_NEW: Final = words(
+    "triu_indices tril_indices full ones zeros arange new_full new_zeros new_ones scalar_tensor eye linspace rand randn "
+    "randint randperm"
+)
 _TRUTHS: Final = words("eq ne lt le gt ge logical_and logical_or logical_not logical_xor isnan isinf isfinite")
 FLOP_EACH: Final[Mapping[str, float]] = {name: flop for flop, names in _EACH.items() for name in names.split()}
 

@@ -25,7 +25,7 @@ def product(m: int, n: int, k: int, dtype: str, batch: int = 1, *, transposed: b
 
 
 def computed(flop: float, moved: float, dtype: str, mix: str, *, made: float = 0.0) -> Statement:
-    """Work by its amounts. moved: bytes in all; made: those of them that are written."""
+    """Work by its amounts. moved: bytes in all; made: the part that is written."""
     keys: dict[str, Any] = {"flop": f"{flop:.0f} FLOP", "bytes": f"{moved:.0f} B", "dtype": dtype, "mix": mix}
     return {"compute": {**keys, "result": f"{made:.0f} B"} if made else keys}
 
@@ -160,9 +160,9 @@ def convolution(
     split = into[1] // kernel[1] if kernel[1] else 1
     if groups >= 0 and inputs.text(groups):
         split = max(inputs.number(groups, 1), 1)
-    said = dict(inputs.facts.attributes).get("result")
-    if result >= 0 or said is not None:
-        result = result if said is None else int(said)
+    stated = dict(inputs.facts.attributes).get("result")
+    if result >= 0 or stated is not None:
+        result = result if stated is None else int(stated)
         made: Shape = inputs.shape(result)[2:]
         steps = inputs.numbers(stride) or tuple(max(1, round(a / b)) for a, b in zip(into[2:], made, strict=True))
     elif inputs.says_values:
