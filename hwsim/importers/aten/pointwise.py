@@ -19,9 +19,9 @@ _EACH: Final[Mapping[float, str]] = {
     0.0: (
         "copy_ _to_copy clone contiguous copy to fill_ fill zero_ zeros_like ones_like full_like masked_fill masked_fill_ "
         "where flip roll repeat tril tril_ triu triu_ constant_pad_nd pad reflection_pad2d replication_pad2d lift "
-        "new_full triu_indices tril_indices full ones zeros arange new_zeros new_ones scalar_tensor eye linspace expand_copy permute_copy t_copy "
-        "view_copy transpose_copy slice_copy pixel_shuffle channel_shuffle diag_embed block_diag rot90 "
-        "convert_element_type"
+        "new_full triu_indices tril_indices full ones zeros arange new_zeros new_ones scalar_tensor eye linspace "
+        "expand_copy permute_copy t_copy view_copy transpose_copy slice_copy pixel_shuffle channel_shuffle diag_embed "
+        "block_diag rot90 convert_element_type"
     ),
     1.0: (
         "add add_ sub sub_ rsub mul mul_ neg neg_ abs abs_ relu relu_ relu6 hardtanh hardtanh_ clamp clamp_ clamp_min "
