@@ -159,11 +159,11 @@ def flop(statement: Any) -> float:
     """FLOP of a product or a convolution; 0 of anything else."""
     ((kind, keys),) = statement.items()
     if kind == "matmul":
-        return 2.0 * keys["m"] * keys["n"] * keys["k"] * keys.get("batch", 1)
+        return float(2.0 * keys["m"] * keys["n"] * keys["k"] * keys.get("batch", 1))
     if kind != "convolution":
         return 0.0
     (into, out), (high, wide), (a, b) = keys["channels"], keys["result"], keys["kernel"]
-    once = 2.0 * keys["batch"] * high * wide * out * into // keys.get("groups", 1) * a * b
+    once: float = 2.0 * keys["batch"] * high * wide * out * into // keys.get("groups", 1) * a * b
     return 2 * once if keys["pass"] == "backward" else once
 
 
