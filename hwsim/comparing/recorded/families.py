@@ -1,0 +1,77 @@
+"""Kinds of work of kernels and ops, so that those of a recording and of a simulation meet where their names differ.
+
+A kernel is of the kind of the operator that launched it, as far as its file has one; else its own name tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from hwsim.importers.aten import KINDS
+from hwsim.study.work import AMONG
+
+COLLECTIVES: Final = "collectives"
+COPIES: Final = "copies"
+ELEMENTWISE: Final = "elementwise"
+OTHER: Final = "other"
+_NOT_TOLD: Final = ("other", "no work")
+_OF_KIND: Final[Mapping[str, str]] = {
+    **KINDS,
+    **dict.fromkeys((*AMONG, "exchange"), COLLECTIVES),
+    "moe": "matrix products",
+    "optimizer": "optimizer",
+    "copy": COPIES,
+    "set": COPIES,
+}
+_NAMES: Final = (  # the first that fits
+    (r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast_kernel", COLLECTIVES),
+    (r"^mem(cpy|set)|^copy\b", COPIES),
+    (r"flash|fmha|attention", "attention"),
+    (r"winograd|conv|dgrad|wgrad|implicit_gemm|fft", "convolutions"),
+    (r"gemm|gemv|cutlass|matmul|\bmm\b|addmm|bmm|splitk|dot_kernel|linear", "matrix products"),
+    (r"batch_?norm|layer_?norm|group_?norm|rms_?norm|\bbn_|norm_|\bnorm\b", "norms"),
+    (r"pool", "pooling"),
+    (r"embedding|index_select|gather|lookup", "look-ups"),
+    (r"softmax|cross_entropy", "softmax"),
+    (r"lstm|gru|rnn", "recurrent"),
+    (r"adam|sgd|optimizer|multi_tensor|foreach", "optimizer"),
+    (r"reduce|sum|mean|norm", "reductions"),
+    (
+        r"elementwise|vectorized|pointwise|\bcopy|fill|add|mul|relu|gelu|cat|index|transpose|dropout|activation|triton",
+        ELEMENTWISE,
+    ),
+)
+_PATTERNS: Final = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in _NAMES)
+
+
+def of_name(name: str) -> str:
+    """The kind of work that a name tells.
+
+    >>> of_name("ampere_sgemm_128x64_nn"), of_name("ncclKernel_AllReduce_RING_LL"), of_name("Memcpy HtoD"), of_name("x")
+    ('matrix products', 'collectives', 'copies', 'other')
+    """
+    return next((words for pattern, words in _PATTERNS if pattern.search(name)), OTHER)
+
+
+def of_op(name: str, kind: str) -> str:
+    """The kind of work of an op of a simulation, by its kind, else by its name."""
+    if kind in ("kernel", "collective"):
+        return of_name(name) if kind == "kernel" else COLLECTIVES
+    known = _OF_KIND.get(kind)
+    if known in (None, ELEMENTWISE):  # norms, pooling and sums of models are elementwise by their kernels
+        own = of_name(name if known is None else name.rpartition(".")[2])
+        return own if own != OTHER else known or of_name(kind)
+    return known
+
+
+def of_operator(name: str, work: str, kernel: str) -> str:
+    """The kind of work of a recorded kernel. work: kind of its operator, as the operator's name tells it."""
+    own = of_name(kernel)
+    if own in (COPIES, COLLECTIVES) or (work in _NOT_TOLD and not name):
+        return own
+    if work not in _NOT_TOLD:
+        return work
+    told = of_name(name)
+    return told if told not in (OTHER, ELEMENTWISE) or own == OTHER else own

@@ -1,0 +1,280 @@
+"""A run as it is compared with a recording: the places of its time along the critical path and on each GPU, and its ops.
+
+On a GPU, kernels come before transfers, and these before what waits inside them; the time in which nothing of it runs is
+divided by what its next op waited for: the host, a launch, another GPU. Both ways add up to the whole run exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Final, Literal
+
+import numpy as np
+
+from hwsim.comparing.recorded import families
+from hwsim.comparing.recorded.where import SHARED, Where, is_gpu, of_cause, of_op
+from hwsim.graph.opgraph import Ints, Label
+from hwsim.records import dataclass
+from hwsim.results.critical import critical_path, last_predecessors
+from hwsim.results.interval import Interval
+from hwsim.results.ops import Ops, weights
+from hwsim.results.result import Result
+from hwsim.results.timeline import Timeline
+from hwsim.spec import Warning
+from hwsim.ticks import FEMTO, femtoseconds
+
+Spent = Mapping[Where, int]  # fs
+REPLAYED: Final = frozenset({"kernel", "copy", "set", "collective", "op", "call"})  # kinds of ops of replays
+_BUSY: Final = (Where.KERNELS, Where.TRANSFER, Where.WAITING)  # of a GPU, in order of precedence
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU (or the host of a run without any) and the places of its time, which add up to the run."""
+
+    name: str
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spans:
+    """Ops of the GPUs and hosts as columns in order of start, fs. place: `Where`; name, device: indices into tables.
+
+    count: how many ops each stands for. waited: part at its start in which it waits for other ranks.
+    """
+
+    name: Ints
+    device: Ints
+    place: Ints
+    begin: Ints
+    end: Ints
+    waited: Ints
+    count: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class OpTime:
+    """Ops of one name: how often, seconds of all without waiting, and seconds of waiting for other ranks."""
+
+    name: str
+    family: str
+    times: float
+    total_s: float
+    waited_s: float
+
+
+@dataclass(frozen=True)
+class Played:
+    """A recorded or a simulated run.
+
+    Args:
+        how: "recorded" or "simulated". title: what it is. steps: of a training, that times are divided by.
+        path: places along the critical path. devices: GPUs in order; spans, names: what the figure draws.
+        known_families: kind of work of names, where more is known of it than the name.
+        notes: what had to be assumed. interval: of a simulated one.
+    """
+
+    how: Literal["recorded", "simulated"]
+    title: str
+    makespan_fs: int
+    steps: int
+    path: Spent
+    devices: tuple[Device, ...]
+    device_names: tuple[str, ...]
+    names: tuple[tuple[str, str], ...]
+    spans: Spans
+    known_families: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    interval: Interval | None = None
+    warnings: tuple[Warning, ...] = ()
+
+    @property
+    def makespan_s(self) -> float:
+        """Seconds."""
+        return self.makespan_fs / FEMTO
+
+    @property
+    def step_s(self) -> float:
+        """Seconds of a step."""
+        return self.makespan_s / self.steps
+
+    @cached_property
+    def gpus(self) -> int:
+        """Number of GPUs, with those that a GPU of a folded run stands for."""
+        spans = self.spans
+        numbers = [self.device_names.index(each.name) for each in self.devices]
+        return max(1, sum(int(spans.count[spans.device == number].max(initial=1)) for number in numbers))
+
+    @cached_property
+    def mean(self) -> Spent:
+        """Places of the time of a GPU, the mean over all; fs."""
+        return {where: sum(each.spent[where] for each in self.devices) // max(1, len(self.devices)) for where in Where}
+
+    @cached_property
+    def ops(self) -> Mapping[str, OpTime]:
+        """Ops of the GPUs by name."""
+        spans = self.spans
+        chosen = np.flatnonzero(np.isin(spans.place, (Where.KERNELS, Where.TRANSFER)))
+        name = spans.name[chosen]
+        took = (spans.end - spans.begin - spans.waited)[chosen].astype(np.float64) / FEMTO * spans.count[chosen]
+        waited = spans.waited[chosen].astype(np.float64) / FEMTO * spans.count[chosen]
+        many = len(self.names)
+        times, total, waits = (
+            np.bincount(name, weight, many) for weight in (spans.count[chosen].astype(np.float64), took, waited)
+        )
+        rows: dict[str, OpTime] = {}
+        for number in np.flatnonzero(times).tolist():
+            shown, kind = self.names[number]
+            family = self.known_families.get(shown) or families.of_op(shown, kind)
+            before = rows.get(shown, OpTime(shown, family, 0, 0.0, 0.0))
+            rows[shown] = OpTime(
+                shown, family, before.times + float(times[number]), before.total_s + float(total[number]),
+                before.waited_s + float(waits[number]),
+            )  # fmt: skip
+        return rows
+
+
+def of_timeline(
+    result: Result,
+    how: Literal["recorded", "simulated"],
+    title: str,
+    steps: int,
+    known: Mapping[str, str],
+    notes: tuple[str, ...],
+) -> Played:
+    """The places and ops of a run. known: kind of work of names."""
+    timeline = result.timeline
+    flat, labels = timeline.flat, timeline.flat.graph.labels
+    has_gpu = any(is_gpu(label.device) for label in labels)
+    place_of = np.array([of_op(label, has_gpu=has_gpu) for label in labels] + [Where.WAITING], np.int64)
+    place = place_of[flat.label]
+    called = [(_called(label), label.kind) for label in labels]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(called))}
+    name_of = np.array([numbers[name] for name in called], np.int64)
+    shown = tuple(dict.fromkeys(label.device for label in labels if label.device))
+    devices = {name: number for number, name in enumerate(shown)}
+    device_of = np.array([devices.get(label.device, -1) for label in labels], np.int64)
+    rows = Ops(timeline)
+    ops = rows.numbers
+    ops = ops[np.argsort(rows.begin[ops], kind="stable")]
+    latency = np.array([*(femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0], np.int64)[flat.cost]
+    begin = rows.begin.astype(np.int64).copy()
+    is_kernel = place == Where.KERNELS
+    begin[is_kernel] = np.minimum(begin + latency, timeline.end)[is_kernel]  # its launch is no part of a kernel
+    begin, waited, entry = _arrivals(timeline, begin, rows.waiting.astype(np.int64))
+    spans = Spans(
+        name_of[flat.label[ops]], device_of[flat.label[ops]], place[ops], begin[ops], timeline.end[ops].astype(np.int64),
+        waited[ops], weights(timeline)[ops],
+    )  # fmt: skip
+    path = critical_path(timeline)
+    spent = dict.fromkeys(Where, 0)
+    pairs, index = np.unique(np.column_stack([flat.label[path.op], path.cause]).reshape(-1, 2), axis=0, return_inverse=True)
+    where = [of_cause(labels[label], path.causes[cause], has_gpu=has_gpu) for label, cause in pairs.tolist()]
+    for which, took in zip(index.reshape(-1).tolist(), (path.end - path.start).tolist(), strict=True):
+        spent[where[which]] += took
+    shared = np.array([label.kind in SHARED for label in labels] + [False], np.bool_)[flat.label]
+    seen = np.where(np.isin(place, _BUSY) & ~shared, Where.WAITING, place)  # by other GPUs
+    idle = _Idle(timeline, latency, place, seen, last_predecessors(timeline))
+    lanes = [name for name in shown if is_gpu(name)] if has_gpu else [name for name in shown if _computes(name, devices, spans)]
+    found = tuple(
+        Device(name, _of_device(spans, devices[name], entry[ops], idle, timeline.makespan_fs))
+        for name in lanes
+        if _computes(name, devices, spans)
+    )
+    return Played(
+        how, title, timeline.makespan_fs, steps, spent, found, shown, tuple(numbers), spans, known, notes,
+        interval=result.interval if how == "simulated" and result.sure and not result.serving else None,
+        warnings=result.warnings if how == "simulated" else (),
+    )  # fmt: skip
+
+
+def _called(label: Label) -> str:
+    """The name of an op: of a program without what the program does for it, of a replay as recorded."""
+    return label.name if label.kind in REPLAYED else label.name.partition(": ")[0] or label.kind
+
+
+def _computes(name: str, devices: Mapping[str, int], spans: Spans) -> bool:
+    return bool(np.isin(spans.place[spans.device == devices[name]], (Where.KERNELS, Where.TRANSFER)).any())
+
+
+def _arrivals(timeline: Timeline, begin: Ints, waiting: Ints) -> tuple[Ints, Ints, Ints]:
+    """(begin, waiting, entry) of ops: collectives of a replay begin as their rank arrives, and wait until the last one does.
+
+    entry: the op that begins an op as its device sees it, its arrival if it has one.
+    """
+    flat = timeline.flat
+    labels = flat.graph.labels
+    entry = np.arange(len(flat))
+    arrives = np.array([each.kind == "arrive" for each in labels] + [False], np.bool_)[flat.label]
+    replayed = np.array([each.kind == "collective" for each in labels] + [False], np.bool_)[flat.label]
+    queued = np.flatnonzero(flat.queue >= 0)
+    queued = queued[np.argsort(flat.queue[queued], kind="stable")]
+    came, then = queued[:-1], queued[1:]
+    pairs = arrives[came] & ~arrives[then] & (flat.queue[came] == flat.queue[then])
+    came, then = came[pairs], then[pairs]
+    entry[then] = came
+    came, then = came[replayed[then]], then[replayed[then]]
+    begin, waiting = begin.copy(), waiting.copy()
+    waiting[then] = timeline.start[then] - timeline.start[came]
+    begin[then] = timeline.start[came]
+    return begin, waiting, entry
+
+
+class _Idle:
+    """What the ops of idle GPUs waited for."""
+
+    def __init__(self, timeline: Timeline, latency: Ints, place: Ints, seen: Ints, before: Ints) -> None:
+        self._start, self._end, self._latency = timeline.start.tolist(), timeline.end.tolist(), latency.tolist()
+        self._place, self._seen, self._before = place.tolist(), seen.tolist(), before.tolist()
+        self.last = int(np.flatnonzero(timeline.end == timeline.makespan_fs)[0]) if len(timeline) else -1
+
+    def divided(self, low: int, high: int, op: int, spent: dict[Where, int]) -> None:
+        """Add the time from low to high by what an op waited for, the op itself until high."""
+        until = high
+        while op >= 0 and until > low:
+            begin = self._start[op]
+            launched = min(begin + self._latency[op], self._end[op]) if self._place[op] == Where.KERNELS else begin
+            for since, where in ((launched, Where(self._seen[op])), (begin, Where.LAUNCH)):
+                if until > max(low, since):
+                    spent[where] += until - max(low, since)
+                    until = max(low, since)
+            op = self._before[op]
+            ended = self._end[op] if op >= 0 else 0
+            if until > max(low, ended):
+                spent[Where.WAITING] += until - max(low, ended)
+                until = max(low, ended)
+        if until > low:
+            spent[Where.OUTSIDE] += until - low
+
+
+def _of_device(spans: Spans, device: int, entry: Ints, idle: _Idle, makespan: int) -> Spent:
+    """The places of a device's time. entry: the op that begins each span."""
+    mine = np.flatnonzero((spans.device == device) & np.isin(spans.place, (Where.KERNELS, Where.TRANSFER)))
+    spent = dict.fromkeys(Where, 0)
+    begin, end, waited = spans.begin[mine], spans.end[mine], spans.waited[mine]
+    is_kernel = spans.place[mine] == Where.KERNELS
+    parts = [
+        (begin[is_kernel], end[is_kernel]),
+        ((begin + waited)[~is_kernel], end[~is_kernel]),
+        (begin[waited > 0], (begin + waited)[waited > 0]),
+    ]
+    times = np.unique(np.concatenate([np.array([0, makespan], np.int64), *(each for part in parts for each in part)]))
+    lengths = np.diff(times)
+    state = np.full(len(lengths), -1, np.int64)
+    for number in (2, 1, 0):  # the last one wins
+        low, high = parts[number]
+        inside = np.zeros(len(times), np.int64)
+        np.add.at(inside, np.searchsorted(times, low), 1)
+        np.add.at(inside, np.searchsorted(times, high), -1)
+        state[np.cumsum(inside)[:-1] > 0] = number
+    for number, place in enumerate(_BUSY):
+        spent[place] += int(lengths[state == number].sum())
+    heads = np.flatnonzero((state < 0) & np.concatenate([[True], state[:-1] >= 0]))
+    tails = np.flatnonzero((state < 0) & np.concatenate([state[1:] >= 0, [True]]))
+    order = np.argsort(begin, kind="stable")
+    next_op = np.searchsorted(begin[order], times[tails + 1])
+    for low, high, place in zip(times[heads].tolist(), times[tails + 1].tolist(), next_op.tolist(), strict=True):
+        op = int(entry[mine[order[place]]]) if place < len(order) else idle.last
+        idle.divided(low, high, op, spent)
+    return spent

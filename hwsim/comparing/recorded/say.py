@@ -1,0 +1,197 @@
+"""A run beside its recording as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hwsim.comparing.say import signed_time
+from hwsim.formats import format_quantity, percent
+from hwsim.ticks import FEMTO
+from hwsim.views.interval.say import EXACT, range_text
+from hwsim.views.kit import warned
+from hwsim.views.kit.document import picked
+from hwsim.views.kit.lines import WIDTH, titled
+from hwsim.views.kit.table import Column, aligned, shortened
+
+if TYPE_CHECKING:
+    from hwsim.comparing.recorded.against import AgainstTrace, Pair, Row
+    from hwsim.comparing.recorded.played import OpTime, Played
+
+OPS: Final = 10
+GPUS: Final = 16  # rows of the table of GPUs
+NAME: Final = 44  # letters
+NOTES: Final = 4
+
+
+def text(both: AgainstTrace, *, every: bool = False) -> str:
+    """The comparison, ending with a newline."""
+    return "\n".join(_lines(both, every=every)) + "\n" + warned.text(both.warnings)
+
+
+def _lines(both: AgainstTrace, *, every: bool) -> Iterator[str]:
+    words = both.words
+    for word, side in zip(words, (both.first, both.second), strict=True):
+        yield from titled(word, side.title)
+    steps = [side.steps for side in (both.first, both.second)]
+    of_step = " a step" if max(steps) > 1 else ""
+    times = [
+        f"{word} {format_quantity(side.step_s, 's')}{of_step}"
+        for word, side in zip(words, (both.first, both.second), strict=True)
+    ]
+    yield from titled("time", f"{', '.join(times)} ({percent(both.error, '+.1f')})")
+    if of_step:
+        yield from titled("steps", ", ".join(f"{word} {many:,}" for word, many in zip(words, steps, strict=True)))
+    sure = both.second.interval
+    if sure is not None and sure.half > EXACT and both.second.how == "simulated":
+        where = "inside" if both.is_inside else "outside"
+        ends = range_text(replace(sure, value=both.second.step_s))
+        yield from titled("interval", f"9 of 10 such runs take {ends}{of_step}: the recorded time lies {where}")
+    yield from _table(both, "along the critical path", both.causes)
+    if both.of_gpu:
+        many = [side.gpus for side in (both.first, both.second)]
+        is_host = not any("gpu" in each.name for each in both.first.devices)
+        title = (
+            "a host"
+            if is_host
+            else "the GPU"
+            if max(many) == 1
+            else f"a GPU, mean of {' and '.join(map(str, dict.fromkeys(many)))}"
+        )
+        yield from _table(both, title, both.of_gpu)
+    if max(len(side.devices) for side in (both.first, both.second)) > 1:
+        yield from _gpus(both, every=every)
+    yield from _work(both, "kind of work", both.families)
+    named = [pair for pair in both.ops if pair.error is not None]
+    if named:
+        yield from _work(both, "op", named if every else named[:OPS])
+        if len(named) > OPS and not every:
+            yield f"  and {len(named) - OPS} more ops of both (--all)"
+    yield from _alone(both, every=every)
+    notes = [*both.first.notes, *both.second.notes]
+    for note in notes[: None if every else NOTES]:
+        yield from titled("left out", note)
+    if len(notes) > NOTES and not every:
+        yield from titled("", f"and {len(notes) - NOTES} more (--all)")
+
+
+def _table(both: AgainstTrace, title: str, rows: Sequence[Row]) -> Iterator[str]:
+    firsts, seconds = [row.first for row in rows], [row.second for row in rows]
+    firsts.append(both.first.makespan_fs / both.first.steps)
+    seconds.append(both.second.makespan_fs / both.second.steps)
+    yield ""
+    yield from aligned([
+        Column(title, [*(row.where.words for row in rows), "all"], right=False),
+        Column(both.words[0], [_time(each) for each in firsts]),
+        Column(both.words[1], [_time(each) for each in seconds]),
+        Column("difference", [signed_time(after - before) for before, after in zip(firsts, seconds, strict=True)]),
+    ], widest=WIDTH)  # fmt: skip
+
+
+def _time(time_fs: float) -> str:
+    return format_quantity(time_fs / FEMTO, "s") if time_fs else "-"
+
+
+def _gpus(both: AgainstTrace, *, every: bool) -> Iterator[str]:
+    """A row for each GPU of each run."""
+    sides = (both.first, both.second)
+    places = [row.where for row in both.of_gpu]
+    rows: list[tuple[str, str, Any, int]] = []
+    for at in range(max(len(side.devices) for side in sides)):
+        for word, side in zip(both.words, sides, strict=True):
+            if at < len(side.devices):
+                rows.append((side.devices[at].name, word, side.devices[at].spent, side.steps))
+    shown = rows if every else rows[:GPUS]
+    yield ""
+    yield from aligned([
+        Column("GPU", [name for name, *_ in shown], right=False),
+        Column("", [word for _, word, *_ in shown], right=False),
+        *(Column(where.words, [_time(spent[where] / steps) for _, _, spent, steps in shown]) for where in places),
+    ], widest=WIDTH)  # fmt: skip
+    if len(rows) > len(shown):
+        yield f"  and {len(rows) - len(shown)} more rows (--all)"
+
+
+def _work(both: AgainstTrace, title: str, pairs: Sequence[Pair]) -> Iterator[str]:
+    yield ""
+    yield from aligned([
+        Column(title, [shortened(pair.name, NAME) for pair in pairs], right=False),
+        *(Column(f"times {word}", [_count(op) for op in ops]) for word, ops in _columns(both, pairs)),
+        *(Column(word, [_seconds(op) for op in ops]) for word, ops in _columns(both, pairs)),
+        Column("error", ["-" if pair.error is None else percent(pair.error, "+.1f") for pair in pairs]),
+    ], widest=WIDTH)  # fmt: skip
+
+
+def _columns(both: AgainstTrace, pairs: Sequence[Pair]) -> list[tuple[str, list[OpTime | None]]]:
+    return [(both.words[0], [pair.first for pair in pairs]), (both.words[1], [pair.second for pair in pairs])]
+
+
+def _count(op: OpTime | None) -> str:
+    return "-" if op is None else f"{op.times:,.0f}" if op.times >= 9.95 or op.times == round(op.times) else f"{op.times:.2g}"
+
+
+def _seconds(op: OpTime | None) -> str:
+    return "-" if op is None else format_quantity(op.total_s, "s")
+
+
+def _alone(both: AgainstTrace, *, every: bool) -> Iterator[str]:
+    """Ops that one run alone has, with their part of its work."""
+    for word, at in ((both.words[0], 0), (both.words[1], 1)):
+        ops = [op for pair in both.ops if pair.error is None and (op := (pair.first, pair.second)[at]) is not None]
+        every_op = [op for pair in both.ops if (op := (pair.first, pair.second)[at]) is not None]
+        total = sum(op.total_s for op in every_op)
+        if not ops or total <= 0:
+            continue
+        ops.sort(key=lambda op: -op.total_s)
+        shown = ops if every else ops[:3]
+        names = "; ".join(f"{shortened(op.name, NAME)} {format_quantity(op.total_s, 's')}" for op in shown)
+        more = f" and {len(ops) - len(shown)} more" if len(ops) > len(shown) else ""
+        part = percent(sum(op.total_s for op in ops) / total, ".0f")
+        yield from titled(f"only {word}", f"{len(ops):,} names, {part} of the time of its ops: {names}{more}")
+
+
+def as_dict(both: AgainstTrace) -> dict[str, Any]:
+    """The document; times are seconds of a step, and of ops seconds of a GPU and a step."""
+    return {
+        "hwsim": "compare-trace/1",
+        "first": _side(both.first),
+        "second": _side(both.second),
+        "error": both.error,
+        "inside_interval": both.is_inside,
+        "causes": [_row(row) for row in both.causes],
+        "gpu": [_row(row) for row in both.of_gpu],
+        "work": [_pair(pair) for pair in both.families],
+        "ops": [_pair(pair) for pair in both.ops],
+        "warnings": warned.as_dicts(both.warnings),
+    }
+
+
+def _side(side: Played) -> dict[str, Any]:
+    sure = side.interval
+    return {
+        **picked(side, "how", "title", "makespan_s", "makespan_fs", "steps", "step_s", "gpus"),
+        "interval": None if sure is None else picked(sure, "level", "case", low_s="low", high_s="high"),
+        "devices": [
+            {"name": each.name, "places_fs": {where.words: time for where, time in each.spent.items()}} for each in side.devices
+        ],
+        "path_fs": {where.words: time for where, time in side.path.items()},
+        "left_out": list(side.notes),
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {"place": row.where.words, "first_s": row.first / FEMTO, "second_s": row.second / FEMTO}
+
+
+def _pair(pair: Pair) -> dict[str, Any]:
+    return {
+        "name": pair.name,
+        "first": _op(pair.first),
+        "second": _op(pair.second),
+        "error": pair.error,
+    }
+
+
+def _op(op: OpTime | None) -> dict[str, Any] | None:
+    return None if op is None else picked(op, "family", "times", "total_s", "waited_s")

@@ -1,0 +1,102 @@
+"""The two sides: a recording, replayed exactly as it was, and a run that is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim.api import ExpectationFailed, Run, Source, simulate
+from hwsim.comparing.recorded import families
+from hwsim.comparing.recorded.played import Played, of_timeline
+from hwsim.importers.aten import meaning
+from hwsim.importers.recording import Recording, What
+from hwsim.importers.replay import Replay, explain
+from hwsim.spec import Mistake, SpecError
+
+STEP: Final = "ProfilerStep"
+CPU: Final = {"kind": "cpu", "cores": 1, "flop": {"fp32": "1 GFLOP/s"}, "memory": {"bandwidth": "1 GB/s"}}
+NOWHERE: Final = {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": CPU}}  # the graph has its own times
+
+
+def of_recording(recording: Recording) -> Played:
+    """A recording as it was: every op ends when it did.
+
+    Raises:
+        SpecError: there is nothing in it that runs.
+    """
+    replay = explain(recording, "exact")
+    if not len(replay):
+        files = ", ".join(rank.file for rank in recording.ranks[:3])
+        raise SpecError(
+            [Mistake(None, f"{files}: nothing in this recording runs", "a profile of a step has operators or kernels")]
+        )
+    run = simulate(NOWHERE, replay.graph, expect=False, interval=False)
+    return of_timeline(run, "recorded", _title(recording), steps_of(recording), _families(replay), _notes(recording))
+
+
+def of_run(run: Run, steps: int = 0) -> Played:
+    """A simulated run. steps: of it, 0 for those of its training."""
+    trained = run.trainings[0].steps if len(run.trainings) == 1 else 1
+    return of_timeline(run, "simulated", f"{run.workload}  on  {run.machine}", steps or max(1, trained), {}, ())
+
+
+def simulated(machine: Source, workload: Source, settings: Mapping[str, object]) -> Run:
+    """The run of files, even if it does not fit its memory."""
+    try:
+        return simulate(machine, workload, set=settings, expect=False)
+    except ExpectationFailed as failed:
+        return failed.run
+
+
+def steps_of(recording: Recording) -> int:
+    """Steps that the profiler has marked, 1 if none."""
+    names = {name for rank in recording.ranks for name in _marks(rank) if name.startswith(STEP)}
+    return max(1, len(names))
+
+
+def _marks(rank: Any) -> set[str]:
+    numbers = np.unique(rank.slices.name[rank.slices.what == What.MARK]).tolist()
+    return {rank.names[number] for number in numbers}
+
+
+def _title(recording: Recording) -> str:
+    ranks = recording.ranks
+    files = ranks[0].file.rpartition("/")[2] + (f" to {ranks[-1].file.rpartition('/')[2]}" if len(ranks) > 1 else "")
+    world = max(rank.world for rank in ranks)
+    many = f"{len(ranks)} ranks" if len(ranks) > 1 else "1 rank"
+    of_world = f" of {world}" if world > len(ranks) else ""
+    gpus = ", ".join(dict.fromkeys(name for rank in ranks for _, name in rank.devices[:1] if name))
+    return f"{files}: {recording.format}, {many}{of_world}" + (f", {gpus}" if gpus else "")
+
+
+def _notes(recording: Recording) -> tuple[str, ...]:
+    left = [f"{each.count:,} x {each.name}: {each.why}" for each in recording.left]
+    return (*recording.notes, *left)
+
+
+def _families(replay: Replay) -> dict[str, str]:
+    """Kind of work of each kernel's name: that of the operators that launched it, the longest first."""
+    spent: dict[tuple[str, str], int] = {}
+    for explained in replay.ranks:
+        rank, linked = explained.rank, explained.linked
+        slices = rank.slices
+        ops = explained.ops.slice
+        outer = linked.shaped[ops]
+        outer = np.where(outer < 0, linked.outer[ops], outer)
+        keys = np.column_stack(
+            [slices.name[ops], np.where(outer < 0, -1, slices.name[outer]), np.where(outer < 0, -1, slices.facts[outer])]
+        )
+        distinct, index = np.unique(keys, axis=0, return_inverse=True)
+        took = np.bincount(index.reshape(-1), slices.duration[ops].astype(np.float64), len(distinct)) if len(ops) else ()
+        for (kernel, op, facts), time in zip(distinct.tolist(), took, strict=True):
+            name = "" if op < 0 else rank.names[op]
+            work = meaning(name, None if facts < 0 else rank.facts[facts]).kind if name else families.OTHER
+            shown = rank.names[kernel]
+            key = shown if len(shown) <= 100 else shown[:97] + "...", families.of_operator(name, work, shown)
+            spent[key] = spent.get(key, 0) + int(time)
+    longest: dict[str, str] = {}
+    for (kernel, family), _ in sorted(spent.items(), key=lambda pair: -pair[1]):
+        longest.setdefault(kernel, family)
+    return longest

@@ -1,0 +1,98 @@
+"""Places where time goes, alike for recorded and simulated runs.
+
+kernels       a GPU computes (without GPUs: a CPU does)
+transfer      copies, and collectives from the arrival of their last rank on
+waiting       for another rank, another GPU, or a server of a pool
+launch gaps   from a launch to the start of its op, and between ops of a stream
+host          calls, operators and Python on host threads; dispatch of a simulated program
+unexplained   delay that no rule finds a reason for
+not recorded  before the first and after the last slice of a rank
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+from hwsim.graph.opgraph import Label
+from hwsim.results.cause import Cause
+from hwsim.study.work import AMONG
+
+
+class Where(IntEnum):
+    """Places where time goes, in the order of tables."""
+
+    KERNELS = 0
+    TRANSFER = 1
+    WAITING = 2
+    LAUNCH = 3
+    HOST = 4
+    UNEXPLAINED = 5
+    OUTSIDE = 6
+
+    @property
+    def words(self) -> str:
+        """Its name in tables."""
+        return WORDS[self]
+
+
+WORDS: Final[Mapping[Where, str]] = {
+    Where.KERNELS: "kernels",
+    Where.TRANSFER: "transfer",
+    Where.WAITING: "waiting",
+    Where.LAUNCH: "launch gaps",
+    Where.HOST: "host",
+    Where.UNEXPLAINED: "unexplained",
+    Where.OUTSIDE: "not recorded",
+}
+_OF_KIND: Final[Mapping[str, Where]] = {  # kinds of ops of replays, and of programs
+    "kernel": Where.KERNELS,
+    "set": Where.KERNELS,
+    "copy": Where.TRANSFER,
+    "collective": Where.TRANSFER,
+    "latency": Where.LAUNCH,
+    "gap": Where.LAUNCH,
+    "delay": Where.UNEXPLAINED,
+    "start": Where.OUTSIDE,
+    "arrive": Where.WAITING,
+    "join": Where.WAITING,
+    "call": Where.HOST,
+    "python": Where.HOST,
+    "dispatch": Where.HOST,
+    "return": Where.HOST,
+    **dict.fromkeys((*AMONG, "exchange"), Where.TRANSFER),
+}
+SHARED: Final = frozenset({*AMONG, "exchange"})  # ops of several GPUs that stand on one
+
+
+def is_gpu(device: str) -> bool:
+    """Whether a device is a GPU: `gpu0`, `rank3.gpu0`, `node1.gpu*`.
+
+    >>> is_gpu("rank3.gpu0"), is_gpu("gpu"), is_gpu("cpu0"), is_gpu("rank3.host")
+    (True, True, False, False)
+    """
+    return device.rpartition(".")[2].startswith("gpu")
+
+
+def of_op(label: Label, *, has_gpu: bool) -> Where:
+    """The place of the time in which an op runs.
+
+    >>> [of_op(Label("x", kind, device), has_gpu=True).words for kind, device in
+    ...  (("kernel", "gpu0"), ("matmul", "gpu0"), ("matmul", "cpu"), ("all-reduce", "gpu0"), ("gap", "gpu0"))]
+    ['kernels', 'kernels', 'host', 'transfer', 'launch gaps']
+    """
+    known = _OF_KIND.get(label.kind)
+    if known is not None:
+        return known
+    return Where.KERNELS if is_gpu(label.device) or not has_gpu else Where.HOST
+
+
+def of_cause(label: Label, cause: Cause, *, has_gpu: bool) -> Where:
+    """The place of a piece of a critical path: an op that runs, or waits for a cause."""
+    if cause.kind in ("wait", "pool"):
+        return Where.WAITING
+    if cause.kind in ("dispatch", "return"):
+        return Where.HOST
+    place = of_op(label, has_gpu=has_gpu)
+    return Where.LAUNCH if cause.kind == "latency" and place == Where.KERNELS else place

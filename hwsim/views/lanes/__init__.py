@@ -1,0 +1,1 @@
+"""Lanes of several runs over one axis of time."""
