@@ -21,9 +21,10 @@ TABLES: Final = (".csv", ".json", ".json.gz", ".gz")
 FORMS: Final = (
     "MACHINE MACHINE WORKLOAD", "MACHINE WORKLOAD WORKLOAD", "MACHINE MACHINE WORKLOAD WORKLOAD", "RUN.json RUN.json",
     "RUN.json TABLE", "MACHINE WORKLOAD TABLE", "MACHINE WORKLOAD with --set-a or --set-b",
-    "MACHINE WORKLOAD [MEASURED], a workload of `hwsim record`",
+    "MACHINE WORKLOAD [MEASURED], a workload of `hwsim record`", "MACHINE WORKLOAD TRACE", "RUN.json TRACE", "TRACE TRACE",
+    "STEP.npz, written by `hwsim import`",
 )  # fmt: skip
-Kind = Literal["machine", "workload", "run", "recording", "table"]
+Kind = Literal["machine", "workload", "run", "recording", "table", "trace", "step"]
 
 
 class Given(NamedTuple):
@@ -48,7 +49,7 @@ class Given(NamedTuple):
 @click.option(
     "--clock", type=click.Choice(["cpu", "wall"]), help="Of a recorded workload: CPU time or wall time (default: as recorded)."
 )
-@click.option("--all", "every", is_flag=True, help="Print every op of a run and its measurements.")
+@click.option("--all", "every", is_flag=True, help="Print every op of a run and its measurements, or its trace.")
 @paying_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: compare/1, comparison/1).")
 @click.option("--report", type=FILE, metavar="FILE", help="Write a page for a browser (.html); not of measurements.")
@@ -75,7 +76,8 @@ def command(
     """Compare two machines with a workload, two workloads on a machine, or two runs that `hwsim simulate --json --ops` wrote: how
     many times as fast one is, by op and by cause. Each change of the files has its share of the difference.
 
-    A run is also compared with a table of measurements (op, time), and a recorded workload with its recorded times.
+    A run is also compared with a table of measurements (op, time), a recorded workload with its recorded times, and a run with
+    a profile of the real one (TRACE: files of Kineto, Nsight Systems or Chakra, one for each rank, or their folder).
     """
     refuse_unwritable(plot)
     refuse_unwritable(report, "--report", "page", (".html",))
@@ -84,6 +86,18 @@ def command(
     with in_words():
         given = [kind_of(name) for name in files]
     kinds = [each.kind for each in given]
+    if {"trace", "step"} & set(kinds):
+        from hwsim.cli.traces import compared
+
+        for option, is_given in (("--set-a, --set-b", set_a or set_b), ("--by", by), ("--orders", orders), ("--clock", clock),
+                                 ("--interval", interval), ("--report", report)):  # fmt: skip
+            if is_given:
+                raise click.UsageError(f"{option} does not go with a trace")
+        with in_words():
+            found = compared(given, settings, _no_form)
+        write_files([(plot, found.plot)])
+        click.echo(document(found.to_json()) if as_json else printed(found.text(every=every)), nl=False)
+        return
     is_changed = bool(set_a or set_b)
     if report is not None and ("table" in kinds or (_is_recorded(given) and not is_changed)):
         raise click.UsageError("--report does not go with measurements")
@@ -155,6 +169,9 @@ def kind_of(name: str) -> Given:
     from hwsim.comparing.measured import read_json, read_table
     from hwsim.spec import Mistake, SpecError, names, read
 
+    trace = _trace(Path(name))
+    if trace is not None:
+        return trace
     if name.endswith(TABLES):
         path = Path(name)
         if not path.is_file():
@@ -186,6 +203,21 @@ def kind_of(name: str) -> Given:
     if name in names("workload"):
         return Given("workload", name, name)
     return Given(*_unknown(name))
+
+
+def _trace(path: Path) -> Given | None:
+    """A profile of another tool, or a step of `hwsim import`; None of anything else."""
+    if path.is_dir():
+        return Given("trace", str(path), path)
+    if not path.is_file():
+        return None
+    if path.suffix == ".npz":
+        return Given("step", str(path), path)
+    if not path.name.endswith((".json", ".gz", ".et", ".sqlite")):
+        return None
+    from hwsim.importers.formats import format_of
+
+    return Given("trace", str(path), path) if format_of(path) else None
 
 
 def _unknown(name: str) -> tuple[Kind, str, Any]:

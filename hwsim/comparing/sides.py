@@ -210,7 +210,7 @@ def _read(document: Mapping[str, Any]) -> Side:
         _ops_in(document.get("ops", ())),
         work,
         {},
-        _interval_of(sure, float(document["makespan_s"])) if sure and not is_service else None,
+        interval_of(sure, float(document["makespan_s"])) if sure and not is_service else None,
         is_service,
         tuple(Warning(str(row["code"]), str(row["message"])) for row in document.get("warnings", ())),
         lambda wanted: _number_in(document, wanted, work),
@@ -269,7 +269,7 @@ def _number_in(document: Mapping[str, Any], wanted: Measure, work: Sequence[Work
     return float(value)
 
 
-def _interval_of(entry: Mapping[str, Any], value: float) -> Interval:
+def interval_of(entry: Mapping[str, Any], value: float) -> Interval:
     """The interval that `hwsim.views.interval.say.as_dict` wrote, its parts as the errors of this version have them."""
     below, above = math.log(value / entry["low_s"]), math.log(entry["high_s"] / value)
     level = int(entry["level"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import re
+import zlib
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +12,14 @@ from typing import Final, NamedTuple, Protocol, cast
 
 from hwsim.importers.recording import Recording
 from hwsim.importers.text import Report
+
+_ENDINGS: Final[Mapping[str, str]] = {".et": "chakra", ".sqlite": "nsys"}
+_HEAD: Final = 1 << 16  # bytes of a JSON that tell its format
+_MARKS: Final = (
+    (rb'"traceEvents"|"deviceProperties"|"ph"\s*:', "kineto"),
+    (rb'"(COMP|COMM_\w+|MEM_\w+)_NODE"', "chakra"),
+    (rb'"nodes"\s*:\s*\[\s*\{[^{}]*"ctrl_deps"|"schema"\s*:\s*"[\d.]+(-chakra|")', "host"),
+)
 
 
 class Reader(Protocol):
@@ -38,6 +49,27 @@ FORMATS: Final[Mapping[str, Format]] = {
     "host": Format("hwsim.importers.host_trace", "Execution trace of PyTorch's ExecutionTraceObserver (.json, .json.gz)."),
     "chakra": Format("hwsim.importers.chakra", "Chakra execution traces (.et, .json), a file for each rank."),
 }
+
+
+def format_of(path: Path) -> str:
+    """The format of a file by its ending, or by how its JSON begins; "" if it is of none.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    ending = next((ending for ending in _ENDINGS if path.name.lower().endswith(ending)), "")
+    if ending:
+        return _ENDINGS[ending]
+    if not path.name.lower().endswith((".json", ".json.gz", ".gz")):
+        return ""
+    with path.open("rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"
+    try:
+        with gzip.open(path) if is_packed else path.open("rb") as file:
+            head = file.read(_HEAD)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return ""
+    return next((name for mark, name in _MARKS if re.search(mark, head)), "")
 
 
 def read(name: str, files: Sequence[str | Path], report: Report | None = None) -> Recording:

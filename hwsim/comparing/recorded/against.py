@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +11,7 @@ from hwsim.comparing.recorded.played import OpTime, Played
 from hwsim.comparing.recorded.where import Where
 from hwsim.records import dataclass
 from hwsim.spec import Warning, different
+from hwsim.ticks import FEMTO
 
 NOTHING: Final = OpTime("", "", 0, 0.0, 0.0)
 
@@ -35,6 +37,11 @@ class Pair:
     def apart_s(self) -> float:
         """Seconds of the second less those of the first."""
         return (self.second or NOTHING).total_s - (self.first or NOTHING).total_s
+
+    @property
+    def longest_s(self) -> float:
+        """Seconds of that which takes longer."""
+        return max((self.first or NOTHING).total_s, (self.second or NOTHING).total_s)
 
     @property
     def error(self) -> float | None:
@@ -145,9 +152,11 @@ def _summed(ops: list[OpTime], key: Any) -> dict[str, OpTime]:
 
 def _paired(first: dict[str, OpTime], second: dict[str, OpTime]) -> tuple[Pair, ...]:
     pairs = [Pair(name, first.get(name), second.get(name)) for name in dict.fromkeys([*first, *second])]
-    return tuple(sorted(pairs, key=lambda pair: (-abs(pair.apart_s), pair.name)))
+    return tuple(sorted(pairs, key=lambda pair: (-round(abs(pair.apart_s) * FEMTO), -pair.longest_s, pair.name)))
 
 
 def against(first: Played, second: Played) -> AgainstTrace:
-    """A recording beside a run or another recording."""
+    """A recording beside a run or another recording; names of both are of the kind that the recording tells."""
+    if second.how == "simulated":
+        second = replace(second, known_families=first.known_families)
     return AgainstTrace(first, second)

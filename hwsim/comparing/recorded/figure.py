@@ -62,5 +62,5 @@ def _bars(side: Played, chosen: NDArray[np.bool_], where: Where) -> Bars:
     low, high = (begin, begin + waited) if where == Where.WAITING else (begin + waited, end)
     is_there = high > low
     order = np.argsort(low[is_there], kind="stable")
-    low, high = (each[is_there][order].astype(np.float64) / FEMTO for each in (low, high))
-    return Bars(PLACES.index(where), low, high)
+    from_s, to_s = (each[is_there][order].astype(np.float64) / FEMTO for each in (low, high))
+    return Bars(PLACES.index(where), from_s, to_s)

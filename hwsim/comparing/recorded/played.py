@@ -153,8 +153,8 @@ def of_timeline(
     numbers = {name: number for number, name in enumerate(dict.fromkeys(called))}
     name_of = np.array([numbers[name] for name in called], np.int64)
     shown = tuple(dict.fromkeys(label.device for label in labels if label.device))
-    devices = {name: number for number, name in enumerate(shown)}
-    device_of = np.array([devices.get(label.device, -1) for label in labels], np.int64)
+    numbered = {name: number for number, name in enumerate(shown)}
+    device_of = np.array([numbered.get(label.device, -1) for label in labels], np.int64)
     rows = Ops(timeline)
     ops = rows.numbers
     ops = ops[np.argsort(rows.begin[ops], kind="stable")]
@@ -176,12 +176,7 @@ def of_timeline(
     shared = np.array([label.kind in SHARED for label in labels] + [False], np.bool_)[flat.label]
     seen = np.where(np.isin(place, _BUSY) & ~shared, Where.WAITING, place)  # by other GPUs
     idle = _Idle(timeline, latency, place, seen, last_predecessors(timeline))
-    lanes = [name for name in shown if is_gpu(name)] if has_gpu else [name for name in shown if _computes(name, devices, spans)]
-    found = tuple(
-        Device(name, _of_device(spans, devices[name], entry[ops], idle, timeline.makespan_fs))
-        for name in lanes
-        if _computes(name, devices, spans)
-    )
+    found = _devices(spans, shown, entry[ops], idle, timeline.makespan_fs, has_gpu=has_gpu)
     return Played(
         how, title, timeline.makespan_fs, steps, spent, found, shown, tuple(numbers), spans, known, notes,
         interval=result.interval if how == "simulated" and result.sure and not result.serving else None,
@@ -194,8 +189,21 @@ def _called(label: Label) -> str:
     return label.name if label.kind in REPLAYED else label.name.partition(": ")[0] or label.kind
 
 
-def _computes(name: str, devices: Mapping[str, int], spans: Spans) -> bool:
-    return bool(np.isin(spans.place[spans.device == devices[name]], (Where.KERNELS, Where.TRANSFER)).any())
+def idle_unknown(spans: Spans, names: tuple[str, ...], makespan: int, *, has_gpu: bool) -> tuple[Device, ...]:
+    """The GPUs of a run of which nothing says what they waited for."""
+    return _devices(spans, names, np.full(len(spans.name), -1), None, makespan, has_gpu=has_gpu)
+
+
+def _devices(
+    spans: Spans, names: tuple[str, ...], entry: Ints, idle: _Idle | None, makespan: int, *, has_gpu: bool
+) -> tuple[Device, ...]:
+    """GPUs that compute; of a run without any, hosts that do."""
+    works = np.isin(spans.place, (Where.KERNELS, Where.TRANSFER))
+    return tuple(
+        Device(name, _of_device(spans, number, entry, idle, makespan))
+        for number, name in enumerate(names)
+        if (is_gpu(name) or not has_gpu) and bool((works & (spans.device == number)).any())
+    )
 
 
 def _arrivals(timeline: Timeline, begin: Ints, waiting: Ints) -> tuple[Ints, Ints, Ints]:
@@ -248,7 +256,7 @@ class _Idle:
             spent[Where.OUTSIDE] += until - low
 
 
-def _of_device(spans: Spans, device: int, entry: Ints, idle: _Idle, makespan: int) -> Spent:
+def _of_device(spans: Spans, device: int, entry: Ints, idle: _Idle | None, makespan: int) -> Spent:
     """The places of a device's time. entry: the op that begins each span."""
     mine = np.flatnonzero((spans.device == device) & np.isin(spans.place, (Where.KERNELS, Where.TRANSFER)))
     spent = dict.fromkeys(Where, 0)
@@ -275,6 +283,9 @@ def _of_device(spans: Spans, device: int, entry: Ints, idle: _Idle, makespan: in
     order = np.argsort(begin, kind="stable")
     next_op = np.searchsorted(begin[order], times[tails + 1])
     for low, high, place in zip(times[heads].tolist(), times[tails + 1].tolist(), next_op.tolist(), strict=True):
+        if idle is None:
+            spent[Where.OUTSIDE] += high - low
+            continue
         op = int(entry[mine[order[place]]]) if place < len(order) else idle.last
         idle.divided(low, high, op, spent)
     return spent

@@ -13,7 +13,7 @@ from hwsim.views.interval.say import EXACT, range_text
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.lines import WIDTH, titled
-from hwsim.views.kit.table import Column, aligned, shortened
+from hwsim.views.kit.table import Column, aligned, middle_out
 
 if TYPE_CHECKING:
     from hwsim.comparing.recorded.against import AgainstTrace, Pair, Row
@@ -23,6 +23,7 @@ OPS: Final = 10
 GPUS: Final = 16  # rows of the table of GPUs
 NAME: Final = 44  # letters
 NOTES: Final = 4
+MANY: Final = 9.95  # ops from which on their number is written whole
 
 
 def text(both: AgainstTrace, *, every: bool = False) -> str:
@@ -116,10 +117,10 @@ def _gpus(both: AgainstTrace, *, every: bool) -> Iterator[str]:
 def _work(both: AgainstTrace, title: str, pairs: Sequence[Pair]) -> Iterator[str]:
     yield ""
     yield from aligned([
-        Column(title, [shortened(pair.name, NAME) for pair in pairs], right=False),
-        *(Column(f"times {word}", [_count(op) for op in ops]) for word, ops in _columns(both, pairs)),
+        Column(title, [middle_out(pair.name, NAME) for pair in pairs], right=False),
+        Column("times", [_counts(pair) for pair in pairs]),
         *(Column(word, [_seconds(op) for op in ops]) for word, ops in _columns(both, pairs)),
-        Column("error", ["-" if pair.error is None else percent(pair.error, "+.1f") for pair in pairs]),
+        Column("change" if both.second.how == "recorded" else "error", [_part(pair) for pair in pairs]),
     ], widest=WIDTH)  # fmt: skip
 
 
@@ -127,8 +128,20 @@ def _columns(both: AgainstTrace, pairs: Sequence[Pair]) -> list[tuple[str, list[
     return [(both.words[0], [pair.first for pair in pairs]), (both.words[1], [pair.second for pair in pairs])]
 
 
+def _part(pair: Pair) -> str:
+    return "-" if pair.error is None else percent(pair.error, "+.1f")
+
+
+def _counts(pair: Pair) -> str:
+    """How often an op runs on a GPU in a step: of both runs, or of each where they differ."""
+    first, second = _count(pair.first), _count(pair.second)
+    return first if first == second else f"{first}, {second}"
+
+
 def _count(op: OpTime | None) -> str:
-    return "-" if op is None else f"{op.times:,.0f}" if op.times >= 9.95 or op.times == round(op.times) else f"{op.times:.2g}"
+    if op is None:
+        return "-"
+    return f"{op.times:,.0f}" if op.times >= MANY or op.times.is_integer() else f"{op.times:.2g}"
 
 
 def _seconds(op: OpTime | None) -> str:
@@ -145,7 +158,7 @@ def _alone(both: AgainstTrace, *, every: bool) -> Iterator[str]:
             continue
         ops.sort(key=lambda op: -op.total_s)
         shown = ops if every else ops[:3]
-        names = "; ".join(f"{shortened(op.name, NAME)} {format_quantity(op.total_s, 's')}" for op in shown)
+        names = "; ".join(f"{middle_out(op.name, NAME)} {format_quantity(op.total_s, 's')}" for op in shown)
         more = f" and {len(ops) - len(shown)} more" if len(ops) > len(shown) else ""
         part = percent(sum(op.total_s for op in ops) / total, ".0f")
         yield from titled(f"only {word}", f"{len(ops):,} names, {part} of the time of its ops: {names}{more}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from hwsim.api import ExpectationFailed, Run, Source, simulate
 from hwsim.comparing.recorded import families
 from hwsim.comparing.recorded.played import Played, of_timeline
+from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.aten import meaning
 from hwsim.importers.recording import Recording, What
 from hwsim.importers.replay import Replay, explain
@@ -36,13 +38,25 @@ def of_recording(recording: Recording) -> Played:
     return of_timeline(run, "recorded", _title(recording), steps_of(recording), _families(replay), _notes(recording))
 
 
-def of_run(run: Run, steps: int = 0) -> Played:
-    """A simulated run. steps: of it, 0 for those of its training."""
+def of_run(run: Run, steps: int = 0, title: str = "") -> Played:
+    """A simulated run. steps: of it, 0 for those of its training; title: if it is not that of its files."""
     trained = run.trainings[0].steps if len(run.trainings) == 1 else 1
-    return of_timeline(run, "simulated", f"{run.workload}  on  {run.machine}", steps or max(1, trained), {}, ())
+    return of_timeline(run, "simulated", title or f"{run.workload}  on  {run.machine}", steps or max(1, trained), {}, ())
 
 
-def simulated(machine: Source, workload: Source, settings: Mapping[str, object]) -> Run:
+def saved(path: Path) -> tuple[Recording, OpGraph]:
+    """The recording and the op graph of a step that `hwsim import` wrote.
+
+    Raises:
+        SpecError: it is no such file.
+    """
+    from hwsim.graph.files import load_graph
+    from hwsim.importers.saved import load
+
+    return load(path)[0], load_graph(path)
+
+
+def simulated(machine: Source, workload: Source | OpGraph, settings: Mapping[str, object]) -> Run:
     """The run of files, even if it does not fit its memory."""
     try:
         return simulate(machine, workload, set=settings, expect=False)

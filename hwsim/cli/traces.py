@@ -1,0 +1,81 @@
+"""`hwsim compare` of a run and a recording of the real one, or of two recordings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from hwsim.cli.compare import Given
+    from hwsim.comparing.recorded.against import AgainstTrace
+    from hwsim.comparing.recorded.played import Played
+    from hwsim.importers.recording import Recording
+
+
+def compared(given: Sequence[Given], settings: Mapping[str, str], no_form: Callable[[Sequence[Given]], str]) -> AgainstTrace:
+    """The comparison that the arguments mean.
+
+    Args:
+        no_form: says what is accepted.
+
+    Raises:
+        SpecError: a file that cannot be read, or that holds nothing to compare.
+    """
+    from hwsim.comparing.recorded import sides
+    from hwsim.comparing.recorded.against import against
+    from hwsim.comparing.recorded.written import of_document
+
+    traces, steps = ([each for each in given if each.kind == kind] for kind in ("trace", "step"))
+    rest = [each for each in given if each.kind not in ("trace", "step")]
+    kinds = sorted(each.kind for each in rest)
+    files = {each.kind: each.content for each in rest}
+    if kinds == ["machine", "workload"] and traces and not steps:
+        return against(_recorded(traces), sides.of_run(sides.simulated(files["machine"], files["workload"], settings)))
+    if settings:
+        raise click.UsageError("--set changes a machine or a workload; recordings and runs that were written are as they are")
+    if kinds == ["run"] and traces and not steps:
+        return against(_recorded(traces), of_document(files["run"], rest[0].name))
+    if kinds in ([], ["machine"]) and len(steps) == 1:
+        recording, graph = sides.saved(steps[0].content)
+        first = _recorded(traces) if traces else sides.of_recording(recording)
+        run = sides.simulated(files.get("machine", sides.NOWHERE), graph, {})
+        return against(first, sides.of_run(run, sides.steps_of(recording), steps[0].name))
+    if not rest and not steps and len(traces) == 2:
+        return against(_recorded(traces[:1]), _recorded(traces[1:]))
+    raise click.UsageError(no_form(given))
+
+
+def _recorded(traces: Sequence[Given]) -> Played:
+    from hwsim.comparing.recorded.sides import of_recording
+
+    return of_recording(_read(traces))
+
+
+def _read(traces: Sequence[Given]) -> Recording:
+    """One recording of several files, a rank each."""
+    from hwsim.cli.progress import progress
+    from hwsim.importers.formats import format_of, read
+    from hwsim.spec import Mistake, SpecError
+
+    files = [file for each in traces for file in _files(each.content)]
+    formats = {file: format_of(file) for file in files}
+    kinds = dict.fromkeys(formats.values())
+    if len(kinds) != 1:
+        said = ", ".join(f"'{file}' is {formats[file] or 'none'}" for file in files[:3]) or "there are no files in it"
+        raise SpecError([Mistake(None, f"a recording is of one format: {said}", "a file for each rank, or a folder of them")])
+    with progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
+        return read(next(iter(kinds)), files, shown)
+
+
+def _files(path: Path) -> list[Path]:
+    """The files of a folder that are of a format, or the file itself."""
+    from hwsim.formats import natural
+    from hwsim.importers.formats import format_of
+
+    if not path.is_dir():
+        return [path]
+    return sorted((each for each in path.iterdir() if each.is_file() and format_of(each)), key=lambda each: natural(each.name))
