@@ -76,8 +76,8 @@ def command(
     """Compare two machines with a workload, two workloads on a machine, or two runs that `hwsim simulate --json --ops` wrote: how
     many times as fast one is, by op and by cause. Each change of the files has its share of the difference.
 
-    A run is also compared with a table of measurements (op, time), a recorded workload with its recorded times, and a run with
-    a profile of the real one (TRACE: files of Kineto, Nsight Systems or Chakra, one for each rank, or their folder).
+    Accepted as well: a run and a table of measurements (op, time); a recorded workload, with its recorded times.
+    A TRACE is a profile of the real run: files of Kineto, Nsight Systems or Chakra, one for each rank, or their folder.
     """
     refuse_unwritable(plot)
     refuse_unwritable(report, "--report", "page", (".html",))
@@ -94,9 +94,9 @@ def command(
             if is_given:
                 raise click.UsageError(f"{option} does not go with a trace")
         with in_words():
-            found = compared(given, settings, _no_form)
-        write_files([(plot, found.plot)])
-        click.echo(document(found.to_json()) if as_json else printed(found.text(every=every)), nl=False)
+            with_trace = compared(given, settings, _no_form)
+        write_files([(plot, with_trace.plot)])
+        click.echo(document(with_trace.to_json()) if as_json else printed(with_trace.text(every=every)), nl=False)
         return
     is_changed = bool(set_a or set_b)
     if report is not None and ("table" in kinds or (_is_recorded(given) and not is_changed)):

@@ -65,8 +65,8 @@ def _read(traces: Sequence[Given]) -> Recording:
     formats = {file: format_of(file) for file in files}
     kinds = dict.fromkeys(formats.values())
     if len(kinds) != 1:
-        said = ", ".join(f"'{file}' is {formats[file] or 'none'}" for file in files[:3]) or "there are no files in it"
-        raise SpecError([Mistake(None, f"a recording is of one format: {said}", "a file for each rank, or a folder of them")])
+        named = ", ".join(f"'{file}' is {formats[file] or 'none'}" for file in files[:3]) or "there are no files in it"
+        raise SpecError([Mistake(None, f"a recording is of one format: {named}", "a file for each rank, or a folder of them")])
     with progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
         return read(next(iter(kinds)), files, shown)
 

@@ -1,1 +1,1 @@
-"""A run beside a recording of the real one: where time goes in both, by cause, by GPU and by op."""
+"""Runs against recordings of the real ones: places of the time in both, by cause, by GPU and by op."""

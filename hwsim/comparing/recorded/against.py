@@ -1,4 +1,4 @@
-"""A recording beside a run, or beside another recording: places of the time, GPUs, kinds of work and ops of both."""
+"""A recording against a run, or against another recording: places of the time, GPUs, kinds of work and ops of both."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Pair:
 
     @property
     def apart_s(self) -> float:
-        """Seconds of the second less those of the first."""
+        """Seconds of the second less seconds of the first."""
         return (self.second or NOTHING).total_s - (self.first or NOTHING).total_s
 
     @property
@@ -140,14 +140,14 @@ def _shared(side: Played) -> list[OpTime]:
 
 
 def _summed(ops: list[OpTime], key: Any) -> dict[str, OpTime]:
-    found: dict[str, OpTime] = {}
+    sums: dict[str, OpTime] = {}
     for op in ops:
         name = key(op)
-        before = found.get(name, OpTime(name, op.family, 0, 0.0, 0.0))
-        found[name] = OpTime(
+        before = sums.get(name, OpTime(name, op.family, 0, 0.0, 0.0))
+        sums[name] = OpTime(
             name, before.family, before.times + op.times, before.total_s + op.total_s, before.waited_s + op.waited_s
         )
-    return found
+    return sums
 
 
 def _paired(first: dict[str, OpTime], second: dict[str, OpTime]) -> tuple[Pair, ...]:
@@ -156,7 +156,7 @@ def _paired(first: dict[str, OpTime], second: dict[str, OpTime]) -> tuple[Pair, 
 
 
 def against(first: Played, second: Played) -> AgainstTrace:
-    """A recording beside a run or another recording; names of both are of the kind that the recording tells."""
+    """A recording against a run or another recording; names of both are of the kind that the recording tells."""
     if second.how == "simulated":
         second = replace(second, known_families=first.known_families)
     return AgainstTrace(first, second)

@@ -1,4 +1,4 @@
-"""Kinds of work of kernels and ops, so that those of a recording and of a simulation meet where their names differ.
+"""Kinds of work of kernels and ops: a recording and a simulation meet in them where their names differ.
 
 A kernel is of the kind of the operator that launched it, as far as its file has one; else its own name tells.
 """
@@ -59,19 +59,19 @@ def of_op(name: str, kind: str) -> str:
     """The kind of work of an op of a simulation, by its kind, else by its name."""
     if kind in ("kernel", "collective"):
         return of_name(name) if kind == "kernel" else COLLECTIVES
-    known = _OF_KIND.get(kind)
-    if known in (None, ELEMENTWISE):  # norms, pooling and sums of models are elementwise by their kernels
-        own = of_name(name if known is None else name.rpartition(".")[2])
-        return own if own != OTHER else known or of_name(kind)
-    return known
+    work = _OF_KIND.get(kind)
+    if work in (None, ELEMENTWISE):  # norms, pooling and sums of models are elementwise by their kernels
+        by_name = of_name(name if work is None else name.rpartition(".")[2])
+        return by_name if by_name != OTHER else work or of_name(kind)
+    return work
 
 
 def of_operator(name: str, work: str, kernel: str) -> str:
     """The kind of work of a recorded kernel. work: kind of its operator, as the operator's name tells it."""
-    own = of_name(kernel)
-    if own in (COPIES, COLLECTIVES) or (work in _NOT_TOLD and not name):
-        return own
+    by_kernel = of_name(kernel)
+    if by_kernel in (COPIES, COLLECTIVES) or (work in _NOT_TOLD and not name):
+        return by_kernel
     if work not in _NOT_TOLD:
         return work
-    told = of_name(name)
-    return told if told not in (OTHER, ELEMENTWISE) or own == OTHER else own
+    by_name = of_name(name)
+    return by_name if by_name not in (OTHER, ELEMENTWISE) or by_kernel == OTHER else by_kernel

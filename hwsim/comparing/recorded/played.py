@@ -140,10 +140,10 @@ def of_timeline(
     how: Literal["recorded", "simulated"],
     title: str,
     steps: int,
-    known: Mapping[str, str],
+    works: Mapping[str, str],
     notes: tuple[str, ...],
 ) -> Played:
-    """The places and ops of a run. known: kind of work of names."""
+    """The places and ops of a run. works: kinds of work of names."""
     timeline = result.timeline
     flat, labels = timeline.flat, timeline.flat.graph.labels
     has_gpu = any(is_gpu(label.device) for label in labels)
@@ -176,9 +176,9 @@ def of_timeline(
     shared = np.array([label.kind in SHARED for label in labels] + [False], np.bool_)[flat.label]
     seen = np.where(np.isin(place, _BUSY) & ~shared, Where.WAITING, place)  # by other GPUs
     idle = _Idle(timeline, latency, place, seen, last_predecessors(timeline))
-    found = _devices(spans, shown, entry[ops], idle, timeline.makespan_fs, has_gpu=has_gpu)
+    computing = _devices(spans, shown, entry[ops], idle, timeline.makespan_fs, has_gpu=has_gpu)
     return Played(
-        how, title, timeline.makespan_fs, steps, spent, found, shown, tuple(numbers), spans, known, notes,
+        how, title, timeline.makespan_fs, steps, spent, computing, shown, tuple(numbers), spans, works, notes,
         interval=result.interval if how == "simulated" and result.sure and not result.serving else None,
         warnings=result.warnings if how == "simulated" else (),
     )  # fmt: skip
@@ -190,7 +190,7 @@ def _called(label: Label) -> str:
 
 
 def idle_unknown(spans: Spans, names: tuple[str, ...], makespan: int, *, has_gpu: bool) -> tuple[Device, ...]:
-    """The GPUs of a run of which nothing says what they waited for."""
+    """The GPUs of a run whose document does not say what they waited for."""
     return _devices(spans, names, np.full(len(spans.name), -1), None, makespan, has_gpu=has_gpu)
 
 
@@ -230,7 +230,7 @@ def _arrivals(timeline: Timeline, begin: Ints, waiting: Ints) -> tuple[Ints, Int
 
 
 class _Idle:
-    """What the ops of idle GPUs waited for."""
+    """The ops that idle GPUs waited for."""
 
     def __init__(self, timeline: Timeline, latency: Ints, place: Ints, seen: Ints, before: Ints) -> None:
         self._start, self._end, self._latency = timeline.start.tolist(), timeline.end.tolist(), latency.tolist()

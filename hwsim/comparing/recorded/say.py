@@ -1,4 +1,4 @@
-"""A run beside its recording as text and as JSON."""
+"""A run against its recording as text and as JSON."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _part(pair: Pair) -> str:
 
 
 def _counts(pair: Pair) -> str:
-    """How often an op runs on a GPU in a step: of both runs, or of each where they differ."""
+    """Executions of an op on a GPU in a step: a number, or two where the runs differ."""
     first, second = _count(pair.first), _count(pair.second)
     return first if first == second else f"{first}, {second}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -13,11 +13,12 @@ from hwsim.comparing.recorded import families
 from hwsim.comparing.recorded.played import Played, of_timeline
 from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.aten import meaning
-from hwsim.importers.recording import Recording, What
+from hwsim.importers.recording import Recording
 from hwsim.importers.replay import Replay, explain
+from hwsim.importers.steps import steps
 from hwsim.spec import Mistake, SpecError
 
-STEP: Final = "ProfilerStep"
+SHORT: Final = 0.05  # of the longest step
 CPU: Final = {"kind": "cpu", "cores": 1, "flop": {"fp32": "1 GFLOP/s"}, "memory": {"bandwidth": "1 GB/s"}}
 NOWHERE: Final = {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": CPU}}  # the graph has its own times
 
@@ -38,10 +39,10 @@ def of_recording(recording: Recording) -> Played:
     return of_timeline(run, "recorded", _title(recording), steps_of(recording), _families(replay), _notes(recording))
 
 
-def of_run(run: Run, steps: int = 0, title: str = "") -> Played:
-    """A simulated run. steps: of it, 0 for those of its training; title: if it is not that of its files."""
+def of_run(run: Run, many: int = 0, title: str = "") -> Played:
+    """A simulated run. many: its steps, 0 as its training says; title: another than its files have."""
     trained = run.trainings[0].steps if len(run.trainings) == 1 else 1
-    return of_timeline(run, "simulated", title or f"{run.workload}  on  {run.machine}", steps or max(1, trained), {}, ())
+    return of_timeline(run, "simulated", title or f"{run.workload}  on  {run.machine}", many or max(1, trained), {}, ())
 
 
 def saved(path: Path) -> tuple[Recording, OpGraph]:
@@ -65,14 +66,12 @@ def simulated(machine: Source, workload: Source | OpGraph, settings: Mapping[str
 
 
 def steps_of(recording: Recording) -> int:
-    """Steps that the profiler has marked, 1 if none."""
-    names = {name for rank in recording.ranks for name in _marks(rank) if name.startswith(STEP)}
-    return max(1, len(names))
-
-
-def _marks(rank: Any) -> set[str]:
-    numbers = np.unique(rank.slices.name[rank.slices.what == What.MARK]).tolist()
-    return {rank.names[number] for number in numbers}
+    """Steps that the profiler has marked, 1 if none; a mark that is much shorter than the others ends the last step."""
+    longest: dict[str, int] = {}
+    for step in steps(recording):
+        longest[step.name] = max(longest.get(step.name, 0), step.end - step.start)
+    most = max(longest.values(), default=0)
+    return max(1, sum(time >= SHORT * most for time in longest.values()))  # integers
 
 
 def _title(recording: Recording) -> str:
@@ -91,7 +90,7 @@ def _notes(recording: Recording) -> tuple[str, ...]:
 
 
 def _families(replay: Replay) -> dict[str, str]:
-    """Kind of work of each kernel's name: that of the operators that launched it, the longest first."""
+    """Kind of work of each kernel's name, as the operators that launched it have it; of several kinds the longest."""
     spent: dict[tuple[str, str], int] = {}
     for explained in replay.ranks:
         rank, linked = explained.rank, explained.linked

@@ -1,12 +1,12 @@
-"""Places where time goes, alike for recorded and simulated runs.
+"""Places of the time, alike for recorded and simulated runs.
 
-kernels       a GPU computes (without GPUs: a CPU does)
-transfer      copies, and collectives from the arrival of their last rank on
-waiting       for another rank, another GPU, or a server of a pool
-launch gaps   from a launch to the start of its op, and between ops of a stream
-host          calls, operators and Python on host threads; dispatch of a simulated program
-unexplained   delay that no rule finds a reason for
-not recorded  before the first and after the last slice of a rank
+- kernels: a GPU computes; without GPUs, a CPU does.
+- transfer: copies, and collectives once their last rank has come.
+- waiting: for another rank, another GPU, or a server of a pool.
+- launch gaps: from a launch to the start of its op, and between ops of a stream.
+- host: calls, operators and Python on host threads; dispatch of a simulated program.
+- unexplained: delay that no rule finds a reason for.
+- not recorded: before the first and after the last slice of a rank.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ def of_op(label: Label, *, has_gpu: bool) -> Where:
     """The place of the time in which an op runs.
 
     >>> [of_op(Label("x", kind, device), has_gpu=True).words for kind, device in
-    ...  (("kernel", "gpu0"), ("matmul", "gpu0"), ("matmul", "cpu"), ("all-reduce", "gpu0"), ("gap", "gpu0"))]
+    ...  (("kernel", "gpu0"), ("matmul", "gpu0"), ("matmul", "cpu"), ("allreduce", "gpu0"), ("gap", "gpu0"))]
     ['kernels', 'kernels', 'host', 'transfer', 'launch gaps']
     """
-    known = _OF_KIND.get(label.kind)
-    if known is not None:
-        return known
+    place = _OF_KIND.get(label.kind)
+    if place is not None:
+        return place
     return Where.KERNELS if is_gpu(label.device) or not has_gpu else Where.HOST
 
 

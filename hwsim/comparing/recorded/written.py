@@ -1,4 +1,4 @@
-"""A run that `hwsim simulate --json --ops` wrote, beside a recording: nothing in it says what an idle GPU waits for."""
+"""A run that `hwsim simulate --json --ops` wrote, against a recording; it does not say what an idle GPU waits for."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Lanes over one axis of time, in blocks one above the other; PNG, SVG or PDF by the file's suffix.
 
-Where bars are shorter than a pixel, their height is the part of the time that they cover.
+The height of a bar is the part of its pixel that it covers.
 """
 
 from __future__ import annotations

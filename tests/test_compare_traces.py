@@ -1,0 +1,224 @@
+"""Runs beside recordings: places of the time that add up, ops that meet by name and by kind of work, and the command."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwsim.cli import main
+from hwsim.comparing.recorded import sides
+from hwsim.comparing.recorded.against import AgainstTrace, against
+from hwsim.comparing.recorded.played import Played
+from hwsim.comparing.recorded.where import Where
+from hwsim.importers.formats import format_of, read
+from hwsim.importers.recording import Collective, Facts, What
+from hwsim.views.lanes.draw import covered
+from tests.recorded import US, Row, rank, recording
+from tests.test_import_replay import random_rows
+
+SUM = Facts(collective=Collective("allreduce", 1000, 1000, "fp32", (0, 1), 2, "all"))
+LENET = ("d2l-4gpu-pcie", "d2l/multi-gpu-lenet")
+
+
+def hwsim(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["compare", *map(str, arguments)], prog_name="hwsim")
+
+
+def micro(played: Played, name: str) -> dict[str, float]:
+    """Places of a device's time in us."""
+    spent = next(each.spent for each in played.devices if each.name == name)
+    return {where.words: time / US for where, time in spent.items() if time}
+
+
+def one(late: float = 0.0) -> list[Row]:
+    """A product at 10 us, a sum over the ranks from 40 us on, and a copy that the host waits 25 us to launch."""
+    return [
+        Row(What.OP, "aten::mm", "main", late, 8),
+        Row(What.CALL, "cudaLaunchKernel", "main", late + 1, 5, 1),
+        Row(What.KERNEL, "sgemm", "7", late + 10, 30, 1),
+        Row(What.CALL, "cudaLaunchKernel", "main", late + 10, 5, 2),
+        Row(What.KERNEL, "ncclAllReduce", "7", late + 40, 100 - late, 2, SUM),
+        Row(What.CALL, "cudaMemcpyAsync", "main", 165, 5, 3),
+        Row(What.COPY, "Memcpy DtoH (Device -> Pinned)", "7", 175, 10, 3),
+        Row(What.CALL, "cudaDeviceSynchronize", "main", 170, 16),
+    ]
+
+
+def test_the_places_of_a_recording_are_what_it_was_made_of() -> None:
+    """Rank 1 is 60 us late: rank 0 waits for it, and each place has its microseconds."""
+    played = sides.of_recording(recording(rank(one()), rank(one(60), 1)))
+    first, second = (micro(played, f"rank{number}.gpu0") for number in (0, 1))
+    assert played.makespan_fs == 186 * US
+    assert (first["kernels"], second["kernels"]) == (30, 30)
+    assert first["waiting"] == 60
+    assert "waiting" not in second
+    assert first["transfer"] == second["transfer"] == 40 + 10
+    assert sum(first.values()) == sum(second.values()) == 186
+    assert second["not recorded"] == 60
+    assert {key: time for key, time in second.items() if key != "not recorded"} == {
+        key: time for key, time in first.items() if key != "waiting"
+    }
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_places_add_up_to_the_run_along_the_path_and_on_every_gpu(seed: int) -> None:
+    played = sides.of_recording(recording(rank(random_rows(seed)), rank(random_rows(seed + 1), 1)))
+    assert sum(played.path.values()) == played.makespan_fs
+    assert [sum(each.spent.values()) for each in played.devices] == [played.makespan_fs] * len(played.devices)
+    of_device = {name: number for number, name in enumerate(played.device_names)}
+    for each in played.devices:  # the time in which kernels run, counted in another way
+        mine = (played.spans.device == of_device[each.name]) & (played.spans.place == Where.KERNELS)
+        ticks = np.zeros(played.makespan_fs // (US // 10) + 1, bool)
+        for begin, end in zip(played.spans.begin[mine].tolist(), played.spans.end[mine].tolist(), strict=True):
+            ticks[begin // (US // 10) : end // (US // 10)] = True
+        assert each.spent[Where.KERNELS] == pytest.approx(int(ticks.sum()) * (US // 10))
+
+
+def test_a_recording_beside_itself_differs_in_nothing_and_swapped_in_the_opposite() -> None:
+    fast, slow = (sides.of_recording(recording(rank(one(late)), rank(one(), 1))) for late in (0, 30))
+    same = against(fast, fast)
+    assert same.error == 0
+    assert all(row.first == row.second for row in (*same.causes, *same.of_gpu))
+    assert all(pair.error == 0 for pair in same.ops)
+    there, back = against(fast, slow), against(slow, fast)
+    assert {row.where: row.second - row.first for row in there.of_gpu} == {
+        row.where: row.first - row.second for row in back.of_gpu
+    }
+
+
+# ---- a run's own trace
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The trace of a run of ten steps, in the form of PyTorch's profiler."""
+    path = tmp_path_factory.mktemp("trace") / "own.json.gz"
+    made = CliRunner().invoke(main, ["simulate", *LENET, "--trace", str(path), "--quiet"])
+    assert made.exit_code == 0, made.output
+    return path
+
+
+def test_a_run_beside_its_own_trace_differs_in_nothing_but_launches(traced: Path) -> None:
+    run = sides.of_run(sides.simulated(*LENET, {}))
+    both = against(sides.of_recording(read("kineto", [traced])), run)
+    assert both.error == 0
+    assert both.is_inside
+    assert both.first.steps == both.second.steps == 10
+    assert both.first.path[Where.KERNELS] == both.second.path[Where.KERNELS]
+    assert len(both.ops) > 20
+    assert all(pair.error == pytest.approx(0, abs=1e-9) for pair in both.ops)
+    assert {pair.name for pair in both.families} == {"convolutions", "pooling", "matrix products", "optimizer"}
+
+
+def test_a_faster_gpu_takes_less_kernel_time_and_the_host_stays(traced: Path) -> None:
+    faster = {"machine.gpu.memory.bandwidth": "2 TB/s"}
+    both = against(sides.of_recording(read("kineto", [traced])), sides.of_run(sides.simulated(*LENET, faster)))
+    gpu = {row.where: row.second - row.first for row in both.of_gpu}
+    assert gpu[Where.KERNELS] < 0
+    assert gpu[Where.HOST] + gpu[Where.LAUNCH] + gpu[Where.KERNELS] == pytest.approx(
+        both.second.makespan_fs / 10 - both.first.makespan_fs / 10
+    )
+
+
+def test_the_command_takes_a_run_a_written_run_and_two_traces(traced: Path, tmp_path: Path) -> None:
+    said = hwsim(*LENET, traced, "--plot", tmp_path / "a.png")
+    assert said.exit_code == 0, said.output
+    assert "recorded 1.43 ms a step, simulated 1.43 ms a step (+0.0 %)" in said.stdout
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+    document = json.loads(hwsim(*LENET, traced, "--json").stdout)
+    assert document["hwsim"] == "compare-trace/1"
+    assert sum(document["first"]["path_fs"].values()) == document["first"]["makespan_fs"]
+    (tmp_path / "run.json").write_text(CliRunner().invoke(main, ["simulate", *LENET, "--json", "--ops"]).stdout, "utf-8")
+    written = hwsim(tmp_path / "run.json", traced)
+    assert written.exit_code == 0, written.output
+    assert "what idle GPUs wait for" in written.stdout
+    (tmp_path / "ranks").mkdir()
+    for number in range(2):
+        (tmp_path / "ranks" / f"{number}.json.gz").write_bytes(traced.read_bytes())
+    assert hwsim(traced, tmp_path / "ranks").exit_code in (0, 2)  # two files of one rank are refused, or taken as two
+    two = hwsim(traced, traced)
+    assert two.exit_code == 0, two.output
+    assert "A 1.43 ms a step, B 1.43 ms a step (+0.0 %)" in two.stdout
+
+
+def test_an_import_is_compared_with_its_own_recording(traced: Path, tmp_path: Path) -> None:
+    step = tmp_path / "step.npz"
+    made = CliRunner().invoke(main, ["import", "kineto", str(traced), "-o", str(step), "--gpu-times", "2"])
+    assert made.exit_code == 0, made.output
+    document = json.loads(hwsim(step, "--json").stdout)
+    rows = {row["place"]: row for row in document["gpu"]}
+    assert rows["kernels"]["second_s"] == pytest.approx(2 * rows["kernels"]["first_s"])
+    assert {round(pair["error"], 6) for pair in document["ops"]} == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["TRACE", "TRACE", "--set", "n=3"], "--set changes a machine or a workload"),
+        ([*LENET, "TRACE", "--by", "step"], "--by does not go with a trace"),
+        (["d2l-laptop", "TRACE"], "nothing to compare"),
+        ([*LENET, "EMPTY"], "there are no files in it"),
+        ([*LENET, "CUT"], "CUT"),
+        ([*LENET, "BARE"], "it has no event that is read"),
+    ],
+)
+def test_mistakes_say_what_is_accepted(traced: Path, tmp_path: Path, arguments: Sequence[str], said: str) -> None:
+    (tmp_path / "EMPTY").mkdir()
+    (tmp_path / "CUT.json").write_bytes(gzip.decompress(traced.read_bytes())[:20_000])
+    (tmp_path / "BARE.json").write_text('{"traceEvents": []}', "utf-8")
+    files = {"TRACE": traced, "EMPTY": tmp_path / "EMPTY", "CUT": tmp_path / "CUT.json", "BARE": tmp_path / "BARE.json"}
+    done = hwsim(*(files.get(each, each) for each in arguments))
+    assert done.exit_code == 2
+    assert said in done.output
+
+
+def test_formats_are_told_by_how_files_begin(tmp_path: Path) -> None:
+    texts = {
+        "kineto": '{"schemaVersion": 1, "deviceProperties": []',
+        "host": '{\n "schema": "1.1.1-chakra.0.0.4", "pid": 3, "nodes": [',
+        "": '{"add": "31 us"}',
+    }
+    for name, text in texts.items():
+        path = tmp_path / f"{name or 'table'}.json"
+        path.write_text(text, "utf-8")
+        assert format_of(path) == name
+    assert format_of(tmp_path / "rank0.et") == "chakra"
+
+
+@given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 30)), max_size=12))
+def test_lanes_cover_what_their_bars_cover(bars: list[tuple[int, int]]) -> None:
+    bars.sort()
+    low, high = (np.array(each, float) for each in ([at for at, _ in bars], [min(at + long, 100) for at, long in bars]))
+    edges, parts = covered(low, high, 100.0)
+    union = {tick for at, long in bars for tick in range(at, min(at + long, 100))}
+    assert float(parts @ np.diff(edges)) == pytest.approx(len(union))
+
+
+# ---- recordings of real runs
+
+
+@pytest.mark.parametrize("name", ["hta_A100_ddp_2rank_nccl_r0", "hta_A100_event_sync_multistream", "hta_sampled_128rank_r0"])
+def test_places_of_real_recordings_add_up(reference_data: Path, name: str) -> None:
+    played = sides.of_recording(read("kineto", [reference_data / "traces" / "gpu" / f"{name}.json.gz"]))
+    for spent in (played.path, *(each.spent for each in played.devices)):
+        assert sum(spent.values()) == played.makespan_fs
+
+
+def test_ranks_of_a_real_job_wait_for_the_last_one(reference_data: Path) -> None:
+    files = [reference_data / "traces" / "gpu" / f"dlrm_V100x8_rank{number}.json.gz" for number in range(8)]
+    played = sides.of_recording(read("kineto", files))
+    assert len(played.devices) == 8
+    both: AgainstTrace = against(played, played)
+    waits = [each.spent[Where.WAITING] for each in played.devices]
+    assert max(waits) > 5 * min(waits)
+    assert sum(played.ops[name].waited_s for name in played.ops) > 0.03
+    assert "rank7.gpu7" in both.text(every=True)
