@@ -55,7 +55,8 @@ def run(output: Path, budget: float | None, seed: int, fresh: bool, **options: A
     interrupted goes on from there.
     """
     from hwsim_calibrate import text
-    from hwsim_calibrate.session import RUN_BUDGET
+    from hwsim_calibrate.session import APART_BUDGET, RUN_BUDGET
+    from hwsim_calibrate.suites import APART
 
     store = output.with_name(output.name.removesuffix(".yaml") + ".measurements.json.gz")
     steps.refuse_unwritable(output, store)
@@ -63,7 +64,8 @@ def run(output: Path, budget: float | None, seed: int, fresh: bool, **options: A
         store.unlink(missing_ok=True)
     elif store.exists():
         click.echo(f"going on from {store}; --fresh measures anew", err=True)
-    measurements = steps.measured(store, budget=RUN_BUDGET if budget is None else budget, seed=seed, **options)
+    usual = APART_BUDGET if set(options["suites"]) & set(APART) else RUN_BUDGET
+    measurements = steps.measured(store, budget=usual if budget is None else budget, seed=seed, **options)
     machine, report = steps.reported(measurements, output.stem, seed, steps.VALIDATION)
     click.echo(text.validated(report), nl=False)
     steps.written(machine.yaml(), output)

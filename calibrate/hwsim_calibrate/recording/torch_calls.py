@@ -28,7 +28,7 @@ READ_BACK: Final = ("_local_scalar_dense",)
 
 def free(func: Any) -> bool:
     """Whether an operator does nothing but look at its arrays another way, or make room for one."""
-    return bool(func.namespace == "profiler" or func.is_view or (plain(func._schema.name) in FREE))  # noqa: SLF001
+    return bool(func.namespace in ("prim", "profiler") or func.is_view or (plain(func._schema.name) in FREE))  # noqa: SLF001
 
 
 def changed(func: Any, args: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
@@ -114,6 +114,8 @@ def statement_of(name: str, facts: Facts) -> tuple[str, dict[str, Any], str]:
     if kind in NAMED:
         keys["function"] = short.removesuffix("_").lstrip("_")
         form, rows = _layout(short, inputs)
+        if short.startswith("gelu") and "tanh" in inputs.text(inputs.tensors()[-1] + 1):
+            form = f"tanh {form}".strip()
         if form or rows > 1:
             keys |= {"form": form, "rows": rows}
     if kind == "embedding" and not short.startswith(("embedding", "_embedding")):
@@ -127,8 +129,8 @@ def statement_of(name: str, facts: Facts) -> tuple[str, dict[str, Any], str]:
 
 def _amounts(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Amounts with their units; what has no arithmetic takes a step for each element that it writes, or reads."""
-    moved, made = (float(keys.get(key, 0.0)) for key in ("bytes", "result"))
-    steps = float(keys.get("flop", 0.0)) or (made or moved) / BYTES[str(keys.get("dtype", "fp32"))]
+    moved, made, steps = (float(str(keys.get(key, 0.0)).split()[0]) for key in ("bytes", "result", "flop"))
+    steps = steps or (made or moved) / BYTES[str(keys.get("dtype", "fp32"))]
     return {"flop": f"{steps:.0f} FLOP", "bytes": f"{moved:.0f} B", "result": f"{made:.0f} B"}
 
 
