@@ -158,7 +158,7 @@ def test_a_recorded_step_runs_on_a_cpu_and_on_a_gpu() -> None:
 
 def test_a_recording_of_numpy_runs_on_a_gpu(tmp_path: Path) -> None:
     text = (
-        "hwsim: workload/1\nname: x\nlet: {device: cpu}\nruntime: {blocks: all, free: last-use}\nprogram:\n  each: $device\n  do:\n"
+        "hwsim: workload/1\nname: x\nlet: {device: cpu}\nruntime: {blocks: all}\nprogram:\n  each: $device\n  do:\n"
         "  - matmul: {m: 64, n: 64, k: 64, dtype: fp64, cores: 1, among_others: true}\n"
         "  - access: {function: take, pattern: random, count: 100, bytes: 8 B, working_set: 1 MB, cores: 1}\n"
     )
