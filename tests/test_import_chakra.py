@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from hwsim.api import load_machine
+from hwsim.engine import simulate
 from hwsim.importers import chakra, chakra_json
 from hwsim.importers.chakra_nodes import TYPES, Attribute, Damaged, Kind, Node, Tensors, Trace, pack, parse
+from hwsim.importers.predicting import predict
 from hwsim.importers.recording import What
+from hwsim.importers.replay import explain
 from hwsim.spec import SpecError
 
 VALUES: dict[str, int | float | bool | str | bytes] = {
@@ -173,6 +177,18 @@ def test_json_of_either_tool_is_the_same_recording(tmp_path: Path) -> None:
     assert ranks[0].facts == ranks[1].facts
     assert [rank.slices.end.tolist() for rank in ranks] == [[3 * 10**9, 7 * 10**9]] * 2
     assert edges(ranks[0]) == edges(ranks[1]) == [(0, 1)]
+
+
+def test_a_machine_gives_times_to_nodes_that_have_none(tmp_path: Path) -> None:
+    amounts = (GPU, *ints(num_ops=14 * 10**9, tensor_size=10**6))
+    nodes = (Node(1, "a", Kind.COMP, attributes=amounts), Node(2, "b", Kind.COMP, data=(1,), duration=70, attributes=amounts))
+    replay = explain(chakra.read(write(tmp_path, nodes)))
+    predicted = predict(replay, load_machine("d2l-gpu-workstation"))
+    rows = {row.name: (row.how, row.time) for row in predicted.rows}
+    assert [rows[name][0] for name in "ab"] == ["predicted", "kept"]
+    assert [rows[name][1] for name in "ab"] == pytest.approx([14e9 / 966e9, 70e-6], rel=0.01)
+    assert simulate(predicted.graph).makespan == pytest.approx(14e9 / 966e9 + 70e-6, rel=0.01)
+    assert predicted.assumed
 
 
 def test_groups_say_which_ranks_exchange(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from hwsim.importers.explaining import Explained
 from hwsim.importers.lowering import CannotLower, Lowered, Lowering
 from hwsim.importers.matrix_units import Formats, formats_of
 from hwsim.importers.placing import Placing, WrongMachine, placed
-from hwsim.importers.recording import Collective, Facts, Ints, Small, What
+from hwsim.importers.recording import Collective, Facts, Ints, Rank, Small, What
 from hwsim.importers.replay import Part, Replay
 from hwsim.importers.tensor import Split
 from hwsim.importers.threads import Piece
@@ -123,6 +123,16 @@ def predict(replay: Replay, machine: Machine, *, keep_host: bool = False, divide
     return _Predictor(replay, machine, keep_host, divided).predicted()
 
 
+def _amounts(rank: Rank, place: int) -> tuple[float, float] | None:
+    """Operations and bytes of a slice without a time (num_ops and tensor_size of Chakra); None if its file does not say them."""
+    facts = int(rank.slices.facts[place])
+    if facts < 0 or rank.slices.duration[place]:
+        return None
+    attributes = dict(rank.facts[facts].attributes)
+    flop, moved = attributes.get("num_ops"), attributes.get("tensor_size", 0.0)
+    return (flop, moved) if isinstance(flop, float) and isinstance(moved, float) else None
+
+
 class _Predictor:
     """Times of the ops of a replay on a machine."""
 
@@ -171,12 +181,32 @@ class _Predictor:
             self._moved(position, explained, op, place)
         kernels, owner = ops[is_kernel], owner[is_kernel]
         for op in kernels[owner < 0].tolist():
-            self._keep(op, "other", rank.names[slices.name[self._replay.slice[op]]], "no operator around its launch is known")
+            place = int(self._replay.slice[op])
+            amounts = _amounts(rank, place)
+            if amounts is None:
+                self._keep(op, "other", rank.names[slices.name[place]], "no operator around its launch is known")
+            else:
+                self._by_amounts(position, op, rank.names[slices.name[place]], amounts)
         order = np.argsort(owner, kind="stable")
         order = order[owner[order] >= 0]
         bounds = np.flatnonzero(np.diff(owner[order], prepend=-1, append=-1))
         for begin, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             self._operator(position, explained, int(owner[order[begin]]), kernels[order[begin:stop]])
+
+    def _by_amounts(self, position: int, op: int, name: str, amounts: tuple[float, float]) -> None:
+        """A kernel whose file states its operations and bytes, and no time: the roofline of the device."""
+        device = self._placing.gpus[position]
+        flop, moved = amounts
+        try:
+            lowered = self._lowering.on({"compute": {"flop": f"{flop:.0f} FLOP", "bytes": f"{moved:.0f} B"}}, device)
+        except CannotLower as error:
+            self._keep(op, "other", name, str(error))
+            return
+        seconds = lowered.body + max(lowered.start, self._placing.starts[device])
+        doubts = (Doubt("product/big", "outside", "operations that a file counts", seconds),)
+        self._time[op], self._cost[op] = round(seconds * FEMTO), self._derived(name, lowered, seconds, device, doubts)
+        self._sum("amounts", name, "predicted", "").add(self._body.time[op] / FEMTO, seconds, doubts)
+        self._assumed["operations that a file counts are of products in fp32: it does not say of what they are"] = None
 
     def _operator(self, position: int, explained: Explained, owner: int, kernels: NDArray[np.intp]) -> None:
         """The kernels of one call of an operator."""
