@@ -118,7 +118,9 @@ def test_the_command_replays_and_writes(tmp_path: Path) -> None:
     result = run("import", "kineto", trace, "-o", step, "--gpu-times", "gemm=2", "--json")
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
-    assert document["replay"]["steps"][0]["replayed_s"] == pytest.approx(295e-6)
+    assert document["replay"]["steps"][0]["replayed_s"] == pytest.approx(195e-6)
+    assert document["replay"]["gpu_times"][0]["by_name"] == {"gemm": 2.0}
+    assert document["replay"]["gpu_times"][0]["step_s"] == pytest.approx(305e-6)
     assert run("simulate", "d2l-laptop", step, "--json").exit_code == 0
     assert run("import", "kineto", trace, "--gpu-times", "twice").exit_code == 2
     wrong = run("import", "kineto", trace, "--step", "40")

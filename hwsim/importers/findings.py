@@ -57,10 +57,14 @@ class Traffic:
 class Trial:
     """The run with GPU ops of other lengths (fs): by the rules, and with the unexplained delays kept.
 
-    run, step: in all, and of a step on average (0 without steps); kept_run, kept_step: with the delays.
+    Args:
+        times: factor on all GPU ops. by_name: more factors on those whose name contains a text.
+        run, step: in all, and of a step on average (0 without steps).
+        kept_run, kept_step: the same with the delays.
     """
 
     times: float
+    by_name: tuple[tuple[str, float], ...]
     run: int
     step: int
     kept_run: int
@@ -96,13 +100,14 @@ class Findings:
 
 
 def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float] | None = None) -> Findings:
-    """The findings of a replay, with GPU ops of other lengths if they are given."""
+    """The findings of a replay; GPU ops are tried with other lengths: those given, else half and twice as long."""
     marked = steps(replay.recording)
-    line = hwsim.engine.simulate(replay.scaled(gpu_times, by_name))
+    line = hwsim.engine.simulate(replay.graph)
     times = replayed(replay, marked, line.end)
     gpu = replay.is_gpu
     length = (replay.recorded_end - replay.recorded)[gpu]
-    is_tried = length.any() and replay.recording.timed and gpu_times == 1.0 and not by_name
+    is_tried = length.any() and replay.recording.timed
+    tried = [(gpu_times, dict(by_name or {}))] if by_name or gpu_times != 1.0 else [(factor, {}) for factor in TRIED]
     return Findings(
         replay=replay,
         recorded=int(replay.recorded_end.max(initial=0)),
@@ -114,17 +119,17 @@ def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float]
         causes=_causes(replay),
         unmapped=_unmapped(replay),
         traffic=_traffic(replay),
-        trials=tuple(_trial(replay, marked, factor) for factor in TRIED) if is_tried else (),
+        trials=tuple(_trial(replay, marked, *each) for each in tried) if is_tried else (),
     )
 
 
-def _trial(replay: Replay, marked: list[Step], factor: float) -> Trial:
+def _trial(replay: Replay, marked: list[Step], factor: float, by_name: dict[str, float]) -> Trial:
     values: list[int] = []
     for variant in (replay.again("rules"), replay.again("exact")):
-        line = hwsim.engine.simulate(variant.scaled(factor))
+        line = hwsim.engine.simulate(variant.scaled(factor, by_name))
         of_steps = replayed(variant, marked, line.end)
         values += [line.makespan_fs, sum(of_steps) // len(of_steps) if of_steps else 0]
-    return Trial(factor, *values)
+    return Trial(factor, tuple(by_name.items()), *values)
 
 
 def _idle(replay: Replay) -> int:

@@ -30,7 +30,7 @@ class Linked:
         shaped: innermost op around it, or around its call, whose file says shapes.
         outer: outermost op around it, or around its call, that is one of ATen's (`aten::`), else the outermost op.
         ends: end of each slice (fs), not after the end of the slice around it: clocks that count in whole microseconds
-            let a slice end after its parent.
+            let a slice end after its parent, or after its follower begins.
     """
 
     parent: Small
@@ -109,8 +109,9 @@ def _nested(rank: Rank, chosen: NDArray[np.intp]) -> tuple[Small, Ints, list[NDA
 def _lane(start: Ints, ends: Ints, order: NDArray[np.intp], parent: Small) -> list[NDArray[np.intp]]:
     """Set the parents and ends of the slices of one thread; its levels.
 
-    A slice is at the outermost level if none before it has not ended as it starts. Where a slice ends after the slice
-    around it, its end is cut and the levels are found again.
+    A slice is at the outermost level if none before it has not ended as it starts. Of two slices that overlap, the shorter
+    piece is the clock's error: the end of the later one is cut, or the earlier one ends where the later one starts. Then
+    the levels are found again.
     """
     while True:
         levels: list[NDArray[np.intp]] = []
@@ -132,7 +133,10 @@ def _lane(start: Ints, ends: Ints, order: NDArray[np.intp], parent: Small) -> li
             over = (end[level] > limit) & (begin[level] < limit)
             if over.any():
                 cut = True
-                end[level[over]] = limit[over]
+                inner, outer = level[over], around[level[over]]
+                follows = limit[over] - begin[inner] < end[inner] - limit[over]  # a sibling that begins a little early
+                end[inner[~follows]] = limit[over][~follows]
+                np.minimum.at(end, outer[follows], begin[inner[follows]])
         ends[order] = end
         if not cut:
             break

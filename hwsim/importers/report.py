@@ -52,7 +52,8 @@ def as_dict(findings: Findings) -> dict[str, Any]:
         ],
         "gpu_times": [
             {
-                "times": trial.times, "run_s": trial.run / FEMTO, "run_with_delays_s": trial.kept_run / FEMTO,
+                "times": trial.times, "by_name": dict(trial.by_name), "run_s": trial.run / FEMTO,
+                "run_with_delays_s": trial.kept_run / FEMTO,
                 "step_s": trial.step / FEMTO if trial.step else None,
                 "step_with_delays_s": trial.kept_step / FEMTO if trial.kept_step else None,
             }
@@ -71,7 +72,7 @@ def text(findings: Findings) -> list[str]:
         rank_time = max(1, findings.recorded * len(findings.replay.ranks))
         lines.append(f"  GPU ops     {_time(findings.busy)}, {percent(findings.busy / rank_time)} of the run")
         lines.append(f"  unexplained {_time(findings.unexplained)} before GPU ops, {percent(findings.share)} of the run")
-        for cause in findings.causes[:_SHOWN]:
+        for cause in [each for each in findings.causes[:_SHOWN] if each.delay * 100 > findings.unexplained]:
             around = f" of {cause.op}" if cause.op else ""
             lines.append(f"    {_time(cause.delay):>8}  before {cause.count} x {_short(cause.name)}{around}")
     lines += [
@@ -99,7 +100,14 @@ def _of_trial(findings: Findings, trial: Trial) -> str:
     for name, base, time, kept in values:
         more = f"; {_time(kept)} if unexplained delays stay" if _time(kept) != _time(time) else ""
         words.append(f"{name} would take {_time(time)} ({_change(time, base)}{more})")
-    return f"  with GPU ops {_WORDS[trial.times]} " + ", ".join(words)
+    return f"  with {_which(trial)} " + ", ".join(words)
+
+
+def _which(trial: Trial) -> str:
+    """The GPU ops of a trial and their lengths, in words."""
+    every = f"GPU ops {_WORDS.get(trial.times, f'{trial.times:g} times as long')}"
+    named = [f"'{name}' {_WORDS.get(times, f'{times:g} times as long')}" for name, times in trial.by_name]
+    return " and ".join(named if named and trial.times == 1.0 else [every, *named])
 
 
 def _change(time: int, base: int) -> str:
