@@ -52,7 +52,7 @@ def test_every_fitted_number_has_its_source_and_how_sure_it_is(tool: str) -> Non
     numbers = result.numbers()
     assert numbers
     assert result.content()["source"] == "measured"
-    assert result.content()["ref"]
+    assert result.content()["ref"].endswith(f"; {LOGS[tool]}")
     for number in numbers.values():
         assert number.spread > 0
         said = number.said()
@@ -200,6 +200,8 @@ def test_a_part_of_one_s_own_is_used_from_the_output_s_folder(tmp_path: Path) ->
     [
         (("--stream", "stream-56.txt", "--mlc", "mlc.txt"), "of one other tool"),
         (("--osu", "osu.txt", "--part", "xeon-8480"), "--part does not go with --osu"),
+        (("--osu", "osu.txt", "--sockets", "2"), "--sockets does not go with --osu"),
+        (("--stream", "stream-56.txt", "--model", "gpt2"), "--model does not go with --stream"),
         (("--stream", "stream-56.txt", "--part", "h100-sxm"), "no cpu called 'h100-sxm'"),
         (("--stream", "stream-56.txt", "--stream", "stream-56.txt"), "it is the same as"),
         (("--stream", "babelstream.txt"), "nothing in it was printed by STREAM"),

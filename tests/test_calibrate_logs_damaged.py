@@ -141,7 +141,7 @@ def test_line_breaks_and_encodings_of_other_systems(tmp_path: Path) -> None:
     expected = fitted("stream", text).yaml()
     for number, data in enumerate((text.replace("\n", "\r\n").encode(), text.encode("utf-16"), text.encode("utf-8-sig"))):
         (tmp_path / str(number)).write_bytes(data)
-        assert fit_logs("stream", [read_log(tmp_path / str(number))], Ask()).yaml() == expected
+        assert fit_logs("stream", [read_log(tmp_path / str(number))], Ask()).yaml() == expected.replace("0.txt", str(number))
 
 
 @pytest.mark.parametrize(

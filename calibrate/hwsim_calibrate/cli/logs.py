@@ -47,6 +47,9 @@ def fitted(
     into = TOOLS[tool].into
     if part is not None and not into:
         raise click.UsageError(f"--part does not go with --{tool}: it becomes {TOOLS[tool].becomes}")
+    for option, given in (("sockets", sockets), ("model", model)):
+        if given and option not in TOOLS[tool].asks:
+            raise click.UsageError(f"--{option} does not go with --{tool}")
     base = base_of(part, into, output.parent if output else Path()) if part is not None else None
     result = fit_logs(tool, [read_log(path) for path in files], Ask(base, sockets or 0, model))
     try:

@@ -6,7 +6,9 @@ result.yaml()                                    # the file, each number with it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from hwsim.spec.kinds import Kinds
@@ -16,28 +18,38 @@ from hwsim_calibrate.logs.result import Number, Result, Row
 
 
 class Tool(NamedTuple):
-    """A tool whose logs are read: its name, what its logs become, its module, and the kinds of parts that its numbers go into."""
+    """A tool whose logs are read.
+
+    Args:
+        called: its name; becomes: what its logs become; module: its reader.
+        into: kinds of parts that its numbers go into (`--part`).
+        asks: what else its logs leave open: sockets, model.
+    """
 
     called: str
     becomes: str
     module: str
     into: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
 
 
 TOOLS: Final = {
     "nccl-tests": Tool("nccl-tests and rccl-tests", "overheads of a communication library", "nccl_tests"),
     "osu": Tool("the OSU benchmarks", "curves of MPI", "osu"),
     "fio": Tool("fio, JSON", "a disk", "fio"),
-    "stream": Tool("STREAM", "a memory, or what a cpu's sustains", "stream", ("cpu",)),
-    "babelstream": Tool("BabelStream", "a memory, or what a gpu's or cpu's sustains", "babelstream", ("gpu", "cpu")),
-    "mlc": Tool("Intel MLC", "a memory, or latencies, bandwidths and NUMA of a cpu", "mlc", ("cpu",)),
+    "stream": Tool("STREAM", "a memory, or what a cpu's sustains", "stream", ("cpu",), ("sockets",)),
+    "babelstream": Tool(
+        "BabelStream", "a memory, or what a gpu's or cpu's sustains", "babelstream", ("gpu", "cpu"), ("sockets",)
+    ),
+    "mlc": Tool("Intel MLC", "a memory, or latencies, bandwidths and NUMA of a cpu", "mlc", ("cpu",), ("sockets",)),
     "lmbench": Tool("lmbench's lat_mem_rd", "latencies of a cpu's caches and memory", "lmbench", ("cpu",)),
     "ib-write-bw": Tool("perftest's bandwidth tests", "a network card", "perftest", ("nic",)),
     "iperf3": Tool("iperf3 -J", "an Ethernet link", "iperf3", ("ethernet", "wifi")),
-    "vllm": Tool("vllm bench serve", "a workload that expects what was measured", "vllm"),
-    "trtllm": Tool("trtllm-bench", "a workload that expects what was measured", "trtllm"),
+    "vllm": Tool("vllm bench serve", "a workload that expects what was measured", "vllm", asks=("model",)),
+    "trtllm": Tool("trtllm-bench", "a workload that expects what was measured", "trtllm", asks=("model",)),
     "mlperf-storage": Tool("MLPerf Storage's summary.json", "a file system", "mlperf_storage"),
 }
+NAMED: Final = 3  # files in the source of a number
 _READERS: Final = Kinds[Callable[[Sequence[Log], Ask], Result]](
     {name: f"hwsim_calibrate.logs.{tool.module}:fit" for name, tool in TOOLS.items()}
 )
@@ -53,7 +65,15 @@ def fit_logs(tool: str, logs: Sequence[Log], ask: Ask) -> Result:
     for log in logs:
         if (first := seen.setdefault(log.text, log)) is not log:
             raise log.wrong(0, f"it is the same as {first.name}", "a run counts once")
-    return _READERS[tool](logs, ask)
+    try:
+        result: Result | None = _READERS[tool](logs, ask)
+    except ArithmeticError:
+        result = None
+    if result is None or not result.is_finite():
+        raise logs[0].wrong(0, "its numbers are too far apart for a fit", "is a line of it damaged?")
+    key = "ref" if "ref" in result.said else "source"
+    names = ", ".join(re.split(r"[\\/]", log.name)[-1] for log in logs[:NAMED]) + (", ..." if len(logs) > NAMED else "")
+    return replace(result, said={**result.said, key: f"{result.said[key]}; {names}"})
 
 
 __all__ = ["TOOLS", "Ask", "Log", "Number", "Result", "Row", "Tool", "fit_logs", "read_log"]

@@ -147,6 +147,8 @@ def _left(log: Log) -> list[str]:
     sent, processors = end.get("sum_sent"), end.get("cpu_utilization_percent")
     if sent is not None and (again := sent.get("retransmits")) is not None and again.value:
         sentences.append(f"{again.text()} segments sent again")
+    if (reverse := end.get("sum_received_bidir_reverse")) is not None:
+        sentences.append(f"the other way at the same time: {quantity(reverse.need('bits_per_second').number() / 8, 'b/s')}")
     if processors is not None and (host := processors.get("host_total")) is not None:
         remote = processors.get("remote_total")
         ends = [percent(each.number(zero=True) / 100, ".0f") for each in (host, remote) if each is not None]

@@ -69,13 +69,19 @@ def knee_of(points: Sequence[tuple[float, float]], *, rooted: bool = False) -> K
         return start + (size + extra) / rate + slow, np.stack(slopes, axis=1)
 
     spread = np.full(4, 2.0)
-    x = solve(Problem(times, time, guess, spread, np.ones(len(size))), scale=0.1)
-    seconds, slopes = times(x)
-    residual = np.log(seconds / time)
-    jacobian = slopes / seconds[:, None]
-    noise = float((residual**2).sum()) / max(len(size) - (4 if rooted else 3), 1)
-    weak = np.diag(np.where([True, True, True, rooted], (PULL * SCALE / spread) ** 2, 1.0))
-    variance = noise * np.diag(np.linalg.inv(jacobian.T @ jacobian + weak))
+    with np.errstate(all="ignore"):  # times that no curve has end in no numbers, which are refused
+        try:
+            x = solve(Problem(times, time, guess, spread, np.ones(len(size))), scale=0.1)
+        except np.linalg.LinAlgError:
+            x = np.full(4, np.nan)
+        seconds, slopes = times(x)
+        residual = np.log(seconds / time)
+        jacobian = slopes / seconds[:, None]
+        noise = float((residual**2).sum()) / max(len(size) - (4 if rooted else 3), 1)
+        weak = np.diag(np.where([True, True, True, rooted], (PULL * SCALE / spread) ** 2, 1.0))
+        variance = noise * np.diag(
+            np.linalg.inv(jacobian.T @ jacobian + weak) if np.isfinite(x).all() else np.full((4, 4), np.nan)
+        )
     errors = np.abs(seconds / time - 1.0)
     start, rate, knee, root = (float(each) for each in np.exp(x))
     sigma = dict(zip(NAMES, np.sqrt(variance).tolist(), strict=True))

@@ -12,6 +12,8 @@ from hwsim.spec import Mistake, Place, SpecError
 from hwsim.spec.mistakes import Source
 
 LARGEST: Final = 512 << 20  # bytes of a file
+LEAST: Final = 1e-12  # a number of a log, in whichever unit
+MOST: Final = 1e18
 LETTERS: Final = 60  # of a value that a message shows
 
 
@@ -41,7 +43,7 @@ class Log:
         return self.wrong(0, f"nothing in it was printed by {tool}", hint)
 
     def number(self, text: object, name: str, line: int = 0, *, zero: bool = False) -> float:
-        """A finite number that is more than 0 (zero: or 0).
+        """A number that is more than 0 (zero: or 0), and that a computer may have printed.
 
         Raises:
             SpecError: it is none.
@@ -50,7 +52,7 @@ class Log:
             value = float(text) if isinstance(text, str | int | float) and not isinstance(text, bool) else math.nan
         except (ValueError, OverflowError):
             value = math.nan
-        if not math.isfinite(value) or value < 0 or (value <= 0 and not zero):
+        if not math.isfinite(value) or value < 0 or (value <= 0 and not zero) or (value > 0 and not LEAST <= value <= MOST):
             raise self.wrong(line, f"{name} is a number{' from' if zero else ' above'} 0, not '{short(text)}'")
         return value
 

@@ -37,7 +37,7 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:  # noqa: ARG001 (all tools are
                     True,
                 )
             elif title and (row := _ROW.match(text)):
-                size, value = float(row[1]), log.number(row[2], "a measured value", line, zero=True)
+                size, value = (log.number(cell, "a number of OSU", line, zero=True) for cell in row.groups())
                 if value > 0 and size > 0:
                     seconds = size / (value * 1e6) if title.startswith("stream") else value * 1e-6
                     points.setdefault(title, []).append((size, seconds))

@@ -129,6 +129,11 @@ class Result:
         """Every fitted number by its path."""
         return dict(_numbers(self.said, ""))
 
+    def is_finite(self) -> bool:
+        """Whether all its numbers are numbers."""
+        numbers = [value for each in self.numbers().values() for value in (each.value, *(each.interval or ()), each.spread)]
+        return all(map(math.isfinite, [*numbers, *(row.error for row in self.rows)]))
+
     def to_json(self) -> dict[str, Any]:
         """The document `hwsim: fit/1`."""
         return {
@@ -156,7 +161,8 @@ class Result:
         errors = sorted(abs(row.error) for row in self.rows)
         if errors:
             middle = percent(errors[len(errors) // 2], ".1f")
-            yield f"{self.tool}: {len(errors)} rows, median error {middle}, worst {percent(errors[-1], '.1f')}"
+            count = f"{len(errors)} row{'s' if len(errors) > 1 else ''}"
+            yield f"{self.tool}: {count}, median error {middle}, worst {percent(errors[-1], '.1f')}"
             shown = self.rows[:SHOWN]
             yield from aligned([
                 Column("row", [row.what for row in shown], right=False),

@@ -37,9 +37,9 @@ def _loops(log: Log) -> Iterator[Loop]:
         if (match := _THREADS.search(text)) or (match := _ASKED.search(text)):
             threads = int(match[1])
         elif match := _WORD.search(text):
-            word = float(match[1])
+            word = log.number(match[1], "bytes of an element", line)
         elif match := _ARRAY.search(text):
-            count = float(match[1])
+            count = log.number(match[1], "the size of an array", line)
         elif "Failed Validation" in text:
             raise log.wrong(line, "STREAM computed wrong values", "its rates are not used")
         elif match := _ROW.match(text):

@@ -171,7 +171,7 @@ def _gpu(tool: str, loops: Sequence[Loop], ask: Ask) -> Result:
     if alone and (not mixed or median(mixed) > 1 or median(alone) >= REDUCED * median(mixed)):
         keys["read"] = _share(alone, dots)
     elif mixed:
-        keys["read"] = _share([min(share, 1.0) for share in mixed], loops)
+        keys["read"] = _share(mixed, loops)
         if alone:
             apart = math.log(median(mixed) / median(alone)) / 2
             keys["read"] = replace(keys["read"], repeats=math.hypot(apart, keys["read"].repeats or 0.0))
@@ -231,7 +231,7 @@ def _rate(rates: Sequence[float], loops: Sequence[Loop], unsure: float) -> Numbe
 
 
 def _share(shares: Sequence[float], loops: Sequence[Loop]) -> Number:
-    return replace(_rate(shares, loops, 0.0), unit="%")
+    return replace(_rate([min(share, 1.0) for share in shares], loops, 0.0), unit="%")
 
 
 def _alone(rate: float, other: float, knee: float) -> float:
