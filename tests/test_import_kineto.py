@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwsim.cli import main
 from hwsim.importers import text
 from hwsim.importers.columns import all_microseconds, microseconds
 from hwsim.importers.formats import read
@@ -239,6 +241,24 @@ def test_ranks_from_names_and_places(tmp_path: Path) -> None:
     assert "is taken as rank 0, by its place" in recording.notes[0]
     with pytest.raises(SpecError, match="a file is given twice"):
         read("kineto", [tmp_path / "other.json"] * 2)
+
+
+def test_the_command_says_writes_and_draws(tmp_path: Path) -> None:
+    files = [str(write_kineto(tmp_path / f"rank{r}.json.gz", kineto(run(r, 2), r, 2))) for r in range(2)]
+    figure = tmp_path / "memory.svg"
+    done = CliRunner().invoke(main, ["import", "kineto", *files, "--json", "--plot", str(figure)])
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert said["hwsim"] == "import/1"
+    assert [(rank["rank"], rank["launches_found"], rank["launched"], rank["steps"]) for rank in said["ranks"]] == [
+        (0, 10, 10, 2), (1, 10, 10, 2),
+    ]  # fmt: skip
+    assert figure.read_bytes().startswith(b"<?xml")
+    refused = CliRunner().invoke(main, ["import", "kineto", files[0], "-o", str(tmp_path / "step.txt")])
+    assert refused.exit_code == 2
+    missing = CliRunner().invoke(main, ["import", "kineto", str(tmp_path / "none.json")])
+    assert missing.exit_code == 1
+    assert "Traceback" not in missing.output
 
 
 # ------------------------------------------------------------ damaged and hostile files

@@ -21,7 +21,7 @@ from hwsim.importers.columns import Allocations, Columns, LeftOut
 from hwsim.importers.kineto.facts import nested
 from hwsim.importers.ranks import Process, joined, number_of
 from hwsim.importers.recording import HOST, Collective, Facts, Lane, Recording, What
-from hwsim.importers.text import Entries, Report
+from hwsim.importers.text import Entries, Report, read_each
 from hwsim.records import dataclass
 from hwsim.spec import SpecError
 
@@ -55,7 +55,7 @@ def read(files: Sequence[Path], report: Report | None = None) -> Recording:
         SpecError: a file that is cut, damaged or of another format.
         OSError: a file that cannot be opened.
     """
-    recording = joined("host", [_read_file(file, report) for file in files])
+    recording = joined("host", read_each(files, _read_file, report))
     return replace(recording, timed=False, zero=0.0, notes=(*recording.notes, ORDER))
 
 

@@ -19,7 +19,7 @@ from hwsim.importers.collectives import of_kernel
 from hwsim.importers.columns import NS, Allocations, Columns, LeftOut
 from hwsim.importers.ranks import Process, cleaned, joined, number_of
 from hwsim.importers.recording import HOST, Facts, Lane, Recording, What
-from hwsim.importers.text import Report, damaged
+from hwsim.importers.text import Report, damaged, read_each
 from hwsim.spec import SpecError
 
 _MAGIC: Final = b"SQLite format 3\0"
@@ -43,15 +43,10 @@ def read(files: Sequence[Path], report: Report | None = None) -> Recording:
         SpecError: a file that is no such SQLite, or is damaged.
         OSError: a file that cannot be opened.
     """
-    processes: list[Process] = []
-    for done, file in enumerate(files, 1):
-        processes += _read_file(file)
-        if report is not None:
-            report(done, len(files))
-    return joined("nsys", processes)
+    return joined("nsys", [process for processes in read_each(files, _read_file, report) for process in processes])
 
 
-def _read_file(file: Path) -> list[Process]:
+def _read_file(file: Path, report: Report | None) -> list[Process]:
     with file.open("rb") as raw:
         head = raw.read(16)
     if not head:
@@ -64,7 +59,10 @@ def _read_file(file: Path) -> list[Process]:
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as base:
         base.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
         try:
-            return _Report(file, base).processes()
+            processes = _Report(file, base).processes()
+            if report is not None:
+                report(file.stat().st_size, file.stat().st_size)
+            return processes
         except sqlite3.Error as error:
             raise damaged(file, f"the database is damaged: {error}", "copy or export it again") from None
 

@@ -6,14 +6,16 @@ import gzip
 import re
 import zlib
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 from hwsim.spec import Mistake, Place, SpecError
 
 Report = Callable[[int, int], None]  # bytes of the file that are read, bytes in all
+T = TypeVar("T")
 Scan = Callable[[str, int], tuple[Any, int]]
 CHUNK: Final = 1 << 20  # bytes of a file that are read at once
 RUN: Final = 1 << 15  # letters of entries that are decoded together, and of them where the last one may end
@@ -38,6 +40,20 @@ def damaged(file: str | Path, message: str, hint: str | None = None, *, byte: in
     """An error at a byte of the text of a file (after decompression), or in a file as a whole."""
     where = "" if byte is None else f"byte {byte} of the text: "
     return SpecError([Mistake(Place(str(file), 0, 0), where + message, hint)])
+
+
+def read_each(files: Sequence[Path], read: Callable[[Path, Report | None], T], report: Report | None) -> list[T]:
+    """Results of a function for each file; progress counts the bytes of all files."""
+    total, before, results = sum(file.stat().st_size for file in files), 0, []
+    for file in files:
+        part = None if report is None else partial(_report_part, report, before, total)
+        results.append(read(file, part))
+        before += file.stat().st_size
+    return results
+
+
+def _report_part(report: Report, before: int, total: int, done: int, _: int) -> None:
+    report(before + done, total)
 
 
 class Entries:
@@ -122,8 +138,8 @@ class Entries:
                 end = -1
             if end == len(run) and set(map(type, entries)) == {dict}:
                 self._at = cut.end()
-                found: list[dict[str, Any]] = entries
-                return found
+                decoded: list[dict[str, Any]] = entries
+                return decoded
         self._singly_to = self._at + RUN
         return []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hwsim.importers.kineto.trace import read_file
 from hwsim.importers.ranks import joined
 from hwsim.importers.recording import Recording
-from hwsim.importers.text import Report
+from hwsim.importers.text import Report, read_each
 
 
 def read(files: Sequence[Path], report: Report | None = None) -> Recording:
@@ -18,4 +18,4 @@ def read(files: Sequence[Path], report: Report | None = None) -> Recording:
         SpecError: a file that is cut, damaged or of another format; two files of a rank, or of different runs.
         OSError: a file that cannot be opened.
     """
-    return joined("kineto", [read_file(file, report) for file in files])
+    return joined("kineto", read_each(files, read_file, report))
