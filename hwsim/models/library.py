@@ -162,8 +162,8 @@ def described(model: Model) -> Iterator[str]:
     if len(model.kinds) == 1:
         yield f"of each layer: {model.layer_parameters:,}; of the embedding: {model.embedding_parameters:,}"
     else:
-        each = "; ".join(f"{kind.layers} of {kind.layer_parameters:,}" for kind in model.kinds)
-        yield f"layers: {each}; of the embedding: {model.embedding_parameters:,}"
+        kinds = "; ".join(f"{kind.layers} of {kind.layer_parameters:,}" for kind in model.kinds)
+        yield f"layers: {kinds}; of the embedding: {model.embedding_parameters:,}"
     yield f"FLOP per token, sequences of {s}: forward {model.forward_flop(s):.4g}, training {model.training_flop(s):.4g}"
     yield f"weights in 16 bit: {2 * model.parameters / 1e9:.4g} GB; trained with Adam: {18 * model.parameters / 1e9:.4g} GB"
     if model.quantised is not None:

@@ -236,9 +236,9 @@ def serving_memory(model: Transformer, tp: int, tokens: float, dtype: str = "bf1
     """Weights, and the KV cache of `tokens` tokens of all layers, on each GPU; weights in narrow formats, where they are."""
     w = BYTES[dtype]
     heads = max(1.0, model.of_kv_heads / tp) / model.of_kv_heads if model.latent is None else 1.0  # one vector for all heads
-    whole = math.fsum(kind.layers * kind.whole for kind in model.kinds) * w
+    copied = math.fsum(kind.layers * kind.whole for kind in model.kinds) * w
     weights = model.parameters * w if model.quantised is None else model.weight_bytes(w)
-    on_each = weights / (tp * pp) + whole / pp * (1.0 - 1.0 / tp)
+    on_each = weights / (tp * pp) + copied / pp * (1.0 - 1.0 / tp)
     return Footprint(0, on_each, 0.0, 0.0, 0.0, RESERVED, tokens * model.kv_bytes(w) * heads / pp)
 
 

@@ -209,12 +209,12 @@ def runs_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[tuple[t
     """
     if not model.runs:
         return tuple(((0, part),) if part else () for part in parts_of(model, plan, stage))
-    lengths = [parts_of(model, plan, each) for each in range(plan.pp)]
-    found = []
+    lengths = [parts_of(model, plan, other) for other in range(plan.pp)]
+    runs = []
     for chunk in range(plan.chunks):
-        before = sum(sum(each[:chunk]) for each in lengths) + sum(each[chunk] for each in lengths[:stage])  # integers
-        found.append(model.between(before, before + lengths[stage][chunk]))
-    return tuple(found)
+        before = sum(sum(other[:chunk]) for other in lengths) + sum(other[chunk] for other in lengths[:stage])  # integers
+        runs.append(model.between(before, before + lengths[stage][chunk]))
+    return tuple(runs)
 
 
 def kinds_of(model: Transformer, plan: ParallelPlan, stage: int) -> dict[int, int]:
@@ -308,7 +308,7 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
 
 
 def _uneven_widths(model: Transformer, tp: int) -> Iterator[tuple[str, str]]:
-    """What the GPUs of a tensor-parallel group do not divide, the first of each kind of layer."""
+    """Widths that the GPUs of a tensor-parallel group do not divide, the first of each kind of layer."""
     for kind in model.kinds:
         if kind.latent is None and kind.of_kv_heads % tp and tp % kind.of_kv_heads:
             yield "tp", f"tp {tp} neither divides {kind.of_kv_heads} heads of keys and values nor is a multiple of them"

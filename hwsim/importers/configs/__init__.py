@@ -29,7 +29,7 @@ FORMATS: Final[Mapping[str, Format]] = {
 
 
 def read_file(name: str, path: Path) -> tuple[Translated, Model]:
-    """What a file says, and the model that it is.
+    """The keys that a file states, and its model.
 
     Raises:
         SpecError: it cannot be read, or says what a model cannot.
@@ -52,8 +52,8 @@ def as_dict(name: str, made: Translated, model: Model) -> dict[str, Any]:
         "family": made.family,
         "name": made.name,
         "parameters": model.parameters,
-        "model": {"kind": made.kind, **{key: told.value for key, told in made.keys.items()}},
-        "origins": {key: told.origin for key, told in made.keys.items()},
+        "model": {"kind": made.kind, **{key: value.value for key, value in made.keys.items()}},
+        "origins": {key: value.origin for key, value in made.keys.items()},
         "notes": list(made.notes),
         "not_heeded": list(made.unknown),
         "not_used": list(made.idle),
@@ -62,10 +62,10 @@ def as_dict(name: str, made: Translated, model: Model) -> dict[str, Any]:
 
 def lines(made: Translated, model: Model) -> list[str]:
     """The model in words, and what was left out of the file."""
-    found = [f"{made.name}, {made.family}", *(f"  {line}" for line in described(model))]
-    found += [f"  {note}" for note in made.notes]
+    output = [f"{made.name}, {made.family}", *(f"  {line}" for line in described(model))]
+    output += [f"  {note}" for note in made.notes]
     if made.unknown:
-        found.append(f"  not known here, and not heeded: {', '.join(made.unknown)}")
+        output.append(f"  not known here, and not heeded: {', '.join(made.unknown)}")
     if made.idle:
-        found.append(f"  not used, for no shape depends on them: {len(made.idle)} keys")
-    return found
+        output.append(f"  not used, for no shape depends on them: {len(made.idle)} keys")
+    return output

@@ -48,8 +48,8 @@ def read_graph(path: Path) -> Translated:
     except NoLayer as error:
         raise SpecError([Mistake(place, str(error), error.hint)]) from None
     kind = "mlp" if "units" in keys else "cnn"
-    told = {key: Told(value, "the graph", place) for key, value in keys.items()}
-    return Translated(path.stem, f"ONNX, {len(model.graph.node)} nodes", told, tuple(graph.notes), (), (), place, kind)
+    stated = {key: Told(value, "the graph", place) for key, value in keys.items()}
+    return Translated(path.stem, f"ONNX, {len(model.graph.node)} nodes", stated, tuple(graph.notes), (), (), place, kind)
 
 
 def _loaded(path: Path, place: Place) -> Any:

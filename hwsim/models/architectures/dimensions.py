@@ -18,7 +18,7 @@ Cached = Literal["all", "window"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dimensions:
-    """What the file of a transformer writes, and what follows of it for a layer."""
+    """Dimensions in the file of a transformer, and widths of a layer that follow from them."""
 
     layers: int = field("blocks of attention and feed-forward", minimum=1)
     hidden: int = field("width of the stream between blocks", minimum=1)
@@ -102,7 +102,7 @@ class Dimensions:
 
     @property
     def biased(self) -> frozenset[Biased]:
-        """What has biases."""
+        """Parts that have biases."""
         return biases(self.bias)
 
     @property

@@ -43,13 +43,13 @@ def maps(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kernel]:
     turned = rows * (model.heads // t + 1) * latent.rotary * w
     yield moving("rotary", turned, turned, part.dtype)
     if latent.indexer is not None:
-        one = latent.indexer
-        yield product("indexer-queries", rows, one.heads * one.width, depth, part)
-        yield product("indexer-key", rows, one.width + one.heads, h, part)
+        indexer = latent.indexer
+        yield product("indexer-queries", rows, indexer.heads * indexer.width, depth, part)
+        yield product("indexer-key", rows, indexer.width + indexer.heads, h, part)
 
 
 def attention(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kernel]:
-    """What each query looks at, and what it returns."""
+    """Kernels that look at the tokens before, and return their values."""
     if latent.indexer is not None:
         yield from _choosing(model, latent.indexer, part)
     decoding = part.cache and part.tokens == 1
@@ -95,7 +95,7 @@ def call_of(model: Transformer, latent: Latent, part: Slice, *, decoding: bool) 
 
 
 def _choosing(model: Transformer, indexer: Indexer, part: Slice) -> Iterator[Kernel]:
-    """Every head of the indexer with the key of every token, in 8 bits; the sums, of which the highest are taken."""
+    """Every head of the indexer with the key of every token, in 8 bits; the highest sums are taken."""
     seen = part.context if part.tokens == 1 or not model.causal else part.context - (part.tokens - 1) / 2
     pairs = part.sequences * part.tokens * seen / part.ring
     alike = product("indexer", part.tokens * indexer.heads, part.context, indexer.width, part, part.sequences, "attention")

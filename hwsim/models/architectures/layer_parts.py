@@ -29,7 +29,7 @@ WEIGHTS: Final[dict[Narrow, tuple[float, float]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexer:
-    """What chooses the tokens that a query of latent attention looks at (DeepSeek-V3.2)."""
+    """A choice of the tokens that a query of latent attention looks at (DeepSeek-V3.2)."""
 
     heads: int = field("of its queries, which come from the latent queries", minimum=1)
     width: int = field("of a head, and of its one key of a token", minimum=1)
@@ -161,17 +161,17 @@ def in_runs(kinds: Sequence[int]) -> tuple[tuple[int, int], ...]:
     >>> in_runs((3, 3, 1))
     ((3, 2), (1, 1))
     """
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for kind in kinds:
-        if found and found[-1][0] == kind:
-            found[-1] = kind, found[-1][1] + 1
+        if runs and runs[-1][0] == kind:
+            runs[-1] = kind, runs[-1][1] + 1
         else:
-            found.append((kind, 1))
-    return tuple(found)
+            runs.append((kind, 1))
+    return tuple(runs)
 
 
 def biases(bias: bool | Collection[Biased]) -> frozenset[Biased]:
-    """What has biases: everything that usually has, nothing, or what is named."""
+    """Parts that have biases: all that usually have, none, or those that are named."""
     if isinstance(bias, bool):
         return ALL if bias else frozenset()
     return frozenset(bias)

@@ -28,7 +28,7 @@ class Slice:
         dtype: number format of activations; products: of matrix products, if another.
         cache: keys and values are written to a cache, as a server does; kept: their number format there, if another.
         weight: bytes of a weight of the linear maps, if not of the products' format; weight_of_experts: of the experts.
-        routed: format of the experts' kernels, a word of `FORMATS`, if not that of the products.
+        routed: format of the experts' kernels, a word of `FORMATS`, if another than the products'.
     """
 
     sequences: int

@@ -86,7 +86,7 @@ class Transformer(Dimensions):
             yield "window", "is of tokens before the one that looks; here each sees those after it, too", "causal: true"
 
     def _problems_of_runs(self) -> Iterator[Problem]:
-        """Of each kind of layer, each once."""
+        """Mistakes of all kinds of layers, each once."""
         many = sum(run.layers for run in self.runs)  # integers
         if many > self.layers:
             yield "runs", f"have {many} layers, and the model {self.layers}", None
@@ -94,10 +94,10 @@ class Transformer(Dimensions):
         if self.full_every is not None:
             yield "full_every", "says which layers see all tokens, and so do the runs", "a run with window: 0"
             return
-        found = dict[Problem, None]()
+        problems = dict[Problem, None]()
         for kind in self.kinds:
-            found |= dict.fromkeys(kind.problems_of_layers())
-        yield from found
+            problems |= dict.fromkeys(kind.problems_of_layers())
+        yield from problems
 
     def _problems_of_latent(self, latent: Latent) -> Iterator[Problem]:
         for key in ("kv_heads", "head"):
@@ -153,7 +153,7 @@ class Transformer(Dimensions):
         if self.qk_norm != "none":
             inner = 2 * self.of_head if self.qk_norm == "head" else self.queries + self.keys
         sinks = self.heads if self.sinks else 0
-        return self.attention_weights + inner + sinks + sum(width for what, width in widths.items() if what in self.biased)
+        return self.attention_weights + inner + sinks + sum(width for part, width in widths.items() if part in self.biased)
 
     @property
     def expert_weights(self) -> int:
@@ -167,7 +167,7 @@ class Transformer(Dimensions):
 
     @property
     def shared_parameters(self) -> int:
-        """Parameters of what is beside the experts."""
+        """Parameters of the network that all tokens go through besides experts."""
         if not self.shared:
             return 0
         return (self.gates + 1) * self.hidden * self.shared + (self.hidden if self.shared_gate else 0)
@@ -348,7 +348,7 @@ def _kinds(model: Transformer) -> tuple[tuple[Transformer, ...], tuple[int, ...]
 
 
 def _of_run(model: Transformer, run: Run) -> Transformer:
-    """A model of equal layers, those of a run."""
+    """A model whose layers are all like a run's."""
     stated = {key.name: getattr(run, key.name) for key in dataclasses.fields(run) if key.name != "layers"}
     changed = {key: value for key, value in stated.items() if value is not None}
     if "window" in changed:

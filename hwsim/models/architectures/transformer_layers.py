@@ -134,7 +134,7 @@ def feed_forward(model: Transformer, part: Slice) -> Iterator[Kernel]:
 
 
 def beside(model: Transformer, part: Slice) -> Iterator[Kernel]:
-    """The feed-forward network that every token goes through beside the experts; its result is added to theirs."""
+    """The feed-forward network that every token goes through besides its experts; its result is added to theirs."""
     rows, h, f, g = part.rows, model.hidden, model.shared // part.tensor, model.gates
     yield from casting(product("shared-up", rows, g * f, h, part, narrow=True), part)
     yield moving("activation", g * rows * f * part.width, rows * f * part.width, part.dtype, across=f)
@@ -153,7 +153,7 @@ def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
     weight, form = BYTES[dtype], "bf16" if BYTES[dtype] > 1 else NARROW
     if part.routed:
         (dtype, weight), form = FORMATS[part.routed], part.routed
-    elif part.weight_of_experts > 0:  # read in their format, computed in that of the tokens
+    elif part.weight_of_experts > 0:  # read in their own format, computed in the tokens'
         dtype, weight, form = part.dtype, part.weight_of_experts, "bf16"
     call = experts_call(tokens, top_k, count, h, f, model.gates, f"{LIBRARIES[0]} {form}", weight=weight, width=part.width)
     weights = call.active * (call.gates + 1) * h * f

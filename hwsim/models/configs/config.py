@@ -41,9 +41,9 @@ class Config:
         """(the first of the names that has a value, the value); all of them count as asked for."""
         self.used.update(names)
         for name in names:
-            found = self.tree.get(name)
-            if found is not None and found.value is not None:
-                return name, found
+            tree = self.tree.get(name)
+            if tree is not None and tree.value is not None:
+                return name, tree
         return names[0], None
 
     def has(self, *names: str) -> bool:
@@ -54,57 +54,57 @@ class Config:
         """A whole number.
 
         Args:
-            names: of the key, and others that it goes by.
+            names: names of the key, the usual one first.
             default: where it is left out; required if there is none here and none of the family.
         """
-        name, found = self.find(*names)
-        if found is None:
+        name, tree = self.find(*names)
+        if tree is None:
             return self._left_out(names, default)
-        value = found.value
+        value = tree.value
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
-            self.mistakes.add(found.place, f"'{name}' is a whole number, not {found.what()}")
+            self.mistakes.add(tree.place, f"'{name}' is a whole number, not {tree.what()}")
         elif not minimum <= value <= LARGEST:
-            self.mistakes.add(found.place, f"'{name}' is a number from {minimum} to {LARGEST:,}, not {value}")
+            self.mistakes.add(tree.place, f"'{name}' is a number from {minimum} to {LARGEST:,}, not {value}")
         else:
-            return Told(value, name, found.place)
-        return Told(1 if default in (NOT_GIVEN, None) else default, name, found.place)
+            return Told(value, name, tree.place)
+        return Told(1 if default in (NOT_GIVEN, None) else default, name, tree.place)
 
     def flag(self, *names: str, default: Any = NOT_GIVEN) -> Told:
         """True or false."""
-        name, found = self.find(*names)
-        if found is None:
+        name, tree = self.find(*names)
+        if tree is None:
             return self._left_out(names, default)
-        if not isinstance(found.value, bool):
-            self.mistakes.add(found.place, f"'{name}' is true or false, not {found.what()}")
-            return Told(False, name, found.place)
-        return Told(found.value, name, found.place)
+        if not isinstance(tree.value, bool):
+            self.mistakes.add(tree.place, f"'{name}' is true or false, not {tree.what()}")
+            return Told(False, name, tree.place)
+        return Told(tree.value, name, tree.place)
 
     def text(self, *names: str, default: Any = NOT_GIVEN) -> Told:
         """A word."""
-        name, found = self.find(*names)
-        if found is None:
+        name, tree = self.find(*names)
+        if tree is None:
             return self._left_out(names, default)
-        if not isinstance(found.value, str):
-            self.mistakes.add(found.place, f"'{name}' is a text, not {found.what()}")
-            return Told("", name, found.place)
-        return Told(found.value, name, found.place)
+        if not isinstance(tree.value, str):
+            self.mistakes.add(tree.place, f"'{name}' is a text, not {tree.what()}")
+            return Told("", name, tree.place)
+        return Told(tree.value, name, tree.place)
 
     def listed(self, name: str, kind: type, length: int | None = None) -> Told | None:
         """A list of texts or of whole numbers; None where it is left out."""
-        _, found = self.find(name)
-        if found is None:
+        _, tree = self.find(name)
+        if tree is None:
             return None
         words = "texts" if kind is str else "whole numbers"
-        if not found.is_list or any(not isinstance(each.value, kind) for each in found.elements()):
-            self.mistakes.add(found.place, f"'{name}' is a list of {words}, not {found.what()}")
+        if not tree.is_list or any(not isinstance(element.value, kind) for element in tree.elements()):
+            self.mistakes.add(tree.place, f"'{name}' is a list of {words}, not {tree.what()}")
             return None
-        values = tuple(each.value for each in found.elements())
+        values = tuple(element.value for element in tree.elements())
         if length is not None and len(values) != length:
-            self.mistakes.add(found.place, f"'{name}' has {len(values)} entries, and the model {length} layers")
+            self.mistakes.add(tree.place, f"'{name}' has {len(values)} entries, and the model {length} layers")
             return None
-        return Told(values, name, found.place)
+        return Told(values, name, tree.place)
 
     def refuse_types(self, name: str, allowed: Sequence[str]) -> None:
         """Note that layers are of another kind than `allowed`."""

@@ -13,7 +13,7 @@ ATTENTION: Final = ("q", "k", "v", "projection")
 
 
 def fixed(value: Any, config: Config) -> Told:
-    """What all models of the family have."""
+    """A value that all models of the family have."""
     return Told(value, f"all of {config.family}", config.tree.place)
 
 
@@ -44,17 +44,17 @@ def _given(told: Told) -> Told | None:
 def biased(
     config: Config, keys: Keys, flags: dict[str, Sequence[str]], always: Sequence[str] = (), *, default: bool = False
 ) -> None:
-    """What has biases.
+    """Set which parts have biases.
 
     Args:
         flags: key of the config -> what it is of; default: where one is left out.  always: what has them anyway.
     """
-    found, origins = list(always), [f"all of {config.family}"] if always else []
-    for key, what in flags.items():
+    parts, origins = list(always), [f"all of {config.family}"] if always else []
+    for key, of in flags.items():
         flag = config.flag(key, default=default)
         origins.append(flag.origin)
-        found += what if flag.value else ()
-    ordered = list(dict.fromkeys(found))
+        parts += of if flag.value else ()
+    ordered = list(dict.fromkeys(parts))
     keys["bias"] = Told(ordered or False, ", ".join(origins), config.tree.place)
 
 
@@ -76,8 +76,8 @@ def mistral(config: Config) -> Keys:
     keys = stack(config)
     count = keys["layers"]
     assert count is not None
-    each, origin = windows(config, count.value, "sliding_window", ["sliding_attention"] * count.value)
-    return _windowed(keys, each, origin)
+    kinds, origin = windows(config, count.value, "sliding_window", ["sliding_attention"] * count.value)
+    return _windowed(keys, kinds, origin)
 
 
 def _windowed(keys: Keys, each: Sequence[Each], origin: str) -> Keys:
@@ -136,11 +136,11 @@ def gemma2(config: Config, step: int = 2, *, qk_norm: bool = False) -> Keys:
     keys = gemma(config)
     count = keys["layers"]
     assert count is not None
-    found = config.count("sliding_window_pattern", "_sliding_window_pattern", default=step).value
+    period = config.count("sliding_window_pattern", "_sliding_window_pattern", default=step).value
     keys["norms"] = fixed(4, config)
     if qk_norm:
         keys["qk_norm"] = fixed("head", config)
-    return _windowed(keys, *windows(config, count.value, "sliding_window", every(count.value, found)))
+    return _windowed(keys, *windows(config, count.value, "sliding_window", every(count.value, period)))
 
 
 def gemma3(config: Config) -> Keys:
@@ -149,7 +149,7 @@ def gemma3(config: Config) -> Keys:
 
 
 def gemma4(config: Config) -> Keys:
-    """Gemma 4: layers that see all have heads of their own, and keys that are the values; experts are beside a dense network."""
+    """Gemma 4: layers that see all have heads of their own, and keys that are the values; experts add to a dense network."""
     if config.count("hidden_size_per_layer_input", default=0, minimum=0).value:
         config.refuse(
             "hidden_size_per_layer_input", "inputs of each layer, of tables of their own, cannot be said", "0: without them"
@@ -171,9 +171,9 @@ def gemma4(config: Config) -> Keys:
     else:
         full.pop("kv_heads")
     stated = {key: value for key, value in full.items() if value}
-    each = [{**one, **({} if one.get("window") else stated)} for one in seen]
+    kinds = [{**seen_by, **({} if seen_by.get("window") else stated)} for seen_by in seen]
     if config.has("per_layer_config"):
-        each = _layer_by_layer(config, each, layers.value)
+        kinds = _layer_by_layer(config, kinds, layers.value)
     keys |= {"norms": fixed(4, config), "qk_norm": fixed("head", config)}
     if config.flag("enable_moe_block", default=False).value:
         width = config.count("moe_intermediate_size")
@@ -183,14 +183,14 @@ def gemma4(config: Config) -> Keys:
                  "bias": Told([*bias, "router"], "attention_bias; scales of the experts")}  # fmt: skip
     else:
         config.find("num_experts", "top_k_experts", "moe_intermediate_size")
-    return _windowed(keys, each, f"{origin}, global_head_dim, num_global_key_value_heads, attention_k_eq_v")
+    return _windowed(keys, kinds, f"{origin}, global_head_dim, num_global_key_value_heads, attention_k_eq_v")
 
 
-def _layer_by_layer(config: Config, each: list[Each], layers: int) -> list[Each]:
+def _layer_by_layer(config: Config, kinds: list[Each], layers: int) -> list[Each]:
     """With what `per_layer_config` says of some layers, in place of the keys that say it of all that see all."""
     _, stated = config.find("per_layer_config")
     names = {"head_dim": "head", "num_key_value_heads": "kv_heads"}
-    found = [{key: value for key, value in one.items() if key not in names.values()} for one in each]
+    changed = [{key: value for key, value in kind.items() if key not in names.values()} for kind in kinds]
     for number, entry in stated.items() if stated is not None else ():
         values = entry.plain()
         if not number.isdigit() or int(number) >= layers or not isinstance(values, dict):
@@ -200,8 +200,8 @@ def _layer_by_layer(config: Config, each: list[Each], layers: int) -> list[Each]
             if key not in names or not isinstance(value, int):
                 config.mistakes.add(entry.key_place(key), f"'{key}' of a layer is not known", "head_dim, num_key_value_heads")
             else:
-                found[int(number)][names[key]] = value
-    return found
+                changed[int(number)][names[key]] = value
+    return changed
 
 
 def gpt2(config: Config) -> Keys:

@@ -26,18 +26,18 @@ def _mixed(keys: Keys, has: Callable[[int], bool], width: Told, origin: str, sha
 
     Args:
         has: whether a layer has experts.
-        width: of an expert; of a dense layer it is `ffn` of the keys.  shared: width beside the experts.
+        width: width of an expert; a dense layer has the `ffn` of the keys.  shared: width of what all tokens go through.
     """
     dense = keys["ffn"]
     keys["ffn"] = width
     if shared is not None and shared.value:
         keys["shared"] = shared
-    one: Each = {"experts": 1, "ffn": None if dense is None else dense.value}
+    without: Each = {"experts": 1, "ffn": None if dense is None else dense.value}
     chosen = [has(at) for at in range(_layers(keys))]
     if not any(chosen):
         keys |= {"experts": None, "top_k": None, "shared": None, "shared_gate": None, "ffn": dense}
     elif not all(chosen):
-        put(keys, [{} if some else one for some in chosen], origin)
+        put(keys, [{} if some else without for some in chosen], origin)
     return keys
 
 
@@ -45,9 +45,9 @@ def mixtral(config: Config) -> Keys:
     """Mixtral, OLMoE, PhiMoE: all layers have experts."""
     keys = stack(config)
     _chosen(config, keys, ("num_local_experts", "num_experts"), ("num_experts_per_tok",))
-    each, origin = windows(config, _layers(keys), "sliding_window", ["sliding_attention"] * _layers(keys))
-    put(keys, each, origin)
-    if any(one.get("window") for one in each):
+    kinds, origin = windows(config, _layers(keys), "sliding_window", ["sliding_attention"] * _layers(keys))
+    put(keys, kinds, origin)
+    if any(kind.get("window") for kind in kinds):
         keys["cache"] = Told("window", "as servers keep it")
     return keys
 
@@ -62,7 +62,7 @@ def olmoe(config: Config) -> Keys:
 
 
 def qwen2_moe(config: Config) -> Keys:
-    """Qwen 2 with experts: one network beside them, with a gate."""
+    """Qwen 2 with experts: one more network, with a gate."""
     keys = stack(config)
     keys["bias"] = Told(["q", "k", "v"] if config.flag("qkv_bias", default=True).value else False, "qkv_bias")
     keys["shared_gate"] = fixed(True, config)
@@ -92,7 +92,7 @@ def _sparse(config: Config, keys: Keys, shared: Told | None) -> Keys:
 
 
 def deepseek(config: Config) -> Keys:
-    """DeepSeek-V2, V3 and V3.2, Kimi K2: latent attention, the first layers dense, experts with some beside them."""
+    """DeepSeek-V2, V3 and V3.2, Kimi K2: latent attention, the first layers dense, experts, some of them shared."""
     keys = stack(config) | {"kv_heads": None, "head": None}
     config.find("head_dim")
     names = {"rank": "kv_lora_rank", "plain": "qk_nope_head_dim", "rotary": "qk_rope_head_dim", "values": "v_head_dim"}
@@ -143,15 +143,15 @@ def gpt_oss(config: Config) -> Keys:
     biased(config, keys, {"attention_bias": ATTENTION}, ("ffn", "router"), default=True)
     keys["sinks"] = fixed(True, config)
     _chosen(config, keys, ("num_local_experts", "num_experts"), ("num_experts_per_tok", "experts_per_token"))
-    each, origin = windows(config, _layers(keys), "sliding_window", every(_layers(keys), 2))
-    put(keys, each, origin)
-    if any(one.get("window") for one in each):
+    kinds, origin = windows(config, _layers(keys), "sliding_window", every(_layers(keys), 2))
+    put(keys, kinds, origin)
+    if any(kind.get("window") for kind in kinds):
         keys["cache"] = Told("window", "as servers keep it")
     return keys
 
 
 def llama4(config: Config) -> Keys:
-    """Llama 4: experts in some layers, with one beside them; attention in chunks in most."""
+    """Llama 4: experts in some layers, one of them shared; attention in chunks in most."""
     keys = dense_llama4(config)
     _chosen(config, keys, ("num_local_experts",), ("num_experts_per_tok",))
     width, dense = keys["ffn"], config.count("intermediate_size_mlp")

@@ -1,4 +1,4 @@
-"""Families of configs: `model_type` -> what reads it. A new family is a function in a file beside this, and a line here."""
+"""Families of configs: `model_type` -> what reads it. A new family is a function in this folder, and a line here."""
 
 from __future__ import annotations
 

@@ -12,22 +12,22 @@ Each = dict[str, Any]  # keys of a run
 WINDOWED: Final = ("sliding_attention", "chunked_attention")
 
 
-def put(keys: dict[str, Told | None], each: Sequence[Mapping[str, Any]], origin: str) -> None:
+def put(keys: dict[str, Told | None], layers: Sequence[Mapping[str, Any]], origin: str) -> None:
     """Layers that may differ, as keys of the model where all are alike, else as runs."""
     kinds: list[Mapping[str, Any]] = []
-    for one in each:
+    for one in layers:
         if one not in kinds:
             kinds.append(one)
     if len(kinds) == 1:
         keys.update({key: Told(value, origin) for key, value in kinds[0].items() if (key, value) != ("window", 0)})
         return
-    runs, _ = runs_of([kinds.index(one) for one in each])
-    told = {key: value.value for key, value in keys.items() if value is not None}
-    keys["runs"] = Told([{"layers": many, **_other(kinds[kind], told)} for kind, many in runs], origin)
+    runs, _ = runs_of([kinds.index(one) for one in layers])
+    stated = {key: value.value for key, value in keys.items() if value is not None}
+    keys["runs"] = Told([{"layers": many, **_other(kinds[kind], stated)} for kind, many in runs], origin)
 
 
 def _other(run: Mapping[str, Any], model: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run has that the model has not."""
+    """Keys of a run that differ from the model's."""
     return {key: value for key, value in run.items() if model.get(key, 0 if key in ("window", "shared") else None) != value}
 
 
@@ -35,8 +35,8 @@ def windows(config: Config, layers: int, window: str, types: Sequence[str]) -> t
     """The window of each layer (0: all tokens), and the keys that say so.
 
     Args:
-        window: the key of its width.
-        types: of the layers, where the config does not list them.
+        window: key of its width.
+        types: kinds of the layers, where the config does not list them.
     """
     width = config.count(window, default=0, minimum=0)
     listed = config.listed("layer_types", str, layers)
@@ -51,7 +51,7 @@ def windows(config: Config, layers: int, window: str, types: Sequence[str]) -> t
 
 
 def every(layers: int, step: int, rest: str = "sliding_attention") -> list[str]:
-    """Layers of which every so many sees all tokens.
+    """Kinds of layers where each `step`-th sees all tokens.
 
     >>> every(4, 2)
     ['sliding_attention', 'full_attention', 'sliding_attention', 'full_attention']

@@ -61,17 +61,17 @@ def _of(config: Config, tree: Tree, method: str) -> dict[str, Any] | None:
 
 def _compressed(config: Config, tree: Tree) -> dict[str, Any] | None:
     groups = tree.get("config_groups")
-    weights = [each.get("weights") for _, each in groups.items()] if groups is not None else []
+    weights = [entry.get("weights") for _, entry in groups.items()] if groups is not None else []
     if len(weights) != 1 or weights[0] is None:
         config.mistakes.add(tree.key_place("config_groups"), f"one format of all weights can be said, not {len(weights)}")
         return None
-    one = weights[0]
-    bits, kind, group = _number(one, "num_bits"), one.text("type"), _number(one, "group_size")
+    only = weights[0]
+    bits, kind, group = _number(only, "num_bits"), only.text("type"), _number(only, "group_size")
     if kind == "float" and bits == 8:
         return {"format": "fp8", **({"group": group} if group else {})}
     if kind == "float" and bits == 4:
         return {"format": "nvfp4", "group": group or 16}
-    return _integers(config, one, bits or 0, group)
+    return _integers(config, only, bits or 0, group)
 
 
 def _integers(config: Config, tree: Tree, bits: int, group: int | None) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ The file is read as YAML, which JSON is, so that each mistake has its line and c
 images or sound is in `text_config`; the rest is left out, and said to be.
 
 **Source**: the configuration classes of transformers 5.23 (names of keys, and what is taken where one is left out).
-**Error**: none: parameters are those of the classes of transformers, to the last one, for every family of `FAMILIES`.
+**Error**: none: parameters are as many as the classes of transformers have, for every family of `FAMILIES`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Translated:
     """A config as a model.
 
     Args:
-        keys: of the model, each with what it came from.
+        keys: keys of the model, each with its origin.
         notes: what is left out, in words; unknown: keys that were not heeded and may matter; idle: no shape depends on them.
     """
 
@@ -83,33 +83,32 @@ def translated(tree: Tree, name: str) -> Translated:
             near = did_you_mean(family, FAMILIES)
             mistakes.add(place, f"'{family}' is no family that is known here", near or f"one of {', '.join(sorted(FAMILIES))}")
     mistakes.raise_if_any()
-    one = FAMILIES[family]
-    # what is said beside `text_config` holds where the inside does not say it
+    reader = FAMILIES[family]
     both = inner if outer is None else _over(outer, inner)
-    config = Config(both, family, mistakes, one.defaults)
-    keys: Keys = one.read(config)
+    config = Config(both, family, mistakes, reader.defaults)
+    keys: Keys = reader.read(config)
     narrow = quantised(config)
     if narrow is not None:
         keys["quantised"] = narrow
     notes += tuple(_left_out(config))
     mistakes.raise_if_any()
-    rest = [key for key, each in both.items() if key not in config.used]
+    rest = [key for key, value in both.items() if key not in config.used]
     idle = tuple(key for key in rest if is_idle(key))
     unknown = tuple(key for key in rest if not is_idle(key) and _says(both, key))
     silent = tuple(key for key in rest if key not in idle and key not in unknown)
-    return Translated(name, family, {key: told for key, told in keys.items() if told is not None}, notes, unknown,
+    return Translated(name, family, {key: value for key, value in keys.items() if value is not None}, notes, unknown,
                       (*idle, *silent), tree.place)  # fmt: skip
 
 
 def as_tree(made: Translated) -> Tree:
-    """The model as the tree of a file, whose places are those of the config."""
+    """The model as the tree of a file, with the places of the config."""
     told = {"hwsim": Told("model/1", ""), "kind": Told(made.kind, ""), "name": Told(made.name, ""), **made.keys}
     places = {key: each.place if each.place.file else made.place for key, each in told.items()}
     return Tree({key: tree_of(each.value, places[key]) for key, each in told.items()}, made.place, places)
 
 
 def _over(outer: Tree, inner: Tree) -> Tree:
-    """What is inside, and of what is around it the keys that are of both."""
+    """The inner config, with the keys of the outer one that hold for both."""
     around = {key: each for key, each in outer.items() if key in ("tie_word_embeddings", "quantization_config")}
     places = {key: outer.key_place(key) for key in around}
     return Tree({**around, **dict(inner.items())}, inner.place, {**places, **inner.keys})
@@ -131,9 +130,9 @@ def _language(tree: Tree, mistakes: Mistakes) -> tuple[Tree, Tree | None, tuple[
         if outer is not None:
             inner = inner.put("model_type", outer)
     of_words = ("text_config", "quantization_config")
-    towers = [key for key, each in tree.items() if key.endswith("_config") and key not in of_words and each.is_mapping]
-    said = f": {', '.join(towers)} left out" if towers else ""
-    return inner, tree, (f"of `text_config`, the language model alone{said}",)
+    towers = [key for key, value in tree.items() if key.endswith("_config") and key not in of_words and value.is_mapping]
+    missing = f": {', '.join(towers)} left out" if towers else ""
+    return inner, tree, (f"of `text_config`, the language model alone{missing}",)
 
 
 def _left_out(config: Config) -> list[str]:

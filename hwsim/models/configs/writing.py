@@ -15,12 +15,12 @@ def written(made: Translated, source: str) -> str:
     source: where it is from, in words.
     """
     lines = ["hwsim: model/1", f"kind: {made.kind}", f"name: {_flow(made.name)}", "source: datasheet", f"ref: {_flow(source)}"]
-    for key, told in made.keys.items():
+    for key, value in made.keys.items():
         if key == "runs":
-            lines.append(f"runs:  # {told.origin}")
-            lines += [f"  - {_flow(run)}" for run in told.value]
+            lines.append(f"runs:  # {value.origin}")
+            lines += [f"  - {_flow(run)}" for run in value.value]
         else:
-            lines.append(f"{key}: {_flow(told.value)}  # {told.origin}")
+            lines.append(f"{key}: {_flow(value.value)}  # {value.origin}")
     return "\n".join([*lines, *remarks(made)]) + "\n"
 
 
