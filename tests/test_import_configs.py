@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from hwsim import api
 from hwsim.cli import main
@@ -201,6 +202,15 @@ def test_the_command_writes_a_model_and_says_what_it_left_out(tmp_path: Path) ->
     document = json.loads(run("import", "huggingface", str(path), "--json").stdout)
     assert (document["hwsim"], document["parameters"]) == ("imported-model/1", 671_026_404_352)
     assert document["not_heeded"] == ["strange_key"]
+
+
+def test_the_schema_of_a_model_is_printed_and_holds_what_is_written(tmp_path: Path) -> None:
+    printed = run("schema", "model")
+    assert printed.exit_code == 0, printed.output
+    schema = json.loads(printed.stdout)
+    for name in ("deepseek-v3.2", "gpt-oss-20b", "gemma-3-1b", "vit-base"):
+        text = written(read_config(put(tmp_path, PARAMETERS[name][0])), "a config")
+        Draft202012Validator(schema).validate(read(text).plain())
 
 
 def test_the_command_ends_with_2_on_a_mistake(tmp_path: Path) -> None:
