@@ -14,7 +14,7 @@ Problem = tuple[str, str, str | None]  # of one value among its keys, before its
 
 _SHOWN: Final = 50  # mistakes written out; the rest are counted
 _ENOUGH: Final = 1000
-_COMPARED: Final = 500  # names; among more of them the nearest is not searched
+_COMPARED: Final = 1000  # names; among more of them the nearest is not searched
 _WORD: Final = 3  # letters of a name that is looked for as a word of others
 _PARTS: Final = re.compile(r"[-_.: ]")
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # what YAML calls a line break
