@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from hwsim.demand import Capacity, Choice, Cost, Demand, Exchanged, Requests, Term
+from hwsim.demand import Capacity, Choice, Cost, Demand, Doubt, Exchanged, Requests, Term
 from hwsim.graph.opgraph import Alike, Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue
 from hwsim.spec import Mistake, Place, SpecError
 
@@ -85,7 +85,8 @@ def _plain(make: Callable[..., T]) -> Callable[[dict[str, Any]], T]:
 
 def _term(row: dict[str, Any]) -> Term:
     """A line of a derivation; in files that do not give its kind, the first word of the label does."""
-    return _plain(Term)({"kind": _KINDS.get(row["label"].partition(" ")[0], "draw"), **row})
+    doubts = tuple(Doubt(*each) for each in row.get("doubts", ()))
+    return _plain(Term)({"kind": _KINDS.get(row["label"].partition(" ")[0], "draw"), **row, "doubts": doubts})
 
 
 def _cost(row: dict[str, Any]) -> Cost:
