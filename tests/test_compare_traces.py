@@ -20,6 +20,7 @@ from hwsim.comparing.recorded.played import Played
 from hwsim.comparing.recorded.where import Where
 from hwsim.importers.formats import format_of, read
 from hwsim.importers.recording import Collective, Facts, What
+from hwsim.spec.library import library_root
 from hwsim.views.lanes.draw import covered
 from tests.recorded import US, Row, rank, recording
 from tests.test_import_replay import random_rows
@@ -158,6 +159,22 @@ def test_an_import_is_compared_with_its_own_recording(traced: Path, tmp_path: Pa
     rows = {row["place"]: row for row in document["gpu"]}
     assert rows["kernels"]["second_s"] == pytest.approx(2 * rows["kernels"]["first_s"])
     assert {round(pair["error"], 6) for pair in document["ops"]} == {1.0}
+
+
+def test_a_prediction_is_compared_with_its_interval(tmp_path: Path) -> None:
+    """Written and read again, a prediction has the errors of its formulas, so that it can say how sure it is."""
+    files = sorted((library_root() / "workloads" / "profiles" / "mlp").iterdir())
+    made = CliRunner().invoke(
+        main, ["import", "kineto", *map(str, files), "--machine", "dgx-a100", "-o", str(tmp_path / "step.npz")]
+    )
+    assert made.exit_code == 0, made.output
+    document = json.loads(hwsim(tmp_path / "step.npz", "--json").stdout)
+    assert document["inside_interval"] is True
+    assert document["second"]["interval"]["low_s"] < document["second"]["makespan_s"]
+    assert [each["name"] for each in document["second"]["devices"]] == ["rank0.gpu0", "rank1.gpu0"]
+    work = {pair["name"]: pair["error"] for pair in document["work"]}
+    assert {"matrix products", "collectives", "elementwise"} <= work.keys()
+    assert all(abs(work[name]) < 0.3 for name in ("matrix products", "collectives", "elementwise"))
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,13 @@ def test_what_a_workload_was_lowered_to_runs_from_a_file_as_the_workload_does(wo
     assert run.workload == "graph"
 
 
+def test_errors_of_formulas_come_back_from_a_file(tmp_path: Path) -> None:
+    run = api.simulate("dgx-h100", "resnet50-dp", set={"gpus": 1}, expect=False)
+    graph = load_graph(save_graph(run.timeline.flat.graph, tmp_path / "g.npz"))
+    assert any(term.doubts for cost in graph.costs for term in cost.why)
+    assert all(doubt.seconds >= 0 for cost in graph.costs for term in cost.why for doubt in term.doubts)
+
+
 def test_the_command_line_takes_a_graph_for_a_workload(tmp_path: Path) -> None:
     path = save_graph(api.prepare("d2l-laptop", "d2l/async-loop").graph, tmp_path / "loop.npz")
     ran = CliRunner().invoke(main, ["simulate", "d2l-laptop", str(path)])
