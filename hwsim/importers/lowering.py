@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Final
 
-from hwsim.demand import Cost, Doubt, Term
+from hwsim.demand import Case, Cost, Doubt, Term
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.formats import precise
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, Scope
 from hwsim.records import dataclass
+from hwsim.results.errors import CASES
 from hwsim.spec import Mistakes, decode, read
 
 Statement = Mapping[str, Mapping[str, Any]]
 STREAM: Final = "stream/gpu"  # errors of plain streams; kernels of a framework are less sure
 BIG, SMALL = "elementwise/big", "elementwise/tiny"
+NEVER: Final = frozenset({"pool", "reduce", "embedding", "rnn"})  # kinds whose kernels were never measured
 TINY: Final = 10e-6  # seconds: a shorter kernel has the errors of short ones
 STAGED: Final = "guess, a core of the CPU copies to a pinned buffer before the link does"
 
@@ -33,24 +35,28 @@ class Lowered:
 
     Args:
         body: seconds once it has begun; start: seconds before, of all its kernels.
-        lines: derivation of the body, with its errors.
+        lines: derivation of the body, with its errors. kind: of the statement.
     """
 
     body: float
     start: float
     lines: tuple[Term, ...]
+    kind: str = ""
 
     def doubts(self, seconds: float, kernels: int = 1) -> tuple[Doubt, ...]:
         """The errors of its body, for `seconds` that it takes with its starts, in that many kernels.
 
-        Streams of a device that was measured are known; what a framework's kernels make of them was measured on others.
+        Streams of a device that was measured are known, but a framework's kernels were measured on others, short ones in other
+        runs than a profiler's, and kernels of some kinds never.
         """
         longest = max(self.lines, key=lambda line: line.seconds, default=None)
         total = math.fsum(doubt.seconds for doubt in longest.doubts) if longest is not None else 0.0
         if longest is None or total <= 0:
             return ()
         kernel = seconds / max(kernels, 1)
-        return tuple(_of_framework(doubt._replace(seconds=doubt.seconds * seconds / total), kernel) for doubt in longest.doubts)
+        return tuple(
+            _of_framework(doubt._replace(seconds=doubt.seconds * seconds / total), kernel, self.kind) for doubt in longest.doubts
+        )
 
 
 @dataclass(slots=True)
@@ -139,7 +145,7 @@ class Lowering:
             raise CannotLower(error.message) from error
         if cost is None:
             raise CannotLower(f"{kind} has no time of its own")
-        return self._in_a_row([cost])
+        return replace(self._in_a_row([cost]), kind=kind)
 
     def _in_a_row(self, costs: list[Cost]) -> Lowered:
         rates = self.machine.rates()
@@ -150,12 +156,14 @@ class Lowering:
         return Lowered(body, start, lines)
 
 
-def _of_framework(doubt: Doubt, seconds: float) -> Doubt:
+def _of_framework(doubt: Doubt, seconds: float, kind: str) -> Doubt:
     """The error of a framework's kernel of that many seconds in place of a stream's."""
     if doubt.regime != STREAM:
         return doubt
-    case = "device" if doubt.case in ("known", "source") else doubt.case
-    return doubt._replace(regime=SMALL if seconds < TINY else BIG, case=case)
+    tiny = seconds < TINY
+    least: Case = "outside" if kind in NEVER else "generation" if tiny else "device"
+    case = max(doubt.case, least, key=CASES.index) if doubt.case in CASES else doubt.case
+    return doubt._replace(regime=SMALL if tiny else BIG, case=case)
 
 
 __all__ = ["CannotLower", "Lowered", "Lowering"]
