@@ -33,7 +33,7 @@ it.
 
 
 class Profile(NamedTuple):
-    """A published run: files, where it is from, the machine that it is predicted on, its network and batch, and what was found."""
+    """A published run: files, source, the machine that it is predicted on, its network and batch, and what was found."""
 
     title: str
     files: tuple[str, ...]
