@@ -175,6 +175,11 @@ def test_plans_that_do_not_fit_are_refused(plan: dict[str, Any], said: str) -> N
         lay(small(**{**KINDS, "shared": 520}), ParallelPlan(**{"global_batch": 48, **plan}), 48)
 
 
+def test_a_group_that_divides_no_width_serves_nothing() -> None:
+    with pytest.raises(WrongPlan, match="tp 16 does not divide a width of 520"):
+        one_pass(small(**{**KINDS, "shared": 520}), Slice(1, 1, 64, 16, cache=True), gpus(16), Framework(steady=False))
+
+
 def test_a_simulated_step_takes_as_long_as_the_closed_form() -> None:
     """Two ways to one answer: stages of unequal layers, with experts over replicas."""
     model = {

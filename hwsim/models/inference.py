@@ -31,7 +31,7 @@ from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Layer
 from hwsim.models.memory import Footprint, batch_memory, kv_capacity, serving_memory
-from hwsim.models.plan import WrongPlan
+from hwsim.models.plan import WrongPlan, uneven_widths
 from hwsim.models.step import Seconds, by_kind, seconds_by
 from hwsim.records import dataclass
 
@@ -107,11 +107,13 @@ def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Frame
     """A pass of a batch through all layers, on the GPUs of one tensor-parallel group.
 
     Raises:
-        WrongPlan: the group does not divide the heads, or there are fewer GPUs.
+        WrongPlan: the group does not divide heads or widths, or there are fewer GPUs.
     """
     mistakes = []
     if model.heads % part.tensor:
         mistakes.append(("tp", f"tp {part.tensor} does not divide {model.heads} heads"))
+    else:
+        mistakes += dict.fromkeys(uneven_widths(model, part.tensor))
     if part.tensor > cluster.gpus:
         mistakes.append(("tp", f"tp {part.tensor}, but there are {cluster.gpus} GPUs"))
     if mistakes:
@@ -216,7 +218,7 @@ def serve(
     """A batch of prompts of `prompt` tokens, and `output` tokens written after each.
 
     Raises:
-        WrongPlan: the group does not divide the heads, or there are fewer GPUs.
+        WrongPlan: the group does not divide heads or widths, or there are fewer GPUs.
     """
     times = KernelTimes(cluster.gpu, framework)
 

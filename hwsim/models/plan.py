@@ -280,7 +280,7 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
     if model.heads % tp:
         yield "tp", f"tp {tp} does not divide {model.heads} heads"
     else:
-        yield from dict.fromkeys(_uneven_widths(model, tp))
+        yield from dict.fromkeys(uneven_widths(model, tp))
     if pp > model.layers:
         yield "pp", f"pp {pp} stages, but only {model.layers} layers"
     elif model.layers % pp and not plan.uneven:
@@ -307,8 +307,8 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
         yield "ep", f"ep {plan.ep} does not divide dp {dp}: replicas split the experts among them"
 
 
-def _uneven_widths(model: Transformer, tp: int) -> Iterator[tuple[str, str]]:
-    """Widths that the GPUs of a tensor-parallel group do not divide, the first of each kind of layer."""
+def uneven_widths(model: Transformer, tp: int) -> Iterator[tuple[str, str]]:
+    """(key, message) of widths that the GPUs of a tensor-parallel group do not divide, the first of each kind of layer."""
     for kind in model.kinds:
         if kind.latent is None and kind.of_kv_heads % tp and tp % kind.of_kv_heads:
             yield "tp", f"tp {tp} neither divides {kind.of_kv_heads} heads of keys and values nor is a multiple of them"

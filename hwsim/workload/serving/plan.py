@@ -15,6 +15,7 @@ from hwsim.models.architectures import Model, Transformer
 from hwsim.models.framework import Framework, Software, framework_of
 from hwsim.models.library import near, written_model
 from hwsim.models.memory import Footprint, kv_capacity, serving_memory
+from hwsim.models.plan import uneven_widths
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode
 from hwsim.units import BYTES
@@ -216,6 +217,8 @@ def _copies(keys: InferKeys, model: Model, names: Sequence[str], place: Place, m
     tp, dp, gpus = keys.parallel.tp, keys.parallel.dp, len(names)
     if isinstance(model, Transformer) and model.heads % tp:
         mistakes.add(place, f"tp {tp} does not divide {model.heads} heads", f"a divisor of {model.heads}")
+    elif isinstance(model, Transformer) and (uneven := dict(uneven_widths(model, tp))):
+        mistakes.add(place, uneven["tp"], "a smaller power of two")
     elif not isinstance(model, Transformer) and tp > 1:
         mistakes.add(place, "a network of convolutions is not split over GPUs here", "tp: 1, and dp: rest for copies")
     elif dp == "rest" and gpus % tp:
