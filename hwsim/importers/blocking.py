@@ -87,7 +87,13 @@ def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Blo
     earlier = _not_of_call(ops.call.astype(np.int64), order, by_end, ends, call)
     is_slow = (ends - starts > SLOW) & np.isin(kinds, [_KINDS.index(_COPY), _KINDS.index(_QUEUED)]) & ~(done(mine) & is_pageable)
     is_slow &= ~np.isin(call, ops.call[ops.is_late])
-    is_full = is_slow & (earlier >= 0) & (ops.end[earlier] > starts) & (ends - ops.end[earlier] < _SOON)
+    is_full = (
+        is_slow
+        & (earlier >= 0)
+        & (streams.launched[earlier] < starts)
+        & (ops.end[earlier] > starts)
+        & (ends - ops.end[earlier] < _SOON)
+    )
     wait(earlier, is_full)
     empty = np.empty((0, 2), np.int64)
     rows = np.unique(np.concatenate([empty, *(np.column_stack(pair) for pair in pairs)]), axis=0).reshape(-1, 2)

@@ -23,8 +23,7 @@ class Explained:
     """A rank and what the rules find in it.
 
     Args:
-        launch_piece: for each GPU op the piece after which it is launched, -1 for none; exact_piece: the same for an exact
-            replay, where an op that starts before its launch keeps its place.
+        launch_piece: for each GPU op the piece after which it is launched, -1 for none.
         ready: for each GPU op the time (fs) at which rules let it start, as far as its own rank is concerned.
         fed: rows (piece, GPU op) of dependencies that the file states.
         early: GPU ops that start before their launch: the clocks of host and GPU differ.
@@ -41,7 +40,6 @@ class Explained:
     exchanges: Exchanges
     fed: Ints
     launch_piece: Ints
-    exact_piece: Ints
     ready: Ints
     early: int
 
@@ -73,8 +71,7 @@ def explained(rank: Rank) -> Explained:
         blocked=blocked(rank, linked, pieces, Streams(rank, ops)).joined(named.gpu_host),
         exchanges=exchanges(rank, linked, ops),
         fed=named.host_gpu,
-        launch_piece=launching_pieces(rank, pieces, ops, exact=False),
-        exact_piece=launching_pieces(rank, pieces, ops, exact=True),
+        launch_piece=launching_pieces(rank, pieces, ops),
         ready=timed.ready,
         early=int((has_launch & (ops.start < ops.at)).sum()),
     )

@@ -193,16 +193,15 @@ def cuts_of_late(rank: Rank, ops: GpuOps) -> dict[int, Ints]:
     return {number: ops.start[chosen][lane == number] for number in np.unique(lane).tolist()}
 
 
-def launching_pieces(rank: Rank, pieces: Pieces, ops: GpuOps, *, exact: bool) -> Ints:
+def launching_pieces(rank: Rank, pieces: Pieces, ops: GpuOps) -> Ints:
     """For each op the piece after which it can be launched, -1 without launch.
 
-    A kernel that starts before its call (two clocks) can follow no piece of the call: with `exact` it follows the
-    piece that has ended by then.
+    A kernel that starts before its call (two clocks) can follow no piece of the call: it follows the piece that has ended by
+    then.
     """
     piece = np.full(len(ops), NONE, np.int64)
     chosen = np.flatnonzero(ops.call >= 0)
     time = np.where(ops.is_late, np.minimum(ops.over, ops.start), ops.at)[chosen]
-    if exact:
-        time = np.minimum(time, ops.start[chosen])
+    time = np.minimum(time, ops.start[chosen])
     piece[chosen] = pieces.before(pieces.threads(rank.slices.lane[ops.call[chosen]]), time)
     return piece

@@ -223,19 +223,24 @@ class _Writer:
         met[self.met.op[mine]] = mine
         latest = np.where(met >= 0, self.met.latest[met] if len(self.met.latest) else 0, ops.start)
         has_launch, follows = ops.call >= 0, ops.previous >= 0
-        launch_piece = explained.exact_piece if self.exact else explained.launch_piece
+        launch_piece = explained.launch_piece
         before = np.where(follows, ops.end[ops.previous], 0)
         from_piece = np.where(has_launch, explained.pieces.end[launch_piece] if len(explained.pieces) else 0, 0)
         launch = np.where(ops.is_late, 0, took.of)
         gap = np.full(len(ops), took.gap, np.int64)
+        launch = np.where(ops.start < ops.at, np.maximum(0, ops.start - from_piece), launch)
         if self.exact:  # no rule delays what was not delayed
-            is_early = ops.start < ops.at
-            launch = np.where(is_early, ops.start - from_piece, np.minimum(launch, ops.start - from_piece))
+            launch = np.minimum(launch, ops.start - from_piece)
             gap = np.minimum(gap, ops.start - before)
         gap[~follows] = 0
         late = np.maximum(0, ops.start - explained.ready)
         is_free = ~has_launch & ~follows
-        delay = np.where(is_free & (explained.ready == ops.start), ops.start, late if self.exact else 0)
+        earliest = _earliest(explained, before + gap)
+        delay = np.where(is_free & (explained.ready == ops.start), ops.start - earliest, late if self.exact else 0)
+        unlaunched = has_launch & (from_piece > ops.start)
+        if unlaunched.any():  # they start before their thread has any piece: only their time is known
+            has_launch = has_launch & ~unlaunched
+            delay = np.where(unlaunched, ops.start - earliest, delay)
         common: dict[str, NDArray[np.generic] | int] = {"rank": position}
         labels = self._gpu_labels(explained, devices, program)
         slices = ops.slice
@@ -304,3 +309,12 @@ class _Writer:
         joins = self.columns.add(len(self.met), label=label, part=Part.MEET, rank=NONE)
         self.columns.edge(self.arrive, joins[self.met.meeting])
         self.columns.edge(joins[self.met.meeting], self.depart)
+
+
+def _earliest(explained: Explained, after_stream: Ints) -> Ints:
+    """The time (fs) at which each GPU op may start if its launch is left out; after_stream: what its stream allows."""
+    ops, times = explained.ops, after_stream.copy()
+    np.maximum.at(times, explained.waits.then, ops.end[explained.waits.before])
+    np.maximum.at(times, ops.overlapping[:, 1], ops.end[ops.overlapping[:, 0]])
+    np.maximum.at(times, explained.fed[:, 1], explained.pieces.end[explained.fed[:, 0]])
+    return times

@@ -140,7 +140,10 @@ def _of_traffic(findings: Findings) -> list[str]:
         indent=4,
     )
     if any(row.waiting < 0 for row in rows):
-        lines.append("    unknown: a rank alone cannot tell waiting for the others from transfer; give the files of all ranks")
+        lines.append(
+            "    unknown: a rank alone cannot tell waiting for the others from transfer; give the files of all ranks, or"
+        )
+        lines.append("    the --machine that was recorded, for the transfer that it should take")
     return lines
 
 
