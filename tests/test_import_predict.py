@@ -99,7 +99,7 @@ def test_kernels_without_shapes_keep_their_time_and_are_listed(tmp_path: Path, m
         ("add_", "the file has no shapes of it"): pytest.approx(300e-6),
     }
     lines = "\n".join(text(answer(found)))
-    assert "as recorded: 800 us, 100 % of the GPU ops" in lines
+    assert "as recorded: 800 us, 100 % of the work" in lines
     assert "mine::fused  500 us: no such operator is known" in lines
 
 
@@ -157,7 +157,7 @@ def test_shapes_of_a_network_are_found_in_a_run_without_any(reference_data: Path
     if not path.exists():
         pytest.skip("no such trace")
     run = read("kineto", [path])
-    with pytest.raises(OtherModel, match="where a step of the model has"):
+    with pytest.raises(OtherModel, match="another model was run"):
         shaped(run, load_network("resnet-50"), 128)
     known, given = shaped(run, load_network("resnet-18"), 128)
     assert given.steps == 30
@@ -169,3 +169,26 @@ def test_shapes_of_a_network_are_found_in_a_run_without_any(reference_data: Path
     assert within["convolutions"] < 0.25
     assert within["norms"] < 0.25
     assert within["elementwise"] < 0.05
+
+
+def test_the_command_says_what_keeps_its_time_and_refuses_what_it_cannot_know(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from hwsim.cli.imports import command
+
+    recording(tmp_path, op("aten::mm", 100, [("gemm", 110, 3000)], [[SIDE, SIDE], [SIDE, SIDE]]))
+    machine = tmp_path / "machine.yaml"
+    machine.write_text(MACHINE)
+    profile = ["kineto", str(tmp_path / "rank0.json")]
+
+    def said(*more: str) -> str:
+        return CliRunner().invoke(command, [*profile, *more]).output
+
+    assert "matrix products      1   3.00 ms    13.7 ms" in said("--machine", str(machine))
+    document = json.loads(said("--machine", str(machine), "--json"))
+    assert document["predicted"]["kinds"][0]["predicted_s"] == pytest.approx(PRODUCT)
+    assert "add --machine" in said("--ranks", "4")
+    assert "4 ranks use a GPU each, and the machine has 2 GPUs" in said("--ranks", "4", "--machine", str(machine))
+    assert "no norm tells the width" in said("--tensor", "2", "--machine", str(machine))
+    assert "the examples of a step" in said("--model", "resnet-18")
+    assert "no operator of this model" in said("--model", "resnet-18", "--batch", "8")

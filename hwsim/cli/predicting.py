@@ -81,7 +81,7 @@ def predicted(
     from hwsim.prepare import load_machine
 
     assumed: tuple[str, ...] = ()
-    divided = None
+    divided, option = None, "--ranks"
     try:
         if ranks is not None:
             if ranks % (tensor or 1):
@@ -89,10 +89,11 @@ def predicted(
             more = scaled(replay, ranks // (tensor or 1))
             replay, assumed = more.replay, more.assumed
         if tensor is not None:
+            option = "--tensor"
             divided = split(replay, tensor)
             replay, assumed = divided.replay, (*assumed, *divided.assumed)
     except CannotScale as error:
-        raise click.BadParameter(str(error), param_hint="--ranks" if divided is None and ranks else "--tensor") from None
+        raise click.BadParameter(str(error), param_hint=option) from None
     try:
         prediction = predict(replay, load_machine(machine), keep_host=keep == "host", divided=divided)
     except WrongMachine as error:

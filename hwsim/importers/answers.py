@@ -102,18 +102,22 @@ def text(answer: Answer) -> list[str]:
         "",
         f"on {answer.machine}: {placed}{more}",
         f"  run      {_s(answer.makespan.value)}{_range(answer.makespan)}; {was}",
-        f"  GPU ops  {_s(answer.gpu.time)}{_range(answer.gpu.range)}; recorded {_s(answer.gpu.recorded)}",
+    ]
+    if not answer.kinds:
+        return [*lines, "  every op is as recorded", *(f"  assumed: {each}" for each in answer.assumed)]
+    lines += [
+        f"  work     {_s(answer.gpu.time)}{_range(answer.gpu.range)}; recorded {_s(answer.gpu.recorded)}",
         "",
         *_table("work", answer.kinds),
-        "",
-        *_table("operator", answer.operators[:MOST]),
     ]
+    if answer.operators:
+        lines += ["", *_table("operator", answer.operators[:MOST])]
     if len(answer.operators) > MOST:
         lines.append(f"  and {len(answer.operators) - MOST} more operators, see --json")
     if answer.kept:
         kept = math.fsum(row.recorded for row in answer.kept)
         share = format_share(kept / answer.gpu.recorded) if answer.gpu.recorded > 0 else "0 %"
-        lines += ["", f"  as recorded: {_s(kept)}, {share} of the GPU ops"]
+        lines += ["", f"  as recorded: {_s(kept)}, {share} of the work"]
         lines += [f"    {row.name[:60]}  {_s(row.recorded)}: {row.why}" for row in answer.kept[:MOST]]
         if len(answer.kept) > MOST:
             lines.append(f"    and {len(answer.kept) - MOST} more, see --json")

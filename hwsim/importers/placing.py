@@ -91,8 +91,9 @@ def placed(recording: Recording, machine: Machine, group: int = 1) -> Placing:
     if sum(uses) * group > len(gpus):
         if group > 1:
             raise WrongMachine(f"{sum(uses)} ranks of {group} GPUs each do not fit on {len(gpus)} GPUs")
-        few = f"{len(gpus)} GPU{'s' if len(gpus) != 1 else ''}"
-        raise WrongMachine(f"{sum(uses)} ranks use a GPU each, and the machine has {few}")
+        few = "no GPU" if not gpus else "one GPU" if len(gpus) == 1 else f"{len(gpus)} GPUs"
+        needed = "one rank uses a GPU" if sum(uses) == 1 else f"{sum(uses)} ranks use a GPU each"
+        raise WrongMachine(f"{needed}, and the machine has {few}")
     firsts = gpus[::group]
     by_number = max(numbers, default=0) < len(firsts) and len(set(numbers)) == len(numbers)
     cpus = machine.devices_of("cpu")

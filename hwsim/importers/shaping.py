@@ -49,6 +49,7 @@ BACKWARD: Final[Mapping[str, tuple[str, ...]]] = {
     "loss": ("nll_loss_backward",),
 }
 NEEDED: Final = frozenset({"conv", "norm"})  # kinds whose calls must all be expected
+NAMED: Final = {"conv": "a convolution", "norm": "a norm", "linear": "a linear map", "add": "a sum"}
 COUNTED: Final = Facts(shapes=((), ()), dtypes=("long int", "Scalar"))
 
 
@@ -143,7 +144,9 @@ class _Filled:
                 turn += ahead + 1
             elif kind in NEEDED:
                 name = self._rank.names[self._rank.slices.name[place]]
-                raise OtherModel(f"call {at + 1} is {name}, where a step of the model has a {call.kind}")
+                raise OtherModel(
+                    f"another model was run: call {at + 1} is {name}, where a step of this one has {NAMED.get(call.kind, call.kind)}"
+                )
         self.steps = max(self.steps, turn // len(expected))
 
     def _put(self, place: int, facts: Facts) -> None:
