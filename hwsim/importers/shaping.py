@@ -144,9 +144,8 @@ class _Filled:
                 turn += ahead + 1
             elif kind in NEEDED:
                 name = self._rank.names[self._rank.slices.name[place]]
-                raise OtherModel(
-                    f"another model was run: call {at + 1} is {name}, where a step of this one has {NAMED.get(call.kind, call.kind)}"
-                )
+                expects = NAMED.get(call.kind, call.kind)
+                raise OtherModel(f"another model was run: call {at + 1} is {name}, where a step of this one has {expects}")
         self.steps = max(self.steps, turn // len(expected))
 
     def _put(self, place: int, facts: Facts) -> None:
