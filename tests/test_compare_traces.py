@@ -186,13 +186,23 @@ def test_a_prediction_is_compared_with_its_interval(tmp_path: Path) -> None:
         ([*LENET, "EMPTY"], "there are no files in it"),
         ([*LENET, "CUT"], "CUT"),
         ([*LENET, "BARE"], "it has no event that is read"),
+        ([*LENET, "ORDER"], "this recording has no times to compare"),
     ],
 )
 def test_mistakes_say_what_is_accepted(traced: Path, tmp_path: Path, arguments: Sequence[str], said: str) -> None:
     (tmp_path / "EMPTY").mkdir()
     (tmp_path / "CUT.json").write_bytes(gzip.decompress(traced.read_bytes())[:20_000])
     (tmp_path / "BARE.json").write_text('{"traceEvents": []}', "utf-8")
-    files = {"TRACE": traced, "EMPTY": tmp_path / "EMPTY", "CUT": tmp_path / "CUT.json", "BARE": tmp_path / "BARE.json"}
+    node = {"id": 2, "name": "aten::mm", "ctrl_deps": 1, "inputs": {"values": [], "shapes": [], "types": []}, "outputs": {}}
+    order = {"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": [node]}
+    (tmp_path / "ORDER.json").write_text(json.dumps(order), "utf-8")
+    files = {
+        "ORDER": tmp_path / "ORDER.json",
+        "TRACE": traced,
+        "EMPTY": tmp_path / "EMPTY",
+        "CUT": tmp_path / "CUT.json",
+        "BARE": tmp_path / "BARE.json",
+    }
     done = hwsim(*(files.get(each, each) for each in arguments))
     assert done.exit_code == 2
     assert said in done.output

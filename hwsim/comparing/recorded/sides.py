@@ -27,14 +27,16 @@ def of_recording(recording: Recording) -> Played:
     """A recording as it was: every op ends when it did.
 
     Raises:
-        SpecError: there is nothing in it that runs.
+        SpecError: there is nothing in it that runs, or it has no times.
     """
     replay = explain(recording, "exact")
+    files = ", ".join(rank.file for rank in recording.ranks[:3])
+    if not recording.timed or (len(replay) and replay.recorded_end.max(initial=0) <= 0):
+        hint = "`hwsim import ... --machine MACHINE` predicts them from shapes"
+        raise SpecError([Mistake(None, f"{files}: this recording has no times to compare", hint)])
     if not len(replay):
-        files = ", ".join(rank.file for rank in recording.ranks[:3])
-        raise SpecError(
-            [Mistake(None, f"{files}: nothing in this recording runs", "a profile of a step has operators or kernels")]
-        )
+        hint = "a profile of a step has operators or kernels"
+        raise SpecError([Mistake(None, f"{files}: nothing in this recording runs", hint)])
     run = simulate(NOWHERE, replay.graph, expect=False, interval=False)
     return of_timeline(run, "recorded", _title(recording), steps_of(recording), _families(replay), _notes(recording))
 
