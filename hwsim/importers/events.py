@@ -1,8 +1,8 @@
 """Waits between streams: an op that follows a wait for an event starts after what was recorded before the event.
 
 Kineto's cuda_sync names the event of a wait. In files without it the pattern of libraries is assumed: the
-event was recorded on the stream of the last launch before it, and the next launch of the thread is what waits.
-Where an op still starts late, and another stream's op ends just before it does, the event was that op's.
+event was recorded on the stream of the last launch before it, and the next launch of the thread waits for it.
+If an op still starts late, and another stream's op ends just before it does, the event was that op's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hwsim.records import dataclass
 WAIT_WORDS: Final = "Stream Wait Event"
 _WAITS: Final = frozenset({"cudaStreamWaitEvent", "hipStreamWaitEvent", "cuStreamWaitEvent", "cudaStreamWaitEvent_ptsz"})
 _RECORDS: Final = ("cudaEventRecord", "hipEventRecord", "cuEventRecord")
-_LATE: Final = 20 * US  # an op that starts so much later than all that is known waits for something else
+_LATE: Final = 20 * US  # an op that starts later than this after all that is known waits for something else
 _SOON: Final = 30 * US  # an op that starts so soon after the end of another may have waited for it
 _TOLERANCE: Final = US  # an op whose start is this much before the end that it waits for may still wait for it
 
@@ -124,7 +124,7 @@ def _unnamed(rank: Rank, named: Small) -> NDArray[np.intp]:
     return np.flatnonzero(is_wait)
 
 
-def with_ends(rank: Rank, streams: Streams, found: Waits, ready: Ints) -> Waits:
+def with_ends(rank: Rank, streams: Streams, stream_waits: Waits, ready: Ints) -> Waits:
     """The same, and late ops wait for an op of another stream that ends just before they start.
 
     Only those that a call to wait for an event without a name precedes, after the launch before on their stream.
@@ -133,7 +133,7 @@ def with_ends(rank: Rank, streams: Streams, found: Waits, ready: Ints) -> Waits:
         ready: when each op may start by all that is known (fs).
     """
     ops = streams.ops
-    times = np.sort(rank.slices.start[_unnamed(rank, found.named)])
+    times = np.sort(rank.slices.start[_unnamed(rank, stream_waits.named)])
     before = np.where(ops.previous >= 0, ops.at[ops.previous], NONE)
     has_wait = np.searchsorted(times, ops.at) > np.searchsorted(times, before)
     late = np.flatnonzero((ops.call >= 0) & (ops.start - ready > _LATE) & has_wait)
@@ -142,17 +142,17 @@ def with_ends(rank: Rank, streams: Streams, found: Waits, ready: Ints) -> Waits:
     for lane, (mine, _) in streams.by_lane.items():
         order = mine[np.argsort(ops.end[mine], kind="stable")]
         place = np.searchsorted(ops.end[order], ops.start[late] + _TOLERANCE, side="right") - 1
-        other = order[np.maximum(place, 0)]
-        gap = np.abs(ops.start[late] - ops.end[other])
+        source = order[np.maximum(place, 0)]
+        gap = np.abs(ops.start[late] - ops.end[source])
         lanes = streams.lane_of[late]
         is_nearer = (place >= 0) & (lanes != lane) & (device[lanes] == device[lane]) & (gap < nearest)
-        is_nearer &= streams.launched[other] < ops.at[late]
-        best[is_nearer], nearest[is_nearer] = other[is_nearer], gap[is_nearer]
+        is_nearer &= streams.launched[source] < ops.at[late]
+        best[is_nearer], nearest[is_nearer] = source[is_nearer], gap[is_nearer]
     chosen = best >= 0
     return replace(
-        found,
-        before=np.concatenate([found.before, best[chosen]]),
-        then=np.concatenate([found.then, late[chosen]]),
+        stream_waits,
+        before=np.concatenate([stream_waits.before, best[chosen]]),
+        then=np.concatenate([stream_waits.then, late[chosen]]),
     )
 
 

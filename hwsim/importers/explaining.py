@@ -84,16 +84,16 @@ class _Timed(NamedTuple):
     ready: Ints
 
 
-def _timed(rank: Rank, ops: GpuOps, found: Waits, fed: tuple[Ints, Ints]) -> _Timed:
+def _timed(rank: Rank, ops: GpuOps, stream_waits: Waits, fed: tuple[Ints, Ints]) -> _Timed:
     """When each GPU op may start, given what it waits for; fed: (op, time) of those that wait for a host thread."""
     start = ops.start.copy()
-    np.maximum.at(start, found.then, ops.end[found.before])
+    np.maximum.at(start, stream_waits.then, ops.end[stream_waits.before])
     start = np.minimum(start, ops.end)  # up to the clock's resolution
     ops = replace(ops, start=start)
-    possible = ops.end[found.before] <= start[found.then]
-    found = replace(found, before=found.before[possible], then=found.then[possible])
+    possible = ops.end[stream_waits.before] <= start[stream_waits.then]
+    stream_waits = replace(stream_waits, before=stream_waits.before[possible], then=stream_waits.then[possible])
     waited_for = np.full(len(ops), NONE, np.int64)
-    np.maximum.at(waited_for, found.then, ops.end[found.before])
+    np.maximum.at(waited_for, stream_waits.then, ops.end[stream_waits.before])
     np.maximum.at(waited_for, *fed)
     took = latencies(rank, ops, waited_for)
     has_launch = ops.call >= 0
@@ -104,4 +104,4 @@ def _timed(rank: Rank, ops: GpuOps, found: Waits, fed: tuple[Ints, Ints]) -> _Ti
     if len(ops.overlapping):
         np.maximum.at(ready, ops.overlapping[:, 1], ops.end[ops.overlapping[:, 0]])
     is_free = ~has_launch & ~follows & (waited_for < 0)  # nothing is known of it but its time
-    return _Timed(ops, found, took, np.where(is_free, ops.start, ready))
+    return _Timed(ops, stream_waits, took, np.where(is_free, ops.start, ready))
