@@ -32,7 +32,7 @@ from hwsim_calibrate.store import Amounts, Param
 SUITE: Final = "torch"
 LEAST: Final = 3  # calls in a sample of a case after others
 MOST: Final = 2000  # calls in a sample
-OTHERS: Final = (  # calls between those of a case after others
+OTHERS: Final = (  # calls in between, of a case after others
     ("tanh", "float32:8"), ("bmm", "float32:2x3x4 float32:2x4x3"), ("sign", "float32:8"), ("max", "float32:8"),
     ("flip", "float32:8 [0]"),
     ("tril", "float32:3x3 0"),
@@ -107,7 +107,7 @@ def _word(text: str) -> Word:
 
 
 def facts_of_case(inputs: str) -> Facts:
-    """What a recorder would say of the inputs."""
+    """Facts of the inputs, as a recorder has them."""
     words = words_of(inputs)
     return Facts(
         shapes=tuple(_each(word, lambda array: array.shape, ()) for word in words),
@@ -135,7 +135,7 @@ def _dtype(word: Word) -> str:
 
 @cache
 def call_of_case(op: str, inputs: str, after: int = 0) -> Call | None:
-    """The call of a case, `after` so many bytes of others; None if hwsim has no op for it."""
+    """The call of a case, `after` other calls with this number of bytes; None if hwsim has no op for it."""
     kind, keys, reason = statement_of(f"aten::{op.partition('.')[0]}", facts_of_case(inputs))
     call = None if reason else heard(kind, {**keys, "cores": 1})
     if call is None or not after:
@@ -146,7 +146,7 @@ def call_of_case(op: str, inputs: str, after: int = 0) -> Call | None:
 
 
 def torch_case(op: str, inputs: str, after: int = 0) -> Case:
-    """A case of the suite: an operator by its name and overload, with these inputs, `after` so many bytes of others."""
+    """A case of the suite: an operator by its name and overload, with these inputs, `after` others with this number of bytes."""
     moved = sum(array.bytes for word in words_of(inputs) for array in _arrays(word))
     params: Mapping[str, Param] = {"inputs": inputs, **({"after": after} if after else {})}
     timer = partial(_sampled, after)
@@ -170,7 +170,7 @@ def _tape() -> Tape:
 
 
 def _sampled(after: int, call: clocks.Call, loops: int) -> clocks.Sample:
-    """Calls as a recorder times them, below autograd; each after other memory was gone over and others were called, if so."""
+    """Calls as a recorder times them, below autograd; each after other calls and other memory, if the case says so."""
     from hwsim_calibrate.recording.torch import recording_torch
 
     tape = _tape()

@@ -55,13 +55,12 @@ class Embedding(CalledOp):
         call = None
         if self.library and not self.function:
             words = ("bags" if self.bags else "", "backward" if self.passes == "backward" else "")
-            call = self.as_called(
-                general_call(
-                    self.kind, dtype=self.dtype, count=self.lookups * self.width, reads=reads, writes=output,
-                    form=self.form or " ".join(filter(None, words)), rows=max(self.lookups, 1.0), into=self.into,
-                    since=self.ages(2), cores=self.cores,
-                )
+            moving = general_call(
+                self.kind, dtype=self.dtype, count=self.lookups * self.width, reads=reads, writes=output,
+                form=self.form or " ".join(filter(None, words)), rows=max(self.lookups, 1.0), into=self.into,
+                since=self.ages(2), cores=self.cores,
             )  # fmt: skip
+            call = self.as_called(replace(moving, lookups=self.lookups, span=max(table, *self.ages(2), 0.0)))
         elif self.function:
             looked_up = lookup_call(
                 self.function, dtype=self.dtype, count=self.lookups, table=self.table * self.width, length=float(self.width),

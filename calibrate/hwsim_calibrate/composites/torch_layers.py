@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F  # noqa: N812 (as everybody calls it)
+import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
 
@@ -20,8 +20,8 @@ class Attention(nn.Module):
         batch, tokens, wide = x.shape
         q = self.query(x).view(batch, tokens, self.heads, -1).transpose(1, 2)
         k, v = self.keys(context).view(batch, context.shape[1], 2, self.heads, -1).permute(2, 0, 3, 1, 4)
-        found = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
-        return self.out(found.transpose(1, 2).reshape(batch, tokens, wide))
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return self.out(attended.transpose(1, 2).reshape(batch, tokens, wide))
 
 
 class Layer(nn.Module):
@@ -69,8 +69,8 @@ class Double(nn.Module):
         )  # fmt: skip
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.layers(x)
-        return found
+        result: Tensor = self.layers(x)
+        return result
 
 
 class Timed(nn.Module):

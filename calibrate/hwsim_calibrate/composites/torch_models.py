@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
-import torch.nn.functional as F  # noqa: N812 (as everybody calls it)
+import torch.nn.functional as F  # noqa: N812 (its usual name)
 from torch import Tensor, nn
 
 from hwsim_calibrate.composites.torch_layers import Attention, Double, Layer, Residual, Timed
@@ -36,8 +36,8 @@ class Model:
 
         def run() -> None:
             optimizer.zero_grad()
-            found = net(*given)
-            loss = F.cross_entropy(found.flatten(0, -2), wanted) if wanted.dtype == torch.int64 else F.mse_loss(found, wanted)
+            result = net(*given)
+            loss = F.cross_entropy(result.flatten(0, -2), wanted) if wanted.dtype == torch.int64 else F.mse_loss(result, wanted)
             loss.backward()
             optimizer.step()
 
@@ -87,8 +87,8 @@ class Lstm(nn.Module):
         self.words, self.rnn, self.out = nn.Embedding(words, wide), nn.LSTM(wide, wide, 2), nn.Linear(wide, words)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        found: Tensor = self.out(self.rnn(self.words(tokens))[0])
-        return found
+        result: Tensor = self.out(self.rnn(self.words(tokens))[0])
+        return result
 
 
 class Vit(nn.Module):
@@ -105,8 +105,8 @@ class Vit(nn.Module):
     def forward(self, image: Tensor) -> Tensor:
         x = self.patches(image).flatten(2).transpose(1, 2)
         x = torch.cat([self.first.expand(len(x), -1, -1), x], 1) + self.places
-        found: Tensor = self.out(self.norm(self.layers(x))[:, 0])
-        return found
+        result: Tensor = self.out(self.norm(self.layers(x))[:, 0])
+        return result
 
 
 class Unet(nn.Module):
@@ -126,8 +126,8 @@ class Unet(nn.Module):
             levels.append(x)
         for up, block, level in zip(self.ups, self.up, levels[-2::-1], strict=True):
             x = block(torch.cat([up(x), level], 1))
-        found: Tensor = self.out(x)
-        return found.permute(0, 2, 3, 1)
+        result: Tensor = self.out(x)
+        return result.permute(0, 2, 3, 1)
 
 
 class Dlrm(nn.Module):
@@ -145,8 +145,8 @@ class Dlrm(nn.Module):
         x = self.below(numbers)
         rows = torch.stack([x, *(table(each) for table, each in zip(self.tables, indices, strict=True))], 1)
         pairs = torch.bmm(rows, rows.transpose(1, 2))[:, self.places[0], self.places[1]]
-        found: Tensor = torch.sigmoid(self.above(torch.cat([x, pairs], 1)))
-        return found
+        result: Tensor = torch.sigmoid(self.above(torch.cat([x, pairs], 1)))
+        return result
 
 
 class Experts(nn.Module):
@@ -172,8 +172,8 @@ class Experts(nn.Module):
             sums = torch.zeros_like(flat)
             for at in range(router.out_features):
                 rows, place = (chosen == at).nonzero(as_tuple=True)
-                found = self.experts[number * router.out_features + at](flat[rows]) * weights[rows, place, None]
-                sums.index_add_(0, rows, found)
+                result = self.experts[number * router.out_features + at](flat[rows]) * weights[rows, place, None]
+                sums.index_add_(0, rows, result)
             x = x + sums.view_as(x)
         logits: Tensor = self.out(x)
         return logits
@@ -194,8 +194,8 @@ class Bert(nn.Module):
         x = self.dropout(self.norm(x))
         for layer in self.layers:
             x = layer(x)
-        found: Tensor = self.out(self.last(F.gelu(self.mix(x))))
-        return found
+        result: Tensor = self.out(self.last(F.gelu(self.mix(x))))
+        return result
 
 
 class Diffusion(nn.Module):
@@ -220,8 +220,8 @@ class Diffusion(nn.Module):
         flat = flat + self.own(flat)
         flat = flat + self.text(self.between(flat), text)
         x = self.second(x + flat.transpose(1, 2).reshape(batch, channels, height, width), embedded)
-        found: Tensor = self.out(x)
-        return found
+        result: Tensor = self.out(x)
+        return result
 
 
 def mlp() -> nn.Module:

@@ -3,8 +3,8 @@
     python -m hwsim_calibrate.composites.torch_steps here.yaml            a table of predicted and measured steps
     python -m hwsim_calibrate.composites.torch_steps here.yaml --to DIR   and the recordings, as `hwsim record` writes them
 
-A step is timed by the CPU time of its process, on one thread, in turns: without recording, then operator by operator. The lowest
-of the turns counts, which other programs disturb least. What a step takes beyond its operators is the host's.
+A step is timed by the CPU time of its process, on one thread, in rounds over all models: without recording, then operator by
+operator. The lowest counts, which other programs disturb least. What a step takes beyond its operators is the host's.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import argparse
 import gc
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,17 +22,19 @@ import hwsim
 from hwsim_calibrate.composites.torch_models import MODELS, Model
 from hwsim_calibrate.recording import writing
 from hwsim_calibrate.recording.script import Recording
-from hwsim_calibrate.recording.tape import Step, Tape
+from hwsim_calibrate.recording.tape import Step, Tape, Timing
 from hwsim_calibrate.recording.torch import one_thread, recording_torch
 
 WARM: Final = 2  # steps before anything is recorded
-TURNS: Final = 7
+ROUNDS: Final = 6
+TURNS: Final = 3  # of a model in each round
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
     """A model's step: its recording, seconds without recording in each turn, seconds of its operators together."""
 
+    name: str
     recording: Recording
     seconds: tuple[float, ...]
     inside: float
@@ -53,31 +55,60 @@ class Predicted:
     ops: float
 
 
-def timed(model: Model, turns: int = TURNS) -> Timed:
-    """Record a model's step and time it."""
+def timed(models: Sequence[Model], rounds: int = ROUNDS, turns: int = TURNS) -> Iterator[Timed]:
+    """Record each model's step, and time all of them in rounds: a shared computer is never quiet for long."""
     with one_thread():
+        trials = [Trial.of(model) for model in models]
+        for _ in range(rounds):
+            for trial in trials:
+                trial.time(turns)
+    yield from (trial.result() for trial in trials)
+
+
+@dataclass(slots=True)
+class Trial:
+    """A model's step while it is timed."""
+
+    model: Model
+    step: Callable[[], object]
+    steps: list[Step]
+    seconds: list[float] = field(default_factory=list)
+    times: list[list[Timing]] = field(default_factory=list)
+
+    @staticmethod
+    def of(model: Model) -> Trial:
+        """The step, recorded after a few."""
         step = model.step()
         for _ in range(WARM):
             step()
-        steps = recorded(step)
-        seconds, times = [], []
+        return Trial(model, step, recorded(step))
+
+    def time(self, turns: int) -> None:
+        """A few turns: without recording, then operator by operator."""
+        self.step()
         for _ in range(turns):
             began = time.process_time()
-            step()
-            seconds.append(time.process_time() - began)
+            self.step()
+            self.seconds.append(time.process_time() - began)
             tape = Tape(only_times=True)
             with recording_torch(tape):
-                step()
-            if len(tape.times) == len(steps):
-                times.append(tape.times)
-    lowest = [min(each[at].cpu for each in times) for at in range(len(steps))] if times else [each.cpu for each in steps]
-    pages = [min(each[at].faults for each in times) for at in range(len(steps))] if times else [each.faults for each in steps]
-    steps = [replace(each, cpu=cpu, wall=cpu, faults=faults) for each, cpu, faults in zip(steps, lowest, pages, strict=True)]
-    inside = sum(lowest)
-    host = max(min(seconds) - inside, 0.0) / len(steps)
-    name = model.name.replace(" ", "-").lower()
-    whole = Recording(name, tuple(steps), min(seconds), min(seconds), len(times) + 1, 1, "cpu", (), host, ("PyTorch",))
-    return Timed(whole, tuple(seconds), inside)
+                self.step()
+            if len(tape.times) == len(self.steps):
+                self.times.append(tape.times)
+
+    def result(self) -> Timed:
+        """The lowest of all turns, operator by operator."""
+        turns = self.times or [[Timing(each.name, (), each.wall, each.cpu, int(each.faults)) for each in self.steps]]
+        steps = [
+            replace(each, cpu=min(timing.cpu for timing in same), wall=min(timing.wall for timing in same),
+                    faults=min(timing.faults for timing in same))
+            for each, same in zip(self.steps, zip(*turns, strict=True), strict=True)
+        ]  # fmt: skip
+        inside, least = sum(each.cpu for each in steps), min(self.seconds)
+        host = max(least - inside, 0.0) / len(steps)
+        name = self.model.name.replace(" ", "-").lower()
+        recording = Recording(name, tuple(steps), least, least, len(turns) + 1, 1, "cpu", (), host, ("PyTorch",))
+        return Timed(self.model.name, recording, tuple(self.seconds), inside)
 
 
 def recorded(step: Callable[[], object]) -> list[Step]:
@@ -90,11 +121,11 @@ def recorded(step: Callable[[], object]) -> list[Step]:
     return tape.steps
 
 
-def predicted(machine: str | Path, one: Timed) -> Predicted:
+def predicted(machine: str | Path, step: Timed) -> Predicted:
     """The step on a machine, from its recording as a workload."""
-    text, _ = writing.document(one.recording)
+    text, _ = writing.document(step.recording)
     run = hwsim.simulate(str(machine), text)
-    host = one.recording.dispatch * len(one.recording.steps)
+    host = step.recording.dispatch * len(step.recording.steps)
     sure = run.interval
     return Predicted(run.makespan_s, sure.low, sure.high, run.makespan_s - host)
 
@@ -106,21 +137,21 @@ def table(machine: Path, models: Sequence[Model], folder: Path | None = None) ->
         "|---|---|---|---|---|---|---|---|",
     ]
     errors = []
-    for model in models:
-        one = timed(model)
-        told = predicted(machine, one)
-        errors.append(abs(told.seconds / one.step - 1))
-        inside = "" if told.low <= one.step <= told.high else " (outside)"
+    for step in timed(models):
+        expected = predicted(machine, step)
+        errors.append(abs(expected.seconds / step.step - 1))
+        inside = "" if expected.low <= step.step <= expected.high else " (outside)"
+        measured_ms, expected_ms = step.step * 1e3, expected.seconds * 1e3
         lines.append(
-            f"| {model.name} | {len(one.recording.steps)} | {one.step * 1e3:.1f} ms | {one.recording.dispatch * 1e6:.0f} us |"
-            f" {told.ops / one.inside - 1:+.1%} | {told.seconds * 1e3:.1f} ms | {told.seconds / one.step - 1:+.1%} |"
-            f" {told.low * 1e3:.0f} to {told.high * 1e3:.0f} ms{inside} |"
+            f"| {step.name} | {len(step.recording.steps)} | {measured_ms:.1f} ms | {step.recording.dispatch * 1e6:.0f} us |"
+            f" {expected.ops / step.inside - 1:+.1%} | {expected_ms:.1f} ms | {expected_ms / measured_ms - 1:+.1%} |"
+            f" {expected.low * 1e3:.0f} to {expected.high * 1e3:.0f} ms{inside} |"
         )
         print(lines[-1], flush=True)
         if folder is not None:
-            text, measured = writing.document(one.recording)
-            (folder / f"{one.recording.name}.yaml").write_text(text)
-            writing.measured_path(folder / f"{one.recording.name}.yaml").write_bytes(writing.packed(measured))
+            text, measured = writing.document(step.recording)
+            (folder / f"{step.recording.name}.yaml").write_text(text)
+            writing.measured_path(folder / f"{step.recording.name}.yaml").write_bytes(writing.packed(measured))
     errors.sort()
     middle = len(errors) // 2
     median = (errors[middle] + errors[-middle - 1]) / 2

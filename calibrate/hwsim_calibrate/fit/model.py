@@ -39,7 +39,7 @@ SHARPNESS: Final = (3.0, 1.0)
 SHARPEST: Final = 10.0
 OVERLAP: Final = (0.5, 0.5)
 NEAREST: Final = 0.02
-KNOWN: Final = 0.1  # spread of what another library has told of caches and memory
+KNOWN: Final = 0.1  # spread of caches and memory that calls of another library have shown
 NOTHING: Final = 1e-14  # seconds of a byte that takes no longer
 BATCHED: Final = "batched"  # form of many products at once, where a library has other code for them
 

@@ -75,7 +75,7 @@ def _dtype(value: Any) -> str:
 
 
 def described(func: Any) -> Callable[[Performed], Described]:
-    """What describes calls of an operator."""
+    """The function that describes calls of an operator."""
     name = func._schema.name  # noqa: SLF001
 
     def describe(done: Performed) -> Described:
@@ -101,10 +101,10 @@ def described(func: Any) -> Callable[[Performed], Described]:
 
 def statement_of(name: str, facts: Facts) -> tuple[str, dict[str, Any], str]:
     """(kind of op, its keys as a call of torch's, why there is none) of an operator."""
-    found = meaning(name, facts)
-    if found.statement is None:
-        return "", {}, found.why or "no work"
-    ((kind, given),) = found.statement.items()
+    read = meaning(name, facts)
+    if read.statement is None:
+        return "", {}, read.why or "no work"
+    ((kind, given),) = read.statement.items()
     keys, short, inputs = {**given, "library": LIBRARY}, plain(name), Inputs(facts)
     in_place = short.endswith("_") and not short.endswith("__")
     if in_place:
@@ -135,7 +135,7 @@ def _amounts(keys: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_call(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys without those of a call of a CPU's library."""
+    """The keys that mean something on a GPU."""
     return {key: value for key, value in keys.items() if key not in ("library", "function", "form", "rows", "into")}
 
 
@@ -196,13 +196,13 @@ def _layout(name: str, inputs: Inputs) -> tuple[str, float]:
     if not shapes:
         return "", 1.0
     largest = max(shapes, key=math.prod)
-    whole = [(shape, steps) for shape, steps in zip(shapes, strides, strict=True)
+    full = [(shape, steps) for shape, steps in zip(shapes, strides, strict=True)
              if steps and len(shape) > 1 and math.prod(shape) == math.prod(largest)]  # fmt: skip
-    ways = {_order(shape, steps) for shape, steps in whole}
+    ways = {_order(shape, steps) for shape, steps in full}
     if name in COPIED and "contiguous" in inputs.text(1).replace("0", "contiguous"):
         ways.add(tuple(axis for axis, side in enumerate(largest) if side > 1))
-    if len(ways) > 1 or not all(_dense(shape, steps) for shape, steps in whole):
-        rows = all(steps[-1] == 1 or shape[-1] == 1 for shape, steps in whole)
+    if len(ways) > 1 or not all(_dense(shape, steps) for shape, steps in full):
+        rows = all(steps[-1] == 1 or shape[-1] == 1 for shape, steps in full)
         return ("strided" if rows else "across"), float(math.prod(largest[:-1]))
     smaller = [shape for shape in shapes if 1 < math.prod(shape) < math.prod(largest)]
     if not smaller:
@@ -212,7 +212,7 @@ def _layout(name: str, inputs: Inputs) -> tuple[str, float]:
 
 
 def _order(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """The axes in the order of memory, the outermost first, without those of one element."""
+    """The axes in the order of memory, the outermost first; axes of one element are left out."""
     return tuple(sorted((axis for axis, side in enumerate(shape) if side > 1), key=lambda axis: -strides[axis]))
 
 
@@ -227,7 +227,7 @@ def _dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def _reduced(name: str, inputs: Inputs) -> dict[str, Any]:
-    """How a reduction goes through its array: all of it, along its rows or across them."""
+    """The keys of the way of a reduction through its array: all of it, along its rows, or across them."""
     shape, axes = inputs.shape(inputs.largest()), inputs.numbers(1)
     if (
         len(shape) < 2

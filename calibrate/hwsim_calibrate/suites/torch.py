@@ -1,7 +1,7 @@
 """Operators of PyTorch on one thread: products, convolutions by window and pass, attention, norms, and what goes by element.
 
-Sizes are round numbers over the range that layers of models have; no model's own shapes are among them. The time of an operator
-is that of the call as a dispatch mode sees it: below autograd, with its Python.
+Sizes are round numbers over the range that layers of models have; no model's own shapes are among them. An operator takes
+what a dispatch mode sees of its call: below autograd, with its Python.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ POINTWISE: Final = (
     ("full", "[{n}] 1.0"),
     ("_foreach_mul_.Scalar", "[{a};{a}] 1.0"), ("_foreach_add_.List", "[{a};{a}] [{a};{a}] 1e-9"),
 )  # fmt: skip
-# Each after so many bytes of others: where the code comes from, and arrays that were used long ago.
+# Each after other calls and this number of bytes: where its code comes from then, and arrays that were used long ago.
 AFTER: Final = (300_000, 2 << 20, 10 << 20, 24 << 20, 80 << 20)
 LATER: Final = (
     ("add.Tensor", "float32:500 float32:500 1"), ("relu", "float32:300"), ("_softmax", "float32:8x40 1 False"), ("arange", "9"),
