@@ -263,7 +263,7 @@ class Kernels:
             moving += more
             far += furthest
             memory += last * operand.bytes
-        if call.product is None:
+        if call.overlaps:
             moving -= self.overlap * min(compute, far)
         lookups = call.lookups * (self.lookup + math.fsum(part * tier.lookup for tier, part in self.parts(call.span)))
         fresh = call.fresh if call.fresh is not None else call.written if call.made >= self.pages_from else 0.0

@@ -81,6 +81,11 @@ class Call:
     library: str = ""  # whose function, where a cpu has several measured (`libraries`); "" for its `kernels`
 
     @property
+    def overlaps(self) -> bool:
+        """Whether traffic to memory goes on during its arithmetic: not in products, nor where a table is filled and then looked up."""
+        return self.product is None and not (self.library and self.lookups > 0)
+
+    @property
     def moved(self) -> float:
         """Bytes of all its operands."""
         return math.fsum(operand.bytes for operand in self.operands)

@@ -82,7 +82,7 @@ class Model:
         self._know(levels or {})
         self.start, self.spread = np.array(self._start), np.array(self._spread)
         self._fixed = self._columns()
-        self._products = np.array([call.product is not None for call in calls])
+        self._apart = np.array([not call.overlaps for call in calls])
         self._computing = [at for name, at in self.names.items() if name[0] == "functions" and name[2] in ("each", "row")]
         self._far = [self.names["levels", self.levels[-1], role] for role in ROLES]
         entries = [(row, operand) for row, call in enumerate(calls) for operand in call.operands]
@@ -194,7 +194,7 @@ class Model:
 
     def _hide(self, x: Floats, times: Floats, slopes: Floats) -> Floats:
         """Take off the part of arithmetic and of traffic to memory that go on at the same time; what of more traffic is seen."""
-        part, plain = min(math.exp(x[self.names["overlap",]]), 1.0), ~self._products
+        part, plain = min(math.exp(x[self.names["overlap",]]), 1.0), ~self._apart
         compute = slopes[:, self._computing].sum(1)
         far = slopes[:, self._far].sum(1)
         hidden = np.where(plain, np.minimum(compute, far), 0.0)
