@@ -82,7 +82,7 @@ class Call:
 
     @property
     def overlaps(self) -> bool:
-        """Whether traffic to memory goes on during its arithmetic: not in products, nor where a table is filled and then looked up."""
+        """Whether traffic to memory goes on during its arithmetic: not in products, nor after a table is filled."""
         return self.product is None and not (self.library and self.lookups > 0)
 
     @property
