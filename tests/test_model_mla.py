@@ -158,6 +158,16 @@ def test_stages_have_the_layers_of_their_places() -> None:
     assert len(set(need)) == 4
 
 
+def test_copies_share_only_the_experts_that_they_have_alike() -> None:
+    model, plan = small(**KINDS), ParallelPlan(ep=8, dp=8, global_batch=8, sharding="zero-1")
+    some = training_memory(lay(model, plan, 8), Framework())
+    experts = 6 * model.kinds[1].expert_parameters  # one of eight in each layer, on one GPU alone
+    others = model.parameters - 8 * experts
+    assert some.optimizer == pytest.approx(12 * (others / 8 + experts))
+    alike = training_memory(lay(model, replace(plan, ep=1), 8), Framework())
+    assert alike.optimizer == 12 * model.parameters / 8
+
+
 def test_virtual_stages_have_the_layers_of_their_places() -> None:
     model = small(**{**KINDS, "runs": (Run(layers=1, experts=1), Run(layers=7))})
     plan = ParallelPlan(pp=2, chunks=2, schedule="interleaved", global_batch=8)

@@ -154,6 +154,16 @@ def stage_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> floa
     return parameters
 
 
+def routed_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> float:
+    """Parameters of experts on one GPU of a stage; none where replicas do not split them."""
+    if plan.ep == 1:
+        return 0.0
+    kinds = ((model.kinds[kind], many) for kind, many in kinds_of(model, plan, stage).items())
+    return math.fsum(
+        many * kind.experts * kind.expert_parameters / (plan.tp * plan.ep) for kind, many in kinds if kind.experts > 1
+    )
+
+
 def state_bytes(plan: ParallelPlan) -> float:
     """Bytes a parameter that a checkpoint holds: weights as computed with, and what the optimizer keeps, each once.
 
@@ -187,13 +197,23 @@ def training_memory(laid: Laid, framework: Framework | None = None, stage: int =
     model, plan = laid.transformer, laid.plan
     parameters, shards = stage_parameters(model, plan, stage), laid.sharers
     w, gradient, fsdp = BYTES[plan.stored], framework.gradient, plan.sharding == "fsdp"
-    weights = parameters * w / (shards if plan.gathers else 1)
+    experts = routed_parameters(model, plan, stage)
+
+    def held(width: float, *, shared: bool) -> float:
+        """Bytes of all parameters; where copies share them, of experts only those that hold the same ones."""
+        if not shared:
+            return parameters * width
+        if plan.ep == 1:
+            return parameters * width / shards
+        return (parameters - experts) * width / shards + experts * width / max(1, shards // plan.ep)
+
+    weights = held(w, shared=plan.gathers)
     if plan.gathers and fsdp:
         weights = 0.0
-    gradients = parameters * gradient / (shards if plan.gathers or plan.level == 2 else 1)
+    gradients = held(gradient, shared=plan.gathers or plan.level == 2)
     if plan.gathers and fsdp:
-        gradients = parameters * 4.0 / shards
-    optimizer = parameters * OPTIMIZER[plan.optimizer] / (shards if plan.level >= 1 else 1)
+        gradients = held(4.0, shared=True)
+    optimizer = held(OPTIMIZER[plan.optimizer], shared=plan.level >= 1)
     flying = in_flight(plan, stage, laid.microbatches)
     kept = flying * math.fsum(
         many * activations(model.kinds[kind], plan, laid.sequence, framework.attention, framework.repeated)
