@@ -228,15 +228,7 @@ def performed(name: str, function: Callable[..., Any], args: Any, options: Any, 
 def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
     """(result, seconds of the GPU, seconds in which the host issued it): after everything before it has ended."""
     cuda = importlib.import_module("cupy").cuda
-    stream, first, last = cuda.get_current_stream(), cuda.Event(), cuda.Event()
-    stream.synchronize()
-    first.record(stream)
-    began = time.perf_counter()
-    result = call()
-    issued = time.perf_counter() - began
-    last.record(stream)
-    last.synchronize()
-    return result, max(float(cuda.get_elapsed_time(first, last)) * 1e-3, 1e-9), issued
+    return between(cuda.get_current_stream(), cuda.Event(), cuda.Event(), cuda.get_elapsed_time, call)
 
 
 # ---- a call as an op ----

@@ -59,16 +59,8 @@ def untimed(call: Callable[[], Any]) -> tuple[Any, float, float]:
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
     """(result, seconds of the GPU, seconds in which the host issued it): after everything before it has ended."""
-    stream = torch.cuda.current_stream()
     first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    stream.synchronize()
-    first.record(stream)
-    began = time.perf_counter()
-    result = call()
-    issued = time.perf_counter() - began
-    last.record(stream)
-    last.synchronize()
-    return result, max(float(first.elapsed_time(last)) * 1e-3, 1e-9), issued
+    return between(torch.cuda.current_stream(), first, last, torch.cuda.Event.elapsed_time, call)
 
 
 @contextmanager
