@@ -281,7 +281,7 @@ class Choice(NamedTuple):
 
 
 class Exchanged(NamedTuple):
-    """What a collective exchanges: bytes of one rank's whole array, as nccl-tests count them, among so many ranks."""
+    """The exchange of a collective.  bytes: of one rank's whole array, as nccl-tests count them."""
 
     operation: str
     bytes: float

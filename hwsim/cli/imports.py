@@ -131,14 +131,14 @@ def _import(
                 raise click.BadParameter(str(error), param_hint="--step") from None
         replay = explain(recording, mode)
         findings = find(replay, gpu_times=scale, by_name=by_name)
-        there = predicting.predicted(replay, **elsewhere)
-        step_of = replay if there is None else there.replay
+        prediction = predicting.predicted(replay, **elsewhere)
+        step_of = replay if prediction is None else prediction.replay
         write_files([(output, partial(_write, step_of, scale, by_name)), (plot, partial(_draw, recording))])
     if as_json:
-        more = {} if there is None else {"predicted": there.as_dict()}
+        more = {} if prediction is None else {"predicted": prediction.as_dict()}
         click.echo(document(say.as_dict(recording) | {"replay": report.as_dict(findings)} | more), nl=False)
     else:
-        lines = [] if there is None else there.text()
+        lines = [] if prediction is None else prediction.text()
         click.echo(printed(say.text(recording) + "\n".join([*report.text(findings), *lines, ""])), nl=False)
 
 

@@ -111,7 +111,7 @@ def _which(trial: Trial) -> str:
 
 
 def _change(time: int, base: int) -> str:
-    return f"{100 * (time / max(1, base) - 1):+.1f} %"
+    return percent(time / max(1, base) - 1, "+.1f")
 
 
 def _of_steps(findings: Findings) -> list[str]:
@@ -152,7 +152,7 @@ def _time(fs: int) -> str:
 
 
 def _pair(recorded: int, time: int) -> str:
-    return f"{_time(recorded)} recorded, {_time(time)} replayed ({100 * (time / max(1, recorded) - 1):+.2f} %)"
+    return f"{_time(recorded)} recorded, {_time(time)} replayed ({percent(time / max(1, recorded) - 1, '+.2f')})"
 
 
 def _short(name: str) -> str:

@@ -60,7 +60,7 @@ class Number:
 
     def _quantity(self, value: float) -> str | float:
         if self.unit == "%":
-            return f"{100 * value:.4g} %"
+            return percent(value, ".4g")
         return float(f"{value:.4g}") if self.unit == "1" else quantity(value, self.unit)
 
 

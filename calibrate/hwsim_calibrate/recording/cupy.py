@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import operator
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -20,7 +19,7 @@ import numpy as np
 
 from hwsim_calibrate.calls import REDUCTIONS, TRUTH, TWO, result_of
 from hwsim_calibrate.recording.operands import dtype_of, identity, is_on_gpu
-from hwsim_calibrate.recording.tape import Described, NoOp, Performed, current
+from hwsim_calibrate.recording.tape import Described, NoOp, Performed, between, current
 
 DEVICE: Final = "gpu"
 TO_GPU: Final = ("array", "asarray", "ascontiguousarray", "asanyarray")

@@ -8,7 +8,6 @@ It is imported only for scripts that import PyTorch.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hwsim_calibrate.recording.tape import Tape
+from hwsim_calibrate.recording.tape import Tape, between
 from hwsim_calibrate.recording.torch_calls import READ_BACK, changed, described, free, tensors
 
 FOLDER: Final = str(Path(torch.__file__).parent)

@@ -101,7 +101,7 @@ class Error(NamedTuple):
 
 
 def errors_of(interval: Interval) -> list[Error]:
-    """Errors of an answer, the largest first; those of one name are one."""
+    """Errors of an answer, the largest first; parts of one name are joined."""
     by_name: dict[str, list[Part]] = {}
     for part in interval.parts:
         by_name.setdefault(named(part), []).append(part)
