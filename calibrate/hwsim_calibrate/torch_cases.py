@@ -96,10 +96,10 @@ def words_of(inputs: str) -> list[Word]:
 def _word(text: str) -> Word:
     if text.startswith("[") and ":" in text:
         return tuple(_word(each) for each in text[1:-1].split(";"))
-    found = _ARRAY.fullmatch(text)
-    if found is None:
+    array = _ARRAY.fullmatch(text)
+    if array is None:
         return ast.literal_eval(text)
-    dtype, sides, layout, below, every, each = found.groups()
+    dtype, sides, layout, below, every, each = array.groups()
     shape = tuple(int(side) for side in sides.split("x")) if sides else ()
     if every:
         return Array(dtype, shape, every=int(every))
