@@ -180,8 +180,8 @@ def _sampled(after: int, call: clocks.Call, loops: int) -> clocks.Sample:
             if after:
                 np.add(_memory(after), 1.0, out=_memory(after))
                 tape.inside += 1
-                for other in _others():
-                    other()
+                for another in _others():
+                    another()
                 tape.inside -= 1
             call()
     wall, cpu, faults = (sum(getattr(each, key) for each in tape.times) / loops for key in ("wall", "cpu", "faults"))

@@ -97,7 +97,7 @@ class CpuKeys(Device):
             yield from ((f"libraries.{library}.{key}", message, hint) for key, message, hint in kernels.problems())
 
     def functions_of(self, library: str) -> Kernels | None:
-        """The measured functions of a library; of "", those of `kernels`."""
+        """The measured functions of a library, of `kernels` for ""."""
         return self.libraries.get(library) if library else self.kernels
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:

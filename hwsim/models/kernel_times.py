@@ -75,14 +75,14 @@ class KernelTimes:
 
     def seconds(self, kernel: Kernel) -> float:
         """Seconds of all times it runs."""
-        known = self._once_each.get(id(kernel))
-        if known is None:
+        timed_once = self._once_each.get(id(kernel))
+        if timed_once is None:
             if isinstance(kernel.shape, Convolution):
                 once = math.fsum(timed.seconds for timed in self._fastest(kernel.shape, kernel.work))
             else:
                 once = self._once(kernel, self.asked(kernel))
-            known = self._once_each[id(kernel)] = kernel, once
-        return kernel.times * known[1]
+            timed_once = self._once_each[id(kernel)] = kernel, once
+        return kernel.times * timed_once[1]
 
     def _once(self, kernel: Kernel, work: Work) -> float:
         least = self.framework.launch
@@ -146,9 +146,9 @@ class KernelTimes:
     def _fastest(self, shape: Convolution, work: Work) -> tuple[TimedKernel, ...]:
         """The fastest way to compute a convolution."""
         key = shape, work
-        known = self._convolutions.get(key)
-        if known is None:
+        kernels = self._convolutions.get(key)
+        if kernels is None:
             constants = self.convolving[units_of(self.gpu, work.dtype)]
             matrix = matrix_units(self.gpu, work.dtype)
-            known = self._convolutions[key] = fastest(shape, work.dtype, constants, self.alone, matrix_units=matrix)
-        return known
+            kernels = self._convolutions[key] = fastest(shape, work.dtype, constants, self.alone, matrix_units=matrix)
+        return kernels

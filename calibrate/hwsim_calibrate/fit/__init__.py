@@ -86,17 +86,17 @@ def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
 
 
 def of_libraries(
-    measurements: Measurements, capacities: Capacities, known: FittedKernels, seed: int = 0
+    measurements: Measurements, capacities: Capacities, numpys: FittedKernels, seed: int = 0
 ) -> dict[str, FittedKernels]:
-    """The tables of further libraries, those that were measured; known: of the first, which has told of caches and pages."""
+    """The tables of further libraries that were measured.  numpys: the tables of numpy, whose caches and pages hold for all."""
     rows = timed(measurements, (TORCH,))
     if len(rows) < LEAST:
         return {}
     version = str(measurements.environment.get("software", {}).get("packages", {}).get(TORCH, ""))
-    library, levels = f"PyTorch {version}".strip(), known.kernels.levels
+    library, levels = f"PyTorch {version}".strip(), numpys.kernels.levels
     fitted = fit_kernels(rows, capacities, library=library, seed=seed, levels=levels)
-    pages: dict[Name, Interval] = {("pages",): known.intervals["pages",]}
-    fitted = replace(fitted, kernels=replace(fitted.kernels, pages=known.kernels.pages), intervals={**fitted.intervals, **pages})
+    pages: dict[Name, Interval] = {("pages",): numpys.intervals["pages",]}
+    fitted = replace(fitted, kernels=replace(fitted.kernels, pages=numpys.kernels.pages), intervals={**fitted.intervals, **pages})
     return {TORCH: page_faults(fitted, measurements)}
 
 

@@ -58,7 +58,7 @@ def cpu_part(
             }
         },
         "kernels": kernels_block(fitted),
-        **({"libraries": {name: kernels_block(each) for name, each in libraries.items()}} if libraries else {}),
+        **({"libraries": {name: kernels_block(table) for name, table in libraries.items()}} if libraries else {}),
     }
 
 

@@ -116,10 +116,10 @@ def _runtime(recording: Recording) -> str:
     """The key that says how the program's thread goes on."""
     if not recording.dispatch:
         return "runtime: {blocks: all, free: last-use}  # one thread makes each call and waits for its end"
-    dispatch, said = f"{recording.dispatch * 1e6:.3g} us", "a call of the GPU is only issued"
+    dispatch, comment = f"{recording.dispatch * 1e6:.3g} us", "a call of the GPU is only issued"
     if "PyTorch" in recording.libraries:
-        said = "dispatch: what the host takes between two calls"
-    return f"runtime: {{blocks: cpu, dispatch: {dispatch}, free: last-use}}  # {said}"
+        comment = "dispatch: what the host takes between two calls"
+    return f"runtime: {{blocks: cpu, dispatch: {dispatch}, free: last-use}}  # {comment}"
 
 
 def notes(recording: Recording, more: Sequence[str] = ()) -> str:

@@ -228,19 +228,19 @@ def _attention() -> Iterator[Spec]:
 
 def _norms() -> Iterator[Spec]:
     for rows, wide in ROWS:
-        x, one, each = f"{F}:{rows}x{wide}", f"{F}:{wide}", f"{F}:{rows}x1"
-        yield "native_layer_norm", f"{x} [{wide}] {one} {one} 1e-5"
-        yield "native_layer_norm_backward", f"{x} {x} [{wide}] {each} {each} {one} {one} [True,True,True]"
-        yield "_fused_rms_norm", f"{x} [{wide}] {one} 1e-6"
+        x, weight, mean = f"{F}:{rows}x{wide}", f"{F}:{wide}", f"{F}:{rows}x1"
+        yield "native_layer_norm", f"{x} [{wide}] {weight} {weight} 1e-5"
+        yield "native_layer_norm_backward", f"{x} {x} [{wide}] {mean} {mean} {weight} {weight} [True,True,True]"
+        yield "_fused_rms_norm", f"{x} [{wide}] {weight} 1e-6"
     for images, channels, side in IMAGES:
-        x, one = f"{F}:{images}x{channels}x{side}x{side}", f"{F}:{channels}"
-        yield "native_batch_norm", f"{x} {one} {one} {one} {one} True 0.1 1e-5"
-        yield "native_batch_norm_backward", f"{x} {x} {one} {one} {one} {one} {one} True 1e-5 [True,True,True]"
+        x, weight = f"{F}:{images}x{channels}x{side}x{side}", f"{F}:{channels}"
+        yield "native_batch_norm", f"{x} {weight} {weight} {weight} {weight} True 0.1 1e-5"
+        yield "native_batch_norm_backward", f"{x} {x} {weight} {weight} {weight} {weight} {weight} True 1e-5 [True,True,True]"
     for images, channels, side in GROUPED:
-        x, one, each = f"{F}:{images}x{channels}x{side}x{side}", f"{F}:{channels}", f"{F}:{images}x8"
+        x, weight, mean = f"{F}:{images}x{channels}x{side}x{side}", f"{F}:{channels}", f"{F}:{images}x8"
         sizes = f"{images} {channels} {side * side} 8"
-        yield "native_group_norm", f"{x} {one} {one} {sizes} 1e-5"
-        yield "native_group_norm_backward", f"{x} {x} {each} {each} {one} {sizes} [True,True,True]"
+        yield "native_group_norm", f"{x} {weight} {weight} {sizes} 1e-5"
+        yield "native_group_norm_backward", f"{x} {x} {mean} {mean} {weight} {sizes} [True,True,True]"
 
 
 def _pools() -> Iterator[Spec]:
@@ -278,21 +278,21 @@ def _rows() -> Iterator[Spec]:
 
 
 def _tables() -> Iterator[Spec]:
-    for rows, wide, asked in TABLES:
-        yield "embedding", f"{F}:{rows}x{wide} int64:{asked}<{rows}"
-        yield "embedding_dense_backward", f"{F}:{asked}x{wide} int64:{asked}<{rows} {rows} -1 False"
-        yield "index.Tensor", f"{F}:{rows}x{wide} [int64:{asked}<{rows}]"
-        yield "index_add_", f"{F}:{rows}x{wide} 0 int64:{asked}<{rows} {F}:{asked}x{wide} 1e-9"
-        yield "index_put", f"{F}:{rows}x{wide} [int64:{asked}<{rows}] {F}:{asked}x{wide} True"
-        yield "index_select", f"{F}:{rows}x{wide} 0 int64:{asked}<{rows}"
-    for rows, wide, bags, each in BAGS:
-        bagged = f"int64:{bags * each}<{rows} int64:{bags}*{each}"
+    for rows, wide, rows_read in TABLES:
+        yield "embedding", f"{F}:{rows}x{wide} int64:{rows_read}<{rows}"
+        yield "embedding_dense_backward", f"{F}:{rows_read}x{wide} int64:{rows_read}<{rows} {rows} -1 False"
+        yield "index.Tensor", f"{F}:{rows}x{wide} [int64:{rows_read}<{rows}]"
+        yield "index_add_", f"{F}:{rows}x{wide} 0 int64:{rows_read}<{rows} {F}:{rows_read}x{wide} 1e-9"
+        yield "index_put", f"{F}:{rows}x{wide} [int64:{rows_read}<{rows}] {F}:{rows_read}x{wide} True"
+        yield "index_select", f"{F}:{rows}x{wide} 0 int64:{rows_read}<{rows}"
+    for rows, wide, bags, per_bag in BAGS:
+        bagged = f"int64:{bags * per_bag}<{rows} int64:{bags}*{per_bag}"
         yield "_embedding_bag", f"{F}:{rows}x{wide} {bagged} False 0 False None False -1"
-        more = f"int64:{bags * each}//{each} int64:{bags}<2 int64:0 {rows} False 0 False None -1"
+        more = f"int64:{bags * per_bag}//{per_bag} int64:{bags}<2 int64:0 {rows} False 0 False None -1"
         yield "_embedding_bag_backward", f"{F}:{bags}x{wide} {bagged} {more}"
-    for rows, wide, asked in ((1000, 8, 400), (200, 2, 50), (64, 64, 2000)):
-        yield "index.Tensor", f"{F}:{rows}x{wide} [int64:{asked}<{rows};int64:{asked}<{wide}]"
-        yield "index_put", f"{F}:{rows}x{wide} [int64:{asked}<{rows};int64:{asked}<{wide}] {F}:{asked} True"
+    for rows, wide, rows_read in ((1000, 8, 400), (200, 2, 50), (64, 64, 2000)):
+        yield "index.Tensor", f"{F}:{rows}x{wide} [int64:{rows_read}<{rows};int64:{rows_read}<{wide}]"
+        yield "index_put", f"{F}:{rows}x{wide} [int64:{rows_read}<{rows};int64:{rows_read}<{wide}] {F}:{rows_read} True"
 
 
 def _layouts() -> Iterator[Spec]:
