@@ -78,10 +78,12 @@ def predicted(
     from hwsim.importers.predicting import predict
     from hwsim.importers.scaling import CannotScale, scaled
     from hwsim.importers.tensor import split
+    from hwsim.importers.untimed import on_gpus
     from hwsim.prepare import load_machine
 
     assumed: tuple[str, ...] = ()
     divided, option = None, "--ranks"
+    replay = on_gpus(replay)
     try:
         if ranks is not None:
             if ranks % (tensor or 1):

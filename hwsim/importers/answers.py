@@ -9,6 +9,9 @@ from typing import Any, Final
 from hwsim import engine
 from hwsim.formats import format_quantity, format_share
 from hwsim.importers.predicting import Predicted, Row
+from hwsim.importers.recording import Ints
+from hwsim.importers.replay import Replay
+from hwsim.importers.steps import of_gpus, replayed, steps
 from hwsim.records import dataclass
 from hwsim.results.doubts import Weight, Weights, weights_of
 from hwsim.results.interval import Interval, interval
@@ -41,10 +44,22 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
+class StepTime:
+    """A step of a rank: seconds as recorded, as rules explain it, and on the machine."""
+
+    name: str
+    rank: int
+    recorded: float
+    replayed: float
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A recording on a machine.
 
     Args:
+        timed: whether the files have times; if not, nothing is recorded or replayed, and steps are those of the GPUs.
         recorded: seconds from the first start to the last end; replayed: as rules explain it; makespan: on the machine.
         kinds, operators: the longest first. kept: rows that keep their recorded time.
     """
@@ -60,6 +75,8 @@ class Answer:
     operators: tuple[Sum, ...]
     kept: tuple[Row, ...]
     assumed: tuple[str, ...]
+    timed: bool = True
+    steps: tuple[StepTime, ...] = ()
 
 
 def answer(predicted: Predicted) -> Answer:
@@ -82,6 +99,19 @@ def answer(predicted: Predicted) -> Answer:
         operators=tuple(sorted(operators, key=lambda each: -each.recorded)),
         kept=tuple(row for row in rows if row.how == "kept"),
         assumed=predicted.assumed,
+        timed=predicted.replay.recording.timed,
+        steps=_steps(predicted.replay, before.end, after.end),
+    )
+
+
+def _steps(replay: Replay, before: Ints, after: Ints) -> tuple[StepTime, ...]:
+    marked = steps(replay.recording)
+    of_run = replayed if replay.recording.timed else of_gpus
+    rows = zip(marked, of_run(replay, marked, before), of_run(replay, marked, after), strict=True)
+    numbers = [rank.number for rank in replay.recording.ranks]
+    return tuple(
+        StepTime(step.name, numbers[step.rank], (step.end - step.start) / FEMTO, old / FEMTO, new / FEMTO)
+        for step, old, new in rows
     )
 
 
@@ -97,46 +127,67 @@ def text(answer: Answer) -> list[str]:
     """Lines: the run, a table by kind of work and one by operator, and what keeps its recorded time."""
     placed = ", ".join(f"rank {rank} on {device}" for rank, device in list(zip(answer.ranks, answer.devices, strict=True))[:8])
     more = f" and {len(answer.ranks) - 8} more" if len(answer.ranks) > 8 else ""
-    was = f"recorded {_s(answer.recorded)}, by rules {_s(answer.replayed)}"
+    was = f"; recorded {_s(answer.recorded)}, by rules {_s(answer.replayed)}" if answer.timed else ""
     lines = [
         "",
         f"on {answer.machine}: {placed}{more}",
-        f"  run      {_s(answer.makespan.value)}{_range(answer.makespan)}; {was}",
+        f"  run      {_s(answer.makespan.value)}{_range(answer.makespan)}{was}",
+        *_of_steps(answer),
     ]
     if not answer.kinds:
         return [*lines, "  every op is as recorded", *(f"  assumed: {each}" for each in answer.assumed)]
+    was = f"; recorded {_s(answer.gpu.recorded)}" if answer.timed else ""
     lines += [
-        f"  work     {_s(answer.gpu.time)}{_range(answer.gpu.range)}; recorded {_s(answer.gpu.recorded)}",
+        f"  work     {_s(answer.gpu.time)}{_range(answer.gpu.range)}{was}",
         "",
-        *_table("work", answer.kinds),
+        *_table("work", answer.kinds, timed=answer.timed),
     ]
     if answer.operators:
-        lines += ["", *_table("operator", answer.operators[:MOST])]
+        lines += ["", *_table("operator", answer.operators[:MOST], timed=answer.timed)]
     if len(answer.operators) > MOST:
         lines.append(f"  and {len(answer.operators) - MOST} more operators, see --json")
-    if answer.kept:
-        kept = math.fsum(row.recorded for row in answer.kept)
-        share = format_share(kept / answer.gpu.recorded) if answer.gpu.recorded > 0 else "0 %"
-        lines += ["", f"  as recorded: {_s(kept)}, {share} of the work"]
-        lines += [f"    {row.name[:60]}  {_s(row.recorded)}: {row.why}" for row in answer.kept[:MOST]]
-        if len(answer.kept) > MOST:
-            lines.append(f"    and {len(answer.kept) - MOST} more, see --json")
-    return lines + [f"  assumed: {each}" for each in answer.assumed]
+    return [*lines, *_of_kept(answer), *(f"  assumed: {each}" for each in answer.assumed)]
 
 
-def _table(first: str, rows: Iterable[Sum]) -> list[str]:
-    shown = list(rows)
-    return aligned(
-        [
-            Column(first, [row.name for row in shown], right=False, widest=44),
-            Column("calls", [str(row.count) for row in shown]),
-            Column("recorded", [_s(row.recorded) for row in shown]),
-            Column("predicted", [_s(row.time) if row.kept < row.time else "-" for row in shown]),
-            Column("ratio", [f"{row.ratio:.2f}" if row.kept < row.time else "-" for row in shown]),
-            Column("9 of 10 within", [_range(row.range).removeprefix(" (").removesuffix(")") or "-" for row in shown]),
-            Column("as recorded", [_s(row.kept) if row.kept > 0 else "-" for row in shown]),
-        ]
+def _of_kept(answer: Answer) -> list[str]:
+    """What has no predicted time, with its recorded time if there is one."""
+    if not answer.kept:
+        return []
+    kept = math.fsum(row.recorded for row in answer.kept)
+    share = format_share(kept / answer.gpu.recorded) if answer.gpu.recorded > 0 else "0 %"
+    head = f"as recorded: {_s(kept)}, {share} of the work" if answer.timed else "without any time, not in the sums"
+    lines = ["", f"  {head}"]
+    lines += [f"    {row.name[:60]}  {_s(row.recorded) if answer.timed else row.count}: {row.why}" for row in answer.kept[:MOST]]
+    return [*lines, f"    and {len(answer.kept) - MOST} more, see --json"] if len(answer.kept) > MOST else lines
+
+
+def _of_steps(answer: Answer) -> list[str]:
+    """The mean of the steps."""
+    if not answer.steps:
+        return []
+    count = len(answer.steps)
+    time, recorded, replayed = (
+        math.fsum(getattr(step, name) for step in answer.steps) / count for name in ("time", "recorded", "replayed")
     )
+    was = f"; recorded {_s(recorded)}, by rules {_s(replayed)}" if answer.timed else ""
+    return [f"  a step   {_s(time)}{was}, mean of {count}"]
+
+
+def _table(first: str, rows: Iterable[Sum], *, timed: bool) -> list[str]:
+    shown = list(rows)
+    columns = {
+        "calls": [str(row.count) for row in shown],
+        "recorded": [_s(row.recorded) for row in shown],
+        "predicted": [_s(row.time) if row.kept < row.time else "-" for row in shown],
+        "ratio": [f"{row.ratio:.2f}" if row.kept < row.time else "-" for row in shown],
+        "9 of 10 within": [_range(row.range).removeprefix(" (").removesuffix(")") or "-" for row in shown],
+        "as recorded": [_s(row.kept) if row.kept > 0 else "-" for row in shown],
+    }
+    if not timed:
+        for name in ("recorded", "ratio", "as recorded"):
+            del columns[name]
+    names = Column(first, [row.name for row in shown], right=False, widest=44)
+    return aligned([names, *(Column(name, values) for name, values in columns.items())])
 
 
 def _range(found: Interval) -> str:
@@ -152,28 +203,38 @@ def as_dict(answer: Answer) -> dict[str, Any]:
     return {
         "machine": answer.machine,
         "ranks": [{"rank": rank, "device": device} for rank, device in zip(answer.ranks, answer.devices, strict=True)],
-        "recorded_s": answer.recorded,
-        "replayed_s": answer.replayed,
+        "recorded_s": answer.recorded if answer.timed else None,
+        "replayed_s": answer.replayed if answer.timed else None,
         "makespan_s": answer.makespan.value,
         "range_s": [answer.makespan.low, answer.makespan.high],
-        "gpu": _as_dict(answer.gpu),
-        "kinds": [_as_dict(each) for each in answer.kinds],
-        "operators": [{**_as_dict(each), "kind": each.kind} for each in answer.operators],
+        "steps": [
+            {
+                "name": step.name, "rank": step.rank, "recorded_s": step.recorded if answer.timed else None,
+                "replayed_s": step.replayed if answer.timed else None, "predicted_s": step.time,
+            }
+            for step in answer.steps
+        ],
+        "gpu": _as_dict(answer.gpu, timed=answer.timed),
+        "kinds": [_as_dict(each, timed=answer.timed) for each in answer.kinds],
+        "operators": [{**_as_dict(each, timed=answer.timed), "kind": each.kind} for each in answer.operators],
         "as_recorded": [
-            {"name": row.name, "kind": row.kind, "count": row.count, "time_s": row.recorded, "why": row.why}
+            {
+                "name": row.name, "kind": row.kind, "count": row.count, "time_s": row.recorded if answer.timed else None,
+                "why": row.why,
+            }
             for row in answer.kept
         ],
         "assumed": list(answer.assumed),
-    }
+    }  # fmt: skip
 
 
-def _as_dict(row: Sum) -> dict[str, Any]:
+def _as_dict(row: Sum, *, timed: bool) -> dict[str, Any]:
     return {
         "name": row.name,
         "count": row.count,
-        "recorded_s": row.recorded,
+        "recorded_s": row.recorded if timed else None,
         "predicted_s": row.time,
-        "ratio": row.ratio,
+        "ratio": row.ratio if timed else None,
         "range_s": [row.range.low, row.range.high],
-        "as_recorded_s": row.kept,
+        "as_recorded_s": row.kept if timed else None,
     }

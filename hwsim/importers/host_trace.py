@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.importers.collectives import collective_name, dtype_name
+from hwsim.importers.collectives import collective_name, dtype_name, of_tensors
 from hwsim.importers.columns import Allocations, Columns, LeftOut
 from hwsim.importers.kineto.facts import nested
 from hwsim.importers.ranks import Process, joined, number_of
@@ -31,6 +31,8 @@ GROUPS: Final = "## process_group:init ##"
 ORDER: Final = "the file has no times: starts and lengths are the order and the nesting of the ops"
 _USER: Final = 7  # scope of record_function
 _TENSOR: Final = re.compile(r"Tensor\(([^)]*)\)")
+_DEVICE: Final = 5  # place of the device in a tensor
+Side = tuple[list[Any], list[Any], list[str], list[Any]]  # values, shapes, types and strides of inputs or outputs
 _WRONG: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
 
@@ -111,7 +113,7 @@ def _in_order(nodes: dict[int, Node], groups: dict[str, tuple[int, ...]]) -> tup
         columns.add(node.what, node.name, lane, start[number], end[number] - start[number], -1, fact)
         if number not in parents:  # what an op does is in the ops that it calls
             edges += sorted({(writer[each], at) for each in node.reads if each in writer})
-            writer |= dict.fromkeys(node.writes, at)
+            writer |= dict.fromkeys((*node.writes, *(node.reads if node.name.startswith("nccl:") else ())), at)
     return columns, edges
 
 
@@ -132,16 +134,31 @@ def _node(entry: dict[str, Any]) -> Node:
         tuple(_dtype(kind) for kind in inputs[2]),
         nested(inputs[3]) if inputs[3] else (),
         tuple("" if _holds_tensors(kind) else _text(value) for value, kind in zip(inputs[0], inputs[2], strict=False)),
-        collective=_collective(name, attributes),
+        collective=_collective(name, attributes) or of_tensors(name, inputs[1], inputs[2]),
         attributes=(("kernel_file", str(values["kernel_file"])),) if values.get("kernel_file") else (),
     )
+    facts = _with_devices(facts, name, inputs, outputs)
     facts = replace(facts, shapes=None) if not facts.shapes else facts
     tid = values.get("tid", 0)
     thread = tid if isinstance(tid, int) else 0
     return Node(number, parent, name, kind_of_op, thread, facts, _storages(inputs), _storages(outputs))
 
 
-def _values(entry: dict[str, Any], side: str) -> tuple[list[Any], list[Any], list[str], list[Any]]:
+def _with_devices(facts: Facts, name: str, inputs: Side, outputs: Side) -> Facts:
+    """Facts with the device of an op's tensors, a GPU if there is one; of a copy between two devices its bytes and direction."""
+    tensors = _tensors(inputs)
+    devices = [str(each[5]) for each in (*tensors, *_tensors(outputs)) if len(each) > _DEVICE]
+    on_gpu = next((device for device in devices if device != "cpu"), "")
+    if not on_gpu:
+        return facts
+    facts = replace(facts, attributes=(*facts.attributes, ("device", on_gpu)))
+    if name == "aten::copy_" and len(tensors) > 1 and (devices[0] == "cpu") != (devices[1] == "cpu"):
+        elements, width = tensors[1][3:5]
+        return replace(facts, bytes=int(elements) * int(width), kind="DtoH" if devices[0] == "cpu" else "HtoD")
+    return facts
+
+
+def _values(entry: dict[str, Any], side: str) -> Side:
     """Values, shapes, types and strides of the inputs or outputs of a node."""
     whole = entry.get(f"{side}s", ())
     if isinstance(whole, dict):
@@ -163,14 +180,19 @@ def _text(value: Any) -> str:
     return "" if value == "<None>" else value if isinstance(value, str) else json.dumps(value)
 
 
-def _storages(side: tuple[list[Any], list[Any], list[str], list[Any]]) -> tuple[int, ...]:
-    """Ids of the storages of tensors: [tensor, storage, offset, elements, bytes of an element, device]."""
-    storages: list[int] = []
+def _tensors(side: Side) -> list[list[Any]]:
+    """Tensors of a side, also those in lists: [tensor, storage, offset, elements, bytes of an element, device]."""
+    tensors: list[list[Any]] = []
     for value, kind in zip(side[0], side[2], strict=False):
         if _holds_tensors(kind):
-            tensors = value if value and isinstance(value[0], list) else [value]
-            storages += [each[1] for each in tensors if isinstance(each, list) and len(each) > 1 and isinstance(each[1], int)]
-    return tuple(storages)
+            several = value if value and isinstance(value[0], list) else [value]
+            tensors += [each for each in several if isinstance(each, list)]
+    return tensors
+
+
+def _storages(side: Side) -> tuple[int, ...]:
+    """Ids of the storages of tensors."""
+    return tuple(each[1] for each in _tensors(side) if len(each) > 1 and isinstance(each[1], int))
 
 
 def _collective(name: str, attributes: dict[str, Any]) -> Collective | None:

@@ -16,7 +16,7 @@ one another, ops of several streams do not slow each other down.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any, Final, Literal
 
@@ -35,6 +35,7 @@ from hwsim.importers.recording import Collective, Facts, Ints, Rank, Small, What
 from hwsim.importers.replay import Part, Replay
 from hwsim.importers.tensor import Split
 from hwsim.importers.threads import Piece
+from hwsim.importers.untimed import ASSUMED, on_gpus, working
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
@@ -120,7 +121,7 @@ def predict(replay: Replay, machine: Machine, *, keep_host: bool = False, divide
     Raises:
         WrongMachine: it has too few GPUs for the ranks.
     """
-    return _Predictor(replay, machine, keep_host, divided).predicted()
+    return _Predictor(on_gpus(replay), machine, keep_host, divided).predicted()
 
 
 def _amounts(rank: Rank, place: int) -> tuple[float, float] | None:
@@ -147,7 +148,7 @@ class _Predictor:
         self._cost: Ints = self._body.cost.copy()
         self._costs: dict[Cost, int] = {}
         self._sums: dict[tuple[str, str, How, str], _Sum] = {}
-        self._assumed: dict[str, None] = {}
+        self._assumed: dict[str, None] = {} if replay.recording.timed else dict.fromkeys(ASSUMED)
         self._known: dict[tuple[int, int, int, str], _Timed | str] = {}
         self._meanings: dict[tuple[str, Facts | None], Meaning] = {}
 
@@ -381,7 +382,9 @@ class _Predictor:
             self._sum("host", "host threads", "host", "software, as recorded").add(total, total)
             return
         rest = total
-        inner = _statements(explained, self._meaning)
+        timed = self._replay.recording.timed
+        chosen = _outermost(explained, self._meaning) if timed else working(explained.rank, explained.linked, self._meaning)
+        inner = _by_piece(explained, chosen)
         device = self._placing.host(position)
         for op in ops.tolist():
             place = int(slices[op])
@@ -402,6 +405,8 @@ class _Predictor:
             try:
                 if meant.statement is None:
                     raise CannotLower(meant.why)
+                if meant.kind == "collectives":
+                    raise CannotLower("a collective of processes without a GPU")
                 (kind, keys) = next(iter(meant.statement.items()))
                 lowered = self._lowering.on({kind: {**keys, "cores": 1}}, device)
             except CannotLower as error:
@@ -449,30 +454,34 @@ def _outward(linked: Any, place: int) -> Iterator[int]:
         around = int(linked.parent[around])
 
 
-def _statements(explained: Explained, meaning_of: Any) -> Mapping[int, list[int]]:
-    """Slices of the outermost operators that have a statement, by the outermost operator of their piece."""
+def _by_piece(explained: Explained, chosen: Iterable[int]) -> Mapping[int, list[int]]:
+    """Chosen slices by the outermost operator of their piece; those of none are left out."""
+    pieces, parent = explained.pieces, explained.linked.parent
+    outermost = set(pieces.slice[(pieces.kind == Piece.OP) & (pieces.slice >= 0)].tolist())
+    inside: dict[int, list[int]] = {}
+    for place in chosen:
+        around = place
+        while around >= 0 and around not in outermost:
+            around = int(parent[around])
+        if around >= 0:
+            inside.setdefault(around, []).append(place)
+    return inside
+
+
+def _outermost(explained: Explained, meaning_of: Any) -> Iterator[int]:
+    """The outermost operators that have a statement: their recorded time has that of what they call in it."""
     rank, linked = explained.rank, explained.linked
     slices = rank.slices
-    inside: dict[int, list[int]] = {}
     taken = np.zeros(len(slices), bool)
-    pieces = explained.pieces
-    outermost = np.full(len(slices), -1, np.int64)
-    of_op = pieces.slice[(pieces.kind == Piece.OP) & (pieces.slice >= 0)]
-    outermost[of_op] = of_op
     for place in np.flatnonzero(slices.what == What.OP).tolist():  # parents come before their children
         parent = int(linked.parent[place])
-        if outermost[place] < 0 and parent >= 0:
-            outermost[place] = outermost[parent]
         if parent >= 0 and taken[parent]:
             taken[place] = True
             continue
         number = int(slices.facts[place])
-        if outermost[place] < 0 or number < 0:
-            continue
-        if meaning_of(rank.names[slices.name[place]], rank.facts[number]).statement is not None:
+        if number >= 0 and meaning_of(rank.names[slices.name[place]], rank.facts[number]).statement is not None:
             taken[place] = True
-            inside.setdefault(int(outermost[place]), []).append(place)
-    return inside
+            yield place
 
 
 __all__ = ["Predicted", "Row", "WrongMachine", "predict"]

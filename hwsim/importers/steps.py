@@ -84,3 +84,19 @@ def replayed(replay: Replay, marked: list[Step], end: Ints) -> list[int]:
         first, last = (end[numbers[step.rank][before]] + times - pieces.end[before]).tolist()
         times_taken.append(last - first)
     return times_taken
+
+
+def of_gpus(replay: Replay, marked: list[Step], end: Ints) -> list[int]:
+    """fs from the end of what was launched before each step to the end of what it launches, in such a run.
+
+    That is what a step takes where the file has no times of the host.
+    """
+    times_taken = []
+    for step in marked:
+        explained = replay.ranks[step.rank]
+        mine = np.flatnonzero(replay.is_gpu & (replay.rank == step.rank))
+        call = explained.linked.call[replay.slice[mine]]
+        at = explained.rank.slices.start[call]
+        ends = [end[mine[(call >= 0) & (at < time)]].max(initial=0) for time in (step.start, step.end)]
+        times_taken.append(int(max(0, ends[1] - ends[0])))
+    return times_taken
