@@ -20,6 +20,8 @@ from hwsim.spec import Mistakes, decode, read
 Statement = Mapping[str, Mapping[str, Any]]
 STREAM: Final = "stream/gpu"  # errors of plain streams; kernels of a framework are less sure
 BIG, SMALL = "elementwise/big", "elementwise/tiny"
+EXCHANGED: Final = "nccl/*"  # errors of collectives: those that the library sends as single messages were never measured
+SENT: Final = frozenset({"all-to-all", "gather", "scatter", "barrier"})
 NEVER: Final = frozenset({"pool", "reduce", "embedding", "rnn"})  # kinds whose kernels were never measured
 TINY: Final = 10e-6  # seconds: a shorter kernel has the errors of short ones
 STAGED: Final = "guess, a core of the CPU copies to a pinned buffer before the link does"
@@ -46,13 +48,14 @@ class Lowered:
     def doubts(self, seconds: float, kernels: int = 1) -> tuple[Doubt, ...]:
         """The errors of its body, for `seconds` that it takes with its starts, in that many kernels.
 
-        Streams of a device that was measured are known, but a framework's kernels were measured on others, short ones in other
-        runs than a profiler's, and kernels of some kinds never.
+        Streams of a device that was measured are known, but a framework's kernels were measured on others, and kernels of some
+        kinds never. Short ones, of whatever kind, are little but their start, which a profiler makes longer: nothing measured
+        is like them.
         """
         longest = max(self.lines, key=lambda line: line.seconds, default=None)
         total = math.fsum(doubt.seconds for doubt in longest.doubts) if longest is not None else 0.0
         if longest is None or total <= 0:
-            return ()
+            return (Doubt(EXCHANGED, "outside", f"{self.kind} of no library's tables", seconds),) if self.kind in SENT else ()
         kernel = seconds / max(kernels, 1)
         return tuple(
             _of_framework(doubt._replace(seconds=doubt.seconds * seconds / total), kernel, self.kind) for doubt in longest.doubts
@@ -127,7 +130,7 @@ class Lowering:
                 mistakes.raise_if_any()
             except (CannotPlace, NoRoute, UnknownName, ValueError) as error:
                 raise CannotLower(getattr(error, "message", str(error))) from error
-            lowered = self._known[key] = self._in_a_row([part.cost for part in parts])
+            lowered = self._known[key] = replace(self._in_a_row([part.cost for part in parts]), kind=operation)
         return lowered
 
     def _read(self, kind: str, keys: Mapping[str, Any]) -> Any:
@@ -157,11 +160,11 @@ class Lowering:
 
 
 def _of_framework(doubt: Doubt, seconds: float, kind: str) -> Doubt:
-    """The error of a framework's kernel of that many seconds in place of a stream's."""
-    if doubt.regime != STREAM:
-        return doubt
+    """The error of a framework's kernel of that many seconds in place of a stream's, and of any short one."""
     tiny = seconds < TINY
-    least: Case = "outside" if kind in NEVER else "generation" if tiny else "device"
+    if doubt.regime != STREAM:
+        return doubt._replace(case="outside") if tiny and doubt.case in CASES else doubt
+    least: Case = "outside" if tiny or kind in NEVER else "device"
     case = max(doubt.case, least, key=CASES.index) if doubt.case in CASES else doubt.case
     return doubt._replace(regime=SMALL if tiny else BIG, case=case)
 
