@@ -104,10 +104,7 @@ PROFILES: Final = (
         (
             ("The file counts whole microseconds, and kernels take two or three of them; the profiler's own time is in them."),
             "Kernels of FBGEMM (embedding tables) have no statement and keep their times.",
-            (
-                "The total is outside of its range: short kernels on this part are surer in the table of errors than they "
-                "are here."
-            ),
+            "Ranges are wide: nothing that was measured is like kernels of a few microseconds under a profiler.",
         ),
     ),
     Profile(

@@ -122,6 +122,22 @@ def test_copies_take_the_links(tmp_path: Path, machine: Any) -> None:
     assert times(found, "HtoD")[0] == pytest.approx(100e6 / 26e9, rel=0.2)  # PCIe 4.0 x16 without its headers
 
 
+def test_short_kernels_and_copies_are_like_nothing_that_was_measured(tmp_path: Path, machine: Any) -> None:
+    copy = op("aten::copy_", 300, [("x", 310, 1)], [[8], [8]])
+    copy[-1] |= {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pageable -> Device)"}
+    copy[-1]["args"]["bytes"] = 32
+    short = [
+        *op("aten::mm", 100, [("gemm", 110, 3)], [[16, 16], [16, 16]]),
+        *op("aten::mul", 200, [("mul", 210, 2)], [[16], [16]]),
+        *copy,
+    ]
+    found = predict(explain(recording(tmp_path, short)), load_machine("p3.16xlarge"))
+    rows = {row.kind: row for row in found.rows if row.how == "predicted"}
+    assert set(rows) == {"matrix products", "elementwise", "copies"}
+    assert {doubt.case for row in rows.values() for doubt in row.doubts} == {"outside"}
+    assert all(row.doubts for row in rows.values())
+
+
 def test_collectives_wait_as_the_replay_says_and_move_bytes_as_the_machine_does(tmp_path: Path, machine: Any) -> None:
     def rank(at: float) -> list[dict[str, Any]]:
         name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"

@@ -148,9 +148,11 @@ def test_collectives_of_ranks_meet_though_their_files_differ(tmp_path: Path, mac
         before = [node(10 + at, 2, "aten::mm", [SQUARE, SQUARE], "cuda:0") for at in range(products)]
         outer = node(50, 2, "c10d::allreduce_", [], "cuda:0")
         inner = node(51, 50, "nccl:all_reduce", [[25_000_000]], "cuda:0", scope=7)
-        user = node(52, 2, "aten::mul_", [[25_000_000]], "cuda:0")
-        user["inputs"]["values"][0][1] = inner["inputs"]["values"][0][1]
-        return host(tmp_path / f"rank{number}.json", *before, outer, inner, user)
+        user = node(53, 2, "aten::mul_", [[25_000_000]], "cuda:0")
+        view = node(52, 2, "aten::narrow", [[25_000_000]], "cuda:0")
+        view["inputs"]["values"][0][1] = user["inputs"]["values"][0][1] = inner["inputs"]["values"][0][1]
+        view["outputs"] = view["inputs"]
+        return host(tmp_path / f"rank{number}.json", *before, outer, inner, view, user)
 
     found = predicted(machine, rank(0, 1), rank(1, 6))
     assert len(found.replay.meetings) == 1

@@ -20,8 +20,8 @@ from hwsim.spec import Mistakes, decode, read
 Statement = Mapping[str, Mapping[str, Any]]
 STREAM: Final = "stream/gpu"  # errors of plain streams; kernels of a framework are less sure
 BIG, SMALL = "elementwise/big", "elementwise/tiny"
-EXCHANGED: Final = "nccl/*"  # errors of collectives: those that the library sends as single messages were never measured
-SENT: Final = frozenset({"all-to-all", "gather", "scatter", "barrier"})
+# Errors of what has a time and no errors of its own: copies that a core stages, collectives that are single messages.
+UNSAID: Final = {"copy": "copy/*", **dict.fromkeys(("all-to-all", "gather", "scatter", "barrier"), "nccl/*")}
 NEVER: Final = frozenset({"pool", "reduce", "embedding", "rnn"})  # kinds whose kernels were never measured
 TINY: Final = 10e-6  # seconds: a shorter kernel has the errors of short ones
 STAGED: Final = "guess, a core of the CPU copies to a pinned buffer before the link does"
@@ -54,9 +54,10 @@ class Lowered:
         """
         longest = max(self.lines, key=lambda line: line.seconds, default=None)
         total = math.fsum(doubt.seconds for doubt in longest.doubts) if longest is not None else 0.0
-        if longest is None or total <= 0:
-            return (Doubt(EXCHANGED, "outside", f"{self.kind} of no library's tables", seconds),) if self.kind in SENT else ()
         kernel = seconds / max(kernels, 1)
+        if longest is None or total <= 0 or (self.kind == "copy" and kernel < TINY):
+            regime = SMALL if self.kind == "copy" and kernel < TINY else UNSAID.get(self.kind)
+            return (Doubt(regime, "outside", f"start of {self.kind}", seconds),) if regime is not None else ()
         return tuple(
             _of_framework(doubt._replace(seconds=doubt.seconds * seconds / total), kernel, self.kind) for doubt in longest.doubts
         )

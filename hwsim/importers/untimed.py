@@ -264,12 +264,14 @@ def _edges(launched: _Launched, streams: Any, is_exchange: Any) -> tuple[Ints, I
             last[gpu] = at
     kernel_of = {place: at for at, place in enumerate(launched.places)}
     parent = launched.linked.parent
+    passed: dict[int, set[int]] = {}  # by place of a view: collectives whose arrays it is of
     stated = launched.rank.stated
-    if stated is not None:
-        for before, then in zip(stated.before.tolist(), stated.then.tolist(), strict=True):
-            first, second = _around(before, parent, kernel_of), _around(then, parent, kernel_of)
-            if 0 <= first < second and streams[first] != streams[second]:
-                pairs.add((first, second))
+    for before, then in zip(stated.before.tolist(), stated.then.tolist(), strict=True) if stated is not None else ():
+        first, second = _around(before, parent, kernel_of), _around(then, parent, kernel_of)
+        firsts = passed.get(before, set()) if first < 0 else {first} if is_exchange[first] else set()
+        if second < 0:
+            passed.setdefault(then, set()).update(firsts)
+        pairs |= {(each, second) for each in firsts if each < second and streams[each] != streams[second]}
     rows = np.array(sorted(pairs), np.int64).reshape(-1, 2)
     return rows[:, 0], rows[:, 1]
 

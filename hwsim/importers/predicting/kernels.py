@@ -1,0 +1,188 @@
+"""New times of GPU ops: kernels by the operator that launched them, copies and memsets by their bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.demand import Doubt
+from hwsim.importers.aten import plain
+from hwsim.importers.explaining import Explained
+from hwsim.importers.lowering import CannotLower
+from hwsim.importers.placing import WrongMachine
+from hwsim.importers.predicting.times import GAP, Times
+from hwsim.importers.recording import Facts, Rank, What
+from hwsim.importers.tensor import Split
+from hwsim.records import dataclass
+from hwsim.ticks import FEMTO
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """Seconds of an operator, and the cost that carries its derivation."""
+
+    seconds: float
+    doubts: tuple[Doubt, ...]
+    cost: int
+
+
+def _amounts(rank: Rank, place: int) -> tuple[float, float] | None:
+    """Operations and bytes of a slice without a time (num_ops and tensor_size of Chakra); None if its file does not say them."""
+    facts = int(rank.slices.facts[place])
+    if facts < 0 or rank.slices.duration[place]:
+        return None
+    attributes = dict(rank.facts[facts].attributes)
+    flop, moved = attributes.get("num_ops"), attributes.get("tensor_size", 0.0)
+    return (flop, moved) if isinstance(flop, float) and isinstance(moved, float) else None
+
+
+class Kernels:
+    """GPU ops of all ranks.
+
+    Args:
+        divided: the replay with its products divided among the GPUs of each rank.
+    """
+
+    def __init__(self, times: Times, divided: Split | None) -> None:
+        self._times = times
+        self._summed = divided.summed if divided else {}
+        self._known: dict[tuple[int, int, int, str], _Timed | str] = {}
+
+    def predict(self, position: int, explained: Explained, ops: NDArray[np.intp]) -> None:
+        """Kernels by the call of the operator around their launches; copies and sets by their bytes."""
+        slices, rank = explained.rank.slices, explained.rank
+        linked, at = explained.linked, self._times.replay.slice[ops]
+        shaped, around = linked.shaped[at], linked.op[at]
+        owner = np.where(shaped >= 0, shaped, around)
+        is_kernel = slices.what[at] == What.KERNEL
+        for op, place in zip(ops[~is_kernel].tolist(), at[~is_kernel].tolist(), strict=True):
+            self._moved(position, explained, op, place)
+        kernels, owner = ops[is_kernel], owner[is_kernel]
+        for op in kernels[owner < 0].tolist():
+            place = int(self._times.replay.slice[op])
+            amounts = _amounts(rank, place)
+            if amounts is None:
+                self._times.keep(op, "other", rank.names[slices.name[place]], "no operator around its launch is known")
+            else:
+                self._by_amounts(position, op, rank.names[slices.name[place]], amounts)
+        order = np.argsort(owner, kind="stable")
+        order = order[owner[order] >= 0]
+        bounds = np.flatnonzero(np.diff(owner[order], prepend=-1, append=-1))
+        for begin, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            self._operator(position, explained, int(owner[order[begin]]), kernels[order[begin:stop]])
+
+    def _by_amounts(self, position: int, op: int, name: str, amounts: tuple[float, float]) -> None:
+        """A kernel whose file states its operations and bytes, and no time: the roofline of the device."""
+        device = self._times.placing.gpus[position]
+        flop, moved = amounts
+        try:
+            lowered = self._times.lowering.on({"compute": {"flop": f"{flop:.0f} FLOP", "bytes": f"{moved:.0f} B"}}, device)
+        except CannotLower as error:
+            self._times.keep(op, "other", name, str(error))
+            return
+        seconds = lowered.body + max(lowered.start, self._times.placing.starts[device])
+        doubts = (Doubt("product/big", "outside", "operations that a file counts", seconds),)
+        self._times.time[op], self._times.cost[op] = (
+            round(seconds * FEMTO),
+            self._times.derived(name, lowered, seconds, device, doubts),
+        )
+        self._times.sum("amounts", name, "predicted", "").add(self._times.body.time[op] / FEMTO, seconds, doubts)
+        self._times.assumed["operations that a file counts are of products in fp32: it does not say of what they are"] = None
+
+    def _operator(self, position: int, explained: Explained, owner: int, kernels: NDArray[np.intp]) -> None:
+        """The kernels of one call of an operator."""
+        rank = explained.rank
+        name, number = rank.names[rank.slices.name[owner]], int(rank.slices.facts[owner])
+        facts = rank.facts[number] if number >= 0 else None
+        kind = self._times.meaning(name, facts).kind
+        gap = min(explained.latencies.gap / FEMTO, GAP)
+        timed = self._timed(position, name, facts, len(kernels), gap)
+        recorded = self._times.body.time[kernels].astype(np.float64) / FEMTO
+        if isinstance(timed, str):
+            for op in kernels.tolist():
+                self._times.keep(op, kind, plain(name), timed, calls=0)
+            self._times.sum(kind, plain(name), "kept", timed).count += 1
+            return
+        total = recorded.sum()
+        share = recorded / total if total > 0 else np.full(len(kernels), 1.0 / len(kernels))
+        self._times.time[kernels] = np.rint(share * timed.seconds * FEMTO).astype(np.int64)
+        self._times.cost[kernels] = timed.cost
+        self._times.sum(kind, plain(name), "predicted", "").add(float(total), timed.seconds, timed.doubts)
+        if (position, owner) in self._summed:
+            self._add_sum(position, owner, int(kernels[-1]))
+
+    def _add_sum(self, position: int, owner: int, kernel: int) -> None:
+        """The sum of an operator's results among the GPUs of its group, after its last kernel.
+
+        Raises:
+            WrongMachine: the machine cannot sum among them.
+        """
+        summed, members = self._summed[position, owner], self._times.placing.own(position)
+        try:
+            lowered = self._times.lowering.exchange("all-reduce", summed.bytes, members)
+        except CannotLower as error:
+            raise WrongMachine(str(error)) from error
+        seconds = summed.times * (lowered.body + lowered.start)
+        self._times.time[kernel] += round(seconds * FEMTO)
+        name = f"allreduce of activations among {len(members)}"
+        self._times.sum("collectives", name, "predicted", "").add(0.0, seconds, lowered.doubts(seconds))
+
+    def _timed(self, position: int, name: str, facts: Facts | None, kernels: int, gap: float) -> _Timed | str:
+        """The time of an operator on the GPU of a rank, or why there is none."""
+        device = self._times.placing.gpus[position]
+        key = id(self._times.machine.device(device).model), id(facts), kernels, name
+        timed = self._known.get(key)
+        if timed is None:
+            timed = self._known[key] = self._lowered(device, name, facts, kernels, gap)
+        return timed
+
+    def _lowered(self, device: str, name: str, facts: Facts | None, kernels: int, gap: float) -> _Timed | str:
+        meant = self._times.meaning(name, facts)
+        if meant.statement is None:
+            return meant.why or "an operator that has no work"
+        if meant.kind == "collectives":
+            return "a collective whose kernel is none of NCCL's"
+        statement = self._times.formats.applied(meant.statement)
+        try:
+            lowered = self._times.lowering.on(statement, device)
+        except CannotLower as error:
+            return str(error)
+        start = self._times.placing.starts[device]
+        seconds = lowered.body + max(lowered.start - gap, kernels * (start - gap), 0.0)
+        doubts = lowered.doubts(seconds, kernels)
+        return _Timed(seconds, doubts, self._times.derived(name, lowered, seconds, device, doubts))
+
+    def _moved(self, position: int, explained: Explained, op: int, place: int) -> None:
+        """A copy or a memset."""
+        rank, slices = explained.rank, explained.rank.slices
+        name = rank.names[slices.name[place]]
+        number = int(slices.facts[place])
+        facts = rank.facts[number] if number >= 0 else Facts()
+        is_copy = slices.what[place] == What.COPY
+        kind = "copies" if is_copy else "sets"
+        size, gpu = facts.bytes, self._times.placing.gpus[position]
+        if size <= 0:
+            self._times.keep(op, kind, name, "the file has no bytes of it")
+            return
+        ends = self._times.placing.ends(facts.kind or name, position) if is_copy else (gpu, gpu)
+        try:
+            if ends is None:
+                raise CannotLower("it does not say between what it copies")
+            if not is_copy or ends[0] == ends[1]:
+                read = size if is_copy else 0.0
+                keys = {"bytes": f"{size + read:.0f} B", "result": f"{size:.0f} B", "mix": "vector"}
+                lowered, start = self._times.lowering.on({"compute": keys}, gpu), self._times.placing.starts[gpu]
+            else:
+                lowered = self._times.lowering.copy(*ends, size, pageable="pageable" in f"{facts.kind} {name}".lower())
+                start = lowered.start
+        except CannotLower as error:
+            self._times.keep(op, kind, name, str(error))
+            return
+        seconds = lowered.body + max(0.0, start - min(explained.latencies.gap / FEMTO, GAP))
+        doubts = lowered.doubts(seconds)
+        recorded = self._times.body.time[op] / FEMTO
+        self._times.time[op], self._times.cost[op] = (
+            round(seconds * FEMTO),
+            self._times.derived(name, lowered, seconds, gpu, doubts),
+        )
+        self._times.sum(kind, name, "predicted", "").add(recorded, seconds, doubts)

@@ -1,0 +1,123 @@
+"""New times of the ops of a replay while they are found, and their sums by operator."""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from typing import Any, Final, Literal
+
+from hwsim.demand import Cost, Demand, Doubt, Term
+from hwsim.graph.opgraph import OpGraph
+from hwsim.importers.aten import Meaning, meaning, plain
+from hwsim.importers.lowering import Lowered, Lowering
+from hwsim.importers.matrix_units import Formats, formats_of
+from hwsim.importers.placing import Placing, placed
+from hwsim.importers.recording import Facts, Ints
+from hwsim.importers.replay import Replay
+from hwsim.importers.tensor import Split
+from hwsim.importers.untimed import ASSUMED
+from hwsim.machine import Machine
+from hwsim.records import dataclass
+from hwsim.ticks import FEMTO
+
+GAP: Final = 1e-6  # seconds between two kernels of a stream, where a recording shows longer ones
+How = Literal["predicted", "kept", "host"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The time of one operator in all ranks.
+
+    Args:
+        kind: kind of work. name: name of the operator. how: whether its time was predicted.
+        count: calls; recorded, time: seconds in all, as recorded and on the machine.
+        why: where the recorded time is kept, the reason.
+        doubts: errors of the predicted seconds.
+    """
+
+    kind: str
+    name: str
+    how: How
+    count: int
+    recorded: float
+    time: float
+    why: str = ""
+    doubts: tuple[Doubt, ...] = ()
+
+
+@dataclass(slots=True)
+class Total:
+    """Calls of an operator and their seconds, as recorded and on the machine."""
+
+    count: int = 0
+    recorded: float = 0.0
+    time: float = 0.0
+    doubts: dict[tuple[Any, ...], Doubt] = field(default_factory=dict)
+
+    def add(self, recorded: float, time: float, doubts: tuple[Doubt, ...] = ()) -> None:
+        """Add a call."""
+        self.count, self.recorded, self.time = self.count + 1, self.recorded + recorded, self.time + time
+        for each in doubts:
+            before = self.doubts.get(each[:3])
+            self.doubts[each[:3]] = each if before is None else each._replace(seconds=before.seconds + each.seconds)
+
+
+class Times:
+    """Times of the ops of a replay on a machine.
+
+    Args:
+        time, cost: a column with an entry per op, changed in place. sums: by kind, operator, how and why.
+        assumed: sentences, in order.
+    """
+
+    def __init__(self, replay: Replay, machine: Machine, divided: Split | None) -> None:
+        self.replay, self.machine = replay, machine
+        self.lowering = Lowering(machine)
+        self.placing: Placing = placed(replay.recording, machine, divided.group if divided else 1)
+        self.formats: Formats = formats_of(replay.recording)
+        self.body = replay.graph.blocks[0]
+        self.time: Ints = self.body.time.copy()
+        self.cost: Ints = self.body.cost.copy()
+        self.costs: dict[Cost, int] = {}
+        self.sums: dict[tuple[str, str, How, str], Total] = {}
+        self.assumed: dict[str, None] = {} if replay.recording.timed else dict.fromkeys(ASSUMED)
+        self.meanings: dict[tuple[str, Facts | None], Meaning] = {}
+
+    def graph(self) -> OpGraph:
+        """The replay's graph with the times found."""
+        body = replace(self.body, time=self.time, cost=self.cost)
+        return replace(self.replay.graph, blocks=(body,), costs=tuple(self.costs))
+
+    def rows(self) -> tuple[Row, ...]:
+        """Sums by operator, the longest first."""
+        found = [
+            Row(kind, name, how, total.count, total.recorded, total.time, why, tuple(total.doubts.values()))
+            for (kind, name, how, why), total in self.sums.items()
+        ]
+        return tuple(sorted(found, key=lambda row: (-row.recorded, row.name)))
+
+    def meaning(self, name: str, facts: Facts | None) -> Meaning:
+        """The meaning of an operator."""
+        key = name, facts
+        found = self.meanings.get(key)
+        if found is None:
+            found = self.meanings[key] = meaning(name, facts)
+        return found
+
+    def sum(self, kind: str, name: str, how: How, why: str) -> Total:
+        """The sum of an operator."""
+        return self.sums.setdefault((kind, name, how, why), Total())
+
+    def derived(self, name: str, lowered: Lowered, seconds: float, device: str, doubts: tuple[Doubt, ...]) -> int:
+        """The number of a cost that has no demand, and says how the time came about and how sure it is."""
+        longest = max(lowered.lines, key=lambda line: line.seconds, default=None)
+        inputs = longest.inputs if longest is not None else ()
+        formula = longest.formula if longest is not None else "its own time"
+        line = Term(plain(name), formula, inputs, seconds, f"{device}.compute", kind="kernels", doubts=doubts)
+        cost = Cost(Demand(), why=(line,))
+        return self.costs.setdefault(cost, len(self.costs))
+
+    def keep(self, op: int, kind: str, name: str, why: str, calls: int = 1) -> None:
+        """An op keeps its recorded time."""
+        seconds = float(self.body.time[op]) / FEMTO
+        found = self.sum(kind, name, "kept", why)
+        found.count, found.recorded, found.time = found.count + calls, found.recorded + seconds, found.time + seconds
