@@ -59,7 +59,7 @@ class Answer:
     """A recording on a machine.
 
     Args:
-        timed: whether the files have times; if not, nothing is recorded or replayed, and steps are those of the GPUs.
+        timed: whether the files have times; if not, nothing is recorded or replayed, and steps are the GPUs'.
         recorded: seconds from the first start to the last end; replayed: as rules explain it; makespan: on the machine.
         kinds, operators: the longest first. kept: rows that keep their recorded time.
     """
@@ -150,7 +150,7 @@ def text(answer: Answer) -> list[str]:
 
 
 def _of_kept(answer: Answer) -> list[str]:
-    """What has no predicted time, with its recorded time if there is one."""
+    """Lines on rows without a predicted time, with the recorded one if the file has it."""
     if not answer.kept:
         return []
     kept = math.fsum(row.recorded for row in answer.kept)

@@ -89,7 +89,7 @@ def replayed(replay: Replay, marked: list[Step], end: Ints) -> list[int]:
 def of_gpus(replay: Replay, marked: list[Step], end: Ints) -> list[int]:
     """fs from the end of what was launched before each step to the end of what it launches, in such a run.
 
-    That is what a step takes where the file has no times of the host.
+    A step takes as long where the file has no times of the host.
     """
     times_taken = []
     for step in marked:

@@ -50,8 +50,8 @@ def on_gpus(replay: Replay) -> Replay:
     recording = replay.recording
     if recording.timed or any(lane.device != HOST for rank in recording.ranks for lane in rank.lanes):
         return replay
-    found = with_kernels(recording)
-    return replay if found is recording else explain(found, replay.mode)
+    launching = with_kernels(recording)
+    return replay if launching is recording else explain(launching, replay.mode)
 
 
 def with_kernels(recording: Recording) -> Recording:
@@ -65,7 +65,7 @@ def with_kernels(recording: Recording) -> Recording:
 
 
 def working(rank: Rank, linked: Linked, meaning_of: Callable[[str, Facts | None], Meaning]) -> list[int]:
-    """The operators that work themselves, in order: those with a statement, and those of which nothing is known."""
+    """The operators that work themselves, in order: some have a statement, of others nothing is known."""
     slices = rank.slices
     inside: dict[int, set[str]] = {}
     chosen: list[int] = []
@@ -119,13 +119,13 @@ class _Launched:
 
 def _launched(rank: Rank) -> _Launched:
     linked = link(rank)
-    known: dict[tuple[str, Facts | None], Meaning] = {}
+    meanings: dict[tuple[str, Facts | None], Meaning] = {}
 
     def meaning_of(name: str, facts: Facts | None) -> Meaning:
         key = name, facts
-        if key not in known:
-            known[key] = meaning(name, facts)
-        return known[key]
+        if key not in meanings:
+            meanings[key] = meaning(name, facts)
+        return meanings[key]
 
     places: list[int] = []
     gpus: list[int] = []
@@ -134,12 +134,12 @@ def _launched(rank: Rank) -> _Launched:
         gpu = device_of(rank, place)
         if gpu < 0:
             continue
-        own = rank.facts[int(rank.slices.facts[place])]
+        stated = rank.facts[int(rank.slices.facts[place])]
         exchanged = _exchange(rank, linked, place)
         if exchanged is not None:
             facts.append(Facts(collective=exchanged))
         else:
-            facts.append(Facts(bytes=own.bytes, kind=own.kind) if own.bytes else None)
+            facts.append(Facts(bytes=stated.bytes, kind=stated.kind) if stated.bytes else None)
         places.append(place)
         gpus.append(gpu)
     return _Launched(rank, linked, tuple(places), tuple(gpus), tuple(facts))

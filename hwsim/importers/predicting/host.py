@@ -1,4 +1,4 @@
-"""New times of host threads: those of a recording without a GPU are computed on a core, others stay."""
+"""New times of host threads: of a recording without a GPU they are computed on a core, others stay."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _host_op(times: Times, op: int, place: int, explained: Explained, inside: li
 
 
 def _by_piece(explained: Explained, chosen: Iterable[int]) -> Mapping[int, list[int]]:
-    """Chosen slices by the outermost operator of their piece; those of none are left out."""
+    """Chosen slices by the outermost operator of their piece; a slice of none is left out."""
     pieces, parent = explained.pieces, explained.linked.parent
     outermost = set(pieces.slice[(pieces.kind == Piece.OP) & (pieces.slice >= 0)].tolist())
     inside: dict[int, list[int]] = {}
@@ -84,7 +84,7 @@ def _by_piece(explained: Explained, chosen: Iterable[int]) -> Mapping[int, list[
 
 
 def _outermost(explained: Explained, meaning_of: Any) -> Iterator[int]:
-    """The outermost operators that have a statement: their recorded time has that of what they call in it."""
+    """The outermost operators that have a statement: their recorded time has the time of what they call in it."""
     rank, linked = explained.rank, explained.linked
     slices = rank.slices
     taken = np.zeros(len(slices), bool)

@@ -89,19 +89,18 @@ class Times:
 
     def rows(self) -> tuple[Row, ...]:
         """Sums by operator, the longest first."""
-        found = [
+        totals = [
             Row(kind, name, how, total.count, total.recorded, total.time, why, tuple(total.doubts.values()))
             for (kind, name, how, why), total in self.sums.items()
         ]
-        return tuple(sorted(found, key=lambda row: (-row.recorded, row.name)))
+        return tuple(sorted(totals, key=lambda row: (-row.recorded, row.name)))
 
     def meaning(self, name: str, facts: Facts | None) -> Meaning:
         """The meaning of an operator."""
         key = name, facts
-        found = self.meanings.get(key)
-        if found is None:
-            found = self.meanings[key] = meaning(name, facts)
-        return found
+        if key not in self.meanings:
+            self.meanings[key] = meaning(name, facts)
+        return self.meanings[key]
 
     def sum(self, kind: str, name: str, how: How, why: str) -> Total:
         """The sum of an operator."""
