@@ -55,6 +55,8 @@ COMMANDS: Final = (
     "roofline p3.16xlarge",
     "collectives dgx-a100",
     "estimate dgx-a100 gpt2-xl --global-batch 64",
+    "export kineto d2l-4gpu-pcie d2l/allreduce-160mb -o profile",
+    "import kineto profile/rank0.json.gz --json -o step.npz",
     "show dgx-h100 --topology",
     "show d2l-laptop",
     "check d2l-laptop d2l/async-loop",

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import assume, given, settings
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from hwsim import api, ticks
@@ -156,7 +156,10 @@ def test_transfers_grow_in_proportion(graph: OpGraph, power: int) -> None:
 @settings(max_examples=40, deadline=None)
 @given(graph=graphs(), power=st.integers(20, 39))
 def test_sums_agree_at_any_length(graph: OpGraph, power: int) -> None:
-    found = sums(played(stretched(graph, power)))
+    try:
+        found = sums(played(stretched(graph, power)))
+    except ticks.TooLong:
+        reject()  # an op of more than 31.7 years
     assert found["makespan",] == found["causes",] == found["steps",]
     for name, busy in found.items():
         if name[0] == "ran":

@@ -113,12 +113,12 @@ def _unsaid(run: Run, dimensions: Sequence[Dimension]) -> Iterator[Left]:
         yield Left("networks", 1, 0, "there is one GPU, or none: ASTRA-sim has nothing to simulate")
     if len(run.rank_of) != run.world:
         yield Left("GPUs", len(run.rank_of) - run.world, 0, "that share a rank with another: ASTRA-sim has one in each")
-    unequal = sum(entry.unequal for entry in dimensions)
+    unequal = sum(entry.unequal for entry in dimensions)  # integers
     if unequal:
         yield Left("unequal links", unequal, 0, "pairs slower than the fastest, which stands for all")
     copies = [entry for entry in slices.all if slices.tracks[entry.track].on_gpu and _is_copy(run, entry.op)]
     if copies:
-        length = sum(entry.end - entry.start for entry in copies)
+        length = sum(entry.end - entry.start for entry in copies)  # integers
         yield Left("copies", len(copies), length, "as long as here, but not at the same time as kernels, and they share no link")
     kernels = [entry for numbers in slices.order for number in numbers for entry in [slices.all[number]]]
     streams = {entry.track for entry in kernels if slices.tracks[entry.track].on_gpu and flat.label[entry.op] >= 0}
@@ -126,7 +126,7 @@ def _unsaid(run: Run, dimensions: Sequence[Dimension]) -> Iterator[Left]:
         yield Left("streams", len(streams), 0, "ASTRA-sim runs one kernel and one exchange of a GPU at a time")
     threads = [numbers for track, numbers in zip(slices.tracks, slices.order, strict=True) if not track.on_gpu and numbers]
     if threads:
-        length = sum(slices.all[number].end - slices.all[number].start for numbers in threads for number in numbers)
+        length = sum(slices.all[number].end - slices.all[number].start for numbers in threads for number in numbers)  # integers
         yield Left("host threads", len(threads), length, "ASTRA-sim runs one op of a host at a time, whatever its threads")
     if slices.members:
         yield Left(

@@ -15,6 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.demand import Demand
 from hwsim.exporters.simgrid_program import PROGRAM
 from hwsim.exporters.tools import Exported
@@ -178,7 +179,7 @@ class _Writing:
     def unsaid(self) -> tuple[Left, ...]:
         """Facts of the run that SimGrid's hosts and links cannot express."""
         flat, left = self.flat, []
-        length = (self.run.result.timeline.end - self.run.result.timeline.start).astype(np.int64)
+        length = self.run.result.timeline.end - self.run.result.timeline.start
         of = {
             "unequal": "of transfers that draw more or less for each byte than the first on the same link, whose share is taken",
             "alone": "exchanges and other work on several capacities at once: as long as alone, whatever runs beside",
@@ -193,7 +194,7 @@ class _Writing:
         for key, chosen in (("unequal", unequal), ("alone", several), ("beside", beside), ("held", held)):
             ops = np.array([*chosen, False], np.bool_)[flat.cost]
             if ops.any():
-                left.append(Left(f"ops ({key})", int(ops.sum()), int(length[ops].sum()), of[key]))
+                left.append(Left(f"ops ({key})", int(ops.sum()), ticks.total(length[ops]), of[key]))
         return tuple(left)
 
 

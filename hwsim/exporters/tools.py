@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, Final, NamedTuple, Protocol, cast
 
+from hwsim import ticks
 from hwsim.importers.recording import Left
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
@@ -53,7 +54,7 @@ def _never(run: Run) -> Iterable[Left]:
     if graph.alike is not None and len(graph.alike.programs) > len(graph.alike.first):
         missing = len(graph.alike.programs) - len(graph.alike.first)
         yield Left("ranks", missing, 0, "equal to a rank that was simulated: --no-fold writes each")
-    replicas = sum(training.replicas - 1 for training in graph.trainings)
+    replicas = sum(training.replicas - 1 for training in graph.trainings)  # integers
     if replicas:
         yield Left(
             "replicas", replicas, 0, "of data-parallel training, equal to the one that was simulated: --no-fold writes each"
@@ -62,7 +63,7 @@ def _never(run: Run) -> Iterable[Left]:
     pooled = flat.take >= 0
     if pooled.any():
         yield Left(
-            "ops of pools", int(pooled.sum()), int(length[pooled].sum()), "whose turn is decided anew whenever one is free"
+            "ops of pools", int(pooled.sum()), ticks.total(length[pooled]), "whose turn is decided anew whenever one is free"
         )
     if run.result.changes:
         yield Left("changes of capacities", len(run.result.changes), 0, "failures and slowdowns are in the times alone")

@@ -136,7 +136,7 @@ class _Reading:
             left.append(
                 Left("metadata", len(self.nodes) - len(kept), 0, "nodes of no work; what waits for them waits for theirs")
             )
-        bare = sum(not length[at] and _asks(self.nodes[node_of]) for at, node_of in enumerate(kept))
+        bare = sum(not length[at] and _asks(self.nodes[node_of]) for at, node_of in enumerate(kept))  # integers
         if bare:
             left.append(Left("no duration", bare, 0, "the file leaves their time to a simulator: give a machine"))
         if any(node.start or "hwsim.start_fs" in values for node, values in zip(self.nodes, self.values, strict=True)):
@@ -160,8 +160,8 @@ class _Reading:
                 what=np.array([kinds[at] for at in order], np.uint8),
                 name=np.array(called, np.int32),
                 lane=np.array([lane[at] for at in order], np.int32),
-                start=np.array([start[at] for at in order], np.int64),
-                duration=np.array([length[at] for at in order], np.int64),
+                start=np.array([start[at] for at in order], np.int64),  # fits
+                duration=np.array([length[at] for at in order], np.int64),  # fits
                 link=np.array([number_of((self.values[kept[at]].get("hwsim.link"),), -1) for at in order], np.int64),
                 facts=np.array([facts[at] for at in order], np.int32),
             ),
@@ -212,7 +212,7 @@ class _Reading:
     ) -> list[list[int]]:
         """Without dependencies that the recorded times contradict."""
         kept = [[at for at in several if start[at] + length[at] <= start[then]] for then, several in enumerate(waits)]
-        wrong = sum(map(len, waits)) - sum(map(len, kept))
+        wrong = sum(map(len, waits)) - sum(map(len, kept))  # integers
         if wrong:
             left.append(Left("dependencies", wrong, 0, "on what ended after its successor had started"))
         return kept

@@ -78,7 +78,7 @@ class Columns:
         self._rows.clear()
 
     def __len__(self) -> int:
-        return sum(map(len, self._columns[0])) + len(self._rows)
+        return sum(map(len, self._columns[0])) + len(self._rows)  # integers
 
     def _column(self, number: int) -> NDArray[Any]:
         self.flush()

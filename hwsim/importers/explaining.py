@@ -73,7 +73,7 @@ def explained(rank: Rank) -> Explained:
         fed=named.host_gpu,
         launch_piece=launching_pieces(rank, pieces, ops),
         ready=timed.ready,
-        early=int((has_launch & (ops.start < ops.at)).sum()),
+        early=int((has_launch & (ops.start < ops.at)).sum()),  # count
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 import hwsim.engine
+from hwsim import ticks
 from hwsim.importers.replay import Replay
 from hwsim.importers.steps import Step, replayed, steps
 from hwsim.importers.threads import IDLE, Piece
@@ -113,8 +114,8 @@ def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float]
         recorded=int(replay.recorded_end.max(initial=0)),
         replayed=line.makespan_fs,
         steps=tuple(zip(marked, times, strict=True)),
-        busy=int(length.sum()),
-        unexplained=int(replay.unexplained[gpu].sum()),
+        busy=ticks.total(length),
+        unexplained=ticks.total(replay.unexplained[gpu]),
         host=_idle(replay),
         causes=_causes(replay),
         unmapped=_unmapped(replay),
@@ -128,7 +129,7 @@ def _trial(replay: Replay, marked: list[Step], factor: float, by_name: dict[str,
     for variant in (replay.again("rules"), replay.again("exact")):
         line = hwsim.engine.simulate(variant.scaled(factor, by_name))
         of_steps = replayed(variant, marked, line.end)
-        values += [line.makespan_fs, sum(of_steps) // len(of_steps) if of_steps else 0]
+        values += [line.makespan_fs, sum(of_steps) // len(of_steps) if of_steps else 0]  # integers
     return Trial(factor, tuple(by_name.items()), *values)
 
 
@@ -139,7 +140,7 @@ def _idle(replay: Replay) -> int:
         pieces = explained.pieces
         is_idle = (pieces.kind == Piece.BETWEEN) & (pieces.end - pieces.start > IDLE)
         is_idle[explained.crossings.then] = False
-        total += int((pieces.end - pieces.start)[is_idle].sum())
+        total += ticks.total((pieces.end - pieces.start)[is_idle])
     return total
 
 
@@ -174,9 +175,9 @@ def _unmapped(replay: Replay) -> tuple[Unmapped, ...]:
             "that start before their launch: the clocks of host and GPU differ": (ops.call >= 0) & (ops.start < ops.at),
         }
         for why, chosen in tests.items():
-            parts.setdefault(why, []).append((int(chosen.sum()), int(length[chosen].sum())))
+            parts.setdefault(why, []).append((int(chosen.sum()), ticks.total(length[chosen])))
     for why, counts in parts.items():
-        count, time = (sum(values) for values in zip(*counts, strict=True))
+        count, time = (sum(values) for values in zip(*counts, strict=True))  # integers
         if count:
             rows.append(Unmapped(why, count, time))
     return tuple(rows)
@@ -185,19 +186,20 @@ def _unmapped(replay: Replay) -> tuple[Unmapped, ...]:
 def _traffic(replay: Replay) -> tuple[Traffic, ...]:
     met, rows = replay.meetings, {}
     ops = [explained.ops for explained in replay.ranks]
-    member_end = np.array([ops[rank].end[op] for rank, op in zip(met.rank.tolist(), met.op.tolist(), strict=True)], np.int64)
-    member_start = np.array([ops[rank].start[op] for rank, op in zip(met.rank.tolist(), met.op.tolist(), strict=True)], np.int64)
+    members_of = list(zip(met.rank.tolist(), met.op.tolist(), strict=True))
+    member_end = ticks.column([int(ops[rank].end[op]) for rank, op in members_of])
+    member_start = ticks.column([int(ops[rank].start[op]) for rank, op in members_of])
     least = np.full(len(met), np.iinfo(np.int64).max)
     np.minimum.at(least, met.meeting, member_end - met.latest)
     members = np.bincount(met.meeting, minlength=len(met))
-    kernels, waiting = np.zeros(len(met), np.int64), np.zeros(len(met), np.int64)
-    np.add.at(kernels, met.meeting, member_end - member_start)
-    np.add.at(waiting, met.meeting, met.latest - member_start)
+    firsts = np.searchsorted(met.meeting, np.arange(len(met)))
+    kernels = ticks.group_totals(member_end - member_start, firsts)
+    waiting = ticks.group_totals(met.latest - member_start, firsts)
     kinds = np.array(met.kinds, str)
     for kind in dict.fromkeys(met.kinds):
         mine = kinds == kind
         size = max(size for size, name in zip(met.sizes, met.kinds, strict=True) if name == kind)
-        totals = (int(kernels[mine].sum()), int(waiting[mine].sum()), int((least * members)[mine].sum()))
+        totals = (ticks.total(kernels[mine]), ticks.total(waiting[mine]), ticks.total(ticks.multiply(least, members)[mine]))
         rows[kind, True] = Traffic(kind, int(mine.sum()), *totals, int(members[mine].max()), size)
     for position, explained in enumerate(replay.ranks):
         joined = set(met.op[met.rank == position].tolist())

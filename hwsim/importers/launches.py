@@ -104,7 +104,7 @@ def gpu_ops(rank: Rank, linked: Linked, outer_call: Small) -> GpuOps:
         at=at,
         over=over,
         is_late=is_late,
-        moved=int(((start != slices.start[ops]) | (end != slices.end[ops])).sum()),
+        moved=int(((start != slices.start[ops]) | (end != slices.end[ops])).sum()),  # count
         overlapping=_overlapping(queue, tuple(lanes), start, end),
     )
 

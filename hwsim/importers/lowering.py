@@ -154,8 +154,8 @@ class Lowering:
     def _in_a_row(self, costs: list[Cost]) -> Lowered:
         rates = self.machine.rates()
         full = [cost.in_full() for cost in costs]
-        body = sum(cost.demand.body(rates) for cost in full)
-        start = sum(cost.demand.latency for cost in full)
+        body = math.fsum(cost.demand.body(rates) for cost in full)
+        start = math.fsum(cost.demand.latency for cost in full)
         lines = tuple(term for cost in full for term in cost.why if term.kind != "latency")
         return Lowered(body, start, lines)
 

@@ -139,7 +139,7 @@ def meetings(numbers: Sequence[int], by_rank: Sequence[Exchanges], ops: Sequence
     meeting = np.repeat(np.arange(len(met), dtype=np.int32), [len(members) for members in met])
     rank = np.array([member.rank for members in met for member in members], np.int32)
     op = np.array([member.op for members in met for member in members], np.int64)
-    start = np.array([ops[member.rank].start[member.op] for members in met for member in members], np.int64)
+    start = np.array([ops[member.rank].start[member.op] for members in met for member in members], np.int64)  # fits
     latest = np.zeros(len(met), np.int64)
     np.maximum.at(latest, meeting, start)
     return Meetings(meeting, rank, op, latest[meeting], tuple(kinds), tuple(sizes), total - len(op), apart)
@@ -165,7 +165,7 @@ def _in_order(
     starts = np.array([ops[position].start[row] for position, row in places])
     ends = np.array([ops[position].end[row] for position, row in places])
     close = np.maximum(_TOGETHER, (ends - starts).min(axis=0) // 4)
-    if ((ends.max(axis=0) - ends.min(axis=0)) <= close).mean() < 0.75:
+    if ((ends.max(axis=0) - ends.min(axis=0)) <= close).mean() < 0.75:  # count
         return None
     rows = [(position, row, by_rank[position].ops) for position, row in held]
     return [[Member(position, int(numbers[row[n]]), row[n]) for position, row, numbers in rows] for n in range(len(first))]

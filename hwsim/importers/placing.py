@@ -88,11 +88,11 @@ def placed(recording: Recording, machine: Machine, group: int = 1) -> Placing:
     gpus = machine.devices_of("gpu")
     numbers = tuple(rank.number for rank in recording.ranks)
     uses = [any(lane.device >= 0 for lane in rank.lanes) for rank in recording.ranks]
-    if sum(uses) * group > len(gpus):
+    if sum(uses) * group > len(gpus):  # integers
         if group > 1:
-            raise WrongMachine(f"{sum(uses)} ranks of {group} GPUs each do not fit on {len(gpus)} GPUs")
+            raise WrongMachine(f"{sum(uses)} ranks of {group} GPUs each do not fit on {len(gpus)} GPUs")  # integers
         few = "no GPU" if not gpus else "one GPU" if len(gpus) == 1 else f"{len(gpus)} GPUs"
-        needed = "one rank uses a GPU" if sum(uses) == 1 else f"{sum(uses)} ranks use a GPU each"
+        needed = "one rank uses a GPU" if sum(uses) == 1 else f"{sum(uses)} ranks use a GPU each"  # integers
         raise WrongMachine(f"{needed}, and the machine has {few}")
     firsts = gpus[::group]
     by_number = max(numbers, default=0) < len(firsts) and len(set(numbers)) == len(numbers)
@@ -101,7 +101,7 @@ def placed(recording: Recording, machine: Machine, group: int = 1) -> Placing:
     for position, (number, gpu) in enumerate(zip(numbers, uses, strict=True)):
         if not gpu and not cpus:
             raise WrongMachine("the machine has no CPU")
-        chosen.append((firsts[number if by_number else sum(uses[:position])]) if gpu else cpus[position % len(cpus)])
+        chosen.append((firsts[number if by_number else sum(uses[:position])]) if gpu else cpus[position % len(cpus)])  # integers
     starts = {name: _start(machine, name) for name in (*gpus, *cpus)}
     placing = Placing(machine, tuple(chosen), tuple(gpus), numbers, starts, group)
     for position, gpu in enumerate(uses):

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim import ticks
 from hwsim.graph.builder import block
 from hwsim.graph.opgraph import Label, OpGraph, Queue
 from hwsim.importers.explaining import Explained, explained
@@ -90,7 +91,11 @@ class Replay:
         for text, more in (by_name or {}).items():
             named = np.array([text in label.name for label in self.graph.labels], bool)
             factor = np.where(named[body.label] & self.is_gpu, factor * more, factor)
-        time = np.where(factor == 1.0, body.time, np.rint(body.time * factor)).astype(np.int64)
+        time = np.array(body.time)
+        longer = np.flatnonzero(factor != 1.0)
+        scaled = ticks.rounded(np.rint(body.time[longer] * factor[longer]))
+        time, scaled = ticks.alike(time, scaled)
+        time[longer] = scaled
         return replace(self.graph, blocks=(replace(body, time=time),))
 
 
@@ -227,7 +232,7 @@ class _Writer:
         before = np.where(follows, ops.end[ops.previous], 0)
         from_piece = np.where(has_launch, explained.pieces.end[launch_piece] if len(explained.pieces) else 0, 0)
         launch = np.where(ops.is_late, 0, took.of)
-        gap = np.full(len(ops), took.gap, np.int64)
+        gap = np.full(len(ops), took.gap, np.int64)  # fits
         launch = np.where(ops.start < ops.at, np.maximum(0, ops.start - from_piece), launch)
         if self.exact:  # no rule delays what was not delayed
             launch = np.minimum(launch, ops.start - from_piece)

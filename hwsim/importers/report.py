@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.formats import format_quantity, percent
 from hwsim.importers.findings import Findings, Trial
-from hwsim.importers.recording import Ints
 from hwsim.ticks import FEMTO
 from hwsim.views.kit.table import Column, aligned
 
@@ -82,8 +82,8 @@ def text(findings: Findings) -> list[str]:
     lines += _of_traffic(findings)
     lines += [_of_trial(findings, trial) for trial in findings.trials]
     if findings.share > _TRUSTED:
-        stated = sum(each.waits.stated for each in findings.replay.ranks)
-        guessed = sum(each.waits.guessed for each in findings.replay.ranks)
+        stated = sum(each.waits.stated for each in findings.replay.ranks)  # integers
+        guessed = sum(each.waits.guessed for each in findings.replay.ranks)  # integers
         lines.append(
             f"  {percent(findings.share)} is more than {percent(_TRUSTED)}: do not trust the replay with GPU ops of other lengths"
         )
@@ -94,7 +94,7 @@ def text(findings: Findings) -> list[str]:
 def _of_trial(findings: Findings, trial: Trial) -> str:
     values = [("the run", findings.replayed, trial.run, trial.kept_run)]
     if findings.steps:
-        mean = sum(time for _, time in findings.steps) // len(findings.steps)
+        mean = sum(time for _, time in findings.steps) // len(findings.steps)  # integers
         values.append(("a step", mean, trial.step, trial.kept_step))
     words = []
     for name, base, time, kept in values:
@@ -117,8 +117,8 @@ def _change(time: int, base: int) -> str:
 def _of_steps(findings: Findings) -> list[str]:
     if not findings.steps:
         return []
-    recorded = np.array([step.end - step.start for step, _ in findings.steps], np.int64)
-    times: Ints = np.array([time for _, time in findings.steps], np.int64)
+    recorded = np.array([step.end - step.start for step, _ in findings.steps], np.int64)  # fits
+    times = ticks.column([time for _, time in findings.steps])
     worst = percent(float(np.abs(times / np.maximum(1, recorded) - 1).max()))
     return [f"  a step      {_pair(int(recorded.mean()), int(times.mean()))}, mean of {len(times)}; the worst is off by {worst}"]
 

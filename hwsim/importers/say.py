@@ -102,7 +102,7 @@ def text(recording: Recording) -> str:
 
 
 def _left(recording: Recording) -> Iterator[str]:
-    recorded = sum(span(rank) for rank in recording.ranks)
+    recorded = sum(span(rank) for rank in recording.ranks)  # integers
     for left in recording.left:
         share = ""
         if left.duration and recorded:

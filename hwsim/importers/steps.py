@@ -79,7 +79,7 @@ def replayed(replay: Replay, marked: list[Step], end: Ints) -> list[int]:
         if step.lane not in pieces.lanes:
             times_taken.append(step.end - step.start)
             continue
-        times = np.array([step.start, step.end], np.int64)
+        times = np.array([step.start, step.end], np.int64)  # fits
         before = pieces.before(np.full(2, pieces.lanes.index(step.lane)), times)
         first, last = (end[numbers[step.rank][before]] + times - pieces.end[before]).tolist()
         times_taken.append(last - first)

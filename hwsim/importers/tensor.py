@@ -111,7 +111,7 @@ class _Divided:
         self._wide = {n for _, (_, _, n), rows in forward if not rows and n != self._width}
         self._divide()
         gradients = [place for place, sums in self.summed.items() if sums.times <= 0]
-        halves = sum(rows for *_, rows in forward)  # each sums the gradients of its input once, of however many products
+        halves = sum(rows for *_, rows in forward)  # integers: each sums its input's gradients once
         for place in gradients:
             self.summed[place] = replace(self.summed[place], times=min(1.0, halves / len(gradients)))
 

@@ -44,7 +44,7 @@ def damaged(file: str | Path, message: str, hint: str | None = None, *, byte: in
 
 def read_each(files: Sequence[Path], read: Callable[[Path, Report | None], T], report: Report | None) -> list[T]:
     """Results of a function for each file; progress counts the bytes of all files."""
-    total, before, results = sum(file.stat().st_size for file in files), 0, []
+    total, before, results = sum(file.stat().st_size for file in files), 0, []  # integers
     for file in files:
         part = None if report is None else partial(_report_part, report, before, total)
         results.append(read(file, part))
@@ -286,7 +286,7 @@ class Entries:
             raise damaged(self.file, f"one entry has more than {LONGEST >> 20} MiB", byte=self.byte)
         pieces: list[bytes] = []
         try:
-            while sum(map(len, pieces)) < step and (piece := self._source.read1(step)):
+            while sum(map(len, pieces)) < step and (piece := self._source.read1(step)):  # integers
                 pieces.append(piece)
         except EOFError:
             if not pieces:

@@ -174,7 +174,7 @@ def _together(launched: Sequence[_Launched]) -> list[tuple[Ints, Ints]]:
     count = len(starts[0])
     if any(row != kinds[0] for row in kinds) or not count:
         return [(np.empty(0, np.int64), np.zeros(1, np.int64)) for _ in launched]
-    table = np.array(starts, np.int64)
+    table = np.array(starts, np.int64)  # fits
     common = np.cumsum(np.diff(table, axis=1, prepend=0).max(axis=0))
     return [(row, np.concatenate([[0], common - row])) for row in table]
 

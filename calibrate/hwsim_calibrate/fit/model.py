@@ -60,9 +60,10 @@ def entry_of(call: Call) -> str:
 def product_of(call: Call) -> str:
     """The entry of a product: its number format for matrix products, all forms together; with name and form for others.
 
-    >>> product_of(Call(function="matmul", form="b", dtype="fp32")), product_of(Call(function="matmul", form="batched",
-    dtype="fp32"))
-    ('fp32', 'matmul batched fp32')
+    >>> product_of(Call(function="matmul", form="b", dtype="fp32"))
+    'fp32'
+    >>> product_of(Call(function="matmul", form="batched", dtype="fp32"))
+    'matmul batched fp32'
     """
     if call.function == "matmul" and BATCHED not in call.form.split():
         return call.dtype

@@ -22,7 +22,7 @@ from hwsim.results.ops import Ops, weights
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.spec import Warning
-from hwsim.ticks import FEMTO, femtoseconds
+from hwsim.ticks import FEMTO, LARGEST, TooLong, column, femtoseconds
 
 Spent = Mapping[Where, int]  # fs
 REPLAYED: Final = frozenset({"kernel", "copy", "set", "collective", "op", "call"})  # kinds of ops of replays
@@ -109,7 +109,8 @@ class Played:
     @cached_property
     def mean(self) -> Spent:
         """Places of the time of a GPU, the mean over all; fs."""
-        return {where: sum(each.spent[where] for each in self.devices) // max(1, len(self.devices)) for where in Where}
+        many = max(1, len(self.devices))
+        return {where: sum(each.spent[where] for each in self.devices) // many for where in Where}  # integers
 
     @cached_property
     def ops(self) -> Mapping[str, OpTime]:
@@ -158,13 +159,15 @@ def of_timeline(
     rows = Ops(timeline)
     ops = rows.numbers
     ops = ops[np.argsort(rows.begin[ops], kind="stable")]
-    latency = np.array([*(femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0], np.int64)[flat.cost]
-    begin = rows.begin.astype(np.int64).copy()
+    if timeline.makespan_fs > LARGEST:
+        raise TooLong(timeline.makespan_fs / FEMTO, "the run, which is compared with a recording,")
+    latency = column([*(femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0])[flat.cost]
+    begin = rows.begin.astype(np.int64).copy()  # fits
     is_kernel = place == Where.KERNELS
     begin[is_kernel] = np.minimum(begin + latency, timeline.end)[is_kernel]  # its launch is no part of a kernel
     begin, waited, entry = _arrivals(timeline, begin, rows.waiting.astype(np.int64))
     spans = Spans(
-        name_of[flat.label[ops]], device_of[flat.label[ops]], place[ops], begin[ops], timeline.end[ops].astype(np.int64),
+        name_of[flat.label[ops]], device_of[flat.label[ops]], place[ops], begin[ops], timeline.end[ops].astype(np.int64),  # fits
         waited[ops], weights(timeline)[ops],
     )  # fmt: skip
     path = critical_path(timeline)

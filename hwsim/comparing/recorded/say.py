@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -153,14 +154,14 @@ def _alone(both: AgainstTrace, *, every: bool) -> Iterator[str]:
     for word, at in ((both.words[0], 0), (both.words[1], 1)):
         ops = [op for pair in both.ops if pair.error is None and (op := (pair.first, pair.second)[at]) is not None]
         every_op = [op for pair in both.ops if (op := (pair.first, pair.second)[at]) is not None]
-        total = sum(op.total_s for op in every_op)
+        total = math.fsum(op.total_s for op in every_op)
         if not ops or total <= 0:
             continue
         ops.sort(key=lambda op: -op.total_s)
         shown = ops if every else ops[:3]
         names = "; ".join(f"{middle_out(op.name, NAME)} {format_quantity(op.total_s, 's')}" for op in shown)
         more = f" and {len(ops) - len(shown)} more" if len(ops) > len(shown) else ""
-        part = percent(sum(op.total_s for op in ops) / total, ".0f")
+        part = percent(math.fsum(op.total_s for op in ops) / total, ".0f")
         yield from titled(f"only {word}", f"{len(ops):,} names, {part} of the time of its ops: {names}{more}")
 
 

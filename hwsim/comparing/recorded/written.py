@@ -74,7 +74,7 @@ def _path(rows: list[Mapping[str, Any]], makespan: int, *, has_gpu: bool) -> dic
     for row in rows:
         spent[_of_cause(str(row["kind"]), str(row["cause"]), has_gpu=has_gpu)] += round(float(row["time_s"]) * FEMTO)
     longest = max(spent, key=lambda where: spent[where])
-    spent[longest] += makespan - sum(spent.values())  # times in seconds have lost their last digits
+    spent[longest] += makespan - sum(spent.values())  # integers: times in seconds have lost their last digits
     return spent
 
 

@@ -207,7 +207,7 @@ def _scatter(_: str, inputs: Inputs) -> Statement:
 
 
 def _joined(_: str, inputs: Inputs) -> Statement:
-    count, dtype = sum(map(numel, inputs.shapes(0))), inputs.dtype(0)
+    count, dtype = sum(map(numel, inputs.shapes(0))), inputs.dtype(0)  # integers
     return elementwise(count, 0.0, [(count, dtype)], dtype, dtype)
 
 

@@ -60,7 +60,7 @@ def _of_shapes(inputs: Inputs, kind: str) -> float:
     sizes: list[float] = []
     for at in range(len(inputs.facts.shapes or ())):
         if inputs.is_list(at):
-            sizes.append(sum(map(numel, inputs.shapes(at))) * BYTES[inputs.dtype(at)])
+            sizes.append(sum(map(numel, inputs.shapes(at))) * BYTES[inputs.dtype(at)])  # integers
         elif inputs.has(at):
             sizes.append(inputs.bytes(at))
     if not sizes:

@@ -182,7 +182,7 @@ def fused(name: str, inputs: Inputs) -> Statement:
     lists = [at for at in range(5) if inputs.is_list(at)]
     if not lists:
         raise Unknown("no shapes of the parameters")
-    sizes = [sum(map(numel, inputs.shapes(at))) for at in lists]
+    sizes = [sum(map(numel, inputs.shapes(at))) for at in lists]  # integers
     dtype = inputs.dtype(lists[0])
     moved = math.fsum(sizes[:written]) if len(sizes) >= written else sizes[0]
     return (
@@ -203,7 +203,7 @@ def foreach(name: str, inputs: Inputs) -> Statement:
     if not inputs.is_list(0):
         raise Unknown("no shapes of the arrays in the list")
     lists = [at for at in range(4) if inputs.is_list(at)]
-    count = sum(map(numel, inputs.shapes(0)))
+    count = sum(map(numel, inputs.shapes(0)))  # integers
     dtype = inputs.dtype(0)
     if plain in {"norm", "max"}:
         return {"reduce": {"count": count, "dtype": dtype}} if count else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -210,7 +211,7 @@ def _attention(query: int, causal: int, *, backward: bool = False, heads_first: 
             return {}
         if k[2] < tokens or k[1] > heads or heads % k[1]:
             flop = (2 * head + 2 * v[3]) * batch * heads * tokens * k[2] * (2.5 if backward else 1.0)
-            moved = sum(inputs.bytes(query + each) for each in range(3)) + inputs.bytes(query)
+            moved = math.fsum(inputs.bytes(query + each) for each in (0, 0, 1, 2))
             return computed(flop, moved, inputs.dtype(query), "matmul")
         keys: dict[str, Any] = {
             "batch": batch, "tokens": tokens, "heads": heads, "head": (head + v[3]) // 2, "dtype": inputs.dtype(query),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim import ticks
 from hwsim.importers.aten import plain
 from hwsim.importers.explaining import Explained
 from hwsim.importers.lowering import CannotLower, Lowered
@@ -20,7 +21,7 @@ from hwsim.ticks import FEMTO
 
 def host(times: Times, position: int, explained: Explained, ops: NDArray[np.intp], *, keep: bool) -> None:
     """Operators of a recording without a GPU on a core of the CPU; otherwise host threads are as recorded."""
-    total = float(times.body.time[ops].sum()) / FEMTO
+    total = ticks.total(times.body.time[ops]) / FEMTO
     computes = not keep and not len(explained.ops)
     if not computes:
         times.sum("host", "host threads", "host", "software, as recorded").add(total, total)

@@ -235,7 +235,7 @@ class Events:
         ]
         if max(ends, default=0) > start:
             pid, tid = self.places[thread]
-            number = len(self.run.slices.all) + sum(map(len, self.run.calls.of.values())) + 1 + rank
+            number = len(self.run.slices.all) + sum(map(len, self.run.calls.of.values())) + 1 + rank  # integers
             yield from self._call(Call(LAST, start, max(ends), number, -1, -1), pid, tid)
             yield from self._sync("Context Sync", Sync(-1, start, max(ends), number, -1, -1), 0, -1, -1)
 
