@@ -183,7 +183,7 @@ def test_a_prediction_is_compared_with_its_interval(tmp_path: Path) -> None:
         (["TRACE", "TRACE", "--set", "n=3"], "--set changes a machine or a workload"),
         ([*LENET, "TRACE", "--by", "step"], "--by does not go with a trace"),
         (["d2l-laptop", "TRACE"], "nothing to compare"),
-        ([*LENET, "EMPTY"], "there are no files in it"),
+        ([*LENET, "EMPTY"], "no file in the folder"),
         ([*LENET, "CUT"], "CUT"),
         ([*LENET, "BARE"], "it has no event that is read"),
         ([*LENET, "ORDER"], "this recording has no times to compare"),

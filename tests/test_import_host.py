@@ -111,6 +111,28 @@ def test_shapes_for_a_profile_without_them(tmp_path: Path) -> None:
         with_shapes(profile, read("host", [tmp_path / "h.json"]))
 
 
+def test_ops_of_the_same_microsecond_have_the_order_of_the_trace(tmp_path: Path) -> None:
+    """Of two that begin together the profile has the longer one first, whatever ran first; others must be in order."""
+    spans = [("aten::item", 0, 9), ("aten::_local_scalar_dense", 1, 0), ("aten::select", 1, 2), ("aten::add", 5, 3)]
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 100 + start, "dur": length}
+        for name, start, length in spans
+    ]
+    (tmp_path / "p.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}), encoding="utf-8")
+    profile = read("kineto", [tmp_path / "p.json"])
+    in_order = ["aten::item", "aten::_local_scalar_dense", "aten::select", "aten::add"]
+    for names in (in_order, [in_order[0], in_order[2], in_order[1], in_order[3]]):
+        traced(tmp_path / "h.json", *(new(number, 2, name, [1], [2]) for number, name in enumerate(names, 3)))
+        joined = with_shapes(profile, host := read("host", [tmp_path / "h.json"])).ranks[0]
+        assert shaped(joined) == 4
+        assert [joined.names[number] for number in joined.slices.name] == [profile.ranks[0].names[number] for number in
+                                                                           profile.ranks[0].slices.name]  # fmt: skip
+        assert [rank.names[number] for rank in host.ranks for number in rank.slices.name] == names
+    traced(tmp_path / "h.json", *(new(number, 2, name, [1], [2]) for number, name in enumerate(in_order[1:], 3)))
+    with pytest.raises(SpecError, match="op 1 of thread 1"):
+        with_shapes(profile, read("host", [tmp_path / "h.json"]))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -109,6 +109,29 @@ def refuse_unwritable(
         raise click.BadParameter(f"a {thing} is written as {accepted}, not as '{path.name}'", param_hint=option)
 
 
+def refuse_replacing(path: Path | None, thing: str, is_thing: Callable[[Path], bool], option: str = "--output") -> None:
+    """Raise, before the work is done, if a file is there that is no earlier output of its kind: it may be somebody's own.
+
+    Args:
+        thing: what the command writes, in words.
+        is_thing: whether a file is one that it wrote; one of size 0 is nobody's.
+    """
+    if path is None or not path.is_file() or not path.stat().st_size:  # such as /dev/null: nothing can be lost
+        return
+    try:
+        is_ours = is_thing(path)
+    except (OSError, ValueError):  # also what is damaged, or of another format
+        is_ours = False
+    if not is_ours:
+        raise click.BadParameter(f"'{path}' is there, and no {thing}; remove it, or write another file", param_hint=option)
+
+
+def says(words: str, path: Path) -> bool:
+    """Whether the first lines of a file have these words."""
+    with path.open("rb") as file:
+        return words.encode() in file.read(4096)
+
+
 def write_files(files: Iterable[tuple[Path | None, Callable[[Path], Path]]], *, quiet: bool = False) -> None:
     """Write each file that was requested, with its function, then report the names."""
     written = [write(path) for path, write in files if path is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from hwsim.cli import predicting
-from hwsim.cli.arguments import FILE, refuse_unwritable, write_files
+from hwsim.cli.arguments import FILE, refuse_replacing, refuse_unwritable, write_files
 from hwsim.importers.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -107,22 +108,26 @@ def _import(
     """Read, explain, predict, print and write."""
     refuse_unwritable(output, "--output", "step", (".npz", ".yaml"))
     refuse_unwritable(plot)
+    refuse_replacing(output, "step of hwsim import", _is_step)
     scale, by_name = _factors(gpu_times)
+    if gpu_times and elsewhere["machine"] is not None:
+        message = "the times on --machine are predicted, and these are factors on recorded times: give one of the two"
+        raise click.BadParameter(message, param_hint="--gpu-times")
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
     from hwsim.importers import report, say
     from hwsim.importers.findings import find
-    from hwsim.importers.formats import read
+    from hwsim.importers.formats import files_of, read
     from hwsim.importers.replay import explain
     from hwsim.importers.steps import one_step
     from hwsim.results.invariants import document, printed
 
     with in_words(), progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
-        recording = read(name, files, shown)
+        recording = read(name, files_of(files, name), shown)
         if shapes:
             from hwsim.importers.host_trace import with_shapes
 
-            recording = with_shapes(recording, read("host", shapes, shown))
+            recording = with_shapes(recording, read("host", files_of(shapes, "host"), shown))
         recording = predicting.with_model(recording, elsewhere["model"], elsewhere["batch"])
         if step != "all":
             try:
@@ -130,10 +135,12 @@ def _import(
             except ValueError as error:
                 raise click.BadParameter(str(error), param_hint="--step") from None
         replay = explain(recording, mode)
+        _refuse_nameless(replay, by_name)
         findings = find(replay, gpu_times=scale, by_name=by_name)
         prediction = predicting.predicted(replay, **elsewhere)
         step_of = replay if prediction is None else prediction.replay
-        write_files([(output, partial(_write, step_of, scale, by_name)), (plot, partial(_draw, recording))])
+        about = _about(step_of, gpu_times, elsewhere)
+        write_files([(output, partial(_write, step_of, scale, by_name, about)), (plot, partial(_draw, recording))])
     if as_json:
         more = {} if prediction is None else {"predicted": prediction.as_dict()}
         click.echo(document(say.as_dict(recording) | {"replay": report.as_dict(findings)} | more), nl=False)
@@ -152,7 +159,7 @@ def _draw(recording: Recording, path: Path) -> Path:
 
 def _factors(given: tuple[str, ...]) -> tuple[float, dict[str, float]]:
     """Factors on the time of GPU ops: on all, and on those with a text in their name."""
-    every, by_name = 1.0, {}
+    found: dict[str, float] = {}
     for text in given:
         name, _, number = text.rpartition("=")
         try:
@@ -161,18 +168,59 @@ def _factors(given: tuple[str, ...]) -> tuple[float, dict[str, float]]:
             factor = -1.0
         if not 0 <= factor < float("inf"):
             raise click.BadParameter(f"'{number}' is no number of 0 or more; write 2, or gemm=0.5", param_hint="--gpu-times")
-        if name:
-            by_name[name] = factor
-        else:
-            every = factor
-    return every, by_name
+        if name in found:
+            whose = f"'{name}'" if name else "all GPU ops"
+            raise click.BadParameter(f"there are two factors on {whose}: give one", param_hint="--gpu-times")
+        found[name] = factor
+    return found.pop("", 1.0), found
 
 
-def _write(replay: Replay, scale: float, by_name: dict[str, float], path: Path) -> Path:
+def _refuse_nameless(replay: Replay, by_name: dict[str, float]) -> None:
+    """Raise for a text that no GPU op has in its name."""
+    from hwsim.spec import did_you_mean
+
+    for text in by_name:
+        if replay.named(text).any():
+            continue
+        names = list(dict.fromkeys(replay.gpu_names()))
+        alike = [name for name in names if text.lower() in name.lower()]
+        words = [word for name in names for word in re.findall(r"[A-Za-z]{3,}", name)]
+        near = did_you_mean(text, words) if words else None
+        some = (
+            f"the {len(names)} names are such as {', '.join(name[:60] for name in names[:3])}" if names else "it has no GPU ops"
+        )
+        hint = f"capitals count: '{alike[0][:60]}' has it" if alike else near if near and near.startswith("did") else some
+        raise click.BadParameter(f"no GPU op of the run has '{text}' in its name; {hint}", param_hint="--gpu-times")
+
+
+def _about(replay: Replay, gpu_times: tuple[str, ...], elsewhere: dict[str, Any]) -> tuple[str, ...]:
+    """What the times of a written step are, for its reader."""
+    given = [f"--{key} {elsewhere[key]}" for key in ("ranks", "tensor") if elsewhere[key] is not None]
+    if elsewhere["machine"] is not None:
+        return (
+            f"The times are predicted: {' '.join(['--machine ' + elsewhere['machine'], *given])}; ranges are not in this file.",
+        )
+    factors = f", GPU ops with the factors {', '.join(gpu_times)}" if gpu_times else ""
+    delays = "; delays that no rule explains are kept" if replay.mode == "exact" else ""
+    return (f"The times are the recorded ones{factors}{delays}.",)
+
+
+def _write(replay: Replay, scale: float, by_name: dict[str, float], about: tuple[str, ...], path: Path) -> Path:
     if path.name.lower().endswith(".npz"):
         from hwsim.importers.saved import save
 
         return save(replay, path, replay.scaled(scale, by_name))
     from hwsim.importers.step_file import write
 
-    return write(replay, path, scale, by_name)
+    return write(replay, path, scale, by_name, about)
+
+
+def _is_step(path: Path) -> bool:
+    """Whether a file is one that this command writes."""
+    if path.name.lower().endswith(".npz"):
+        from hwsim.importers.saved import is_import
+
+        return is_import(path)
+    from hwsim.importers.step_file import is_step
+
+    return is_step(path)

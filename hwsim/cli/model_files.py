@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from hwsim.cli.arguments import FILE, refuse_unwritable, write_files
+from hwsim.cli.arguments import FILE, refuse_replacing, refuse_unwritable, says, write_files
 
 OPTIONS: Final = (
     click.argument("file", type=click.Path(path_type=Path)),
@@ -21,9 +21,10 @@ OPTIONS: Final = (
 def _import(name: str, file: Path, output: Path | None, *, as_json: bool) -> None:
     refuse_unwritable(output, "--output", "model", (".yaml", ".yml"))
     from hwsim.cli.errors import in_words
-    from hwsim.importers.configs import as_dict, lines, read_file, text_of
+    from hwsim.importers.configs import FORMATS, as_dict, lines, read_file, text_of
     from hwsim.results.invariants import document, printed
 
+    refuse_replacing(output, "model of hwsim import", partial(says, FORMATS[name].words))
     with in_words():
         made, model = read_file(name, file)
     if output is not None:

@@ -58,10 +58,10 @@ def _recorded(traces: Sequence[Given]) -> Played:
 def _read(traces: Sequence[Given]) -> Recording:
     """One recording of several files, a rank each."""
     from hwsim.cli.progress import progress
-    from hwsim.importers.formats import format_of, read
+    from hwsim.importers.formats import files_of, format_of, read
     from hwsim.spec import Mistake, SpecError
 
-    files = [file for each in traces for file in _files(each.content)]
+    files = files_of([each.content for each in traces])
     formats = {file: format_of(file) for file in files}
     kinds = dict.fromkeys(formats.values())
     if len(kinds) != 1:
@@ -69,13 +69,3 @@ def _read(traces: Sequence[Given]) -> Recording:
         raise SpecError([Mistake(None, f"a recording is of one format: {named}", "a file for each rank, or a folder of them")])
     with progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
         return read(next(iter(kinds)), files, shown)
-
-
-def _files(path: Path) -> list[Path]:
-    """The files of a folder that are of a format, or the file itself."""
-    from hwsim.formats import natural
-    from hwsim.importers.formats import format_of
-
-    if not path.is_dir():
-        return [path]
-    return sorted((each for each in path.iterdir() if each.is_file() and format_of(each)), key=lambda each: natural(each.name))

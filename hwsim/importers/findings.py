@@ -99,6 +99,11 @@ class Findings:
         """Unexplained delay, of the time of all ranks."""
         return self.unexplained / max(1, self.recorded) / max(1, len(self.replay.ranks))
 
+    def of_name(self, text: str) -> tuple[int, int]:
+        """How many GPU ops have a text in their name, and their time (fs)."""
+        named = self.replay.named(text)
+        return int(named.sum()), int((self.replay.recorded_end - self.replay.recorded)[named].sum())
+
 
 def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float] | None = None) -> Findings:
     """The findings of a replay; GPU ops are tried with other lengths: those given, else half and twice as long."""

@@ -10,8 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, cast
 
+from hwsim.formats import natural
 from hwsim.importers.recording import Recording
 from hwsim.importers.text import Report
+from hwsim.spec import Mistake, SpecError
 
 _ENDINGS: Final[Mapping[str, str]] = {".et": "chakra", ".sqlite": "nsys"}
 _HEAD: Final = 1 << 16  # bytes of a JSON that tell its format
@@ -70,6 +72,28 @@ def format_of(path: Path) -> str:
     except (EOFError, zlib.error, gzip.BadGzipFile):
         return ""
     return next((name for mark, name in _MARKS if re.search(mark, head)), "")
+
+
+def files_of(paths: Sequence[Path], name: str = "") -> list[Path]:
+    """Files, and in the place of each folder the files in it that are of a format: the one of this name, or any.
+
+    Raises:
+        SpecError: a path that is not there, or a folder without such a file.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted((each for each in path.iterdir() if each.is_file()), key=lambda each: natural(each.name))
+            mine = [each for each in inside if (kind := format_of(each)) and name in (kind, "")]
+            if not mine:
+                wanted = f"of the format {name}" if name else f"of a format that is read: {', '.join(FORMATS)}"
+                raise SpecError([Mistake(None, f"no file in the folder '{path}' is {wanted}")])
+            found += mine
+        elif not path.exists():
+            raise SpecError([Mistake(None, f"there is no file '{path}'")])
+        else:
+            found.append(path)
+    return found
 
 
 def read(name: str, files: Sequence[str | Path], report: Report | None = None) -> Recording:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from hwsim.importers.collectives import collective_name, dtype_name, of_tensors
 from hwsim.importers.columns import Allocations, Columns, LeftOut
 from hwsim.importers.kineto.facts import nested
 from hwsim.importers.ranks import Process, joined, number_of
-from hwsim.importers.recording import HOST, Collective, Facts, Lane, Recording, What
+from hwsim.importers.recording import HOST, Collective, Facts, Lane, Rank, Recording, What
 from hwsim.importers.text import Entries, Report, read_each
 from hwsim.records import dataclass
 from hwsim.spec import SpecError
@@ -217,7 +217,8 @@ def _groups(entry: dict[str, Any]) -> dict[str, tuple[int, ...]]:
 def with_shapes(recording: Recording, host: Recording) -> Recording:
     """A recording of a profile whose ops have the facts of a host trace of the same run.
 
-    Ops are joined by thread and order, and only if all names agree.
+    Ops are joined by thread and order, and only if all names agree. Old profiles have whole microseconds: of ops that begin
+    in the same one the profile does not know the order, and takes that of the host trace.
 
     Raises:
         SpecError: the first op that differs; the two are of different runs.
@@ -232,10 +233,11 @@ def with_shapes(recording: Recording, host: Recording) -> Recording:
         trace = traces[rank.number]
         mine, theirs = (_threads(each) for each in (rank, trace))
         facts, table = rank.slices.facts.copy(), list(rank.facts)
-        for number, rows in enumerate(mine):
-            names = [rank.names[rank.slices.name[at]] for at in rows]
+        for number, in_time in enumerate(mine):
             match = theirs[number] if number < len(theirs) else []
             their_names = [trace.names[trace.slices.name[at]] for at in match]
+            rows = _as_named(rank, in_time, their_names)
+            names = [rank.names[rank.slices.name[at]] for at in rows]
             if names != their_names:
                 pairs = zip_longest(names, their_names, fillvalue="")
                 at, differing = next((at, pair) for at, pair in enumerate(pairs, 1) if pair[0] != pair[1])
@@ -255,6 +257,17 @@ def with_shapes(recording: Recording, host: Recording) -> Recording:
         slices = replace(rank.slices, facts=facts.astype(np.int32))
         ranks.append(replace(rank, slices=slices, facts=tuple(table)))
     return replace(recording, ranks=tuple(ranks))
+
+
+def _as_named(rank: Rank, rows: list[int], wanted: list[str]) -> list[int]:
+    """Indices of the ops of a thread, those that begin at the same time in the order of the wanted names."""
+    ordered: list[int] = []
+    for _, group in groupby(rows, key=lambda at: int(rank.slices.start[at])):
+        left = list(group)
+        for name in wanted[len(ordered) : len(ordered) + len(left)]:
+            ordered.append(left.pop(next((n for n, at in enumerate(left) if rank.names[rank.slices.name[at]] == name), 0)))
+        ordered += left
+    return ordered
 
 
 def _threads(rank: Any) -> list[list[int]]:

@@ -84,13 +84,29 @@ class Replay:
         """The replay of the same recording in a mode."""
         return self if mode == self.mode else _Writer(self.recording, mode, self.ranks, self.meetings).replay()
 
+    def named(self, text: str) -> NDArray[np.bool_]:
+        """The ops of GPUs whose name contains a text."""
+        found = np.zeros(len(self), bool)
+        for position, rank in enumerate(self.recording.ranks):
+            has_text = np.array([text in name for name in rank.names], bool)
+            mine = np.flatnonzero(self.is_gpu & (self.rank == position))
+            found[mine] = has_text[rank.slices.name[self.slice[mine]]]
+        return found
+
+    def gpu_names(self) -> list[str]:
+        """Names of the ops of GPUs, each once a rank."""
+        found: list[str] = []
+        for position, rank in enumerate(self.recording.ranks):
+            mine = np.flatnonzero(self.is_gpu & (self.rank == position))
+            found += [rank.names[number] for number in np.unique(rank.slices.name[self.slice[mine]]).tolist()]
+        return found
+
     def scaled(self, times: float = 1.0, by_name: Mapping[str, float] | None = None) -> OpGraph:
         """The graph with longer or shorter GPU ops: all of them, and more so those whose name contains a text."""
         factor = np.where(self.is_gpu, times, 1.0)
         body = self.graph.blocks[0]
         for text, more in (by_name or {}).items():
-            named = np.array([text in label.name for label in self.graph.labels], bool)
-            factor = np.where(named[body.label] & self.is_gpu, factor * more, factor)
+            factor = np.where(self.named(text), factor * more, factor)
         time = np.array(body.time)
         longer = np.flatnonzero(factor != 1.0)
         scaled = ticks.rounded(np.rint(body.time[longer] * factor[longer]))

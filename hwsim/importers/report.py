@@ -52,7 +52,8 @@ def as_dict(findings: Findings) -> dict[str, Any]:
         ],
         "gpu_times": [
             {
-                "times": trial.times, "by_name": dict(trial.by_name), "run_s": trial.run / FEMTO,
+                "times": trial.times, "by_name": dict(trial.by_name),
+                "ops": {name: findings.of_name(name)[0] for name, _ in trial.by_name}, "run_s": trial.run / FEMTO,
                 "run_with_delays_s": trial.kept_run / FEMTO,
                 "step_s": trial.step / FEMTO if trial.step else None,
                 "step_with_delays_s": trial.kept_step / FEMTO if trial.kept_step else None,
@@ -100,13 +101,17 @@ def _of_trial(findings: Findings, trial: Trial) -> str:
     for name, base, time, kept in values:
         more = f"; {_time(kept)} if unexplained delays stay" if _time(kept) != _time(time) else ""
         words.append(f"{name} would take {_time(time)} ({_change(time, base)}{more})")
-    return f"  with {_which(trial)} " + ", ".join(words)
+    return f"  with {_which(findings, trial)} " + ", ".join(words)
 
 
-def _which(trial: Trial) -> str:
-    """The GPU ops of a trial and their lengths, in words."""
+def _which(findings: Findings, trial: Trial) -> str:
+    """The GPU ops of a trial and their lengths, in words; of those chosen by name how many, and their share of GPU time."""
     every = f"GPU ops {_WORDS.get(trial.times, f'{trial.times:g} times as long')}"
-    named = [f"'{name}' {_WORDS.get(times, f'{times:g} times as long')}" for name, times in trial.by_name]
+    named = []
+    for name, times in trial.by_name:
+        count, time = findings.of_name(name)
+        share = percent(time / max(1, findings.busy))
+        named.append(f"'{name}' ({count:,} ops, {share} of GPU time) {_WORDS.get(times, f'{times:g} times as long')}")
     return " and ".join(named if named and trial.times == 1.0 else [every, *named])
 
 

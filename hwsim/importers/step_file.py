@@ -9,46 +9,57 @@ from __future__ import annotations
 import heapq
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import hwsim.engine
 from hwsim.importers.recording import Ints
-from hwsim.importers.replay import Part, Replay, explain
-from hwsim.importers.steps import Step, one_step, steps
+from hwsim.importers.replay import Part, Replay
+from hwsim.importers.steps import Step, steps
 from hwsim.importers.threads import STEP
 from hwsim.spec import Mistake, Place, SpecError
 from hwsim.ticks import FEMTO
 
 MOST: Final = 60_000  # statements; a file of more is too large to be read
 _WIDE: Final = 96  # letters of a name
+_HEAD: Final = 4096  # bytes that tell whose file it is
+SOURCE: Final = "source: a recording"
 
 
-def write(replay: Replay, path: Path, times: float = 1.0, by_name: Mapping[str, float] | None = None) -> Path:
-    """Write a workload of one step: of several, the step of median length. The path, which ends in .yaml.
+def write(
+    replay: Replay, path: Path, times: float = 1.0, by_name: Mapping[str, float] | None = None, about: Sequence[str] = ()
+) -> Path:
+    """Write the whole replay as a workload. The path, which ends in .yaml.
+
+    Args:
+        times, by_name: factors on the time of GPU ops, as of `Replay.scaled`.
+        about: what the times are, a line of a comment each.
 
     Raises:
-        SpecError: the step has too many ops.
+        SpecError: it has too many ops.
     """
-    marked = steps(replay.recording)
-    chosen = ""
-    if len({step.name for step in marked}) > 1:
-        chosen = _median(marked)
-        replay = explain(one_step(replay.recording, chosen.removeprefix(STEP)), replay.mode)
-    text = _Statements(replay, replay.scaled(times, by_name).blocks[0].time).text(chosen)
+    text = _Statements(replay, replay.scaled(times, by_name).blocks[0].time).text(about)
     path.write_text(text, encoding="utf-8")
     return path
 
 
+def is_step(path: Path) -> bool:
+    """Whether a file was written by `write`, or is empty."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    return not head or (head.startswith(b"hwsim: workload/1") and SOURCE.encode() in head)
+
+
 def _median(marked: list[Step]) -> str:
-    """Name of the step of median length, of those that most ranks have."""
+    """Number of the step of median length, of those that most ranks have."""
     ranks: dict[str, set[int]] = defaultdict(set)
     for step in marked:
         ranks[step.name].add(step.rank)
     most = max(len(found) for found in ranks.values())
-    lengths = sorted((step.end - step.start, step.name) for step in marked if step.rank == 0 and len(ranks[step.name]) == most)
-    return lengths[len(lengths) // 2][1]
+    found = [step for step in marked if len(ranks[step.name]) == most]
+    lengths = sorted((step.end - step.start, step.name) for step in found if step.rank == found[0].rank)
+    return lengths[len(lengths) // 2][1].removeprefix(STEP).lstrip("#")
 
 
 class _Statements:
@@ -98,7 +109,7 @@ class _Statements:
         starts: list[int] = hwsim.engine.simulate(self.replay.graph).start.tolist()
         return starts
 
-    def text(self, step: str) -> str:
+    def text(self, about: Sequence[str]) -> str:
         """The file.
 
         Raises:
@@ -106,20 +117,22 @@ class _Statements:
         """
         written = [op for op in self._order() if self.into[op] == op and self.part[op] != Part.MEET]
         if len(written) > MOST:
-            message = f"the step has {len(written):,} statements, and a file of YAML holds {MOST:,}"
+            marked = steps(self.replay.recording)
+            several = len({step.name for step in marked}) > 1
+            less = f"--step {_median(marked)}, which is of median length" if several else "fewer ranks"
+            message = f"the recording has {len(written):,} statements, and a file of YAML holds {MOST:,}"
             raise SpecError(
-                [Mistake(Place(self.replay.recording.ranks[0].file, 0, 0), message, "write -o step.npz, or fewer ranks")]
+                [Mistake(Place(self.replay.recording.ranks[0].file, 0, 0), message, f"write -o step.npz, or take {less}")]
             )
         devices = self._devices()
         names = self._names(written)
         lanes = max(2, 2 * self._most_launches() + 2)
-        files = ", ".join(Path(rank.file).name for rank in self.replay.recording.ranks[:4])
-        of_step = f"{step} of " if step else ""
         lines = [
             "hwsim: workload/1",
-            f"name: {_quoted(f'{of_step}{files}')}",
-            "# Recorded times of host and GPU; rules say what waits for what: launches, streams, events, calls that block.",
-            "source: a recording",
+            f"name: {_quoted(self._title())}",
+            "# Times of host and GPU; rules say what waits for what: launches, streams, events, calls that block.",
+            *(f"# {' '.join(line.split())}" for line in about or ("The times are the recorded ones.",)),
+            SOURCE,
             f"let: {{{', '.join(f'{key}: {part}' for key, part in devices.items())}}}",
             "program:",
         ]
@@ -138,6 +151,14 @@ class _Statements:
             about = f"device: {device}, queue: {_quoted(in_queue)}, time: {time} us, fixed: true"
             lines.append(f"  - busy: {{name: {_quoted(names[op])}, {about}{after}}}{self._comment(op)}")
         return "\n".join([*lines, ""])
+
+    def _title(self) -> str:
+        """Name of the workload: the step, if it has one alone, and the files."""
+        recording = self.replay.recording
+        files = list(dict.fromkeys(Path(rank.file).name for rank in recording.ranks))
+        names = ", ".join(files) if len(files) < 3 else f"{files[0]} and {len(files) - 1} more"
+        marked = {step.name for step in steps(recording)}
+        return f"{marked.pop()} of {names}" if len(marked) == 1 else names
 
     def _waits(self, op: int) -> list[int]:
         """Statements that an op waits for, a meeting of ranks as all that arrive at it."""

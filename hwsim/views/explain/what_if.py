@@ -178,6 +178,9 @@ class _Trial:
         yield from levers[: EACH + 1 if limit.cause.op else EACH]
         if levers or limit.time_fs < MATTERS * self._makespan or str(limit.cause) == "start":
             return
+        if limit.cause.kind == "time" and limit.cause.label == "start" and not limit.costs:  # before a thread's first event
+            self._left.append(f"{family(str(limit.cause))}: the recording began before this thread did anything")
+            return
         if not self._result.serving and (hypothetical := against(limit.cause)) is not None:
             yield hypothetical
         else:

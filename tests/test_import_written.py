@@ -1,0 +1,107 @@
+"""What `hwsim import` writes is what it prints; files that are there and are not its own stay."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import hwsim
+from hwsim.cli import main
+from hwsim.spec.library import library_root
+
+PROFILE = library_root() / "workloads/profiles/mlp"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
+
+
+@pytest.mark.parametrize("ending", ["npz", "yaml"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--step", "1"],
+        ["--mode", "exact"],
+        ["--gpu-times", "gemm=0.5", "--gpu-times", "1.5"],
+        ["--step", "2", "--gpu-times", "0.5"],
+        ["--machine", "dgx-h100"],
+        ["--machine", "dgx-h100", "--ranks", "4"],
+        ["--machine", "dgx-h100", "--ranks", "8", "--step", "1"],
+    ],
+    ids=" ".join,
+)
+def test_a_written_step_takes_as_long_as_the_printed_run(tmp_path: Path, options: list[str], ending: str) -> None:
+    path = tmp_path / f"step.{ending}"
+    result = run("import", "kineto", PROFILE, *options, "-o", path, "--json")
+    assert result.exit_code == 0, result.stderr
+    said = json.loads(result.stdout)
+    if "predicted" in said:
+        wanted = said["predicted"]["makespan_s"]
+    else:
+        wanted = said["replay"]["gpu_times"][0]["run_s"] if "--gpu-times" in options else said["replay"]["replayed_s"]
+    assert hwsim.simulate("dgx-a100", path).makespan_s == pytest.approx(wanted, rel=1e-9)
+    assert run("import", "kineto", PROFILE, "--step", "0", "-o", path).exit_code == 0  # its own file is written over
+
+
+def test_a_workload_says_what_its_times_are(tmp_path: Path) -> None:
+    path = tmp_path / "step.yaml"
+    assert run("import", "kineto", PROFILE, "--step", "1", "--machine", "dgx-h100", "--ranks", "4", "-o", path).exit_code == 0
+    text = path.read_text()
+    assert 'name: "ProfilerStep#1 of rank0.json.gz, rank1.json.gz"' in text
+    assert "predicted: --machine dgx-h100 --ranks 4" in text
+    assert run("import", "kineto", PROFILE, "--gpu-times", "gemm=0.5", "-o", path).exit_code == 0
+    assert "gemm=0.5" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["nosuch=0.5"], "no GPU op of the run has 'nosuch' in its name; the 12 names are such as"),
+        (["relo=0.5"], "did you mean 'relu'?"),
+        (["GEMM=0.5"], "capitals count"),
+        (["gemm=0.5", "gemm=2"], "two factors on 'gemm'"),
+        (["0.5", "--machine", "dgx-h100"], "give one of the two"),
+    ],
+)
+def test_factors_that_mean_nothing_are_refused(options: list[str], message: str) -> None:
+    first, *others = options
+    more = [each for option in others for each in ([option] if "=" not in option else ["--gpu-times", option])]
+    result = run("import", "kineto", PROFILE, "--gpu-times", first, *more)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_factors_by_name_say_how_many_ops_they_change() -> None:
+    result = run("import", "kineto", PROFILE, "--gpu-times", "gemm=0.5")
+    assert "with 'gemm' (54 ops, 45.9 % of GPU time) half as long" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["mine.yaml", "mine.npz"])
+def test_a_file_of_somebody_else_stays(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("hwsim: workload/1\nname: by hand\n")
+    result = run("import", "kineto", PROFILE, "-o", path)
+    assert result.exit_code == 2
+    assert "is there, and no step of hwsim import" in result.stderr
+    assert path.read_text() == "hwsim: workload/1\nname: by hand\n"
+
+
+def test_a_folder_is_its_files_and_what_is_not_there_is_a_mistake(tmp_path: Path) -> None:
+    files = sorted(PROFILE.glob("*.json.gz"))
+    assert run("import", "kineto", PROFILE).stdout == run("import", "kineto", *files).stdout
+    assert "no file in the folder" in (wrong := run("import", "chakra", PROFILE)).stderr
+    assert wrong.exit_code == 2
+    assert run("import", "kineto", tmp_path / "nosuch.json").exit_code == 2
+
+
+@pytest.mark.parametrize("ending", ["npz", "yaml"])
+def test_the_time_before_the_first_event_is_no_what_if(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"step.{ending}"
+    assert run("import", "kineto", PROFILE, "--step", "1", "-o", path).exit_code == 0
+    changes = [row["change"] for row in json.loads(run("explain", "dgx-a100", path, "--json").stdout)["what_if"]]
+    assert changes
+    assert not [change for change in changes if change.startswith("start")]
