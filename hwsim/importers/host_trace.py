@@ -263,10 +263,13 @@ def _as_named(rank: Rank, rows: list[int], wanted: list[str]) -> list[int]:
     """Indices of the ops of a thread, those that begin at the same time in the order of the wanted names."""
     ordered: list[int] = []
     for _, group in groupby(rows, key=lambda at: int(rank.slices.start[at])):
-        left = list(group)
-        for name in wanted[len(ordered) : len(ordered) + len(left)]:
-            ordered.append(left.pop(next((n for n, at in enumerate(left) if rank.names[rank.slices.name[at]] == name), 0)))
-        ordered += left
+        together = list(group)
+        names = wanted[len(ordered) : len(ordered) + len(together)]
+        if len(together) > 1 and sorted(names) == sorted(rank.names[rank.slices.name[at]] for at in together):
+            place = sorted(range(len(names)), key=lambda n: names[n])  # the sort is stable: equal names keep their order
+            by_name = sorted(together, key=lambda at: rank.names[rank.slices.name[at]])
+            together = [at for _, at in sorted(zip(place, by_name, strict=True))]
+        ordered += together
     return ordered
 
 
