@@ -102,7 +102,7 @@ class Findings:
     def of_name(self, text: str) -> tuple[int, int]:
         """How many GPU ops have a text in their name, and their time (fs)."""
         named = self.replay.named(text)
-        return int(named.sum()), int((self.replay.recorded_end - self.replay.recorded)[named].sum())
+        return int(named.sum()), ticks.total((self.replay.recorded_end - self.replay.recorded)[named])
 
 
 def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float] | None = None) -> Findings:
