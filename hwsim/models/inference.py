@@ -91,7 +91,8 @@ def served(
 
 
 def _narrowed(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
-    """The part with weights in their own format."""
+    """The part with weights in their own format, and keys and values in that of the checkpoint."""
+    part = replace(part, kept=part.kept or quantised.cache or "")
     form = {"mxfp4": "mxfp4-mxfp8", "nvfp4": "nvfp4"}.get(quantised.format, "")
     routed = form if any(name.endswith(f" {form}") for name in gpu.experts) and form else ""
     if quantised.of == "experts" or routed:
@@ -101,6 +102,25 @@ def _narrowed(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
     if quantised.format == "fp8" and "fp8" in gpu.flop:
         return replace(part, products="fp8")
     return replace(part, weight=quantised.width, weight_of_experts=quantised.width)
+
+
+def formats(model: Transformer, gpu: Gpu, dtype: str) -> str | None:
+    """Formats of a checkpoint's weights, of products and of keys and values, in words; None where all have that of `dtype`."""
+    if model.quantised is None:
+        return None
+    part, form = served(1, 1, 1, 1, dtype, "flash", gpu, model.quantised), model.quantised.format
+    of_experts = model.quantised.of == "experts"
+    if not of_experts and part.products == form:
+        computed = f"computed in {form}"
+    elif not of_experts and part.products:
+        computed = f"read and computed in {part.products}, as --dtype says"
+    elif part.routed:
+        computed = f"computed by kernels of {part.routed}" + ("" if of_experts else f", outside the experts in {part.dtype}")
+    else:
+        computed = f"assumed: read so, and computed in {part.products or part.dtype}"
+    which = "experts" if of_experts else "linear maps of the layers"
+    kept = f"; keys and values in {part.stored}" if part.stored != dtype else ""
+    return f"{which} in {form}, {computed}; the rest in {dtype}{kept}: as the checkpoint has them"
 
 
 def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Framework, times: KernelTimes | None = None) -> Pass:
@@ -124,7 +144,8 @@ def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Frame
     )
     if framework.step > 0:
         shares["host"] = framework.step
-    memory = serving_memory(model, part.tensor, part.sequences * model.cached(part.context), part.stored)
+    memory = serving_memory(model, part.tensor, part.sequences * model.cached(part.context),
+                            part.stored if model.kept("") == "" else part.dtype)  # fmt: skip
     return Pass(math.fsum(shares.values()), shares, memory, memory.verdict(cluster.gpu.memory.size))
 
 
@@ -171,6 +192,7 @@ class Service:
         seconds: the prefill, or the mean step of decoding; total: seconds until the last token.
         memory: at the end; verdict: whether it fits; capacity: tokens of context that would, of all layers.
         held: sequences that would; copies: groups that the cluster has.
+        formats: of weights, products and cache, in words, where the model is quantised.
     """
 
     phase: Phase
@@ -188,6 +210,7 @@ class Service:
     capacity: int | None
     held: int | None
     copies: int
+    formats: str | None = None
 
     @property
     def shares(self) -> dict[str, float]:
@@ -252,4 +275,5 @@ def serve(
         capacity=capacity,
         held=None if capacity is None else int(capacity // length),
         copies=max(1, cluster.gpus // tp),
+        formats=formats(model, cluster.gpu, dtype),
     )

@@ -10,6 +10,7 @@ from hwsim.models.architectures import ARCHITECTURES, Model, Network, Transforme
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode_all, find, read, resolve
 from hwsim.spec.schema import json_schema
 from hwsim.spec.shelf import shared_by
+from hwsim.units import BYTES
 
 M = TypeVar("M", Transformer, Network)
 _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})
@@ -171,9 +172,10 @@ def described(model: Model) -> Iterator[str]:
         yield f"weights of a server, {some}, the rest in 16 bit: {model.weight_bytes(2.0) / 1e9:.4g} GB"
     if model.patches is not None:
         return
-    kv = model.kv_bytes()
+    form = "16 bit" if model.kept("bf16") == "bf16" else model.kept("bf16")
+    kv = model.kv_bytes(BYTES[model.kept("bf16")])
     bounded = ", bounded by windows" if model.cache == "window" else ""
-    yield f"KV cache in 16 bit: {kv / 1e3:.4g} kB per token, {kv * model.cached(s) / 1e9:.4g} GB for {s} tokens{bounded}"
+    yield f"KV cache in {form}: {kv / 1e3:.4g} kB per token, {kv * model.cached(s) / 1e9:.4g} GB for {s} tokens{bounded}"
 
 
 def _short(count: int) -> str:

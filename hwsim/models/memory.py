@@ -259,7 +259,8 @@ def serving_memory(model: Transformer, tp: int, tokens: float, dtype: str = "bf1
     copied = math.fsum(kind.layers * kind.whole for kind in model.kinds) * w
     weights = model.parameters * w if model.quantised is None else model.weight_bytes(w)
     on_each = weights / (tp * pp) + copied / pp * (1.0 - 1.0 / tp)
-    return Footprint(0, on_each, 0.0, 0.0, 0.0, RESERVED, tokens * model.kv_bytes(w) * heads / pp)
+    cached = model.kv_bytes(BYTES[model.kept(dtype)])
+    return Footprint(0, on_each, 0.0, 0.0, 0.0, RESERVED, tokens * cached * heads / pp)
 
 
 def kv_capacity(model: Transformer, tp: int, size: float, dtype: str = "bf16", pp: int = 1, used: float = 0.9) -> int:

@@ -123,6 +123,7 @@ class Quantised:
     format: Narrow = field("number format of the weights")
     of: Literal["linear", "experts"] = field("which: of all linear maps of the layers, or of the experts", default="linear")
     group: int | None = field("numbers that share a scale; one for the matrix if left out", default=None, minimum=1)
+    cache: Literal["fp8"] | None = field("number format of keys and values; that of `dtype` if left out", default=None)
 
     @property
     def width(self) -> float:

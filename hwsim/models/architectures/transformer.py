@@ -245,6 +245,10 @@ class Transformer(Dimensions):
         narrow = sum(kind.layers * kind.narrow for kind in self.kinds)  # integers
         return (self.parameters - narrow) * width + narrow * self.quantised.width
 
+    def kept(self, dtype: str) -> str:
+        """Number format of keys and values of a server that computes in `dtype`."""
+        return dtype if self.quantised is None or self.quantised.cache is None else self.quantised.cache
+
     @property
     def narrow(self) -> int:
         """Weights of one layer that a server keeps in a narrower format."""

@@ -1,32 +1,122 @@
-"""`quantization_config` of a config: the format that weights are published in."""
+"""`quantization_config` of a config, or `hf_quant_config.json` beside it: the format that weights are published in.
+
+**Source**: the configurations of transformers 5.23 and compressed-tensors; NVIDIA ModelOpt (hf_quant_config.json).
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 from hwsim.models.configs.config import Config, Told
-from hwsim.spec.tree import Tree
+from hwsim.models.configs.kept_whole import narrow_part
+from hwsim.spec.mistakes import Mistakes, SpecError
+from hwsim.spec.tree import Tree, tree_of
 
 METHODS: Final = ("fp8", "fbgemm_fp8", "mxfp4", "gptq", "awq", "compressed-tensors", "modelopt", "bitsandbytes")
+BESIDE: Final = "hf_quant_config.json"
+_KEPT: Final = ("exclude_modules", "ignore", "modules_to_not_convert")  # names of modules in 16 bits
+_CACHE: Final = ("kv_cache_quant_algo", "kv_cache_scheme")
 
 
-def quantised(config: Config) -> Told | None:
-    """The key `quantised` of a model; None where weights have the format that is computed in."""
+def joined(config: Tree, beside: Tree) -> Tree:
+    """A config with what the file of ModelOpt beside it says; its own `quantization_config` goes first where it is whole.
+
+    Raises:
+        SpecError: the file is none of ModelOpt.
+    """
+    said = beside.get("quantization")
+    if said is None or not said.is_mapping:
+        mistakes = Mistakes()
+        mistakes.add(beside.place, f"'quantization' is missing: {BESIDE} of NVIDIA ModelOpt has it", None)
+        raise SpecError(mistakes)
+    own = config.get("quantization_config")
+    if own is not None and own.text("quant_method") is not None:
+        return config
+    return config.put("quantization_config", said.put("quant_method", tree_of("modelopt", said.place)))
+
+
+def refuse_alone(tree: Tree) -> None:
+    """Refuse a file of ModelOpt that is given in place of the config.
+
+    Raises:
+        SpecError: it is one.
+    """
+    if tree.is_mapping and tree.get("quantization") is not None and tree.get("model_type") is None and tree.get("hwsim") is None:
+        mistakes = Mistakes()
+        mistakes.add(tree.place, f"this is {BESIDE}: it has formats of weights, and no shape of a model",
+                     "it goes with config.json: give that, with this file beside it")  # fmt: skip
+        raise SpecError(mistakes)
+
+
+def quantised(config: Config) -> tuple[Told | None, tuple[str, ...]]:
+    """(the key `quantised` of a model, None where weights have the format that is computed in; what was assumed)."""
     _, tree = config.find("quantization_config")
     if tree is None:
-        return None
+        return None, ()
     if not tree.is_mapping:
         config.mistakes.add(tree.place, f"'quantization_config' is a mapping, not {tree.what()}")
-        return None
-    method = tree.get("quant_method")
-    name = tree.text("quant_method")
-    if method is None or name is None:
+        return None, ()
+    name = _method(tree)
+    if name is None:
         config.mistakes.add(tree.place, "'quant_method' is missing in quantization_config", f"one of {', '.join(METHODS)}")
-        return None
+        return None, ()
+    method = tree.get("quant_method") or tree
+    if name == "modelopt" and _is_none(tree):
+        return None, ()
+    before = len(config.mistakes)
     made = _of(config, tree, name)
-    if made is None and not config.mistakes:
-        config.mistakes.add(method.place, f"'{name}' is no way to quantise that is known here", f"one of {', '.join(METHODS)}")
-    return None if made is None else Told(made, f"quantization_config, {name}", method.place)
+    if made is None:
+        if len(config.mistakes) == before:
+            config.mistakes.add(method.place, f"'{name}' is no way to quantise that is known here", f"one of {', '.join(METHODS)}")
+        return None, ()
+    notes = _kept(config, tree, made)
+    notes += _cached(tree, made)
+    where = BESIDE if Path(tree.place.file).name == BESIDE else "quantization_config"
+    return Told(made, f"{where}, {tree.text('quant_algo') or name}", method.place), notes
+
+
+def _method(tree: Tree) -> str | None:
+    """The way, of what else is there if it is not named: ModelOpt of an early version leaves it out."""
+    producer = tree.get("producer")
+    if tree.get("quant_algo") is not None or (producer is not None and producer.text("name") == "modelopt"):
+        return "modelopt"
+    return tree.text("quant_method") or ("compressed-tensors" if tree.get("config_groups") is not None else None)
+
+
+def _is_none(tree: Tree) -> bool:
+    algorithm = tree.get("quant_algo")
+    return algorithm is None or algorithm.value in (None, "NO_QUANT")
+
+
+def _kept(config: Config, tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
+    """Set which weights are narrow; what was assumed."""
+    key, listed = next(((key, found) for key in _KEPT if (found := tree.get(key)) is not None), ("", None))
+    names = [each.value for each in listed.elements() if isinstance(each.value, str)] if listed is not None else []
+    if not names or made.get("of") == "experts":
+        return ()
+    experts = config.has("num_experts", "num_local_experts", "n_routed_experts")
+    layers = config.count("num_hidden_layers", "n_layer", "n_layers", "num_layers", default=1).value
+    found = narrow_part(names, layers, experts=experts, mlp_is_shared=config.family.startswith("gemma4"))
+    if found.of is None:
+        config.mistakes.add(tree.key_place(key), f"'{key}' leaves a part of the layers in 16 bits that a model cannot say: "
+                            "all linear maps are narrow, or the experts", None)  # fmt: skip
+    elif found.of == "experts":
+        made["of"] = "experts"
+    return found.notes
+
+
+def _cached(tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
+    """Set the format of keys and values; what was assumed."""
+    said = next((found for key in _CACHE if (found := tree.get(key)) is not None and found.value is not None), None)
+    if said is None:
+        return ()
+    bits, kind = _number(said, "num_bits"), said.text("type")
+    word = str(said.value) if not said.is_mapping else f"{kind} of {bits} bits"
+    if word.upper().startswith("FP8") or (kind == "float" and bits == 8):
+        made["cache"] = "fp8"
+        return ()
+    return (f"keys and values in {word} in the file: not heeded, they are in the format that is computed in",)
 
 
 def _of(config: Config, tree: Tree, method: str) -> dict[str, Any] | None:
@@ -50,12 +140,28 @@ def _of(config: Config, tree: Tree, method: str) -> dict[str, Any] | None:
         case "compressed-tensors":
             return _compressed(config, tree)
         case "modelopt":
-            algorithm = tree.text("quant_algo") or ""
-            if algorithm.startswith("FP8"):
-                return {"format": "fp8"}
-            if algorithm.startswith("NVFP4"):
-                return {"format": "nvfp4", "group": 16}
-            config.mistakes.add(tree.key_place("quant_algo"), f"'{algorithm}' is no format that is known here", "FP8 or NVFP4")
+            return _modelopt(config, tree, group)
+    return None
+
+
+def _modelopt(config: Config, tree: Tree, group: int | None) -> dict[str, Any] | None:
+    algorithm = tree.text("quant_algo") or ""
+    match algorithm:
+        case "FP8" | "FP8_PER_CHANNEL_PER_TOKEN" | "FP8_PER_CHANNEL_PER_TOKEN_DYNAMIC":
+            return {"format": "fp8"}
+        case "FP8_PB_WO" | "FP8_BLOCK_SCALES" | "FP8_PB_REAL_QUANT":
+            return {"format": "fp8", "group": 128 * 128}
+        case "NVFP4" | "NVFP4_AWQ" | "W4A16_NVFP4":
+            return {"format": "nvfp4", "group": group or 16}
+        case "W4A16_AWQ" | "INT4_AWQ":
+            return {"format": "int4", "group": group or 128}
+        case "W4A16_MXFP4" | "W4A8_MXFP4_FP8" | "MXFP4":
+            return {"format": "mxfp4", "group": 32}
+        case "MIXED_PRECISION":
+            config.mistakes.add(tree.key_place("quant_algo"), "'MIXED_PRECISION': one format of all narrow weights can be said")
+        case _:
+            config.mistakes.add(tree.key_place("quant_algo"), f"'{algorithm}' is no format that is known here",
+                                "FP8, FP8_PB_WO, NVFP4, W4A16_AWQ or MXFP4")  # fmt: skip
     return None
 
 

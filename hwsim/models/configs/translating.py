@@ -16,7 +16,7 @@ from hwsim.models.configs.config import Config, Told
 from hwsim.models.configs.decoders import Keys
 from hwsim.models.configs.families import FAMILIES, OUTSIDE
 from hwsim.models.configs.idle import is_idle
-from hwsim.models.configs.quantisation import quantised
+from hwsim.models.configs.quantisation import BESIDE, joined, quantised, refuse_alone
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Mistake, Mistakes, Place, SpecError, did_you_mean
 from hwsim.spec.reading import MAX_BYTES, read_bytes
@@ -52,19 +52,27 @@ def read_config(path: Path) -> Translated:
 
 
 def config_tree(path: Path) -> tuple[Tree, str]:
-    """The content of a file, and a name for the model.
+    """The content of a file, with that of the `hf_quant_config.json` beside a `config.json`, and a name for the model.
 
     Raises:
         SpecError: it cannot be read.
     """
+    tree = _content(path)
+    refuse_alone(tree)
+    beside = path.with_name(BESIDE)
+    if path.name == "config.json" and tree.is_mapping and tree.get("hwsim") is None and beside.is_file():
+        tree = joined(tree, _content(beside))
+    name = path.resolve().parent.name if path.stem == "config" else path.stem
+    return tree, name or "model"
+
+
+def _content(path: Path) -> Tree:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise SpecError([Mistake(Place(str(path), 0, 0), f"the file cannot be read: {error.strerror or error}")]) from None
-    tree = read_bytes(data.replace(b"\t", b" "), str(path))  # YAML indents with spaces, JSON with either
-    name = path.resolve().parent.name if path.stem == "config" else path.stem
-    return tree, name or "model"
+    return read_bytes(data.replace(b"\t", b" "), str(path))  # YAML indents with spaces, JSON with either
 
 
 def translated(tree: Tree, name: str) -> Translated:
@@ -87,10 +95,10 @@ def translated(tree: Tree, name: str) -> Translated:
     both = inner if outer is None else _over(outer, inner)
     config = Config(both, family, mistakes, reader.defaults)
     keys: Keys = reader.read(config)
-    narrow = quantised(config)
+    narrow, assumed = quantised(config)
     if narrow is not None:
         keys["quantised"] = narrow
-    notes += tuple(_left_out(config))
+    notes += (*assumed, *_left_out(config))
     mistakes.raise_if_any()
     rest = [key for key, value in both.items() if key not in config.used]
     idle = tuple(key for key in rest if is_idle(key))

@@ -143,6 +143,8 @@ def inference(
     """A batch in a screenful."""
     groups = f"; {service.copies} such groups" if service.copies > 1 else ""
     out = [title, *titled("plan", f"tp {service.tp}, {service.dtype}; {framework}{groups}")]
+    if service.formats is not None:
+        out += titled("weights", service.formats)
     prompts = f"{service.batch} x {service.prompt:,} tokens"
     if service.steps is None:
         out += titled("prefill", f"{format_quantity(service.seconds, 's')} for {prompts}")
@@ -279,6 +281,7 @@ def of_inference(service: Service, size: float | None) -> dict[str, Any]:
         "tp": service.tp,
         "groups": service.copies,
         "dtype": service.dtype,
+        "weights": service.formats,
         "batch": service.batch,
         "prompt": service.prompt,
         "output": service.output,
