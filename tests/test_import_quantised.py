@@ -32,7 +32,9 @@ def checkpoint(folder: Path, config: dict[str, Any], **quantization: Any) -> str
 
 def test_the_file_beside_a_config_is_read_with_it(tmp_path: Path) -> None:
     plain = load_transformer(checkpoint(tmp_path, LLAMA))
-    model = load_transformer(checkpoint(tmp_path, LLAMA, quant_algo="FP8", kv_cache_quant_algo="FP8", exclude_modules=["lm_head"]))
+    model = load_transformer(
+        checkpoint(tmp_path, LLAMA, quant_algo="FP8", kv_cache_quant_algo="FP8", exclude_modules=["lm_head"])
+    )
     inside = load_transformer(
         checkpoint(tmp_path, {**LLAMA, "quantization_config": {"quant_method": "fp8"}}, quant_algo="NVFP4", group_size=16)
     )
@@ -58,7 +60,7 @@ def test_modules_left_out_say_what_is_narrow(
 ) -> None:
     path = checkpoint(tmp_path, config, quant_algo="NVFP4", group_size=16, exclude_modules=excluded)
     if of_ is None:
-        with pytest.raises(SpecError, match="hf_quant_config.json.*'exclude_modules' leaves a part of the layers in 16 bit"):
+        with pytest.raises(SpecError, match=r"hf_quant_config\.json.*'exclude_modules' leaves a part of the layers in 16 bit"):
             load_transformer(path)
         return
     quantised = load_transformer(path).quantised
@@ -102,8 +104,15 @@ def test_an_estimate_is_of_the_checkpoint_and_says_so(tmp_path: Path) -> None:
     asked = ["--infer", "decode", "--batch", "16", "--prompt", "1000", "--json"]
     path = checkpoint(tmp_path, LLAMA)
     numbers = {}
-    for name, algorithm, dtype in (("bf16", None, []), ("dtype", None, ["--dtype", "fp8"]), ("fp8", "FP8", []), ("nvfp4", "NVFP4", [])):
-        said = {} if algorithm is None else {"quant_algo": algorithm, "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}
+    for name, algorithm, dtype in (
+        ("bf16", None, []),
+        ("dtype", None, ["--dtype", "fp8"]),
+        ("fp8", "FP8", []),
+        ("nvfp4", "NVFP4", []),
+    ):
+        said = (
+            {} if algorithm is None else {"quant_algo": algorithm, "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}
+        )
         path = checkpoint(tmp_path, LLAMA, **said)
         result = CliRunner().invoke(main, ["estimate", "dgx-h100", path, *asked, *dtype])
         assert result.exit_code == 0, result.output

@@ -12,7 +12,9 @@ from typing import Final, Literal, NamedTuple
 
 Part = Literal["attention", "shared", "experts", "ffn", "layer", "none", "unknown"]
 _LAYER: Final = re.compile(r"layers\.(\d+)")
-_NONE: Final = re.compile(r"head$|lm_head|embed|norm|router|gate$|gate\b(?!_proj)|indexer|mtp|visi|visual|projector|patch_merge|eh_proj")
+_NONE: Final = re.compile(
+    r"head$|lm_head|embed|norm|router|gate$|gate\b(?!_proj)|indexer|mtp|visi|visual|projector|patch_merge|eh_proj"
+)
 
 
 class Narrow(NamedTuple):
@@ -68,7 +70,7 @@ def narrow_part(excluded: Sequence[str], layers: int, *, experts: bool, mlp_is_s
 
 def _part(name: str, *, mlp_is_shared: bool) -> Part:
     """
-    >>> [_part(name, mlp_is_shared=False) for name in ("model.layers.0.self_attn*", "model.layers.3*", "re:.*lm_head", "x.conv1d")]
+    >>> [_part(name, mlp_is_shared=False) for name in ("layers.0.self_attn*", "model.layers.3*", "re:.*lm_head", "conv1d")]
     ['attention', 'layer', 'none', 'unknown']
     """
     plain = name.removeprefix("re:").rstrip("*.$").lower()

@@ -68,7 +68,9 @@ def quantised(config: Config) -> tuple[Told | None, tuple[str, ...]]:
     made = _of(config, tree, name)
     if made is None:
         if len(config.mistakes) == before:
-            config.mistakes.add(method.place, f"'{name}' is no way to quantise that is known here", f"one of {', '.join(METHODS)}")
+            config.mistakes.add(
+                method.place, f"'{name}' is no way to quantise that is known here", f"one of {', '.join(METHODS)}"
+            )
         return None, ()
     notes = _kept(config, tree, made)
     notes += _cached(tree, made)
@@ -97,13 +99,13 @@ def _kept(config: Config, tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
         return ()
     experts = config.has("num_experts", "num_local_experts", "n_routed_experts")
     layers = config.count("num_hidden_layers", "n_layer", "n_layers", "num_layers", default=1).value
-    found = narrow_part(names, layers, experts=experts, mlp_is_shared=config.family.startswith("gemma4"))
-    if found.of is None:
+    part = narrow_part(names, layers, experts=experts, mlp_is_shared=config.family.startswith("gemma4"))
+    if part.of is None:
         config.mistakes.add(tree.key_place(key), f"'{key}' leaves a part of the layers in 16 bits that a model cannot say: "
                             "all linear maps are narrow, or the experts", None)  # fmt: skip
-    elif found.of == "experts":
+    elif part.of == "experts":
         made["of"] = "experts"
-    return found.notes
+    return part.notes
 
 
 def _cached(tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ OF_PIPELINES: Final[dict[str, tuple[Any, ...]]] = {
 
 NARROW: Final = {  # the cache is full
     "kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 4096, "window": 64,
-    "cache": "window", "quantised": {"format": "int4", "of": "linear", "group": 64},
+    "cache": "window", "quantised": {"format": "int4", "of": "linear", "group": 64, "cache": "fp8"},
     "experts": 4, "top_k": 2,
 }  # fmt: skip
 
