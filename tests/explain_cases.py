@@ -67,6 +67,26 @@ STATEMENTS: Final = {
         "attention: {name: a prompt, device: gpu0, batch: 2, tokens: 1024, heads: 32, kv_heads: 8, head: 128}",
         "attention: {name: a token, device: gpu1, batch: 8, cached: 4096, heads: 32, kv_heads: 8, head: 128}",
     ],
+    "convolution": [
+        "convolution: {name: images, device: gpu0, batch: 32, channels: [64, 128], size: [56, 56], kernel: 3, padding: 1}",
+        "convolution: {name: gradients, device: gpu1, batch: 8, channels: [3, 16], size: [32, 32], kernel: 5, pass: backward}",
+        "convolution: {name: on the cpu, device: cpu, batch: 8, channels: [3, 16], size: [32, 32], kernel: 3}",
+    ],
+    "norm": [
+        "norm: {name: of channels, device: gpu0, shape: [32, 64, 56, 56], of: batch}",
+        "norm: {name: of rows, device: cpu, shape: [8192, 1024], of: rms, pass: backward}",
+    ],
+    "pool": [
+        "pool: {name: the largest, device: gpu0, planes: 8192, size: [112, 112], kernel: 3, result: [56, 56]}",
+        "pool: {name: its gradient, device: gpu1, planes: 8192, size: [112, 112], kernel: 3, result: [56, 56], pass: backward}",
+    ],
+    "embedding": [
+        "embedding: {name: tokens, device: gpu0, lookups: 8192, width: 4096, table: 128256, dtype: fp16}",
+        "embedding: {name: bags, device: cpu, lookups: 81920, width: 64, table: 10e6, bags: 2048}",
+    ],
+    "rnn": [
+        "rnn: {name: lstm, device: gpu0, cell: lstm, tokens: 32, batch: 32, input: 512, hidden: 1024, layers: 2}",
+    ],
     "moe": [
         "moe: {name: experts, device: gpu0, tokens: 512, hidden: 4096, inner: 1536, experts: 16, top_k: 2}",
     ],

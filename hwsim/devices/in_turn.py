@@ -35,7 +35,7 @@ def in_turn(
     amounts: dict[str, float] = {}
     moved: dict[tuple[str, Unit], float] = {}
     holds: dict[str, float] = {}
-    starts: dict[str, list[Term]] = {}
+    starts: dict[tuple[str, str, float], list[Term]] = {}  # equal ones are a line
     spent: dict[str, float] = {}
     errors: dict[tuple[object, ...], Doubt] = {}
     share = latency = body = 0.0
@@ -52,7 +52,7 @@ def in_turn(
         spent[turn.what] = spent.get(turn.what, 0.0) + took
         for term in turn.cost.why:
             if term.kind == "latency":
-                starts.setdefault(term.label, []).extend([term] * max(1, round(times)))
+                starts.setdefault((term.label, term.formula, term.seconds), []).extend([term] * max(1, round(times)))
         for error in _errors(turn.cost, took) if doubt is None else ():
             before = errors.get(error[:3])
             errors[error[:3]] = error if before is None else error._replace(seconds=before.seconds + error.seconds)
@@ -85,6 +85,6 @@ def _started(terms: Sequence[Term]) -> Term:
         return first
     seconds = math.fsum(term.seconds for term in terms)
     source = first.inputs[-1][2] if first.inputs else SOURCE
-    inputs = (("kernels", str(len(terms)), SOURCE), ("start", precise(first.seconds, "s"), source))
+    inputs = (("kernels", str(len(terms)), SOURCE), (first.formula, precise(first.seconds, "s"), source))
     unsure = tuple(doubt._replace(seconds=doubt.seconds * len(terms)) for doubt in first.doubts)
-    return Term(first.label, "kernels x start", inputs, seconds, first.capacity, first.kind, unsure)
+    return Term(first.label, f"kernels x {first.formula}", inputs, seconds, first.capacity, first.kind, unsure)
