@@ -85,7 +85,7 @@ class _Writing:
         else:
             attributes += self._work(cost, piece)
         if track.on_gpu and label.kind in COPIES:
-            name = name_on_gpu(label, cost, self.run.result.devices)
+            name = name_on_gpu(label, cost, self.run.kinds)
         attributes += self._place(piece, label.name)
         return Node(
             number + 1,

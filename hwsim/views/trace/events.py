@@ -17,6 +17,7 @@ FIRST_STREAM: Final = 7  # the number that CUDA's default stream has in traces
 FIRST_THREAD: Final = 1  # what has process 0 or thread 0 is a GPU to Holistic Trace Analysis
 HOSTS: Final = 1000  # first number of a process that is no GPU
 CLOSING: Final = 10**9  # fs; of the last mark of a step, behind which nothing runs
+_CATEGORIES: Final = {**dict.fromkeys(COPIES, "gpu_memcpy"), "set": "gpu_memset"}  # of ops of GPUs; others are kernels
 _CBID: Final = {RECORD: 135, WAIT: 147, SYNCHRONISE: 137, LAST: 165, "cudaLaunchKernel": 211, "cudaMemcpyAsync": 41}
 
 
@@ -87,7 +88,7 @@ class Events:
         for device, pid in self.pids.items():
             if pid >= HOSTS:
                 continue
-            model: Any = None if machine is None else machine.devices[device].model
+            model: Any = None if machine is None or device not in machine.devices else machine.devices[device].model
             facts: dict[str, Any] = {"id": pid, "name": device}
             if model is not None:
                 chip = getattr(model, "sms", None)
@@ -102,7 +103,7 @@ class Events:
     def _meta(self) -> Iterator[str]:
         tracks = self.run.slices.tracks
         for device, pid in self.pids.items():
-            kind = self.run.result.devices.get(device, "")
+            kind = self.run.kinds.get(device, "")
             label = f"GPU {pid}" if pid < HOSTS else kind.upper() or device
             yield from self._process(pid, device, label)
         if self.virtual:
@@ -177,8 +178,8 @@ class Events:
 
     def _head(self, part: Slice, on_gpu: bool) -> str:
         label, cost = self.labels[int(self.flat.label[part.op])], self._cost(part.op)
-        category = "cpu_op" if not on_gpu else "gpu_memcpy" if label.kind in COPIES else "kernel"
-        name = name_on_gpu(label, cost, self.run.result.devices) if on_gpu else label.name
+        category = "cpu_op" if not on_gpu else _CATEGORIES.get(label.kind, "kernel")
+        name = name_on_gpu(label, cost, self.run.kinds) if on_gpu else label.name
         return f'{{"ph": "X", "cat": "{category}", "name": {json.dumps(name, ensure_ascii=False)}'
 
     def _of_gpu(self, number: int, part: Slice, label: Label) -> Iterator[str]:

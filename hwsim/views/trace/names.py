@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from hwsim.demand import Cost
 from hwsim.graph.opgraph import Label
-from hwsim.views.trace.slices import COLLECTIVES
+from hwsim.views.trace.slices import COLLECTIVES, REPLAYED
 
 COPIES: Final = frozenset({"copy", "send"})
 _KERNELS: Final = {
@@ -18,6 +19,8 @@ _CALLED: Final = {  # as the op is called -> as PyTorch calls it
     "allreduce": "allreduce", "allgather": "_allgather_base", "reducescatter": "_reduce_scatter_base", "alltoall": "all_to_all",
     "broadcast": "broadcast", "reduce": "reduce", "gather": "gather", "scatter": "scatter", "barrier": "barrier", "send": "send",
 }  # fmt: skip
+_RECORDED: Final = re.compile("AllReduce|AllGather|ReduceScatter|Broadcast|Reduce(?!Scatter)")
+_OF_KERNEL: Final = {kernel: name for name, kernel in _KERNELS.items() if kernel != "SendRecv"}
 _KINDS: Final = {"cpu": "H", "gpu": "D"}
 
 
@@ -25,6 +28,8 @@ def operation_of(label: Label, cost: Cost | None) -> str:
     """The collective of an op, in small letters without signs; "" for another op, or if nothing says which it is."""
     if label.kind not in COLLECTIVES:
         return ""
+    if label.kind == REPLAYED:
+        return _OF_KERNEL.get(next(iter(_RECORDED.findall(label.name)), ""), "")
     named = cost.exchange.operation if cost is not None and cost.exchange is not None else label.kind
     plain = named.replace("-", "").replace("_", "")
     return plain if plain in _CALLED else ""
@@ -32,6 +37,8 @@ def operation_of(label: Label, cost: Cost | None) -> str:
 
 def name_on_gpu(label: Label, cost: Cost | None, kinds: Mapping[str, str]) -> str:
     """The name of a slice on a stream: a kernel's, or of a copy or a collective what NCCL and CUDA call it."""
+    if label.kind == REPLAYED or (label.kind in COPIES and label.name.startswith("Mem")):
+        return label.name  # as it was recorded
     if label.kind in COPIES:
         return f"Memcpy {_way(cost, kinds)}"
     if label.kind not in COLLECTIVES:

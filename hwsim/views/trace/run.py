@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.views.trace.calls import Calls, calls_of, ranks_of
-from hwsim.views.trace.slices import Slices, slices_of
+from hwsim.views.trace.slices import Slices, kinds_of, slices_of
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,11 @@ class Run:
     def world(self) -> int:
         """Number of ranks."""
         return max(self.ranks, default=0) + 1
+
+    @cached_property
+    def kinds(self) -> Mapping[str, str]:
+        """Kind of each device."""
+        return kinds_of(self.result)
 
     @cached_property
     def rank_of(self) -> dict[str, int]:

@@ -7,20 +7,25 @@ several is waited for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from hwsim.demand import Cost
-from hwsim.graph.opgraph import FlatGraph
+from hwsim.graph.opgraph import FlatGraph, Ints, Label
 from hwsim.records import dataclass
 from hwsim.results.ops import ARRIVE
 from hwsim.results.result import Result
-from hwsim.views.kit.lanes import lanes
+from hwsim.views.kit.lanes import Lane, lanes
 
 COLLECTIVES: Final = frozenset({
     "allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "reduce", "gather", "scatter", "barrier", "exchange",
+    "all-reduce", "all-gather", "all-to-all", "collective",
 })  # fmt: skip
+REPLAYED: Final = "collective"  # kind of a collective's kernel in a recording that is run again
+_OF_GPUS: Final = frozenset({"kernel", "set", REPLAYED})  # kinds of ops of such a run that only GPUs execute
+_BETWEEN: Final = frozenset({ARRIVE, "gap", "delay", "start"})  # names and kinds of what is between the ops of such a run
 Waits = dict[int, int]
 """Track -> the last slice on it that must have ended."""
 
@@ -61,16 +66,53 @@ class Slices:
     works: Mapping[int, int]
 
 
+def kinds_of(result: Result) -> Mapping[str, str]:
+    """Kind of each device; of devices of a recording, which the machine does not have, by what runs on them."""
+    kinds = dict(result.devices)
+    for label in result.timeline.flat.graph.labels:
+        if label.device and label.device not in result.devices:
+            kinds[label.device] = "gpu" if label.kind in _OF_GPUS else kinds.get(label.device, "cpu")
+    return kinds
+
+
+def is_between(label: Label) -> bool:
+    """Whether an op of a recording that is run again is no event of it, but time between two."""
+    return label.kind in _BETWEEN and label.name == label.kind
+
+
+def _rows(result: Result) -> tuple[Lane, ...]:
+    """The lanes with the ops that are shown."""
+    flat = result.timeline.flat
+    hidden = np.array([is_between(label) for label in flat.graph.labels], np.bool_)
+    rows = lanes(result)
+    if not hidden.any():
+        return rows
+    kept = (replace(lane, ops=lane.ops[~hidden[flat.label[lane.ops]]]) for lane in rows)
+    return tuple(lane for lane in kept if len(lane.ops))
+
+
+def _times(result: Result, before: _Before) -> tuple[Ints, Ints]:
+    """When each op begins, and how long it waits for others; a replayed collective begins as its rank arrives."""
+    flat, start = result.timeline.flat, result.timeline.start
+    begin, waiting = result.ops.begin.copy(), result.ops.waiting.copy()
+    replayed = np.array([label.kind == REPLAYED for label in flat.graph.labels], np.bool_)
+    for op in np.flatnonzero(replayed[flat.label]).tolist() if replayed.any() else ():
+        begin[op] = start[before.front(op)]
+        waiting[op] = start[op] - begin[op]
+    return begin, waiting
+
+
 def slices_of(result: Result) -> Slices:
     """The slices of a run."""
-    flat = result.timeline.flat
-    begin, end, waiting = result.ops.begin, result.timeline.end, result.ops.waiting
+    flat, kinds = result.timeline.flat, kinds_of(result)
     tracks: dict[Track, int] = {}
     made: list[Slice] = []
     of_op: dict[int, dict[str, int]] = {}  # op -> device -> slice
-    rows = lanes(result)
+    rows = _rows(result)
+    before = _Before(flat, made, of_op)
+    (begin, waiting), end = _times(result, before), result.timeline.end
     for lane in rows:
-        track = tracks.setdefault(Track(lane.device, lane.name, result.devices.get(lane.device) == "gpu"), len(tracks))
+        track = tracks.setdefault(Track(lane.device, lane.name, kinds.get(lane.device) == "gpu"), len(tracks))
         columns = (lane.ops, begin[lane.ops], end[lane.ops], waiting[lane.ops])
         for op, *times in zip(*(column.tolist() for column in columns), strict=True):
             of_op[op] = {lane.device: len(made)}
@@ -78,8 +120,7 @@ def slices_of(result: Result) -> Slices:
     if not any(track.on_gpu for track in tracks):  # there are no launches, and no call says who waits for whom
         order = np.split(np.arange(len(made)), np.cumsum([len(lane.ops) for lane in rows])[:-1]) if rows else []
         return Slices(tuple(tracks), tuple(made), tuple(tuple(part.tolist()) for part in order), ({},) * len(made), {}, {})
-    before = _Before(flat, made, of_op)
-    members, works, copies = _met(result, made, before)
+    members, works, copies = _met(result, kinds, made, before)
     names = list(tracks)
     for number, (op, device) in enumerate(copies, len(made)):  # the parts of other GPUs in a collective of one op
         mine = made[next(iter(of_op[op].values()))]
@@ -158,12 +199,18 @@ class _Before:
         queue = self.flat.queue[op]
         return next((part for part in self.ops(op) if self.arrives[part] and self.flat.queue[part] == queue), op)
 
+    def met(self, op: int) -> tuple[str, ...]:
+        """GPUs of a replayed collective: those whose arrivals its ranks join, or its own where no other rank is known."""
+        labels, label = self.flat.graph.labels, self.flat.label
+        came = [part for join in self.ops(op) if labels[label[join]].kind == "join" for part in self.ops(join)]
+        return tuple(dict.fromkeys(labels[label[part]].device for part in came)) or (labels[label[op]].device,)
+
     def issued(self, tracks: Sequence[Track]) -> dict[int, str]:
         """The GPU that a host thread works for, by track, if it is one."""
         devices: dict[int, set[str]] = {}
         for part in self.found:
             if tracks[part.track].on_gpu and len(self.of_op[part.op]) == 1:
-                for op in self.ops(part.op):
+                for op in self.ops(self.front(part.op)):
                     for member in self.shown(op):
                         track = self.found[next(iter(self.of_op[member].values()))].track
                         if not tracks[track].on_gpu:
@@ -189,7 +236,7 @@ class _Before:
 
 
 def _met(
-    result: Result, made: list[Slice], before: _Before
+    result: Result, kinds: Mapping[str, str], made: list[Slice], before: _Before
 ) -> tuple[dict[int, tuple[str, ...]], dict[int, int], list[tuple[int, str]]]:
     """GPUs that take part in each collective, and its work, by op; and (op, GPU) of parts that no op of their own shows."""
     graph = result.timeline.flat.graph
@@ -201,13 +248,16 @@ def _met(
     for part in made:
         if not exchanges[flat.label[part.op]]:
             continue
+        if graph.labels[flat.label[part.op]].kind == REPLAYED:
+            members[part.op] = before.met(part.op)
+            continue
         work = part.op
         if before.front(part.op) != part.op:  # between the arrival of a rank and its leaving
             work = next((op for op in before.ops(part.op) if flat.cost[op] >= 0), work)
         cost = int(flat.cost[work])
         if cost >= 0:
             if cost not in by_cost:
-                by_cost[cost] = tuple(_gpus(graph.costs[cost], result.devices))
+                by_cost[cost] = tuple(_gpus(graph.costs[cost], kinds))
             members[part.op] = by_cost[cost]
             shown.setdefault(work, []).append(part.op)
     works = {op: work for work, ops in shown.items() for op in ops}
