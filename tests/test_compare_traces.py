@@ -39,6 +39,11 @@ def micro(played: Played, name: str) -> dict[str, float]:
     return {where.words: time / US for where, time in spent.items() if time}
 
 
+def beside(traced: Path, settings: dict[str, str]) -> AgainstTrace:
+    first, run = sides.of_recording(read("kineto", [traced])), sides.simulated(*LENET, settings)
+    return against(first, sides.of_run(run, sides.turns_of(run, first)))
+
+
 def one(late: float = 0.0) -> list[Row]:
     """A product at 10 us, a sum over the ranks from 40 us on, and a copy that the host waits 25 us to launch."""
     return [
@@ -109,8 +114,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_beside_its_own_trace_differs_in_nothing_but_launches(traced: Path) -> None:
-    run = sides.of_run(sides.simulated(*LENET, {}))
-    both = against(sides.of_recording(read("kineto", [traced])), run)
+    both = beside(traced, {})
     assert both.error == 0
     assert both.is_inside
     assert both.first.steps == both.second.steps == 10
@@ -122,7 +126,7 @@ def test_a_run_beside_its_own_trace_differs_in_nothing_but_launches(traced: Path
 
 def test_a_faster_gpu_takes_less_kernel_time_and_the_host_stays(traced: Path) -> None:
     faster = {"machine.gpu.memory.bandwidth": "2 TB/s"}
-    both = against(sides.of_recording(read("kineto", [traced])), sides.of_run(sides.simulated(*LENET, faster)))
+    both = beside(traced, faster)
     gpu = {row.where: row.second - row.first for row in both.of_gpu}
     assert gpu[Where.KERNELS] < 0
     assert gpu[Where.HOST] + gpu[Where.LAUNCH] + gpu[Where.KERNELS] == pytest.approx(

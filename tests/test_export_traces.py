@@ -192,7 +192,7 @@ def test_ranks_that_were_folded_are_listed_not_forgotten() -> None:
     assert left.count == 7
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool != "astra-sim"])  # it simulates what GPUs exchange
 def test_a_run_without_a_gpu_is_written(tool: str) -> None:
     given = run_of(hwsim.simulate("d2l-laptop", "d2l/async-loop", expect=False, set={"n": "3"}))
     assert all(b"".join(chunks) for chunks in files(tool, given).files.values())

@@ -33,11 +33,13 @@ def compared(given: Sequence[Given], settings: Mapping[str, str], no_form: Calla
     kinds = sorted(each.kind for each in rest)
     files = {each.kind: each.content for each in rest}
     if kinds == ["machine", "workload"] and traces and not steps:
-        return against(_recorded(traces), sides.of_run(sides.simulated(files["machine"], files["workload"], settings)))
+        first, run = _recorded(traces), sides.simulated(files["machine"], files["workload"], settings)
+        return against(first, sides.of_run(run, sides.turns_of(run, first)))
     if settings:
         raise click.UsageError("--set changes a machine or a workload; recordings and runs that were written are as they are")
     if kinds == ["run"] and traces and not steps:
-        return against(_recorded(traces), of_document(files["run"], rest[0].name))
+        first = _recorded(traces)
+        return against(first, of_document(files["run"], rest[0].name, has_marks=first.steps > 1))
     if kinds in ([], ["machine"]) and len(steps) == 1:
         recording, graph = sides.saved(steps[0].content)
         first = _recorded(traces) if traces else sides.of_recording(recording)

@@ -12,8 +12,10 @@ from typing import Final, NamedTuple
 
 from hwsim.exporters import chakra
 from hwsim.exporters.tools import Exported
+from hwsim.formats import natural
 from hwsim.importers.recording import Left
 from hwsim.machine import Machine, NoRoute
+from hwsim.spec import Mistake, SpecError
 from hwsim.views.trace.names import COPIES
 from hwsim.views.trace.run import Run
 
@@ -38,10 +40,13 @@ def files(run: Run) -> Exported:
     """The traces, and three further files."""
     traces = chakra.files(run)
     machine = run.result.built
-    gpus = tuple(run.rank_of)
-    dimensions = tuple(dimensions_of(machine, gpus)) if machine is not None and gpus else ()
+    gpus = _on_machine(machine, tuple(run.rank_of))
+    if len(gpus) != run.world:
+        why = f"{len(gpus)} GPUs in {run.world} {'rank' if run.world == 1 else 'ranks'}: some wait for one another outside collectives"
+        raise SpecError([Mistake(None, f"ASTRA-sim has one GPU in each rank, and this run has {why}", "export it as Chakra")])
+    dimensions = tuple(dimensions_of(machine, gpus)) if machine is not None else ()
     memory = 0.0
-    if machine is not None and gpus:
+    if machine is not None:
         memory = float(getattr(getattr(machine.devices[gpus[0]].model, "memory", None), "bandwidth", 0.0) or 0.0)
     written = {
         **traces.files,
@@ -49,7 +54,27 @@ def files(run: Run) -> Exported:
         "system.json": [_system(dimensions, memory).encode()],
         "remote_memory.json": [b'{"memory-type": "NO_MEMORY_EXPANSION"}\n'],
     }
-    return Exported(written, (*traces.unsaid, *_unsaid(run, dimensions)))
+    placed = [gpu for gpu, name in zip(gpus, run.rank_of, strict=True) if gpu != name]
+    where = [Left("GPUs", len(placed), 0, f"of a recording: they stand on {placed[0]} to {placed[-1]} of the machine")] if placed else []
+    return Exported(written, (*traces.unsaid, *where, *_unsaid(run, dimensions)))
+
+
+def _on_machine(machine: Machine | None, gpus: tuple[str, ...]) -> tuple[str, ...]:
+    """The GPUs whose network is written: those of a recording stand on the machine's in their order.
+
+    Raises:
+        SpecError: there are fewer than two, or the machine has fewer.
+    """
+    if len(gpus) < 2:
+        said = "there is one GPU" if gpus else "no GPU runs anything"
+        raise SpecError([Mistake(None, f"{said} in this run, and ASTRA-sim simulates what GPUs exchange", "export it as Chakra")])
+    if machine is None or all(gpu in machine.devices for gpu in gpus):
+        return gpus
+    own = tuple(sorted((name for name in machine.devices if machine.devices[name].kind == "gpu"), key=natural))
+    if len(own) < len(gpus):
+        hint = f"give a machine of {len(gpus)} or more"
+        raise SpecError([Mistake(None, f"the recording has {len(gpus)} GPUs, and the machine {len(own)}", hint)])
+    return own[: len(gpus)]
 
 
 def dimensions_of(machine: Machine, gpus: Sequence[str]) -> Iterator[Dimension]:
@@ -111,8 +136,6 @@ def _unsaid(run: Run, dimensions: Sequence[Dimension]) -> Iterator[Left]:
     slices, flat = run.slices, run.result.timeline.flat
     if not dimensions:
         yield Left("networks", 1, 0, "there is one GPU, or none: ASTRA-sim has nothing to simulate")
-    if len(run.rank_of) != run.world:
-        yield Left("GPUs", len(run.rank_of) - run.world, 0, "that share a rank with another: ASTRA-sim has one in each")
     unequal = sum(entry.unequal for entry in dimensions)  # integers
     if unequal:
         yield Left("unequal links", unequal, 0, "pairs slower than the fastest, which stands for all")

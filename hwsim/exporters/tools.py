@@ -11,6 +11,7 @@ from hwsim.importers.recording import Left
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 from hwsim.views.trace.run import Run
+from hwsim.views.trace.slices import REPLAYED, between
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,11 @@ def _never(run: Run) -> Iterable[Left]:
         yield Left(
             "ops of pools", int(pooled.sum()), ticks.total(length[pooled]), "whose turn is decided anew whenever one is free"
         )
+    if between(graph.labels).any():
+        replayed = [entry for entry in run.slices.all if graph.labels[flat.label[entry.op]].kind == REPLAYED]
+        if replayed:
+            yield Left("sizes of collectives", len(replayed), 0, "the op graph of a recording has their times alone")
+        yield Left("marks and shapes of a recording", 1, 0, "its op graph has neither steps nor tensors")
     if run.result.changes:
         yield Left("changes of capacities", len(run.result.changes), 0, "failures and slowdowns are in the times alone")
 

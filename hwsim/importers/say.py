@@ -10,10 +10,10 @@ import numpy as np
 from hwsim.formats import format_quantity, format_share
 from hwsim.importers.memory import timeline
 from hwsim.importers.recording import ON_DEVICE, Rank, Recording, What
+from hwsim.importers.steps import of_rank
 from hwsim.ticks import FEMTO
 from hwsim.views.kit.table import Column, aligned
 
-STEP: Final = "ProfilerStep#"
 
 
 def as_dict(recording: Recording) -> dict[str, Any]:
@@ -60,8 +60,7 @@ def span(rank: Rank) -> int:
 
 def steps(rank: Rank) -> int:
     """Steps that the profiler marked."""
-    marked = [number for number, name in enumerate(rank.names) if name.startswith(STEP)]
-    return int(np.isin(rank.slices.name[rank.slices.what == What.MARK], marked).sum())
+    return len(of_rank(rank))
 
 
 def shaped(rank: Rank) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from hwsim.importers.replay import Replay
+
+SHORT: Final = 20  # so many times as long as the last mark of a rank others are, where that mark is the end of the last step
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +31,28 @@ class Step:
 
 def steps(recording: Recording) -> list[Step]:
     """The steps of all ranks, as marked by the profiler."""
-    marked = []
-    for position, rank in enumerate(recording.ranks):
-        slices = rank.slices
-        is_step = np.array([name.startswith(STEP) for name in rank.names], bool)[slices.name] & (slices.what == What.MARK)
-        for number in np.flatnonzero(is_step).tolist():
-            lane = int(slices.lane[number])
-            if rank.lanes[lane].device == HOST:
-                name = rank.names[slices.name[number]]
-                marked.append(Step(name, position, lane, int(slices.start[number]), int(slices.end[number])))
+    return [step for position, rank in enumerate(recording.ranks) for step in of_rank(rank, position)]
+
+
+def of_rank(rank: Rank, position: int = 0) -> list[Step]:
+    """The steps of a rank; a last mark in which nothing starts, or a short one, ends the last step and is none."""
+    marked = _marks(rank, position)
+    if len(marked) > 1:
+        slices, last = rank.slices, max(marked, key=lambda step: step.start)
+        longest = max(step.end - step.start for step in marked)
+        if SHORT * (last.end - last.start) < longest or not (slices.start[slices.what != What.MARK] >= last.start).any():
+            marked.remove(last)
+    return marked
+
+
+def _marks(rank: Rank, position: int) -> list[Step]:
+    slices, marked = rank.slices, []
+    is_step = np.array([name.startswith(STEP) for name in rank.names], bool)[slices.name] & (slices.what == What.MARK)
+    for number in np.flatnonzero(is_step).tolist():
+        lane = int(slices.lane[number])
+        if rank.lanes[lane].device == HOST:
+            name = rank.names[slices.name[number]]
+            marked.append(Step(name, position, lane, int(slices.start[number]), int(slices.end[number])))
     return marked
 
 
@@ -47,7 +62,7 @@ def one_step(recording: Recording, number: str) -> Recording:
     Raises:
         ValueError: there is no such step in a rank; the message lists those there are.
     """
-    marked = steps(recording)
+    marked = [step for position, rank in enumerate(recording.ranks) for step in _marks(rank, position)]
     windows = {
         step.rank: (step.start, step.end) for step in marked if step.name.removeprefix(STEP).lstrip("#") == number.lstrip("#")
     }

@@ -18,7 +18,6 @@ from hwsim.importers.replay import Replay, explain
 from hwsim.importers.steps import steps
 from hwsim.spec import Mistake, SpecError
 
-SHORT: Final = 0.05  # of the longest step
 CPU: Final = {"kind": "cpu", "cores": 1, "flop": {"fp32": "1 GFLOP/s"}, "memory": {"bandwidth": "1 GB/s"}}
 NOWHERE: Final = {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": CPU}}  # the graph has its own times
 
@@ -41,10 +40,9 @@ def of_recording(recording: Recording) -> Played:
     return of_timeline(run, "recorded", _title(recording), steps_of(recording), _families(replay), _notes(recording))
 
 
-def of_run(run: Run, many: int = 0, title: str = "") -> Played:
-    """A simulated run. many: its steps, 0 as its training says; title: another than its files have."""
-    trained = run.trainings[0].steps if len(run.trainings) == 1 else 1
-    return of_timeline(run, "simulated", title or f"{run.workload}  on  {run.machine}", many or max(1, trained), {}, ())
+def of_run(run: Run, many: int = 1, title: str = "") -> Played:
+    """A simulated run. many: its steps; title: another than its files have."""
+    return of_timeline(run, "simulated", title or f"{run.workload}  on  {run.machine}", many, {}, ())
 
 
 def saved(path: Path) -> tuple[Recording, OpGraph]:
@@ -68,12 +66,16 @@ def simulated(machine: Source, workload: Source | OpGraph, settings: Mapping[str
 
 
 def steps_of(recording: Recording) -> int:
-    """Steps that the profiler has marked, 1 if none; a mark that is much shorter than the others ends the last step."""
-    longest: dict[str, int] = {}
-    for step in steps(recording):
-        longest[step.name] = max(longest.get(step.name, 0), step.end - step.start)
-    most = max(longest.values(), default=0)
-    return max(1, sum(time >= SHORT * most for time in longest.values()))  # integers
+    """Steps that the profiler has marked, 1 if none."""
+    return max(1, len({step.name for step in steps(recording)}))
+
+
+def turns_of(run: Run, first: Played) -> int:
+    """Steps of a run as a recording counts them: of its training, else turns of its loop where the recording has marks."""
+    if len(run.trainings) == 1:
+        return max(1, run.trainings[0].steps)
+    turns = run.timeline.flat.iteration
+    return int(turns.max()) + 1 if first.steps > 1 and len(turns) else 1
 
 
 def _title(recording: Recording) -> str:

@@ -18,6 +18,7 @@ from typing import Final
 from hwsim.graph.opgraph import Label
 from hwsim.results.cause import Cause
 from hwsim.study.work import AMONG
+from hwsim.views.trace.slices import COLLECTIVES, REPLAYED
 
 
 class Where(IntEnum):
@@ -61,9 +62,9 @@ _OF_KIND: Final[Mapping[str, Where]] = {  # kinds of ops of replays, and of prog
     "python": Where.HOST,
     "dispatch": Where.HOST,
     "return": Where.HOST,
-    **dict.fromkeys((*AMONG, "exchange"), Where.TRANSFER),
+    **dict.fromkeys((*AMONG, *COLLECTIVES), Where.TRANSFER),
 }
-SHARED: Final = frozenset({*AMONG, "exchange"})  # ops of several GPUs that stand on one
+SHARED: Final = frozenset({*AMONG, *COLLECTIVES} - {REPLAYED})  # ops of several GPUs that stand on one
 
 
 def is_gpu(device: str) -> bool:

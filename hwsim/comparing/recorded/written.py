@@ -23,8 +23,8 @@ _OF_KIND: Final[Mapping[str, Where]] = {
 }
 
 
-def of_document(document: Mapping[str, Any], called: str) -> Played:
-    """The run of a document `hwsim: result/1`.
+def of_document(document: Mapping[str, Any], called: str, *, has_marks: bool) -> Played:
+    """The run of a document `hwsim: result/1`; has_marks: turns of its loop are steps, as the recording marks them.
 
     Raises:
         SpecError: it has no ops.
@@ -51,7 +51,8 @@ def of_document(document: Mapping[str, Any], called: str) -> Played:
         name, device, place, times["start"][order], times["end"][order], times["waiting"][order], np.ones(len(rows), np.int64)
     )
     makespan = int(document["makespan_fs"])
-    trained = document.get("trainings") or [{"steps": 1}]
+    turns = 1 + max(int(row.get("iteration", 0)) for row in rows) if has_marks else 1
+    trained = document.get("trainings") or [{"steps": turns}]
     sure = document.get("interval")
     return Played(
         "simulated",

@@ -128,23 +128,34 @@ class Events:
     # ---------------------------------------------------------------- slices
 
     def _steps(self, thread: int) -> Iterator[str]:
-        """Marks of the iterations of a loop, and a last one: tools leave the last out."""
-        order = self.run.slices.order[thread] if thread >= 0 else ()
-        slices, iterations = self.run.slices.all, self.flat.iteration
-        starts: list[int] = []
-        last = -1
-        for number in order:
-            turn = int(iterations[slices[number].op])
-            if turn != last:
-                starts.append(slices[number].start if starts else 0)
-                last = turn
-        starts = starts or [0]
+        """Marks of the turns of a loop, or steps of a training, and a last one: tools leave the last out."""
+        slices, starts = self.run.slices.all, self._starts(thread)
         place = '"pid": {}, "tid": {}'.format(*self.places[thread])
         for number, (start, end) in enumerate(zip([*starts, self.end], [*starts[1:], self.end, self.end + CLOSING], strict=True)):
             yield (
                 f'{{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#{number}", {place}, "ts": {micro(start)}, '
                 f'"dur": {micro(end - start)}, "args": {{"External id": {len(slices) + number + 1}}}}}'
             )
+
+    def _turning(self, thread: int) -> tuple[int, ...]:
+        """Slices of a thread in order of time; those of its GPUs if the program costs no host time."""
+        if thread >= 0:
+            return self.run.slices.order[thread]
+        slices, mine = self.run.slices, (track for track in self.shown if self.run.ranks[track] == -1 - thread)
+        every = (number for track in mine for number in slices.order[track])
+        return tuple(sorted(every, key=lambda number: (slices.all[number].start, slices.all[number].op)))
+
+    def _starts(self, thread: int) -> list[int]:
+        """When the turns of a loop, or the steps of a training, start."""
+        slices, iterations = self.run.slices.all, self.flat.iteration
+        starts: list[int] = []
+        last = -1
+        for number in self._turning(thread):
+            turn = int(iterations[slices[number].op])
+            if turn > last:
+                starts.append(slices[number].start if starts else 0)
+                last = turn
+        return starts or [0]
 
     def _track(self, track: int) -> Iterator[str]:
         pid, tid = self.places[track]
@@ -227,7 +238,7 @@ class Events:
     def _last(self, thread: int) -> Iterator[str]:
         """The program ends when its GPUs are done."""
         order = self.run.slices.order[thread] if thread >= 0 else ()
-        start = self.run.slices.all[order[-1]].end if order else len(self.run.calls.of.get(thread, ()))
+        start = self.run.slices.all[order[-1]].end if order else len(self.run.calls.of.get(thread, ())) + self._starts(thread)[-1]
         rank = self.run.ranks[thread] if thread >= 0 else -1 - thread
         ends = [
             self.run.slices.all[slices[-1]].end

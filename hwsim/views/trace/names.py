@@ -28,7 +28,7 @@ def operation_of(label: Label, cost: Cost | None) -> str:
     """The collective of an op, in small letters without signs; "" for another op, or if nothing says which it is."""
     if label.kind not in COLLECTIVES:
         return ""
-    if label.kind == REPLAYED:
+    if label.kind == REPLAYED and cost is None:
         return _OF_KERNEL.get(next(iter(_RECORDED.findall(label.name)), ""), "")
     named = cost.exchange.operation if cost is not None and cost.exchange is not None else label.kind
     plain = named.replace("-", "").replace("_", "")
@@ -37,7 +37,7 @@ def operation_of(label: Label, cost: Cost | None) -> str:
 
 def name_on_gpu(label: Label, cost: Cost | None, kinds: Mapping[str, str]) -> str:
     """The name of a slice on a stream: a kernel's, or of a copy or a collective what NCCL and CUDA call it."""
-    if label.kind == REPLAYED or (label.kind in COPIES and label.name.startswith("Mem")):
+    if (label.kind == REPLAYED and cost is None) or (label.kind in COPIES and label.name.startswith("Mem")):
         return label.name  # as it was recorded
     if label.kind in COPIES:
         return f"Memcpy {_way(cost, kinds)}"

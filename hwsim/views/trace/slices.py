@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwsim.demand import Cost
 from hwsim.graph.opgraph import FlatGraph, Ints, Label
@@ -25,6 +26,7 @@ COLLECTIVES: Final = frozenset({
 })  # fmt: skip
 REPLAYED: Final = "collective"  # kind of a collective's kernel in a recording that is run again
 _OF_GPUS: Final = frozenset({"kernel", "set", REPLAYED})  # kinds of ops of such a run that only GPUs execute
+_REPLAYS: Final = frozenset({"kernel", "set", "call", "python", "op"})  # kinds of ops that only such runs have
 _BETWEEN: Final = frozenset({ARRIVE, "gap", "delay", "start"})  # names and kinds of what is between the ops of such a run
 Waits = dict[int, int]
 """Track -> the last slice on it that must have ended."""
@@ -75,15 +77,20 @@ def kinds_of(result: Result) -> Mapping[str, str]:
     return kinds
 
 
-def is_between(label: Label) -> bool:
-    """Whether an op of a recording that is run again is no event of it, but time between two."""
-    return label.kind in _BETWEEN and label.name == label.kind
+def between(labels: Sequence[Label]) -> NDArray[np.bool_]:
+    """Labels of a recording that is run again that are no event of it, but time between two."""
+    replays = _is_replay(labels)
+    return np.array([replays and label.kind in _BETWEEN and label.name == label.kind for label in labels], np.bool_)
+
+
+def _is_replay(labels: Sequence[Label]) -> bool:
+    return any(label.kind in _REPLAYS for label in labels)
 
 
 def _rows(result: Result) -> tuple[Lane, ...]:
     """The lanes with the ops that are shown."""
     flat = result.timeline.flat
-    hidden = np.array([is_between(label) for label in flat.graph.labels], np.bool_)
+    hidden = between(flat.graph.labels)
     rows = lanes(result)
     if not hidden.any():
         return rows
@@ -95,7 +102,8 @@ def _times(result: Result, before: _Before) -> tuple[Ints, Ints]:
     """When each op begins, and how long it waits for others; a replayed collective begins as its rank arrives."""
     flat, start = result.timeline.flat, result.timeline.start
     begin, waiting = result.ops.begin.copy(), result.ops.waiting.copy()
-    replayed = np.array([label.kind == REPLAYED for label in flat.graph.labels], np.bool_)
+    labels = flat.graph.labels
+    replayed = np.array([label.kind == REPLAYED and _is_replay(labels) for label in labels], np.bool_)
     for op in np.flatnonzero(replayed[flat.label]).tolist() if replayed.any() else ():
         begin[op] = start[before.front(op)]
         waiting[op] = start[op] - begin[op]
@@ -241,6 +249,7 @@ def _met(
     """GPUs that take part in each collective, and its work, by op; and (op, GPU) of parts that no op of their own shows."""
     graph = result.timeline.flat.graph
     exchanges = [label.kind in COLLECTIVES for label in graph.labels]
+    replays = _is_replay(graph.labels)
     by_cost: dict[int, tuple[str, ...]] = {}
     members: dict[int, tuple[str, ...]] = {}
     flat = result.timeline.flat
@@ -248,7 +257,7 @@ def _met(
     for part in made:
         if not exchanges[flat.label[part.op]]:
             continue
-        if graph.labels[flat.label[part.op]].kind == REPLAYED:
+        if replays and graph.labels[flat.label[part.op]].kind == REPLAYED:
             members[part.op] = before.met(part.op)
             continue
         work = part.op

@@ -1,0 +1,113 @@
+"""Exports of recorded steps, and runs beside their own exports: ranks, kernels, collectives and steps stay what they were."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hwsim.cli import main
+from hwsim.importers.formats import read
+from hwsim.importers.recording import Recording, What
+from hwsim.importers.replay import Part, explain
+from hwsim.importers.saved import save
+from hwsim.importers.steps import one_step, steps
+from tests.recorded import US, Row, rank, recording
+from tests.test_compare_traces import one
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [*map(str, arguments)], prog_name="hwsim")
+
+
+@pytest.fixture(scope="module")
+def skewed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A step of two ranks, of which the second comes 60 us late."""
+    path = tmp_path_factory.mktemp("import") / "step.npz"
+    return save(explain(recording(rank(one()), rank(one(60), 1)), "exact"), path)
+
+
+def on_gpu(given: Recording) -> list[list[tuple[str, int, int]]]:
+    """Names, starts and ends of each rank's ops of GPUs."""
+    found = []
+    for each in given.ranks:
+        slices = each.slices
+        chosen = (slices.what >= What.KERNEL) & (slices.what <= What.SET)
+        names = [each.names[number] for number in slices.name[chosen].tolist()]
+        found.append(sorted(zip(names, slices.start[chosen].tolist(), slices.end[chosen].tolist(), strict=True)))
+    return found
+
+
+@pytest.mark.parametrize("machine", ["dgx-a100", "laptop"])  # its GPUs are the recording's, whatever the machine has
+@pytest.mark.parametrize("tool", ["kineto", "chakra"])
+def test_a_recorded_step_is_exported_as_it_was_recorded(skewed: Path, machine: str, tool: str, tmp_path: Path) -> None:
+    done = run("export", tool, machine, skewed, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "2 x sizes of collectives" in done.output
+    ends = {"kineto": ".json.gz", "chakra": ".et"}[tool]
+    again = read(tool, sorted(path for path in (tmp_path / "out").iterdir() if path.name.endswith(ends)))
+    assert on_gpu(again) == on_gpu(recording(rank(one()), rank(one(60), 1)))
+    replay = explain(again)
+    assert (replay.part == Part.COLLECTIVE).sum() == 2
+    assert replay.waited.max() == 60 * US  # of the first rank, for the second
+
+
+def test_astra_sim_gets_a_gpu_in_each_rank_and_a_network_between_them(skewed: Path, tmp_path: Path) -> None:
+    done = run("export", "astra-sim", "dgx-a100", skewed, "-o", tmp_path / "a")
+    assert done.exit_code == 0, done.output
+    assert "they stand on gpu0 to gpu1 of the machine" in done.output
+    network = (tmp_path / "a" / "network.yml").read_text(encoding="utf-8")
+    assert "npus_count: [ 2 ]" in network
+    assert "bandwidth: [ 0 ]" not in network
+
+
+def test_astra_sim_refuses_what_has_no_network(skewed: Path, tmp_path: Path) -> None:
+    few = run("export", "astra-sim", "laptop", skewed, "-o", tmp_path / "a")
+    assert (few.exit_code, "has 2 GPUs, and the machine 0" in few.output) == (2, True)
+    single = run("export", "astra-sim", "d2l-gpu-workstation", "d2l/async-matmul-gpu", "-o", tmp_path / "b")
+    assert (single.exit_code, "there is one GPU in this run" in single.output) == (2, True)
+
+
+TRAININGS = {
+    "data parallel": ("dgx-a100", "bert-large", 8, 2),
+    "parameter servers": ("p3.16xlarge", "resnet50-dp", 8, 0),
+    "one rank of a loop": ("d2l-4gpu-pcie", "d2l/multi-gpu-lenet", 1, 10),
+}
+
+
+@pytest.mark.parametrize("fold", ["--fold", "--no-fold"])
+@pytest.mark.parametrize("name", TRAININGS)
+def test_a_run_beside_its_own_export_differs_in_nothing(name: str, fold: str, tmp_path: Path) -> None:
+    machine, workload, ranks, many = TRAININGS[name]
+    done = run("export", "kineto", machine, workload, "-o", tmp_path / "out", fold, "--json")
+    assert done.exit_code == 0, done.output
+    exported = json.loads(done.output)
+    if fold == "--no-fold":
+        assert len(exported["files"]) == exported["ranks"] == ranks
+    done = run("compare", machine, workload, tmp_path / "out", "--json")
+    assert done.exit_code == 0, done.output
+    both = json.loads(done.output)
+    assert both["error"] == pytest.approx(0, abs=1e-9)
+    if many:
+        assert [both[side]["steps"] for side in ("first", "second")] == [many, many]
+
+
+def test_one_rank_of_many_beside_the_run_has_its_steps_too(tmp_path: Path) -> None:
+    assert run("export", "kineto", "dgx-a100", "bert-large", "-o", tmp_path / "out").exit_code == 0
+    both = json.loads(run("compare", "dgx-a100", "bert-large", tmp_path / "out" / "rank3.json.gz", "--json").output)
+    assert both["error"] == pytest.approx(0, abs=1e-9)
+
+
+def test_a_last_mark_in_which_nothing_starts_is_no_step() -> None:
+    rows = [
+        *(Row(What.MARK, f"ProfilerStep#{number}", "main", 100 * number, 100) for number in (1, 2)),
+        Row(What.MARK, "ProfilerStep#3", "main", 300, 30),
+        *(Row(What.OP, "aten::mm", "main", at, 20) for at in (110, 210)),
+    ]
+    given = recording(rank(rows))
+    assert [step.name for step in steps(given)] == ["ProfilerStep#1", "ProfilerStep#2"]
+    busy = recording(rank([*rows, Row(What.OP, "aten::mm", "main", 305, 10)]))
+    assert len(steps(busy)) == 3
+    assert one_step(busy, "3").ranks[0].slices.what.tolist().count(What.OP) == 1
