@@ -42,9 +42,12 @@ def files(run: Run) -> Exported:
     machine = run.result.built
     gpus = _on_machine(machine, tuple(run.rank_of))
     if len(gpus) != run.world:
-        why = f"{len(gpus)} GPUs in {run.world} {'rank' if run.world == 1 else 'ranks'}: some wait for one another outside collectives"
-        raise SpecError([Mistake(None, f"ASTRA-sim has one GPU in each rank, and this run has {why}", "export it as Chakra")])
+        ranks = "1 rank" if run.world == 1 else f"{run.world} ranks"
+        why = f"ASTRA-sim has one GPU in each rank, and here {len(gpus)} GPUs are {ranks}"
+        raise SpecError([Mistake(None, f"{why}: they wait for one another outside collectives", "export it as Chakra")])
     dimensions = tuple(dimensions_of(machine, gpus)) if machine is not None else ()
+    if not all(entry.bandwidth > 0 for entry in dimensions):
+        raise SpecError([Mistake(None, "no network of the machine joins the GPUs", "give a machine that has one")])
     memory = 0.0
     if machine is not None:
         memory = float(getattr(getattr(machine.devices[gpus[0]].model, "memory", None), "bandwidth", 0.0) or 0.0)
@@ -54,9 +57,13 @@ def files(run: Run) -> Exported:
         "system.json": [_system(dimensions, memory).encode()],
         "remote_memory.json": [b'{"memory-type": "NO_MEMORY_EXPANSION"}\n'],
     }
+    return Exported(written, (*traces.unsaid, *_placed(run, gpus), *_unsaid(run, dimensions)))
+
+
+def _placed(run: Run, gpus: tuple[str, ...]) -> Iterator[Left]:
     placed = [gpu for gpu, name in zip(gpus, run.rank_of, strict=True) if gpu != name]
-    where = [Left("GPUs", len(placed), 0, f"of a recording: they stand on {placed[0]} to {placed[-1]} of the machine")] if placed else []
-    return Exported(written, (*traces.unsaid, *where, *_unsaid(run, dimensions)))
+    if placed:
+        yield Left("GPUs", len(placed), 0, f"of a recording: they stand on {placed[0]} to {placed[-1]} of the machine")
 
 
 def _on_machine(machine: Machine | None, gpus: tuple[str, ...]) -> tuple[str, ...]:
@@ -134,8 +141,6 @@ def _system(dimensions: Sequence[Dimension], memory: float) -> str:
 
 def _unsaid(run: Run, dimensions: Sequence[Dimension]) -> Iterator[Left]:
     slices, flat = run.slices, run.result.timeline.flat
-    if not dimensions:
-        yield Left("networks", 1, 0, "there is one GPU, or none: ASTRA-sim has nothing to simulate")
     unequal = sum(entry.unequal for entry in dimensions)  # integers
     if unequal:
         yield Left("unequal links", unequal, 0, "pairs slower than the fastest, which stands for all")

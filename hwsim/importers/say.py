@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from hwsim.importers.recording import ON_DEVICE, Rank, Recording, What
 from hwsim.importers.steps import of_rank
 from hwsim.ticks import FEMTO
 from hwsim.views.kit.table import Column, aligned
-
 
 
 def as_dict(recording: Recording) -> dict[str, Any]:

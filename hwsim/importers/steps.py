@@ -15,7 +15,7 @@ from hwsim.records import dataclass
 if TYPE_CHECKING:
     from hwsim.importers.replay import Replay
 
-SHORT: Final = 20  # so many times as long as the last mark of a rank others are, where that mark is the end of the last step
+SHORT: Final = 20  # a last mark of a rank this many times as short as another only ends the last step
 
 
 @dataclass(frozen=True, slots=True)
