@@ -253,3 +253,16 @@ def test_ranks_of_a_real_job_wait_for_the_last_one(reference_data: Path) -> None
     assert max(waits) > 5 * min(waits)
     assert sum(played.ops[name].waited_s for name in played.ops) > 0.03
     assert "rank7.gpu7" in both.text(every=True)
+
+
+def test_a_step_written_as_a_workload_has_its_time_where_the_recording_has_it(root: Path, tmp_path: Path) -> None:
+    profile = root / "workloads" / "profiles" / "mlp"
+    step = tmp_path / "step.yaml"
+    made = CliRunner().invoke(main, ["import", "kineto", *map(str, sorted(profile.iterdir())), "--step", "1", "-o", str(step)])
+    assert made.exit_code == 0, made.output
+    both = json.loads(hwsim("dgx-a100", step, profile, "--json").output)
+    assert both["error"] == pytest.approx(0, abs=0.01)
+    assert [each["name"] for each in both["second"]["devices"]] == ["gpu0", "gpu1"]
+    places = {row["place"]: (row["first_s"], row["second_s"]) for row in both["gpu"]}
+    for place in ("kernels", "transfer"):
+        assert places[place][1] == pytest.approx(places[place][0], rel=0.05), place

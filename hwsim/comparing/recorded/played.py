@@ -13,7 +13,8 @@ from typing import Final, Literal
 import numpy as np
 
 from hwsim.comparing.recorded import families
-from hwsim.comparing.recorded.where import SHARED, Where, is_gpu, of_cause, of_op
+from hwsim.comparing.recorded.where import SHARED, Where, is_gpu, of_cause, of_op, recorded_name
+from hwsim.formats import natural
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
 from hwsim.results.critical import critical_path, last_predecessors
@@ -189,6 +190,8 @@ def of_timeline(
 
 def _called(label: Label) -> str:
     """The name of an op: of a program without what the program does for it, of a replay as recorded."""
+    if label.kind == "busy":
+        return recorded_name(label.name.partition(": ")[0])
     return label.name if label.kind in REPLAYED else label.name.partition(": ")[0] or label.kind
 
 
@@ -202,9 +205,10 @@ def _devices(
 ) -> tuple[Device, ...]:
     """GPUs that compute; of a run without any, hosts that do."""
     works = np.isin(spans.place, (Where.KERNELS, Where.TRANSFER))
+    numbered = {name: number for number, name in enumerate(names)}
     return tuple(
         Device(name, _of_device(spans, number, entry, idle, makespan))
-        for number, name in enumerate(names)
+        for name, number in sorted(numbered.items(), key=lambda each: natural(each[0]))
         if (is_gpu(name) or not has_gpu) and bool((works & (spans.device == number)).any())
     )
 

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
@@ -64,6 +65,8 @@ _OF_KIND: Final[Mapping[str, Where]] = {  # kinds of ops of replays, and of prog
     "return": Where.HOST,
     **dict.fromkeys((*AMONG, *COLLECTIVES), Where.TRANSFER),
 }
+_OF_NAME: Final = {"launch": Where.LAUNCH, "gap": Where.LAUNCH, "delay": Where.UNEXPLAINED, "start": Where.OUTSIDE}
+_NUMBERED: Final = re.compile(r" no\. \d+$")
 SHARED: Final = frozenset({*AMONG, *COLLECTIVES} - {REPLAYED})  # ops of several GPUs that stand on one
 
 
@@ -83,10 +86,26 @@ def of_op(label: Label, *, has_gpu: bool) -> Where:
     ...  (("kernel", "gpu0"), ("matmul", "gpu0"), ("matmul", "cpu"), ("allreduce", "gpu0"), ("gap", "gpu0"))]
     ['kernels', 'kernels', 'host', 'transfer', 'launch gaps']
     """
-    place = _OF_KIND.get(label.kind)
+    place = _OF_KIND.get(label.kind) if label.kind != "busy" else _of_name(label.name)
     if place is not None:
         return place
     return Where.KERNELS if is_gpu(label.device) or not has_gpu else Where.HOST
+
+
+def recorded_name(name: str) -> str:
+    """The name of an op of a step that was written as a workload, as it was recorded.
+
+    >>> recorded_name("aten::mm no. 12"), recorded_name("sgemm")
+    ('aten::mm', 'sgemm')
+    """
+    return _NUMBERED.sub("", name)
+
+
+def _of_name(name: str) -> Where | None:
+    """The place of an op of a recorded step that was written as a workload, where its name tells it."""
+    if name.startswith(("nccl", "Memcpy")):
+        return Where.TRANSFER
+    return _OF_NAME.get(recorded_name(name))
 
 
 def of_cause(label: Label, cause: Cause, *, has_gpu: bool) -> Where:
