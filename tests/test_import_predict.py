@@ -167,6 +167,25 @@ def test_a_run_without_a_gpu_is_computed_on_a_core_unless_the_host_is_kept(tmp_p
     assert row.time == pytest.approx(2 * 1024**3 / (1e12 / 8), rel=0.05)
 
 
+@pytest.mark.parametrize(("length", "share", "is_ranged"), [(40.0, 0.05, True), (90_000.0, 0.8, False)])
+def test_a_run_that_the_host_sets_has_no_range(
+    length: float, share: float, *, is_ranged: bool, tmp_path: Path, machine: Any
+) -> None:
+    kernels = op("aten::mm", 0.0, [("gemm", 10.0, 2000.0)], [[4096, 4096], [4096, 4096]])
+    host = {"ph": "X", "cat": "cpu_op", "name": "aten::relu", "pid": 1, "tid": 1, "ts": 100.0, "dur": length,
+            "args": {"External id": 99}}  # fmt: skip
+    found = answer(predict(explain(recording(tmp_path, [*kernels, host])), machine))
+    stated = sum(found.stated.values())
+    assert (stated > share) == (not is_ranged)
+    assert (found.range is not None) == is_ranged
+    said = "\n".join(text(found))
+    assert ("no range can say how sure that is" in said) == (not is_ranged)
+    if not is_ranged:
+        assert max(found.stated, key=lambda name: found.stated[name]) == "host threads"
+        assert "host threads" in said
+        assert "run      90.1 ms;" in said
+
+
 @pytest.mark.slow
 def test_shapes_of_a_network_are_found_in_a_run_without_any(reference_data: Path) -> None:
     path = reference_data / "traces" / "gpu" / "param_RTX2080Ti_resnet.json.gz"

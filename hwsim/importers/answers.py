@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, Final
+
+import numpy as np
 
 from hwsim import engine
 from hwsim.formats import format_quantity, format_share
+from hwsim.importers.as_recorded import as_recorded
 from hwsim.importers.predicting import Predicted, Row
 from hwsim.importers.recording import Ints
 from hwsim.importers.replay import Replay
@@ -19,6 +23,8 @@ from hwsim.ticks import FEMTO
 from hwsim.views.kit.table import Column, aligned
 
 MOST: Final = 12  # operators that the text lists
+MOSTLY: Final = 0.8  # part of the critical path that is as recorded, from which on a run has no range
+LITTLE: Final = 0.05  # below, nothing is said of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ class Answer:
         timed: whether the files have times; if not, nothing is recorded or replayed, and steps are the GPUs'.
         recorded: seconds from the first start to the last end; replayed: as rules explain it; makespan: on the machine.
         kinds, operators: the longest first. kept: rows that keep their recorded time.
+        stated: shares of the critical path that are as recorded, by kind of op.
     """
 
     machine: str
@@ -77,6 +84,12 @@ class Answer:
     assumed: tuple[str, ...]
     timed: bool = True
     steps: tuple[StepTime, ...] = ()
+    stated: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def range(self) -> Interval | None:
+        """The run's, where most of its critical path was predicted: recorded times have no error that was measured."""
+        return None if math.fsum(self.stated.values()) >= MOSTLY else self.makespan
 
 
 def answer(predicted: Predicted) -> Answer:
@@ -101,6 +114,7 @@ def answer(predicted: Predicted) -> Answer:
         assumed=predicted.assumed,
         timed=predicted.replay.recording.timed,
         steps=_steps(predicted.replay, before.end, after.end),
+        stated=as_recorded(after, predicted.replay.part.astype(np.int64)) if predicted.replay.recording.timed else {},
     )
 
 
@@ -131,7 +145,8 @@ def text(answer: Answer) -> list[str]:
     lines = [
         "",
         f"on {answer.machine}: {placed}{more}",
-        f"  run      {_s(answer.makespan.value)}{_range(answer.makespan)}{was}",
+        f"  run      {_s(answer.makespan.value)}{_range(answer.range)}{was}",
+        *_of_stated(answer),
         *_of_steps(answer),
     ]
     if not answer.kinds:
@@ -147,6 +162,16 @@ def text(answer: Answer) -> list[str]:
     if len(answer.operators) > MOST:
         lines.append(f"  and {len(answer.operators) - MOST} more operators, see --json")
     return [*lines, *_of_kept(answer), *(f"  assumed: {each}" for each in answer.assumed)]
+
+
+def _of_stated(answer: Answer) -> list[str]:
+    """A line on what of the critical path is as recorded, where it is more than a little."""
+    share = math.fsum(answer.stated.values())
+    if share < LITTLE:
+        return []
+    kinds = ", ".join(f"{name} {format_share(each)}" for name, each in answer.stated.items() if each >= LITTLE / 5)
+    said = "no range can say how sure that is" if answer.range is None else "the range leaves that out"
+    return [f"           as recorded: {format_share(share)} of the critical path ({kinds}); {said}"]
 
 
 def _of_kept(answer: Answer) -> list[str]:
@@ -190,8 +215,8 @@ def _table(first: str, rows: Iterable[Sum], *, timed: bool) -> list[str]:
     return aligned([names, *(Column(name, values) for name, values in columns.items())])
 
 
-def _range(found: Interval) -> str:
-    return f" ({_s(found.low)} to {_s(found.high)})" if found.half > 0 else ""
+def _range(found: Interval | None) -> str:
+    return f" ({_s(found.low)} to {_s(found.high)})" if found is not None and found.half > 0 else ""
 
 
 def _s(seconds: float) -> str:
@@ -206,7 +231,8 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "recorded_s": answer.recorded if answer.timed else None,
         "replayed_s": answer.replayed if answer.timed else None,
         "makespan_s": answer.makespan.value,
-        "range_s": [answer.makespan.low, answer.makespan.high],
+        "range_s": None if answer.range is None else [answer.range.low, answer.range.high],
+        "as_recorded_of_path": dict(answer.stated),
         "steps": [
             {
                 "name": step.name, "rank": step.rank, "recorded_s": step.recorded if answer.timed else None,

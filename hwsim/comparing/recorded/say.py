@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.comparing.say import signed_time
-from hwsim.formats import format_quantity, percent
+from hwsim.formats import format_quantity, format_share, percent
 from hwsim.ticks import FEMTO
 from hwsim.views.interval.say import EXACT, range_text
 from hwsim.views.kit import warned
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 OPS: Final = 10
 GPUS: Final = 16  # rows of the table of GPUs
 NAME: Final = 44  # letters
+SOME: Final = 0.2  # part of the critical path of stated times from which on a range says that it leaves them out
 NOTES: Final = 4
 MANY: Final = 9.95  # ops from which on their number is written whole
 
@@ -46,10 +47,14 @@ def _lines(both: AgainstTrace, *, every: bool) -> Iterator[str]:
     if of_step:
         yield from titled("steps", ", ".join(f"{word} {many:,}" for word, many in zip(words, steps, strict=True)))
     sure = both.second.interval
-    if sure is not None and sure.half > EXACT and both.second.how == "simulated":
+    if sure is not None and sure.half > 0 and both.is_stated and both.second.how == "simulated":
+        yield from titled("interval", f"none: {format_share(sure.stated)} of the critical path are times that the file states")
+    elif sure is not None and sure.half > EXACT and both.second.how == "simulated":
         where = "inside" if both.is_inside else "outside"
         ends = range_text(replace(sure, value=both.second.step_s))
-        yield from titled("interval", f"9 of 10 such runs take {ends}{of_step}: the recorded time lies {where}")
+        stated = f" (without errors of the {format_share(sure.stated)} of the critical path that the file states)"
+        left = stated if sure.stated >= SOME else ""
+        yield from titled("interval", f"9 of 10 such runs take {ends}{of_step}{left}: the recorded time lies {where}")
     yield from _table(both, "along the critical path", both.causes)
     if both.of_gpu:
         many = [side.gpus for side in (both.first, both.second)]
