@@ -44,6 +44,12 @@ def test_every_tool_s_log_becomes_a_file_that_is_accepted(tool: str, tmp_path: P
     checked = CliRunner().invoke(main, ["check", str(output)])
     assert checked.exit_code == 0, checked.output
     assert CliRunner().invoke(main, ["show", str(output)]).exit_code == 0
+    again = ["calibrate", "fit", f"--{tool}", str(FOLDER / LOGS[tool]), *part, "-o", str(output)]
+    assert CliRunner().invoke(main, again).exit_code == 0  # its own file is written over, and no other
+    output.write_text("hwsim: part/1\nkind: disk\nname: by hand\n")
+    assert "is there, and no fitted file" in (refused := CliRunner().invoke(main, again)).output
+    assert refused.exit_code == 2
+    assert output.read_text().endswith("by hand\n")
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool not in ("vllm", "trtllm")])

@@ -105,3 +105,37 @@ def test_the_time_before_the_first_event_is_no_what_if(tmp_path: Path, ending: s
     changes = [row["change"] for row in json.loads(run("explain", "dgx-a100", path, "--json").stdout)["what_if"]]
     assert changes
     assert not [change for change in changes if change.startswith("start")]
+
+
+@pytest.mark.parametrize("tool", ["kineto", "chakra", "simgrid"])
+def test_an_export_leaves_no_file_of_another_one_beside_its_own(tmp_path: Path, tool: str) -> None:
+    out, step = tmp_path / "out", tmp_path / "step.yaml"
+    busy, reduce = "busy: {device: $self, time: 2 ms, writes: g}", "allreduce: {among: gpu*, bytes: 16 MB, updates: g}"
+    step.write_text(f"hwsim: workload/1\nprogram: {{each: gpu*, do: [{{{busy}}}, {{{reduce}}}]}}\n")
+    small, large = (("export", tool, machine, step, "-o", out, "--no-fold") for machine in ("d2l-4gpu-pcie", "d2l-8gpu-nvlink"))
+    assert run(*large).exit_code == 0
+    assert run(*large).exit_code == 0  # the same files are written over
+    before = {each.name: each.read_bytes() for each in out.iterdir()}
+    if tool == "simgrid":
+        (out / "trace.0.et").write_bytes(b"hwsim.name")
+    again = run(*(large if tool == "simgrid" else small))
+    assert again.exit_code == 2
+    assert "of another export" in again.stderr
+    assert before.items() <= {each.name: each.read_bytes() for each in out.iterdir()}.items()
+
+
+def test_an_export_writes_over_no_profile(tmp_path: Path) -> None:
+    for file in PROFILE.glob("*.json.gz"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    refused = run("export", "kineto", "d2l-gpu-workstation", "d2l/data-loading", "-o", tmp_path)
+    assert refused.exit_code == 2
+    assert "is there, and no file of hwsim export" in refused.stderr
+
+
+@pytest.mark.parametrize("command", [["sweep", "--vary", "machine.gpu.count=1,2"], ["sensitivity"]])
+@pytest.mark.parametrize("start", ["", "./"])
+def test_an_op_graph_where_a_workload_is_wanted_is_said(command: list[str], start: str) -> None:
+    refused = run(command[0], "dgx-a100", f"{start}step.npz", *command[1:])
+    assert refused.exit_code == 2
+    assert "is an op graph: it has its numbers put in" in refused.output
+    assert "hwsim simulate, explain, compare and export take it" in refused.output

@@ -110,11 +110,11 @@ def refuse_unwritable(
 
 
 def refuse_replacing(path: Path | None, thing: str, is_thing: Callable[[Path], bool], option: str = "--output") -> None:
-    """Raise, before the work is done, if a file is there that is no earlier output of its kind: it may be somebody's own.
+    """Raise, before the work is done, if a file is there that is no earlier output of its kind.
 
     Args:
         thing: what the command writes, in words.
-        is_thing: whether a file is one that it wrote; one of size 0 is nobody's.
+        is_thing: whether it wrote a file; an empty one may always be replaced.
     """
     if path is None or not path.is_file() or not path.stat().st_size:  # such as /dev/null: nothing can be lost
         return

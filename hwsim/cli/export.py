@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
+import zlib
+from collections.abc import Mapping
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import click
 
-from hwsim.cli.arguments import run_arguments
+from hwsim.cli.arguments import refuse_replacing, run_arguments
 from hwsim.exporters.tools import TOOLS
+
+_HEAD: Final = 1 << 16  # bytes of a file that tell who wrote it
+_MARKS: Final[Mapping[str, bytes | None]] = {  # names of files: what is in those of hwsim; None: they come with another of these
+    "rank*.json.gz": b'{"schemaVersion": 1, "displayTimeUnit": "ns", "traceName": ',
+    "trace.*.et": b"hwsim.",
+    "platform.xml": b'<zone id="hwsim"',
+    **dict.fromkeys(("comm_group.json", "network.yml", "system.json", "remote_memory.json", "ops.txt", "play.cpp")),
+}
 
 
 class Tools(click.Group):
@@ -48,6 +60,7 @@ def _command(tool: str) -> click.Command:
     ) -> None:
         if not output.absolute().parent.is_dir():
             raise click.BadParameter(f"there is no folder '{output.parent}'", param_hint="--output")
+        earlier = _earlier(output)
         from hwsim import api
         from hwsim.cli.errors import in_words
         from hwsim.cli.progress import progress
@@ -64,6 +77,10 @@ def _command(tool: str) -> click.Command:
                 result = failed.run
             traced = run_of(result)
             exported = files(tool, traced)
+        if left := [name for name in earlier if name not in exported.files]:
+            message = f"'{output}' has {', '.join(left[:3])}{', ...' if len(left) > 3 else ''} of another export"
+            message += ", which would stay beside the new files; remove that, or write another folder"
+            raise click.BadParameter(message, param_hint="--output")
         output.mkdir(exist_ok=True)
         sizes = {name: write(output / name, chunks).stat().st_size for name, chunks in exported.files.items()}
         if as_json:
@@ -74,6 +91,34 @@ def _command(tool: str) -> click.Command:
                 click.echo(f"  not in it: {left.count:,} x {left.name}: {left.why}")
 
     return run
+
+
+def _earlier(folder: Path) -> list[str]:
+    """Names of the files of an earlier export in a folder; raises if hwsim did not write one with such a name."""
+    if not folder.is_dir():
+        return []
+    found = sorted(each for each in folder.iterdir() if each.is_file() and any(fnmatch(each.name, name) for name in _MARKS))
+    is_export = any(_is_ours(each) for each in found)
+    for each in found:
+        if not (is_export if _mark(each) is None else _is_ours(each)):
+            refuse_replacing(each, "file of hwsim export", lambda _: False)
+    return [each.name for each in found]
+
+
+def _mark(path: Path) -> bytes | None:
+    return next(mark for name, mark in _MARKS.items() if fnmatch(path.name, name))
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file begins as hwsim writes those of its name."""
+    mark = _mark(path)
+    if mark is None:
+        return False
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            return mark in file.read(_HEAD)
+    except (OSError, EOFError, zlib.error):  # also one that is not compressed
+        return False
 
 
 def _text(output: Path, sizes: dict[str, int]) -> str:

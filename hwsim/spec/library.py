@@ -26,6 +26,7 @@ _ROLES: Final = dict.fromkeys(("hdd", "ssd", "volume", "raid", "filesystem"), "d
 _ANY: Final = {"collectives": ("nccl", "mpi", "overheads", "own")}  # what a machine says without the kind
 _TRAINED: Final = ("workload", "model")  # a model in the place of a workload
 _ENDINGS: Final = (".yaml", ".yml")
+_GRAPHS: Final = (".npz", ".parquet")
 
 
 @cache
@@ -78,6 +79,11 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     """
     if not _can_name(name):
         raise _missing(place, f"a {kind} is called by name, not '{name[:40]}'")
+    if kind == "workload" and name.endswith(_GRAPHS):
+        raise _missing(
+            place, f"'{name}' is an op graph: it has its numbers put in, and nothing of it can be varied",
+            "hwsim simulate, explain, compare and export take it; hwsim import ... -o step.yaml writes a workload",
+        )  # fmt: skip
     path = located(kind, name, relative_to)
     if path is not None:
         return path

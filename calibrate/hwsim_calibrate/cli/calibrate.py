@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from hwsim.cli.arguments import FILE, WORKLOAD
+from hwsim.cli.arguments import FILE, WORKLOAD, refuse_replacing
 from hwsim_calibrate.cli import logs, steps
 from hwsim_calibrate.cli.logs import log_options
 
@@ -60,6 +60,8 @@ def run(output: Path, budget: float | None, seed: int, fresh: bool, **options: A
 
     store = output.with_name(output.name.removesuffix(".yaml") + ".measurements.json.gz")
     steps.refuse_unwritable(output, store)
+    if not store.exists():
+        refuse_replacing(output, "fitted file", steps.is_fitted)
     if fresh:
         store.unlink(missing_ok=True)
     elif store.exists():
@@ -108,6 +110,7 @@ def fit(
     if given is None and (as_json or part is not None or sockets is not None or model):
         raise click.UsageError("--json, --part, --sockets and --model go with the logs of another tool")
     steps.refuse_unwritable(output)
+    refuse_replacing(output, "fitted file", steps.is_fitted)
     if given is not None:
         with in_words():
             result = logs.fitted(*given, output, part=part, sockets=sockets, model=model)

@@ -73,6 +73,12 @@ def refuse_unwritable(*outputs: Path | None) -> None:
             raise click.BadParameter(f"'{output}' cannot be written: {error.strerror}", param_hint="--output") from None
 
 
+def is_fitted(path: Path) -> bool:
+    """Whether a file is one that a fit wrote: each number with its points, or a workload named after what was measured."""
+    text = path.read_text("utf-8")
+    return text.startswith("hwsim: ") and ("points:" in text or ("\nname: as " in text and " measured " in text))
+
+
 def refuse_nothing(suites: tuple[str, ...], more: Sequence[Case], workload: str | None, left: Mapping[str, str]) -> None:
     """Exit if nothing that was named can be timed, instead of timing everything else."""
     from hwsim_calibrate.suites import SUITES, missing
