@@ -16,7 +16,9 @@ from hwsim.cli.arguments import refuse_replacing, run_arguments
 from hwsim.exporters.tools import TOOLS
 
 _HEAD: Final = 1 << 16  # bytes of a file that tell who wrote it
-_MARKS: Final[Mapping[str, bytes | None]] = {  # names of files: what is in those of hwsim; None: they come with another of these
+_MARKS: Final[
+    Mapping[str, bytes | None]
+] = {  # names of files: words in the ones from hwsim; None: they come with another of these
     "rank*.json.gz": b'{"schemaVersion": 1, "displayTimeUnit": "ns", "traceName": ',
     "trace.*.et": b"hwsim.",
     "platform.xml": b'<zone id="hwsim"',
@@ -110,7 +112,7 @@ def _mark(path: Path) -> bytes | None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file begins as hwsim writes those of its name."""
+    """Whether a file begins as a file of hwsim with such a name does."""
     mark = _mark(path)
     if mark is None:
         return False

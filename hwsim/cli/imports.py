@@ -194,7 +194,7 @@ def _refuse_nameless(replay: Replay, by_name: dict[str, float]) -> None:
 
 
 def _about(replay: Replay, gpu_times: tuple[str, ...], elsewhere: dict[str, Any]) -> tuple[str, ...]:
-    """What the times of a written step are, for its reader."""
+    """Where the times of a written step are from, for its reader."""
     given = [f"--{key} {elsewhere[key]}" for key in ("ranks", "tensor") if elsewhere[key] is not None]
     if elsewhere["machine"] is not None:
         return (

@@ -100,7 +100,7 @@ class Findings:
         return self.unexplained / max(1, self.recorded) / max(1, len(self.replay.ranks))
 
     def of_name(self, text: str) -> tuple[int, int]:
-        """How many GPU ops have a text in their name, and their time (fs)."""
+        """Number of the GPU ops with a text in their name, and their time (fs)."""
         named = self.replay.named(text)
         return int(named.sum()), ticks.total((self.replay.recorded_end - self.replay.recorded)[named])
 

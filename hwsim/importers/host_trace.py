@@ -218,7 +218,7 @@ def with_shapes(recording: Recording, host: Recording) -> Recording:
     """A recording of a profile whose ops have the facts of a host trace of the same run.
 
     Ops are joined by thread and order, and only if all names agree. Old profiles have whole microseconds: of ops that begin
-    in the same one the profile does not know the order, and takes that of the host trace.
+    in the same one the profile does not know the order, and takes it from the host trace.
 
     Raises:
         SpecError: the first op that differs; the two are of different runs.
