@@ -79,8 +79,8 @@ def _command(tool: str) -> click.Command:
                 result = failed.run
             traced = run_of(result)
             exported = files(tool, traced)
-        if left := [name for name in earlier if name not in exported.files]:
-            message = f"'{output}' has {', '.join(left[:3])}{', ...' if len(left) > 3 else ''} of another export"
+        if older := [name for name in earlier if name not in exported.files]:
+            message = f"'{output}' has {', '.join(older[:3])}{', ...' if len(older) > 3 else ''} of another export"
             message += ", which would stay beside the new files; remove that, or write another folder"
             raise click.BadParameter(message, param_hint="--output")
         output.mkdir(exist_ok=True)
