@@ -266,3 +266,10 @@ def test_a_step_written_as_a_workload_has_its_time_where_the_recording_has_it(ro
     places = {row["place"]: (row["first_s"], row["second_s"]) for row in both["gpu"]}
     for place in ("kernels", "transfer"):
         assert places[place][1] == pytest.approx(places[place][0], rel=0.05), place
+
+
+def test_marks_that_are_not_the_run_are_said() -> None:
+    rows = [Row(What.OP, "aten::mm", "main", at, 20) for at in (0, 310, 410)]
+    marked = [*rows, *(Row(What.MARK, f"ProfilerStep#{number}", "main", 200 + 100 * number, 100) for number in (1, 2))]
+    assert any("a step takes 100 us; 215 us is" in note for note in sides.of_recording(recording(rank(marked))).notes)
+    assert not any("by its marks" in note for note in sides.of_recording(recording(rank(rows))).notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,13 +11,16 @@ import numpy as np
 from hwsim.api import ExpectationFailed, Run, Source, simulate
 from hwsim.comparing.recorded import families
 from hwsim.comparing.recorded.played import Played, of_timeline
+from hwsim.formats import format_quantity
 from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.aten import meaning
 from hwsim.importers.recording import Recording
 from hwsim.importers.replay import Replay, explain
 from hwsim.importers.steps import steps
 from hwsim.spec import Mistake, SpecError
+from hwsim.ticks import FEMTO
 
+APART: Final = 0.02  # from which on the marks of steps and the run say different times
 CPU: Final = {"kind": "cpu", "cores": 1, "flop": {"fp32": "1 GFLOP/s"}, "memory": {"bandwidth": "1 GB/s"}}
 NOWHERE: Final = {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": CPU}}  # the graph has its own times
 
@@ -37,7 +40,14 @@ def of_recording(recording: Recording) -> Played:
         hint = "a profile of a step has operators or kernels"
         raise SpecError([Mistake(None, f"{files}: nothing in this recording runs", hint)])
     run = simulate(NOWHERE, replay.graph, expect=False, interval=False)
-    return of_timeline(run, "recorded", _title(recording), steps_of(recording), _families(replay), _notes(recording))
+    return of_timeline(
+        run,
+        "recorded",
+        _title(recording),
+        steps_of(recording),
+        _families(replay),
+        (*_apart(recording, run.timeline.makespan_fs), *_notes(recording)),
+    )
 
 
 def of_run(run: Run, many: int = 1, title: str = "") -> Played:
@@ -91,6 +101,17 @@ def _title(recording: Recording) -> str:
 def _notes(recording: Recording) -> tuple[str, ...]:
     left = [f"{each.count:,} x {each.name}: {each.why}" for each in recording.left]
     return (*recording.notes, *left)
+
+
+def _apart(recording: Recording, makespan: int) -> Iterator[str]:
+    """A line if steps take another time by their marks than by the run, which is more, or less, than its steps."""
+    marked = steps(recording)
+    if marked:
+        mean = sum(step.end - step.start for step in marked) // len(marked)  # integers
+        run = makespan // steps_of(recording)
+        if abs(run - mean) > APART * mean:
+            each, whole = (format_quantity(time / FEMTO, "s") for time in (mean, run))
+            yield f"by its marks a step takes {each}; {whole} is the whole run, with all outside of the marks, over its steps"
 
 
 def _families(replay: Replay) -> dict[str, str]:
