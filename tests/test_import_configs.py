@@ -139,6 +139,7 @@ def test_weights_have_the_format_that_they_are_published_in(
     [({"model_type": "lama"}, "2:17: 'lama' is no family that is known here"),
      ({"model_type": "whisper"}, "'whisper' is an encoder and a decoder that looks at it"),
      ({"model_type": "mamba2"}, "layers of states"),
+     ({"model_type": "qwen3_5_text"}, "layers of states"),
      ({"num_hidden_layers": None}, "'num_hidden_layers' (or n_layer"),
      ({"num_hidden_layers": "four"}, "3:24: 'num_hidden_layers' is a whole number, not 'four'"),
      ({"hidden_size": 0}, "4:18: 'hidden_size' is a number from 1"),

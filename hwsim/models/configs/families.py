@@ -75,6 +75,8 @@ OUTSIDE: Final[Mapping[str, str]] = {  # known, and outside what a model can say
     "mamba2": STATES,
     "mbart": PAIR,
     "nemotron_h": STATES,
+    "qwen3_5_moe_text": STATES,
+    "qwen3_5_text": STATES,
     "qwen3_next": STATES,
     "t5": PAIR,
     "t5gemma": PAIR,
