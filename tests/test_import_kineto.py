@@ -257,7 +257,7 @@ def test_the_command_says_writes_and_draws(tmp_path: Path) -> None:
     refused = CliRunner().invoke(main, ["import", "kineto", files[0], "-o", str(tmp_path / "step.txt")])
     assert refused.exit_code == 2
     missing = CliRunner().invoke(main, ["import", "kineto", str(tmp_path / "none.json")])
-    assert missing.exit_code == 1
+    assert missing.exit_code == 2
     assert "Traceback" not in missing.output
 
 
