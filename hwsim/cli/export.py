@@ -99,12 +99,12 @@ def _earlier(folder: Path) -> list[str]:
     """Names of the files of an earlier export in a folder; raises if hwsim did not write one with such a name."""
     if not folder.is_dir():
         return []
-    found = sorted(each for each in folder.iterdir() if each.is_file() and any(fnmatch(each.name, name) for name in _MARKS))
-    is_export = any(_is_ours(each) for each in found)
-    for each in found:
+    files = sorted(each for each in folder.iterdir() if each.is_file() and any(fnmatch(each.name, name) for name in _MARKS))
+    is_export = any(_is_ours(each) for each in files)
+    for each in files:
         if not (is_export if _mark(each) is None else _is_ours(each)):
             refuse_replacing(each, "file of hwsim export", lambda _: False)
-    return [each.name for each in found]
+    return [each.name for each in files]
 
 
 def _mark(path: Path) -> bytes | None:

@@ -159,7 +159,7 @@ def _draw(recording: Recording, path: Path) -> Path:
 
 def _factors(given: tuple[str, ...]) -> tuple[float, dict[str, float]]:
     """Factors on the time of GPU ops: on all, and on those with a text in their name."""
-    found: dict[str, float] = {}
+    factors: dict[str, float] = {}
     for text in given:
         name, _, number = text.rpartition("=")
         try:
@@ -168,11 +168,11 @@ def _factors(given: tuple[str, ...]) -> tuple[float, dict[str, float]]:
             factor = -1.0
         if not 0 <= factor < float("inf"):
             raise click.BadParameter(f"'{number}' is no number of 0 or more; write 2, or gemm=0.5", param_hint="--gpu-times")
-        if name in found:
+        if name in factors:
             whose = f"'{name}'" if name else "all GPU ops"
             raise click.BadParameter(f"there are two factors on {whose}: give one", param_hint="--gpu-times")
-        found[name] = factor
-    return found.pop("", 1.0), found
+        factors[name] = factor
+    return factors.pop("", 1.0), factors
 
 
 def _refuse_nameless(replay: Replay, by_name: dict[str, float]) -> None:
@@ -194,7 +194,7 @@ def _refuse_nameless(replay: Replay, by_name: dict[str, float]) -> None:
 
 
 def _about(replay: Replay, gpu_times: tuple[str, ...], elsewhere: dict[str, Any]) -> tuple[str, ...]:
-    """Where the times of a written step are from, for its reader."""
+    """The source of the times of a written step, for its reader."""
     given = [f"--{key} {elsewhere[key]}" for key in ("ranks", "tensor") if elsewhere[key] is not None]
     if elsewhere["machine"] is not None:
         return (

@@ -67,21 +67,21 @@ def _placed(run: Run, gpus: tuple[str, ...]) -> Iterator[Left]:
 
 
 def _on_machine(machine: Machine | None, gpus: tuple[str, ...]) -> tuple[str, ...]:
-    """The GPUs whose network is written: those of a recording stand on the machine's in their order.
+    """The GPUs whose network is written: GPUs of a recording stand for the machine's, in order.
 
     Raises:
         SpecError: there are fewer than two, or the machine has fewer.
     """
     if len(gpus) < 2:
-        said = "there is one GPU" if gpus else "no GPU runs anything"
-        raise SpecError([Mistake(None, f"{said} in this run, and ASTRA-sim simulates what GPUs exchange", "export it as Chakra")])
+        few = "there is one GPU" if gpus else "no GPU runs anything"
+        raise SpecError([Mistake(None, f"{few} in this run, and ASTRA-sim simulates what GPUs exchange", "export it as Chakra")])
     if machine is None or all(gpu in machine.devices for gpu in gpus):
         return gpus
-    own = tuple(sorted((name for name in machine.devices if machine.devices[name].kind == "gpu"), key=natural))
-    if len(own) < len(gpus):
+    available = tuple(sorted((name for name in machine.devices if machine.devices[name].kind == "gpu"), key=natural))
+    if len(available) < len(gpus):
         hint = f"give a machine of {len(gpus)} or more"
-        raise SpecError([Mistake(None, f"the recording has {len(gpus)} GPUs, and the machine {len(own)}", hint)])
-    return own[: len(gpus)]
+        raise SpecError([Mistake(None, f"the recording has {len(gpus)} GPUs, and the machine {len(available)}", hint)])
+    return available[: len(gpus)]
 
 
 def dimensions_of(machine: Machine, gpus: Sequence[str]) -> Iterator[Dimension]:

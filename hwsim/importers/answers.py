@@ -169,9 +169,9 @@ def _of_stated(answer: Answer) -> list[str]:
     share = math.fsum(answer.stated.values())
     if share < LITTLE:
         return []
-    kinds = ", ".join(f"{name} {format_share(each)}" for name, each in answer.stated.items() if each >= LITTLE / 5)
-    said = "no range can say how sure that is" if answer.range is None else "the range leaves that out"
-    return [f"           as recorded: {format_share(share)} of the critical path ({kinds}); {said}"]
+    kinds = ", ".join(f"{name} {format_share(part)}" for name, part in answer.stated.items() if part >= LITTLE / 5)
+    range_says = "no range can say how sure that is" if answer.range is None else "the range leaves that out"
+    return [f"           as recorded: {format_share(share)} of the critical path ({kinds}); {range_says}"]
 
 
 def _of_kept(answer: Answer) -> list[str]:

@@ -34,6 +34,6 @@ def as_recorded(timeline: Timeline, part: Ints) -> dict[str, float]:
     shares: dict[str, float] = {}
     for kind, seconds in zip(kinds.tolist(), np.bincount(where, took[kept]).tolist(), strict=True):
         shares[NAMES[Part(kind)]] = shares.get(NAMES[Part(kind)], 0.0) + seconds
-    whole = math.fsum(took.tolist())
-    found = [(name, seconds / whole) for name, seconds in shares.items() if seconds > 0]
-    return dict(sorted(found, key=lambda each: -each[1]))
+    length = math.fsum(took.tolist())
+    rows = [(name, seconds / length) for name, seconds in shares.items() if seconds > 0]
+    return dict(sorted(rows, key=lambda each: -each[1]))

@@ -80,7 +80,7 @@ def files_of(paths: Sequence[Path], name: str = "") -> list[Path]:
     Raises:
         SpecError: a path that is not there, or a folder without such a file.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if path.is_dir():
             inside = sorted((each for each in path.iterdir() if each.is_file()), key=lambda each: natural(each.name))
@@ -88,12 +88,12 @@ def files_of(paths: Sequence[Path], name: str = "") -> list[Path]:
             if not mine:
                 wanted = f"of the format {name}" if name else f"of a format that is read: {', '.join(FORMATS)}"
                 raise SpecError([Mistake(None, f"no file in the folder '{path}' is {wanted}")])
-            found += mine
+            files += mine
         elif not path.exists():
             raise SpecError([Mistake(None, f"there is no file '{path}'")])
         else:
-            found.append(path)
-    return found
+            files.append(path)
+    return files
 
 
 def read(name: str, files: Sequence[str | Path], report: Report | None = None) -> Recording:

@@ -86,20 +86,20 @@ class Replay:
 
     def named(self, text: str) -> NDArray[np.bool_]:
         """The ops of GPUs whose name contains a text."""
-        found = np.zeros(len(self), bool)
+        is_named = np.zeros(len(self), bool)
         for position, rank in enumerate(self.recording.ranks):
             has_text = np.array([text in name for name in rank.names], bool)
             mine = np.flatnonzero(self.is_gpu & (self.rank == position))
-            found[mine] = has_text[rank.slices.name[self.slice[mine]]]
-        return found
+            is_named[mine] = has_text[rank.slices.name[self.slice[mine]]]
+        return is_named
 
     def gpu_names(self) -> list[str]:
         """Names of the ops of GPUs, each once a rank."""
-        found: list[str] = []
+        names: list[str] = []
         for position, rank in enumerate(self.recording.ranks):
             mine = np.flatnonzero(self.is_gpu & (self.rank == position))
-            found += [rank.names[number] for number in np.unique(rank.slices.name[self.slice[mine]]).tolist()]
-        return found
+            names += [rank.names[number] for number in np.unique(rank.slices.name[self.slice[mine]]).tolist()]
+        return names
 
     def scaled(self, times: float = 1.0, by_name: Mapping[str, float] | None = None) -> OpGraph:
         """The graph with longer or shorter GPU ops: all of them, and more so those whose name contains a text."""

@@ -91,7 +91,7 @@ def served(
 
 
 def _narrowed(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
-    """The part with weights in their own format, and keys and values in that of the checkpoint."""
+    """The part with weights in their own format, keys and values in the checkpoint's."""
     part = replace(part, kept=part.kept or quantised.cache or "")
     form = {"mxfp4": "mxfp4-mxfp8", "nvfp4": "nvfp4"}.get(quantised.format, "")
     routed = form if any(name.endswith(f" {form}") for name in gpu.experts) and form else ""
@@ -105,7 +105,7 @@ def _narrowed(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
 
 
 def formats(model: Transformer, gpu: Gpu, dtype: str) -> str | None:
-    """Formats of a checkpoint's weights, of products and of keys and values, in words; None where all have that of `dtype`."""
+    """Formats of a checkpoint's weights, of products and of keys and values, in words; None where `dtype` is all of them."""
     if model.quantised is None:
         return None
     part, form = served(1, 1, 1, 1, dtype, "flash", gpu, model.quantised), model.quantised.format
@@ -192,7 +192,7 @@ class Service:
         seconds: the prefill, or the mean step of decoding; total: seconds until the last token.
         memory: at the end; verdict: whether it fits; capacity: tokens of context that would, of all layers.
         held: sequences that would; copies: groups that the cluster has.
-        formats: of weights, products and cache, in words, where the model is quantised.
+        formats: formats of weights, products and cache, in words; None of a model that is not quantised.
     """
 
     phase: Phase

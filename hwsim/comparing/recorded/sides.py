@@ -110,8 +110,8 @@ def _apart(recording: Recording, makespan: int) -> Iterator[str]:
         mean = sum(step.end - step.start for step in marked) // len(marked)  # integers
         run = makespan // steps_of(recording)
         if abs(run - mean) > APART * mean:
-            each, whole = (format_quantity(time / FEMTO, "s") for time in (mean, run))
-            yield f"by its marks a step takes {each}; {whole} is the whole run, with all outside of the marks, over its steps"
+            by_marks, by_run = (format_quantity(time / FEMTO, "s") for time in (mean, run))
+            yield f"by its marks a step takes {by_marks}; {by_run} is the whole run, with all outside the marks, over its steps"
 
 
 def _families(replay: Replay) -> dict[str, str]:

@@ -29,7 +29,7 @@ def narrow_part(excluded: Sequence[str], layers: int, *, experts: bool, mlp_is_s
 
     Args:
         excluded: names with wildcards; layers: of the model.
-        experts: there are some; mlp_is_shared: `mlp` is the network beside them (Gemma 4).
+        experts: there are some; mlp_is_shared: `mlp` is a network that all tokens pass, too (Gemma 4).
 
     >>> narrow_part(["lm_head", "model.layers.0.mlp.gate"], 1, experts=True)
     Narrow(of='linear', notes=())
@@ -38,22 +38,22 @@ def narrow_part(excluded: Sequence[str], layers: int, *, experts: bool, mlp_is_s
     >>> narrow_part(["*.self_attn*"], 4, experts=False).of is None
     True
     """
-    found: dict[Part, set[int]] = {}
+    layers_of: dict[Part, set[int]] = {}
     for name in excluded:
         part = _part(name, mlp_is_shared=mlp_is_shared)
         place = _LAYER.search(name)
         if place is None:
-            found.setdefault(part, set()).update(range(layers))
+            layers_of.setdefault(part, set()).update(range(layers))
         elif int(place[1]) < layers:
-            found.setdefault(part, set()).add(int(place[1]))
+            layers_of.setdefault(part, set()).add(int(place[1]))
     notes = []
-    if "unknown" in found:
+    if "unknown" in layers_of:
         strange = [name for name in excluded if _part(name, mlp_is_shared=mlp_is_shared) == "unknown"]
         notes.append(f"modules in 16 bits that are not heeded: {_some(strange)}")
-    whole = found.pop("layer", set())
-    if len(whole) > max(3, layers // 8) or found.keys() & {"experts", "ffn"}:
+    in_full = layers_of.pop("layer", set())
+    if len(in_full) > max(3, layers // 8) or layers_of.keys() & {"experts", "ffn"}:
         return Narrow(None, ())
-    attention, shared = (2 * len(found.get(part, ())) > layers for part in ("attention", "shared"))
+    attention, shared = (2 * len(layers_of.get(part, ())) > layers for part in ("attention", "shared"))
     if attention and not experts:
         return Narrow(None, ())
     if attention or shared:
@@ -61,9 +61,9 @@ def narrow_part(excluded: Sequence[str], layers: int, *, experts: bool, mlp_is_s
         if not (attention and shared) or partly:
             notes.append("assumed: all linear maps but those of experts in 16 bits; the file leaves only some of them so")
         return Narrow("experts", tuple(notes))
-    if whole and not experts:
-        notes.append(f"layers in 16 bits in the file, narrow here: {', '.join(map(str, sorted(whole)))}")
-    elif any(found.get(part) for part in ("attention", "shared")):
+    if in_full and not experts:
+        notes.append(f"layers in 16 bits in the file, narrow here: {', '.join(map(str, sorted(in_full)))}")
+    elif any(layers_of.get(part) for part in ("attention", "shared")):
         notes.append("assumed: all layers alike; in the file attention of fewer than half of them is in 16 bits")
     return Narrow("linear", tuple(notes))
 

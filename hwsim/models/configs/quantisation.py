@@ -1,4 +1,4 @@
-"""`quantization_config` of a config, or `hf_quant_config.json` beside it: the format that weights are published in.
+"""`quantization_config` of a config, or `hf_quant_config.json` in its folder: the format that weights are published in.
 
 **Source**: the configurations of transformers 5.23 and compressed-tensors; NVIDIA ModelOpt (hf_quant_config.json).
 """
@@ -20,20 +20,20 @@ _CACHE: Final = ("kv_cache_quant_algo", "kv_cache_scheme")
 
 
 def joined(config: Tree, beside: Tree) -> Tree:
-    """A config with what the file of ModelOpt beside it says; its own `quantization_config` goes first where it is whole.
+    """A config with the content of ModelOpt's file; its stated `quantization_config` goes first where it is whole.
 
     Raises:
         SpecError: the file is none of ModelOpt.
     """
-    said = beside.get("quantization")
-    if said is None or not said.is_mapping:
+    written = beside.get("quantization")
+    if written is None or not written.is_mapping:
         mistakes = Mistakes()
         mistakes.add(beside.place, f"'quantization' is missing: {BESIDE} of NVIDIA ModelOpt has it", None)
         raise SpecError(mistakes)
-    own = config.get("quantization_config")
-    if own is not None and own.text("quant_method") is not None:
+    stated = config.get("quantization_config")
+    if stated is not None and stated.text("quant_method") is not None:
         return config
-    return config.put("quantization_config", said.put("quant_method", tree_of("modelopt", said.place)))
+    return config.put("quantization_config", written.put("quant_method", tree_of("modelopt", written.place)))
 
 
 def refuse_alone(tree: Tree) -> None:
@@ -93,7 +93,7 @@ def _is_none(tree: Tree) -> bool:
 
 def _kept(config: Config, tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
     """Set which weights are narrow; what was assumed."""
-    key, listed = next(((key, found) for key in _KEPT if (found := tree.get(key)) is not None), ("", None))
+    key, listed = next(((key, value) for key in _KEPT if (value := tree.get(key)) is not None), ("", None))
     names = [each.value for each in listed.elements() if isinstance(each.value, str)] if listed is not None else []
     if not names or made.get("of") == "experts":
         return ()
@@ -110,11 +110,11 @@ def _kept(config: Config, tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
 
 def _cached(tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
     """Set the format of keys and values; what was assumed."""
-    said = next((found for key in _CACHE if (found := tree.get(key)) is not None and found.value is not None), None)
-    if said is None:
+    cache = next((value for key in _CACHE if (value := tree.get(key)) is not None and value.value is not None), None)
+    if cache is None:
         return ()
-    bits, kind = _number(said, "num_bits"), said.text("type")
-    word = str(said.value) if not said.is_mapping else f"{kind} of {bits} bits"
+    bits, kind = _number(cache, "num_bits"), cache.text("type")
+    word = str(cache.value) if not cache.is_mapping else f"{kind} of {bits} bits"
     if word.upper().startswith("FP8") or (kind == "float" and bits == 8):
         made["cache"] = "fp8"
         return ()

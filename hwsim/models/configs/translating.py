@@ -52,7 +52,7 @@ def read_config(path: Path) -> Translated:
 
 
 def config_tree(path: Path) -> tuple[Tree, str]:
-    """The content of a file, with that of the `hf_quant_config.json` beside a `config.json`, and a name for the model.
+    """The content of a file, joined with an `hf_quant_config.json` in its folder, and a name for the model.
 
     Raises:
         SpecError: it cannot be read.

@@ -138,7 +138,7 @@ class Events:
             )
 
     def _turning(self, thread: int) -> tuple[int, ...]:
-        """Slices of a thread in order of time; those of its GPUs if the program costs no host time."""
+        """Slices of a thread in order of time; slices of its GPUs if the program costs no host time."""
         if thread >= 0:
             return self.run.slices.order[thread]
         slices, mine = self.run.slices, (track for track in self.shown if self.run.ranks[track] == -1 - thread)
