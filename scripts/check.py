@@ -18,7 +18,7 @@ from typing import Final
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = [sys.executable]
-WORKERS = ["--numprocesses=auto", "--maxprocesses=4"]
+WORKERS = ["--numprocesses=auto", "--maxprocesses=4", "--dist=worksteal"]  # the last long test does not wait in a queue
 
 STEPS: Final = {
     "format": [*PYTHON, "-m", "ruff", "format", "--check", "."],

@@ -226,9 +226,9 @@ def compiled_code_says_what_python_says(dice: random.Random) -> None:
 
 def a_what_if_is_the_run_with_its_set(dice: random.Random) -> None:
     pair = random_pair(dice)
-    for row in explain(run(pair)).what_if or ():
-        if not row.hypothetical and row.makespan_fs:
-            assert run(pair, set=dict(row.settings)).timeline.makespan_fs == row.makespan_fs
+    rows = [row for row in explain(run(pair)).what_if or () if not row.hypothetical and row.makespan_fs]
+    for row in dice.sample(rows, min(4, len(rows))):
+        assert run(pair, set=dict(row.settings)).timeline.makespan_fs == row.makespan_fs
 
 
 LAWS: Final[tuple[Callable[[random.Random], None], ...]] = (
