@@ -226,9 +226,9 @@ def compiled_code_says_what_python_says(dice: random.Random) -> None:
 
 def a_what_if_is_the_run_with_its_set(dice: random.Random) -> None:
     pair = random_pair(dice)
-    rows = [row for row in explain(run(pair)).what_if or () if not row.hypothetical and row.makespan_fs]
-    for row in dice.sample(rows, min(4, len(rows))):
-        assert run(pair, set=dict(row.settings)).timeline.makespan_fs == row.makespan_fs
+    for row in explain(run(pair)).what_if or ():
+        if not row.hypothetical and row.makespan_fs:
+            assert run(pair, set=dict(row.settings)).timeline.makespan_fs == row.makespan_fs
 
 
 LAWS: Final[tuple[Callable[[random.Random], None], ...]] = (
@@ -260,5 +260,5 @@ def test_laws_of_random_pairs(law: Callable[[random.Random], None]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [*LAWS, compiled_code_says_what_python_says], ids=lambda law: law.__name__)
-def test_laws_of_five_thousand_random_pairs(law: Callable[[random.Random], None]) -> None:
-    check(law, range(1_000_000, 1_000_000 + 5_000 // len(LAWS)))
+def test_laws_of_ten_thousand_random_pairs(law: Callable[[random.Random], None]) -> None:
+    check(law, range(1_000_000, 1_000_000 + 10_000 // len(LAWS)))
