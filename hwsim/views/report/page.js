@@ -38,15 +38,16 @@
     const canvas = element.querySelector("canvas"), said = element.querySelector(".timeline-said");
     const pen = canvas.getContext("2d");
     const whole = data.end > 0 ? data.end : 1;
-    let from = 0, to = whole, gutter = 0, width = 0, waiting = false, held = null;
+    const height = AXIS + ROW * data.lanes.length;
+    let from = 0, to = whole, gutter = 0, width = 0, ratio = 0, waiting = false, held = null;
+    canvas.style.height = height + "px"; // before the page is laid out: a picture never changes the size it is drawn for
 
     function colour(name) { return data.colours[Math.min(name, data.colours.length - 1)]; }
 
     function draw() {
       waiting = false;
       width = canvas.clientWidth;
-      const height = AXIS + ROW * data.lanes.length, ratio = window.devicePixelRatio || 1;
-      canvas.style.height = height + "px";
+      ratio = window.devicePixelRatio || 1;
       if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
         canvas.width = Math.round(width * ratio);
         canvas.height = Math.round(height * ratio);
@@ -103,8 +104,11 @@
       const span = Math.min(whole, Math.max(high - low, LEAST, whole * 1e-9));
       from = Math.min(Math.max(0, low), whole - span);
       to = from + span;
-      if (!waiting) { waiting = true; window.requestAnimationFrame(draw); }
+      again();
     }
+
+    function again() { if (!waiting) { waiting = true; window.requestAnimationFrame(draw); } }
+    function fitted() { return canvas.clientWidth === width && (window.devicePixelRatio || 1) === ratio; }
 
     function zoom(factor, around) { show(around - (around - from) * factor, around + (to - around) * factor); }
 
@@ -157,7 +161,7 @@
       names.append(entry, " ");
     });
     if (data.names.length >= data.colours.length) names.append("and " + (data.names.length - data.colours.length + 1) + " more in grey");
-    if (window.ResizeObserver) new ResizeObserver(function () { show(from, to); }).observe(canvas);
+    if (window.ResizeObserver) new ResizeObserver(function () { if (!fitted()) again(); }).observe(canvas);
     else draw();
   }
 
