@@ -202,10 +202,7 @@ def test_an_archive_runs_no_code(tmp_path: Path) -> None:
     np.save(packed, np.array([{"a": 1}], object), allow_pickle=True)
     with zipfile.ZipFile(path, "a") as file:
         file.writestr("extra.npy", packed.getvalue())
-    load_graph(path)  # arrays of other names are not looked at
-    with zipfile.ZipFile(path, "a") as file:
-        file.writestr("1.label.npy", packed.getvalue())
-    with pytest.raises(SpecError, match=r"damaged|no column"):
+    with pytest.raises(SpecError, match="damaged"):
         load_graph(path)
 
 

@@ -1,6 +1,6 @@
 """An import as a file: the op graph, and with it the recording and the columns of the replay, as arrays of one archive.
 
-Readers of op graphs skip the arrays that they do not know. `hwsim simulate` runs the graph on any machine: its times are the
+Readers of op graphs skip these arrays (`npz.BESIDE`). `hwsim simulate` runs the graph on any machine: its times are the
 recorded ones.
 """
 

@@ -3,6 +3,7 @@
 An archive has the columns of block n as `n.label`, `n.cost`, `n.size`, `n.time`, `n.queue`, `n.insert`, `n.take`, `n.give`
 (an entry per op, see `hwsim.graph.opgraph.Block`) and `n.edges` (rows from, to, lag). It also has `ties`, and `tables`: labels,
 costs, capacities, queues, pools and buffers as JSON in UTF-8. Indices are kept in 32 bits: 40 B an op and 12 B an edge.
+Arrays of any other name are read with them, so that an archive with one that is damaged is refused.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from hwsim.spec import SpecError
 
 _NARROW: Final = np.iinfo(np.int32)
 _ARCHIVE: Final = b"PK"
+BESIDE: Final = ("recording.", "replay.")  # how the names of arrays begin that importers keep beside a graph
 
 
 def save(graph: OpGraph, path: Path, more: Mapping[str, NDArray[Any]] | None = None) -> None:
-    """Write a graph, uncompressed; more: arrays of others to keep in the archive, which `load` skips."""
+    """Write a graph, uncompressed; more: arrays to keep beside it (`BESIDE`), which `load` skips."""
     arrays: dict[str, Any] = {"tables": np.frombuffer(written(graph), np.uint8), "ties": graph.ties, **(more or {})}
     for number, block in enumerate(graph.blocks):
         for column in (*COLUMNS, "edges"):
@@ -53,17 +55,13 @@ def load(path: Path, name: str) -> OpGraph:
                 raise mistake(name, "this is no archive of arrays", MADE_BY)
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
-                return _graph({key: archive[key] for key in archive.files if _is_ours(key)}, name)
+                return _graph({key: archive[key] for key in archive.files if not key.startswith(BESIDE)}, name)
     except FileNotFoundError:
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, MemoryError) as error:
         if isinstance(error, SpecError):
             raise
         raise mistake(name, f"this is no op graph, or a damaged one: {error}", MADE_BY) from error
-
-
-def _is_ours(key: str) -> bool:
-    return key in {"tables", "ties"} or key.partition(".")[0].isdigit()
 
 
 def _graph(arrays: Mapping[str, NDArray[Any]], file: str) -> OpGraph:
