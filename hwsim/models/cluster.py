@@ -179,6 +179,19 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     return Cluster(gpus[0], len(names), len(first), inside, across, pair, reducing=reducing)
 
 
+def exchanging(machine: Machine, names: Sequence[str], framework: str) -> Callable[[Operation, float, int], float]:
+    """Seconds of a collective (bytes of one GPU's array, GPUs) among the first of these; sums by a framework's own kernels."""
+    own, rates = timing.own_kernel(framework), machine.rates()
+
+    def seconds(operation: Operation, size: float, ranks: int) -> float:
+        if ranks < 2 or size <= 0:
+            return 0.0
+        algorithm = own if operation == "all-reduce" else None
+        return timing.timed(machine, algorithm, operation, names[:ranks], size).alone(rates)
+
+    return seconds
+
+
 def _bus(machine: Machine, names: list[str]) -> float:
     """B/s that pass each rank of the rings that are found among them, or of what takes least if their library does that."""
     if isinstance(timing.library_of(machine, names), Overheads):

@@ -16,6 +16,7 @@ and 8 contexts an octave, and interpolated between them; products, which jump fr
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import Final, NamedTuple, TypeVar
@@ -26,7 +27,7 @@ from hwsim.models.architectures.slices import Slice
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.inference import passed, served
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.layer import Kernel, kernels
+from hwsim.models.layer import Kernel, Operation, kernels
 from hwsim.records import dataclass
 
 K = TypeVar("K")
@@ -53,22 +54,92 @@ class Taken(NamedTuple):
 
 
 NOTHING: Final = Taken()
+Exchanging = Callable[[Operation, float, int], float]  # (operation, bytes of one GPU's array, GPUs): seconds
+
+
+class Line(NamedTuple):
+    """Seconds of an iteration of answers, which grow in proportion to the mean context from one knot to the next.
+
+    Args:
+        seconds: at the context that was asked for; slope: more for each token of mean context; until: context of the next knot.
+    """
+
+    seconds: float
+    slope: float
+    until: float
 
 
 @dataclass(slots=True)
 class Iterations:
-    """Iterations of a model on a group of GPUs, as far as each GPU's own kernels go."""
+    """Iterations of a model on a group of GPUs.
+
+    Args:
+        graphs: numbers of tokens that a graph was captured for: fewer are padded to the next.
+        exchange: seconds of a collective among the first GPUs of the group; without it, kernels alone.
+    """
 
     model: Transformer
     times: KernelTimes
     tp: int
     dtype: str
+    graphs: tuple[int, ...] = ()
+    exchange: Exchanging | None = None
     _works: dict[Work, tuple[float, float, float]] = field(default_factory=dict)
     _products: dict[int, Taken] = field(default_factory=dict)
     _others: dict[int, Taken] = field(default_factory=dict)
     _output: dict[int, Taken] = field(default_factory=dict)
     _prompt: dict[tuple[int, int, int], Taken] = field(default_factory=dict)
     _answers: dict[tuple[int, int], Taken] = field(default_factory=dict)
+    _sent: dict[int, float] = field(default_factory=dict)
+    _around: dict[tuple[int, int], float] = field(default_factory=dict)
+    _lines: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
+
+    def line(self, answers: int, context: float) -> Line:
+        """An iteration of answers alone, exchanges included, at a mean context and as it grows."""
+        low, step = knot(context)
+        found = self._lines.get((answers, low))
+        if found is None:
+            found = self._lines[answers, low] = self._line(answers, low, step)
+        start, slope = found
+        return Line(start + slope * (context - low), slope, float(low + step))
+
+    def seconds(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> float:
+        """An iteration, exchanges included; arguments as of `of`."""
+        rows = answers + sum(tokens for tokens, _ in prompts)
+        taken = self.around(rows, ended)
+        for tokens, before in prompts:
+            taken += self.prompt(len(prompts), tokens, tokens + before).seconds
+        return taken + self.answers(answers, context).seconds if answers else taken
+
+    def _line(self, answers: int, low: int, step: int) -> tuple[float, float]:
+        before, after = self.answers(answers, low).seconds, self.answers(answers, low + step).seconds
+        return self.around(answers, answers) + before, (after - before) / step
+
+    def around(self, rows: int, ended: int) -> float:
+        """Seconds of all of an iteration but attention, exchanges included."""
+        found = self._around.get((rows, ended))
+        if found is None:
+            output = self.output(ended).seconds if ended and self.model.causal else 0.0
+            step = max(0.0, self.times.framework.step)
+            found = self._around[rows, ended] = self.linear(rows).seconds + self.exchanged(rows) + output + step
+        return found
+
+    def exchanged(self, rows: int) -> float:
+        """Seconds of what the GPUs exchange while they read so many tokens."""
+        if self.exchange is None or self.tp == 1:
+            return 0.0
+        return _between_seconds(self.padded(rows), lambda at: _known(self._sent, at, self._exchanged))
+
+    def _exchanged(self, rows: int) -> float:
+        if self.exchange is None or rows < 1:
+            return 0.0
+        size = rows * self.model.hidden * self._slice(1, 1, 1).width
+        return 2 * self.model.layers * self.exchange("all-reduce", size, self.tp)
+
+    def padded(self, rows: int) -> int:
+        """The tokens that kernels are started for: of the smallest graph that has room; as many as there are beyond all."""
+        at = bisect_left(self.graphs, rows)
+        return self.graphs[at] if at < len(self.graphs) and rows > 0 else rows
 
     def of(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> Taken:
         """One iteration.
@@ -90,6 +161,7 @@ class Iterations:
 
     def linear(self, rows: int) -> Taken:
         """All kernels of all layers but attention, and the embedding."""
+        rows = self.padded(rows)
         others = _between(rows, FINE, lambda at: _known(self._others, at, lambda here: self._of_rows(here, products=False)))
         return others.plus(_known(self._products, rows, lambda here: self._of_rows(here, products=True)))
 
@@ -177,6 +249,24 @@ def _known(table: dict[K, V], key: K, make: Callable[[K], V]) -> V:
     if found is None:
         found = table[key] = make(key)
     return found
+
+
+def knot(context: float) -> tuple[int, int]:
+    """The last knot up to a context, and tokens from it to the next.
+
+    >>> knot(5.5), knot(1000.0), knot(1024)
+    ((5, 1), (960, 64), (1024, 128))
+    """
+    floor = int(context)
+    step = 1 if floor < EXACT else 1 << floor.bit_length() - 1 - COARSE
+    return floor // step * step, step
+
+
+def _between_seconds(rows: int, at: Callable[[int], float]) -> float:
+    """Seconds at a number of tokens, between numbers whose collectives are worked out."""
+    step = 1 if rows < EXACT else 1 << rows.bit_length() - 1 - FINE
+    low = rows // step * step
+    return at(low) if rows == low else at(low) + (at(low + step) - at(low)) * (rows - low) / step
 
 
 def _between(value: float, fine: int, at: Callable[[int], Taken]) -> Taken:
