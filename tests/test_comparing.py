@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.cli import main
-from hwsim.comparing import Comparison, compare, of_document, of_sides, shares
+from hwsim.comparing import Comparison, compare, of_document, of_sides, of_written, shares
 from hwsim.comparing.alike import as_its_class
 from hwsim.comparing.parameters import Files, mixed, parameters
 from hwsim.comparing.shapley import Chosen, rounded
@@ -244,16 +244,33 @@ def test_runs_that_were_written_compare_as_the_runs_themselves(machines: Compari
             hwsim("simulate", machine, "bert-large", "--json", "--ops").stdout, encoding="utf-8"
         )
     sides = [of_document(json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8")), name) for name in "ab"]
-    both = of_sides(sides[0], sides[1])
-    assert both.over is not None
-    assert machines.over is not None
-    assert both.over.value == pytest.approx(machines.over.value)
-    assert both.over.half <= machines.over.half  # without the files, what provenance makes is not known, and said
-    assert "only runs of the files tell" in str(both)
+    both = of_written(sides[0], sides[1])
+    plain = of_sides(machines.first, machines.second)
+    again = of_sides(sides[0], sides[1])
+    assert plain.over is not None
+    assert again.over is not None
+    assert (again.over.value, again.over.half) == pytest.approx((plain.over.value, plain.over.half))
+    assert machines.is_unlike
+    assert both.is_unlike
+    assert both.over is None  # what provenance makes, only runs of the files tell
+    assert "nothing says: one was measured where the other is filled in from its class" in " ".join(str(both).split())
     assert [row.name for row in both.causes] == [row.name for row in machines.causes]
     assert [row.first_fs for row in both.causes] == pytest.approx([row.first_fs for row in machines.causes], abs=9)
     assert sum(row.difference_fs for row in both.causes) == machines.second.makespan_fs - machines.first.makespan_fs
     assert both.second.work == tuple(work for work in machines.second.work if work.unit == "tokens")
+
+
+def test_runs_of_machines_that_are_known_alike_have_the_same_range_from_files(tmp_path: Path) -> None:
+    faster = {"machine.gpu.memory.bandwidth": "4.8 TB/s"}
+    machines = compare(("dgx-h100",) * 2, ("bert-large",) * 2, set_b=faster, attribute=False)
+    sides = [
+        of_document(json.loads(hwsim("simulate", "dgx-h100", "bert-large", "--json", *change).stdout), "a file")
+        for change in ((), ("--set", "machine.gpu.memory.bandwidth=4.8 TB/s"))
+    ]
+    both = of_written(sides[0], sides[1])
+    assert both.over is not None
+    assert machines.over is not None
+    assert (both.over.value, both.over.half) == pytest.approx((machines.over.value, machines.over.half))
 
 
 def test_what_is_known_less_well_is_said() -> None:

@@ -57,7 +57,8 @@ class Comparison:
     Args:
         measure: the number by which they are compared; None if there is none, and `why` says so.
         values: the numbers of both runs.
-        over: ratio by which B is better than A, with its interval; None where nothing says how sure it is.
+        over: ratio by which B is better than A, with its interval; None where nothing says how sure it is, as between
+            machines that are not known alike (`is_unlike`) if no run tells `alike`.
         alike: that ratio if both machines were known alike; None where they are, or where no run tells it.
         unit: unit of the work that differs; "" if both do the same. Times are then compared per unit.
         steps: what each change of the files contributes; None if it was left out.
@@ -77,11 +78,7 @@ class Comparison:
     @property
     def is_unlike(self) -> bool:
         """Whether a part was measured of one machine, and is filled in from its class in the other."""
-        return (
-            self.over is not None
-            and _machine(self.first) != _machine(self.second)
-            and is_unlike(self.first.interval, self.second.interval)
-        )
+        return _machine(self.first) != _machine(self.second) and is_unlike(self.first.interval, self.second.interval)
 
     @cached_property
     def amounts(self) -> tuple[float, float]:
@@ -141,6 +138,20 @@ class Comparison:
         from hwsim.comparing.say import text
 
         return text(self)
+
+
+def of_written(first: Side, second: Side, by: str = "") -> Comparison:
+    """Two sides compared of which there are no files: a range that leaves out what provenance makes is not given.
+
+    Raises:
+        SpecError: no such number in one of them.
+    """
+    return withheld(of_sides(first, second, by))
+
+
+def withheld(both: Comparison) -> Comparison:
+    """The comparison without its range, if machines are not known alike and no run told what that makes."""
+    return replace(both, over=None) if both.is_unlike and both.alike is None else both
 
 
 def of_sides(first: Side, second: Side, by: str = "") -> Comparison:

@@ -88,11 +88,13 @@ def sentence(both: Comparison) -> str:
 def provenance(both: Comparison) -> str:
     """The answer if what was measured is left out: the rest is of how the machines are known, not of what they are."""
     if both.alike is None or both.measure is None:
-        return "no: one was measured where the other is filled in from its class; what that makes, only runs of the files tell"
+        return "no; what that makes of the difference, `hwsim compare` of the machines' and workloads' files tells"
     return f"if what was measured of either is left to its class, {_times(both.measure, both.alike)}; the range above holds both"
 
 
 def _missing(both: Comparison) -> str:
+    if both.is_unlike:
+        return ": one was measured where the other is filled in from its class"
     if both.first.is_service or both.second.is_service:
         return ": --interval finds the ends with two more runs of each service"
     return ""

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from hwsim.api import ExpectationFailed, Run, Source, simulate
 from hwsim.comparing.alike import as_its_class, widened
-from hwsim.comparing.comparison import Comparison, of_sides, value_of
+from hwsim.comparing.comparison import Comparison, of_sides, value_of, withheld
 from hwsim.comparing.parameters import Files, comparable
 from hwsim.comparing.shapley import EXACT, ORDERS
 from hwsim.comparing.sides import of_run
@@ -68,14 +68,14 @@ def compare(
     both = of_sides(sides[0], sides[1], by)
     if interval == "runs" and runs[0].serving_ends and runs[1].serving_ends and both.measure is not None:
         both = replace(both, over=_over_ends(both, runs[0], runs[1]))
+    is_cost = both.measure is not None and both.measure.column == "cost_usd"
+    if is_cost and both.values is not None:  # a machine with parts of both has no price: the price is a change of its own
+        rates = [value / run.makespan_s for value, run in zip(both.values, runs, strict=True)]
+        files = files[0]._replace(price=rates[0]), files[1]._replace(price=rates[1])
     both = _known_alike(both, files, paying)
     if not attribute or both.measure is None or both.values is None:
         return both
     compared, unit = both.measure, quantum(both.values, both.measure.unit)
-    is_cost = compared.column == "cost_usd"
-    if is_cost:  # a machine with parts of both has no price: the price is a change of its own
-        rates = [value / run.makespan_s for value, run in zip(both.values, runs, strict=True)]
-        files = files[0]._replace(price=rates[0]), files[1]._replace(price=rates[1])
 
     def value(mixture: Files) -> int:
         for end, run in zip(files, runs, strict=True):
@@ -143,9 +143,9 @@ def _known_alike(both: Comparison, files: tuple[Files, Files], paying: Paying | 
             for each, run in zip(files, runs, strict=True)
         ]
     except (SpecError, Deadlock, CannotCompute, NoSuchNumber):
-        return both
+        return withheld(both)
     if min(values) <= 0:
-        return both
+        return withheld(both)
     alike = values[1] / values[0] if both.measure.most else values[0] / values[1]
     return replace(both, alike=alike, over=widened(both.over, alike))
 
