@@ -171,11 +171,13 @@ def test_corrections_shrink_where_nothing_was_measured_nearby() -> None:
     table = correct(calls, np.full(len(calls), 1.5))
     near, _ = table.of("add fp64 new", (3.0 * 2**10, 1.0))
     rows, _ = table.of("add fp64 new", (2.0**60, 2.0**20))
-    beyond, measured = table.of("add fp64 new", (2.0**60, 1.0))
+    far, _ = table.of("add fp64 new", (2.0**60, 1.0))
+    beyond, measured = table.of("add fp64 new", (2.0**20, 1.0))
     assert 1.2 < near < 1.5
+    assert far == pytest.approx(1.0, abs=1e-6)
     assert rows == pytest.approx(1.0, abs=1e-6)
     assert not measured
-    assert beyond > 1.2  # as at the largest measured size
+    assert beyond > 1.2  # twice the largest measured size: nearly as there
     assert table.of("multiply fp64 new", (1024.0, 1.0)) == (1.0, False)
 
 

@@ -36,6 +36,7 @@ from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
 Standing = Literal["measured", "interpolated", "extrapolated", "related", "usual"]
 HUGE: Final = 2.0**21  # bytes of a large page
 FAR: Final = 25.0  # squared distance, in factors of two, at which a single measured call counts as much as the formula
+FADES: Final = 6.0  # factors of two beyond what was measured at which a correction is exp(-1/2) of its logarithm
 STRAY: Final = 2.0  # a size is beyond what was measured from this factor on
 
 
@@ -109,17 +110,18 @@ class Corrections:
         near: list[tuple[float, float]] = []
         flat = is_call = len(point) == 2
         flat = flat and point[1] <= 1.0
-        beyond = False
-        if is_call and points:  # beyond what was measured: as at its end
+        beyond = 0.0  # factors of two
+        if is_call and points:  # beyond what was measured: as at its end, and less so the farther
             size = min(max(place[0], math.log2(max(points[0][0], 1.0))), math.log2(max(points[-1][0], 1.0)))
-            beyond, place[0] = abs(size - place[0]) > 1e-6, size
+            beyond, place[0] = abs(size - place[0]), size
+        fade = math.exp(-((beyond / FADES) ** 2) / 2.0) if beyond > 1e-6 else 1.0
         for *where, ratio in points:
             flat = flat and where[1] <= 1.0
             distance = math.fsum(
                 (math.log2(max(far_point, 1.0)) - near_point) ** 2 for far_point, near_point in zip(where, place, strict=False)
             )
             if distance < 1e-12:
-                return ratio, not beyond
+                return (ratio, True) if beyond <= 1e-6 else (ratio**fade, False)
             near.append((distance, math.log(ratio)))
         if not near:
             return 1.0, False
@@ -127,7 +129,7 @@ class Corrections:
         weights = [1.0 / distance if few else math.exp(-distance / (2.0 * self.width**2)) for distance, _ in near]
         total = math.fsum(weight * log for weight, (_, log) in zip(weights, near, strict=True))
         weight = math.fsum(weights) + (1.0 / FAR if few else self.shrink)
-        return (math.exp(total / weight), False) if weight > 0 else (1.0, False)
+        return (math.exp(fade * total / weight), False) if weight > 0 else (1.0, False)
 
 
 class Time(NamedTuple):
