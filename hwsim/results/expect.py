@@ -40,6 +40,7 @@ OF_SERVICE: Final[Mapping[str, Dimension]] = {  # see `hwsim.results.serving`
     **{f"{what}_{part}": TIME for what in ("ttft", "tpot", "latency") for part in ("mean", "p50", "p95", "p99", "max")},
     "requests_per_s": RATE,
     "tokens_per_s": RATE,
+    "goodput": RATE,
 }
 
 

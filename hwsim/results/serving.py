@@ -10,27 +10,27 @@ Percentiles are of requests (of tokens for `gap`), straight between the nearest 
 from __future__ import annotations
 
 import math
-from array import array
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from hwsim.records import dataclass
+from hwsim.results.accounting import PARTS, named
 from hwsim.results.requests import Spread
-from hwsim.ticks import FEMTO
+from hwsim.results.served import MEASURES, Course, Log, Pile
+from hwsim.ticks import FEMTO, Column
 
 LEAST_QUARTER: Final = 5  # requests of a quarter, below which nothing is said of a trend
 MUCH: Final = 1.25  # times as many
 PART: Final = 0.1  # of the time in which requests came, that the last of them wait
-SAMPLES: Final = 200  # instants of the course that is kept
+PERCENTILES: Final = (50, 95, 99)
+AROUND: Final = 0.05  # of all requests, on either side of a percentile, that say where its time goes; less where fewer are above
 
 
 class RequestRow(NamedTuple):
-    """One request: seconds from the start of the run, tokens, the copy that answered it, how often it lost its cache."""
+    """One request: seconds from the start of the run, tokens, the copy that answered it, and where its time went."""
 
     arrival_s: float
     begin_s: float
@@ -39,6 +39,7 @@ class RequestRow(NamedTuple):
     prompt_tokens: int
     output_tokens: int
     copy: int
+    parts_fs: tuple[int, ...] = ()
 
 
 class Moment(NamedTuple):
@@ -48,6 +49,37 @@ class Moment(NamedTuple):
     waiting: int
     running: int
     cache: float
+
+
+class Where(NamedTuple):
+    """The time of the requests around a percentile, by where it goes.
+
+    Args:
+        measure: "ttft", "tpot" or "latency". value_s: the percentile.
+        requests: around it. mean_s: their mean, which the parts add up to.
+        parts: (name, seconds), the largest first; names are of `hwsim.results.accounting`.
+    """
+
+    measure: str
+    percentile: int
+    value_s: float
+    requests: int
+    mean_s: float
+    parts: tuple[tuple[str, float], ...]
+
+
+class Goal(NamedTuple):
+    """A service level for each request, in seconds; None: any."""
+
+    ttft: float | None = None
+    tpot: float | None = None
+    latency: float | None = None
+
+    @property
+    def limits_fs(self) -> tuple[int | None, int | None, int | None]:
+        """Limits in fs."""
+        first, token, latency = (None if limit is None else round(limit * FEMTO) for limit in self)
+        return first, token, latency
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +95,12 @@ class ServiceStatistics:
         put_off: times that a request lost its cache to others; read_again: tokens that were read once more because of that.
         cache_tokens: that the cache of a copy holds, None without bound; cache_bytes: on each GPU.
         cache_peak, cache_mean: part of the blocks of the fullest copy, and of all over the span.
-        course: at most 200 moments.
+        course: at most 512 moments.
+        where: for the first token, the time between tokens and the latency, at each of `PERCENTILES`.
+        spent_s: time of all copies by what their iterations did; idle is the rest.
+        goal: what each request has to keep; good: requests that did.
+        cached_tokens: tokens of prompts that need not be read because the cache has them.
+        sampled: rows are a sample of the requests.
     """
 
     name: str
@@ -91,13 +128,30 @@ class ServiceStatistics:
     cache_mean: float
     course: tuple[Moment, ...]
     rows: tuple[RequestRow, ...]
+    came_s: float
+    where: tuple[Where, ...] = ()
+    spent_s: tuple[tuple[str, float], ...] = ()
+    goal: Goal = Goal()
+    good: int = 0
+    cached_tokens: int = 0
+    sampled: bool = False
 
     @property
     def offered_per_s(self) -> float:
         """Requests that came a second, from the first to the last; 0 if all came at once."""
-        came = sorted(row.arrival_s for row in self.rows)
-        between = came[-1] - came[0] if came else 0.0
-        return (len(came) - 1) / between if between > 0 else 0.0
+        return (self.requests - 1) / self.came_s if self.came_s > 0 else 0.0
+
+    @property
+    def goodput_per_s(self) -> float | None:
+        """Requests a second that kept the goal; None without one."""
+        if not any(limit is not None for limit in self.goal):
+            return None
+        return self.good / self.span_s if self.span_s > 0 else 0.0
+
+    @property
+    def gpus(self) -> int:
+        """All that it runs on."""
+        return self.copies * self.gpus_per_copy
 
     @property
     def overloaded(self) -> bool:
@@ -136,6 +190,8 @@ class ServiceStatistics:
     def values(self) -> Mapping[str, float]:
         """Quantities for `expect:`, by name, in SI units."""
         values = {"requests_per_s": self.requests_per_s, "tokens_per_s": self.tokens_per_s}
+        if (goodput := self.goodput_per_s) is not None:
+            values |= {"goodput": goodput}
         for name, spread in (("latency", self.latency), ("ttft", self.first_token), ("tpot", self.each_token)):
             if spread is not None:
                 values |= {f"{name}_{part}": getattr(spread, part) for part in ("mean", "p50", "p95", "p99", "max")}
@@ -147,69 +203,6 @@ def expected_of(services: Sequence[ServiceStatistics]) -> dict[str, float]:
     return {f"{each.name}.{name}" if each.name else name: value for each in services for name, value in each.values().items()}
 
 
-@dataclass(slots=True)
-class Log:
-    """Notes of a service while it runs; times in fs."""
-
-    requests: Sequence[tuple[int, int, int]]
-    begin: list[int]
-    first: list[int]
-    last: list[int]
-    end: list[int]
-    copy: list[int]
-    gaps: array[int] = field(default_factory=lambda: array("q"))
-    moments: list[tuple[int, int, int]] = field(default_factory=list)  # time, copy, blocks of its cache that are taken
-    iterations: int = 0
-    worked: int = 0
-    area: int = 0  # requests in the system x fs
-    _held: int = 0
-    _since: int = 0
-
-    @classmethod
-    def of(cls, requests: Sequence[tuple[int, int, int]]) -> Log:
-        """For these: (arrival, tokens of the prompt, tokens of the answer)."""
-        begin, first, last, end, copy = ([-1] * len(requests) for _ in range(5))
-        return cls(requests, begin, first, last, end, copy)
-
-    def came(self, time: int, request: int, copy: int) -> None:
-        """A request is in a copy's line."""
-        self._count(time, 1)
-        self.copy[request] = copy
-
-    def begins(self, time: int, copy: int, starting: Iterable[int], running: int, blocks: int) -> None:
-        """An iteration, in which these requests are worked on, perhaps for the first time."""
-        for request in starting:
-            if self.begin[request] < 0:
-                self.begin[request] = time
-        self.iterations += 1
-        self.worked += running
-        self.moments.append((time, copy, blocks))
-
-    def rests(self, time: int, copy: int, blocks: int) -> None:
-        """A copy has nothing to do."""
-        self.moments.append((time, copy, blocks))
-
-    def writes(self, time: int, requests: Iterable[int]) -> None:
-        """A token of each is out."""
-        for request in requests:
-            if self.first[request] < 0:
-                self.first[request] = time
-            else:
-                self.gaps.append(time - self.last[request])
-            self.last[request] = time
-
-    def ends(self, time: int, requests: Iterable[int]) -> None:
-        """These are answered."""
-        for request in requests:
-            self.end[request] = time
-            self._count(time, -1)
-
-    def _count(self, time: int, change: int) -> None:
-        self.area += self._held * (time - self._since)
-        self._since = time
-        self._held += change
-
-
 def statistics(
     log: Log,
     *,
@@ -219,94 +212,119 @@ def statistics(
     block: int,
     blocks: int | None,
     token_bytes: float,
-    put_off: int,
-    read_again: int,
+    goal: Goal,
 ) -> ServiceStatistics | None:
     """Statistics of the notes; None without a request."""
-    if not log.requests:
+    columns = log.joined()
+    if not columns:
         return None
-    arrival = [each[0] for each in log.requests]
-    prompts, outputs = sum(each[1] for each in log.requests), sum(each[2] for each in log.requests)  # integers
-    begin, end = min(arrival), max(log.end)
-    span = max(1, end - begin)
-    waits = [start - came for start, came in zip(log.begin, arrival, strict=True)]
-    several = [number for number, (_, _, output) in enumerate(log.requests) if output > 1]
-    cache_peak, cache_mean = _cache(log, blocks, copies, begin, end)
+    span = max(1, log.last_end - log.first_arrival)
+    piles = log.piles
+    spreads = _spreads(columns) if not log.sampled else {key: _binned(piles[key]) for key in (*MEASURES, "wait")}
+    course = _course(log.course, blocks, copies)
     return ServiceStatistics(
         name=name,
         copies=copies,
         gpus_per_copy=gpus,
-        requests=len(arrival),
-        prompt_tokens=prompts,
-        output_tokens=outputs,
+        requests=log.requests,
+        prompt_tokens=log.prompt_tokens,
+        output_tokens=log.output_tokens,
         span_s=span / FEMTO,
-        latency=_spread([went - came for came, went in zip(arrival, log.end, strict=True)]),
-        wait=_spread(waits),
-        first_token=_spread([went - came for came, went in zip(arrival, log.first, strict=True)]) if outputs else None,
-        each_token=_spread([(log.end[each] - log.first[each]) / (log.requests[each][2] - 1) for each in several])
-        if several
-        else None,
-        gap=_spread(log.gaps) if len(log.gaps) else None,
+        latency=spreads["latency"],
+        wait=spreads["wait"],
+        first_token=spreads["ttft"] if log.output_tokens else None,
+        each_token=spreads["tpot"] if piles["tpot"].count else None,
+        gap=_binned(piles["gap"]) if piles["gap"].count else None,
         iterations=log.iterations,
         batch_mean=log.worked / max(1, log.iterations),
-        in_system_mean=log.area / span,
-        queue_mean=sum(waits) / span,  # integers
-        queue_max=_longest_queue(arrival, log.begin),
-        put_off=put_off,
-        read_again=read_again,
+        in_system_mean=log.latencies / span,
+        queue_mean=log.waits / span,
+        queue_max=max((moment.waiting for moment in course), default=0) if log.sampled else _longest_queue(columns),
+        put_off=log.put_off,
+        read_again=log.read_again,
         cache_tokens=None if blocks is None else blocks * block,
         cache_bytes=token_bytes * (blocks or 0) * block,
-        cache_peak=cache_peak,
-        cache_mean=cache_mean,
-        course=_course(log, blocks, copies),
-        rows=tuple(
-            RequestRow(came / FEMTO, start / FEMTO, max(first, 0) / FEMTO, went / FEMTO, prompt, output, copy)
-            for (came, prompt, output), start, first, went, copy in zip(
-                log.requests, log.begin, log.first, log.end, log.copy, strict=True
-            )
-        ),
+        cache_peak=log.most_blocks / blocks if blocks else 0.0,
+        cache_mean=log.area_blocks / (blocks * copies * span) if blocks else 0.0,
+        course=course,
+        rows=_rows(columns),
+        came_s=(log.last_arrival - log.first_arrival) / FEMTO,
+        where=tuple(_where(log, spreads)),
+        spent_s=_spent(log),
+        goal=goal,
+        good=log.good,
+        cached_tokens=log.cached_tokens,
+        sampled=log.sampled,
     )
 
 
-def _spread(times_fs: Iterable[float]) -> Spread:
-    return Spread.of(np.array(list(times_fs), np.float64) / FEMTO)
+def _spreads(columns: Mapping[str, Column]) -> dict[str, Spread]:
+    """Times of requests whose rows are all kept."""
+    arrival, end, first = (columns[name] for name in ("arrival", "end", "first"))
+    several = columns["output"] > 1
+    writing = (end - first)[several].astype(np.float64)
+    times = {
+        "latency": end - arrival,
+        "wait": columns["begin"] - arrival,
+        "ttft": first - arrival,
+        "tpot": writing / (columns["output"][several] - 1).astype(np.float64),
+    }
+    return {name: Spread.of(column.astype(np.float64) / FEMTO) for name, column in times.items()}
 
 
-def _cache(log: Log, blocks: int | None, copies: int, begin: int, end: int) -> tuple[float, float]:
-    """(peak of one copy, mean of all) of the part that is taken."""
-    if not blocks:
-        return 0.0, 0.0
-    area, most = 0, 0
-    for copy in range(copies):
-        of_copy = [(time, used) for time, number, used in log.moments if number == copy]
-        area += sum(used * (after - time) for (time, used), (after, _) in pairwise([*of_copy, (end, 0)]))  # integers
-        most = max([most, *(used for _, used in of_copy)])
-    return most / blocks, area / (blocks * copies * max(1, end - begin))
+def _binned(pile: Pile) -> Spread:
+    """The spread of values in bins, to 0.4 %."""
+    p50, p95, p99 = (pile.at(part / 100) / FEMTO for part in PERCENTILES)
+    return Spread(pile.total / max(1, pile.number) / FEMTO, p50, p95, p99, pile.most / FEMTO)
 
 
-def _longest_queue(arrivals: Sequence[int], begins: Sequence[int]) -> int:
+def _where(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
+    """The time around each percentile, by where it goes."""
+    for measure in MEASURES:
+        pile = log.piles[measure]
+        if not pile.parts:
+            continue
+        for percentile in PERCENTILES:
+            part = percentile / 100
+            width = min(AROUND, (1 - part) / 2)
+            requests, shared_by, sums = pile.around(part - width, part + width)
+            if shared_by:
+                times = [total / shared_by / FEMTO for total in sums]
+                value = getattr(spreads[measure], f"p{percentile}")
+                yield Where(measure, percentile, value, requests, sum(sums) / shared_by / FEMTO, tuple(named(times)))  # integers
+
+
+def _spent(log: Log) -> tuple[tuple[str, float], ...]:
+    """Seconds of all copies by what they did."""
+    sums = [sum(meters.spent[kind] for meters in log.meters) for kind in range(5)]  # integers
+    return tuple(zip(("prompts", "answers", "network", "shared", "host"), (total / FEMTO for total in sums), strict=True))
+
+
+def _rows(columns: Mapping[str, Column]) -> tuple[RequestRow, ...]:
+    times = ([time / FEMTO for time in columns[name].tolist()] for name in ("arrival", "begin", "first", "end"))
+    parts = zip(*(columns[name].tolist() for name in PARTS), strict=True)
+    counts = (columns[name].tolist() for name in ("prompt", "output", "copy"))
+    return tuple(
+        RequestRow(came, begun, max(first, 0.0), went, prompt, output, copy, spent)
+        for came, begun, first, went, prompt, output, copy, spent in zip(*times, *counts, parts, strict=True)
+    )
+
+
+def _longest_queue(columns: Mapping[str, Column]) -> int:
     """Most requests that had come and were not yet worked on; those that are at once do not wait."""
-    waiting = longest = 0
-    for _, change in sorted([*((time, -1) for time in begins), *((time, 1) for time in arrivals)]):
-        waiting += change
-        longest = max(longest, waiting)
-    return longest
+    begins, arrivals = columns["begin"].tolist(), columns["arrival"].tolist()
+    changes = sorted([*((time, -1) for time in begins), *((time, 1) for time in arrivals)])
+    return max(accumulate((change for _, change in changes), initial=0))
 
 
-def _course(log: Log, blocks: int | None, copies: int) -> tuple[Moment, ...]:
-    """The state at equal steps of time, all copies together."""
-    if not log.moments:
-        return ()
-    end, moments, at = max(log.end), [], 0
-    arrivals, begins, ends = sorted(each[0] for each in log.requests), sorted(log.begin), sorted(log.end)
-    used = [0] * copies
-    for number in range(SAMPLES + 1):
-        time = end * number // SAMPLES
-        while at < len(log.moments) and log.moments[at][0] <= time:
-            _, copy, taken = log.moments[at]
-            used[copy] = taken
-            at += 1
-        came, begun, gone = (bisect_right(column, time) for column in (arrivals, begins, ends))
-        cache = sum(used) / (blocks * copies) if blocks else 0.0  # integers
-        moments.append(Moment(time / FEMTO, came - begun, begun - gone, cache))
+def _course(course: Course, blocks: int | None, copies: int) -> tuple[Moment, ...]:
+    """The state at the end of each stretch of time, all copies together; the cache in its mean."""
+    cells = [cell for column in (course.came, course.began, course.ended) for cell in column]
+    length, moments = 1 << course.bits, []
+    waiting = running = 0
+    for cell in range(min(cells, default=0), max(cells, default=-1) + 1):
+        came, begun, gone = (column.get(cell, 0) for column in (course.came, course.began, course.ended))
+        waiting, running = waiting + came - begun, running + begun - gone
+        cache = course.taken.get(cell, 0) / (blocks * copies * length) if blocks else 0.0
+        moments.append(Moment((cell + 1) * length / FEMTO, waiting, running, cache))
     return tuple(moments)

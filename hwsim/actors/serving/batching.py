@@ -22,6 +22,7 @@ from typing import Final
 
 from hwsim.actors.serving.cache import Cache
 from hwsim.records import dataclass
+from hwsim.results.accounting import Refusal
 from hwsim.workload.serving.requests import Request
 
 SPARE: Final = 0.01  # of the blocks that no prompt joins with, so that answers can go on; vLLM's `watermark`, quoted from memory
@@ -34,7 +35,7 @@ class Sequence:
     Args:
         number: its place among the requests.
         to_read: tokens that the cache has to hold before it writes the next one; read: tokens that it holds.
-        written: tokens of its answer.
+        written: tokens of its answer; read_for: of them when it last began to read.
         blocks: its blocks of the cache; put_off: times it lost them.
     """
 
@@ -43,6 +44,7 @@ class Sequence:
     to_read: int
     read: int = 0
     written: int = 0
+    read_for: int = 0
     blocks: int = 0
     put_off: int = 0
 
@@ -96,14 +98,24 @@ class Batch:
 
 @dataclass(slots=True)
 class Line:
-    """Waiting sequences, and running ones in the order they joined; `lost` tokens had to be read again."""
+    """Waiting sequences, and running ones in the order they joined.
+
+    Args:
+        refusal: why the head of the line did not join the last iteration; "" if it did, or for want of tokens in it.
+        away: (number, tokens to be read again) of sequences that were put off since they were last asked for.
+    """
 
     cache: Cache
     most: int
     waiting: deque[Sequence] = field(default_factory=deque)
     running: list[Sequence] = field(default_factory=list)
-    put_off: int = 0
-    lost: int = 0
+    refusal: Refusal = ""
+    away: list[tuple[int, int]] = field(default_factory=list)
+
+    def lost_now(self) -> list[tuple[int, int]]:
+        """Sequences that were put off since the last call."""
+        away, self.away = self.away, []
+        return away
 
     def add(self, sequence: Sequence) -> None:
         """Append a request."""
@@ -130,6 +142,7 @@ class Continuous(Line):
 
     def next(self) -> Batch | None:
         """The next iteration; None if there is nothing to do."""
+        self.refusal = "seats" if self.waiting and len(self.running) >= self.most else ""
         if self.chunk is None:
             prompts = self._whole()
             return Batch(prompts, ()) if prompts else self._only(self._answers())
@@ -187,6 +200,7 @@ class Continuous(Line):
         need = self.cache.need(sequence.to_read)
         spare = int(SPARE * (self.cache.blocks or 0)) if self.running else 0
         if need > self.cache.free() - spare:
+            self.refusal = "room"
             return False
         self.cache.take(need)
         sequence.blocks = need
@@ -217,9 +231,9 @@ class Continuous(Line):
 
     def _put_off(self, sequence: Sequence) -> None:
         self.leave(sequence)
-        self.put_off += 1
-        self.lost += sequence.read
+        self.away.append((sequence.number, sequence.read))
         sequence.put_off += 1
+        sequence.read_for = sequence.written
         sequence.to_read = sequence.request.prompt + sequence.written
         sequence.read = 0
         self.waiting.appendleft(sequence)
@@ -235,6 +249,7 @@ class Static(Line):
 
     def next(self) -> Batch | None:
         """The next iteration of the batch, or the first of the next one."""
+        self.refusal = "seats" if self.waiting and self.running else ""
         if not self.running:
             return self._first()
         self.context += 1
@@ -261,6 +276,7 @@ class Static(Line):
             prompt, output = max(longest, request.prompt), max(most, request.output)
             place = self.cache.need(prompt + output)
             if place * (len(self.running) + 1) > (self.cache.blocks or 1 << 60):
+                self.refusal = "room"
                 break
             longest, most = prompt, output
             self.running.append(self.waiting.popleft())

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from hwsim.actors.serving.batching import Continuous, Sequence, Static
+from hwsim import ticks
+from hwsim.actors.serving.batching import Batch, Continuous, Sequence, Static
 from hwsim.actors.serving.cache import Cache
 from hwsim.actors.serving.costs import Costs, kernels_of
 from hwsim.engine import Event, Host, IssuedOp, Waits
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.machine import Machine
 from hwsim.records import dataclass
-from hwsim.results.serving import Log, ServiceStatistics, statistics
+from hwsim.results.accounting import Spent
+from hwsim.results.served import Log
+from hwsim.results.serving import Goal, ServiceStatistics, statistics
 from hwsim.workload.serving.plan import ServicePlan
 
 
@@ -37,10 +40,15 @@ class Service:
     machine: Machine
     slower: float = 1.0
     log: Log = field(init=False)
-    _lines: list[Continuous | Static] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.log = Log.of([(self.plan.start + each.arrival, each.prompt, each.output) for each in self.plan.requests])
+        self.log = Log(len(self.plan.copies), self.goal.limits_fs)
+
+    @property
+    def goal(self) -> Goal:
+        """Service level of every request."""
+        slo = self.plan.keys.slo
+        return Goal() if slo is None else Goal(slo.ttft, slo.tpot, slo.latency)
 
     def actor(self, driver: Host) -> Waits:
         """The arrivals, and a process for each replica."""
@@ -48,7 +56,6 @@ class Service:
         copies = [
             _Replica(self._line(), Costs(self.plan, self.machine, driver, gpus, taken, self.slower)) for gpus in self.plan.copies
         ]
-        self._lines = [copy.line for copy in copies]
         for number, copy in enumerate(copies):
             driver.env.process(self._serve(driver, number, copy))
         name = self.plan.name
@@ -77,7 +84,7 @@ class Service:
         asked_for = self.plan.requests[request]
         copy.line.add(Sequence(request, asked_for, asked_for.prompt))
         copy.came = op
-        self.log.came(at_fs, request, number)
+        self.log.came(at_fs, request, number, asked_for.prompt, asked_for.output)
         if copy.idle is not None:
             copy.idle.succeed()
             copy.idle = None
@@ -85,23 +92,42 @@ class Service:
     def _serve(self, driver: Host, number: int, copy: _Replica) -> Waits:
         line, log = copy.line, self.log
         while True:
+            start = int(driver.env.now)
             batch = line.next()
+            for request, lost in line.lost_now():
+                log.puts_off(start, request, lost)
             if batch is None:
-                log.rests(int(driver.env.now), number, line.cache.used)
                 copy.idle = driver.env.event()
                 yield copy.idle
                 continue
-            starting = [sequence.number for sequence, _ in batch.prompts]
-            log.begins(int(driver.env.now), number, starting, len(line.running), line.cache.used)
+            log.refuses(number, line.refusal)
+            log.begins(start, [sequence.number for sequence, _ in batch.prompts])
             ops = copy.costs.ops(batch)
             ended, _ = driver.issue(ops, (copy.came,) if copy.came >= 0 else ())
             copy.came = -1
-            written = [(each, each.written) for each in line.running]
+            waiting = [each for each in line.running if each.written == each.read_for]
+            worked, blocks = len(line.running), line.cache.used
             yield ended
-            ended_fs = int(driver.env.now)
+            end = int(driver.env.now)
+            spent = self._spent(batch, copy.costs, end - start)
+            tokens = max(1, sum(many for _, many in batch.prompts))  # integers
+            for sequence, many in batch.prompts:
+                log.reads(sequence.number, spent.prompts * many // tokens)
+            log.iterated(number, start, end, spent, answers=len(batch.answers), worked=worked, blocks=blocks)
             over = line.done(batch)
-            log.writes(ended_fs, [each.number for each, before in written if each.written > before])
-            log.ends(ended_fs, [each.number for each in over])
+            log.writes(end, [each.number for each in waiting if each.written > each.read_for])
+            log.ends(end, [each.number for each in over])
+
+    def _spent(self, batch: Batch, costs: Costs, lasted: int) -> Spent:
+        """The time of an iteration by what it went to; the prompts of a mixed one have what they add to its answers."""
+        kernels = min(lasted, ticks.femtoseconds(self.slower * costs.taken(batch).seconds))
+        answers = kernels
+        if batch.prompts:
+            alone = Batch((), batch.answers, slots=batch.slots)
+            answers = min(kernels, ticks.femtoseconds(self.slower * costs.taken(alone).seconds)) if batch.answers else 0
+        rest = lasted - kernels
+        split = len(costs.gpus) > 1
+        return Spent(kernels - answers, answers, network=rest if split else 0, shared=0 if split else rest)
 
     def statistics(self) -> ServiceStatistics | None:
         """Statistics of its requests; None without any."""
@@ -114,6 +140,5 @@ class Service:
             block=plan.keys.block,
             blocks=plan.blocks,
             token_bytes=plan.token_bytes,
-            put_off=sum(line.put_off for line in self._lines),
-            read_again=sum(line.lost for line in self._lines),
+            goal=self.goal,
         )

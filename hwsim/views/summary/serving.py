@@ -7,14 +7,15 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from hwsim.formats import format_quantity, format_share
+from hwsim.results.accounting import PARTS
 from hwsim.results.requests import Spread
-from hwsim.results.serving import ServiceStatistics
+from hwsim.results.serving import RequestRow, ServiceStatistics
 from hwsim.views.kit.document import picked
 
 PLAIN: Final = (  # entries of the document with the names of the statistics
     "name", "copies", "gpus_per_copy", "requests", "prompt_tokens", "output_tokens", "span_s", "requests_per_s", "offered_per_s",
     "overloaded", "tokens_per_s", "iterations", "batch_mean", "in_system_mean", "queue_mean", "queue_max", "put_off",
-    "cache_tokens", "cache_bytes", "cache_peak", "cache_mean",
+    "cache_tokens", "cache_bytes", "cache_peak", "cache_mean", "cached_tokens", "goodput_per_s", "sampled",
 )  # fmt: skip
 SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "gap": "gap", "latency": "latency", "wait": "wait"}
 
@@ -86,6 +87,20 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
             key: None if spread is None else {f"{name}_s": value for name, value in asdict(spread).items()}
             for key, spread in spreads.items()
         },
+        "slo": {f"{name}_s": limit for name, limit in service.goal._asdict().items()},
+        "spent": {f"{name}_s": seconds for name, seconds in service.spent_s},
+        "where": [
+            {
+                **picked(where, "measure", "percentile", "value_s", "requests", "mean_s"),
+                "parts": {f"{name}_s": seconds for name, seconds in where.parts},
+            }
+            for where in service.where
+        ],
         "course": [moment._asdict() for moment in service.course],
-        **({"rows": [row._asdict() for row in service.rows]} if rows else {}),
+        **({"rows": [_row(row) for row in service.rows]} if rows else {}),
     }
+
+
+def _row(row: RequestRow) -> dict[str, Any]:
+    """A request; its parts are integers and add up to its latency."""
+    return {**row._asdict(), "parts_fs": dict(zip(PARTS, row.parts_fs, strict=True))}

@@ -84,6 +84,21 @@ class SplitKeys:
     place: Place = place_field()
 
 
+@dataclass(frozen=True, slots=True)
+class SloKeys:
+    """Service level of each request; requests a second that keep all of it are the goodput."""
+
+    ttft: Seconds | None = field("its first token comes within", default=None, exclusive_minimum=0.0, example="200 ms")
+    tpot: Seconds | None = field(
+        "mean time between its later tokens, at most; an answer of one token keeps it",
+        default=None,
+        exclusive_minimum=0.0,
+        example="50 ms",
+    )
+    latency: Seconds | None = field("its last token comes within", default=None, exclusive_minimum=0.0, example="10 s")
+    place: Place = place_field()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferKeys:
     """Requests that a model answers: which model, on which devices, when they come, and how they are put together."""
@@ -118,4 +133,7 @@ class InferKeys:
     memory: Ratio = field("of a GPU's memory that weights and KV cache have", default=0.9, exclusive_minimum=0.0, maximum=1.0)
     block: int = field("tokens of a block of the KV cache", default=16, minimum=1)
     seed: int = field("another seed, other requests", default=0, minimum=0)
+    slo: SloKeys | None = field(
+        "what every request is to keep: goodput counts those that do", default=None, example="{ttft: 200 ms, tpot: 50 ms}"
+    )
     place: Place = place_field()

@@ -17,6 +17,7 @@ INFER: Final[dict[str, Any]] = {
     "arrivals": {"poisson": "200 1/s"}, "requests": 12, "prompt": {"lognormal": {"median": 300.0, "sigma": 0.5}},
         "output": {"uniform": [5, 20]},
     "batching": "continuous", "batch": 8, "prefill": 512, "memory": "20 %", "block": 16, "seed": 1,
+    "slo": {"ttft": "20 ms", "tpot": "2 ms", "latency": "50 ms"},
 }  # fmt: skip
 TRIED: Final[dict[str, tuple[Any, ...]]] = {
     "infer.device": (["node0.gpu0..1"],), "infer.framework": ("sarathi-serve",), "infer.model": ("gpt2",),

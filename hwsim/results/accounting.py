@@ -1,0 +1,211 @@
+"""The time of every request by where it goes: parts that add up to its latency, to the femtosecond.
+
+    turn      waiting for the iteration under way to end, or for requests that are looked at before it
+    seats     waiting for a place in the batch          room     waiting for blocks of the KV cache
+    reading   its own prompt                            others   prompts of other requests, before and between its tokens
+    answers   answers of others, before its first token writing  iterations that write its tokens
+    network   exchanges between the GPUs of a copy      shared   other jobs on its devices
+    again     from the moment it is put off until it writes again
+    host      scheduler, tokeniser and front end
+
+Each copy has meters: time of its iterations by what they did, added up. A request notes the meters when it comes, begins,
+writes its first token and ends; the differences are its parts. A run of equal iterations moves the meters once.
+
+A request that waits is charged with what the copy did meanwhile. While the head of the line is refused for want of blocks or
+of places, all of that time is `room` or `seats`: the line is served in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from hwsim.records import dataclass
+
+PARTS: Final = ("turn", "seats", "room", "reading", "others", "answers", "writing", "network", "shared", "again", "host")
+TURN, SEATS, ROOM, READING, OTHERS, ANSWERS, WRITING, NETWORK, SHARED, AGAIN, HOST = range(len(PARTS))
+Refusal: TypeAlias = Literal["", "seats", "room"]  # why the head of the line has not joined
+_Reading: TypeAlias = tuple[int, int, int, int, int]  # fs of iterations: prompts, answers, network, shared, host
+
+
+class Spent(NamedTuple):
+    """Time of one iteration, or of a run of them, by what it went to; fs."""
+
+    prompts: int
+    answers: int
+    network: int = 0
+    shared: int = 0
+    host: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Stay:
+    """One request, from its arrival to its end; times in fs, -1 until they are known.
+
+    Args:
+        number: its place among the requests. copy: who serves it. seen: when it stood in the line of the copy.
+        parts: its time so far, in the order of `PARTS`; to_first: of it until its first token.
+        alone: time of the iterations under way that read its own prompt.
+    """
+
+    number: int
+    arrival: int
+    copy: int
+    prompt: int
+    output: int
+    seen: int
+    begin: int = -1
+    first: int = -1
+    end: int = -1
+    cached: int = 0
+    parts: list[int] = field(default_factory=lambda: [0] * len(PARTS))
+    to_first: tuple[int, ...] = ()
+    alone: int = 0
+    since: int = -1
+    put_off: int = -1
+    read: _Reading = (0, 0, 0, 0, 0)
+    refused: tuple[int, int] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Meters:
+    """The meters of one copy; fs.
+
+    Args:
+        end: end of the last iteration that is counted. spent: by all iterations; waited: by those without a refusal.
+        seats, room: time in which the head of the line was refused. refusal: why it is now.
+        coming: requests that came since the last iteration was counted.
+    """
+
+    end: int = 0
+    spent: _Reading = (0, 0, 0, 0, 0)
+    waited: _Reading = (0, 0, 0, 0, 0)
+    seats: int = 0
+    room: int = 0
+    refusal: Refusal = ""
+    coming: list[Stay] = field(default_factory=list)
+
+    def came(self, stay: Stay) -> None:
+        """A request stands in the line."""
+        if stay.seen < self.end:  # during an iteration that is counted already
+            self._starts(stay, self.end)
+        else:
+            self.coming.append(stay)
+
+    def iterated(self, start: int, end: int, spent: Spent) -> None:
+        """Iterations from `start` to `end` that did this; decided upon at `start`."""
+        late = [stay for stay in self.coming if stay.seen > start and stay.begin < 0]
+        for stay in self.coming:
+            if stay.seen <= start and stay.begin < 0:
+                self._starts(stay, start)
+        self.coming.clear()
+        self.spent = _sum(self.spent, spent)
+        if self.refusal == "room":
+            self.room += end - start
+        elif self.refusal == "seats":
+            self.seats += end - start
+        else:
+            self.waited = _sum(self.waited, spent)
+        self.end = end
+        for stay in late:
+            self._starts(stay, end)
+
+    def _starts(self, stay: Stay, at: int) -> None:
+        """A request waits from `at` on, the end of an iteration that was under way when it came, or when it came."""
+        early = max(0, at - stay.seen)
+        if early and self.refusal:
+            stay.parts[ROOM if self.refusal == "room" else SEATS] += early
+        elif early:
+            stay.parts[TURN] += early
+        stay.since, stay.read, stay.refused = max(at, stay.seen), self.waited, (self.seats, self.room)
+
+    def begins(self, stay: Stay, time: int) -> None:
+        """An iteration that begins at `time` works on it for the first time."""
+        parts = stay.parts
+        parts[HOST] += stay.seen - stay.arrival
+        if stay.refused is None:
+            parts[TURN] += time - stay.seen
+        else:
+            seats, room = self.seats - stay.refused[0], self.room - stay.refused[1]
+            parts[SEATS] += seats
+            parts[ROOM] += room
+            passed = _charge(parts, stay.read, self.waited, OTHERS, ANSWERS)
+            parts[TURN] += time - stay.since - seats - room - passed
+        stay.begin = time
+        self._marks(stay, time)
+
+    def writes(self, stay: Stay, time: int) -> None:
+        """Its prompt is read and a token is out: the first, or the next one after it was put off."""
+        if stay.put_off >= 0:
+            stay.parts[AGAIN] += time - stay.put_off
+            stay.put_off = -1
+        else:
+            self._reads(stay, time)
+        if stay.first < 0:
+            stay.first, stay.to_first = time, tuple(stay.parts)
+        self._marks(stay, time)
+
+    def puts_off(self, stay: Stay, time: int) -> None:
+        """It gives up its blocks."""
+        if stay.put_off >= 0:
+            return
+        self._reads(stay, time) if stay.first < 0 else self._wrote(stay, time)
+        stay.put_off = time
+
+    def ends(self, stay: Stay, time: int) -> None:
+        """Its last token is out."""
+        if stay.first < 0:
+            self._reads(stay, time)
+            stay.to_first = tuple(stay.parts)
+        elif time > stay.first:
+            self._wrote(stay, time)
+        stay.end = time
+
+    def _marks(self, stay: Stay, time: int) -> None:
+        stay.since, stay.read, stay.alone = time, self.spent, 0
+
+    def _reads(self, stay: Stay, time: int) -> None:
+        """Charge what went by while its prompt was read."""
+        parts = stay.parts
+        passed = _charge(parts, stay.read, self.spent, OTHERS, ANSWERS)
+        parts[OTHERS] -= stay.alone
+        parts[READING] += stay.alone
+        self._rest(parts, time, time - stay.since - passed)
+
+    def _wrote(self, stay: Stay, time: int) -> None:
+        """Charge what went by while its answer was written."""
+        passed = _charge(stay.parts, stay.read, self.spent, OTHERS, WRITING)
+        self._rest(stay.parts, time, time - stay.since - passed)
+
+    def _rest(self, parts: list[int], time: int, rest: int) -> None:
+        """Charge time outside iterations: on the way out, or between them."""
+        out = min(max(0, time - self.end), rest)
+        parts[HOST] += out
+        parts[TURN] += rest - out
+
+
+def _sum(reading: _Reading, spent: Spent) -> _Reading:
+    return (
+        reading[0] + spent[0],
+        reading[1] + spent[1],
+        reading[2] + spent[2],
+        reading[3] + spent[3],
+        reading[4] + spent[4],
+    )
+
+
+def _charge(parts: list[int], before: _Reading, after: _Reading, prompts: int, answers: int) -> int:
+    """Add the difference of two readings to these parts; its sum."""
+    read, written, network, shared, host = (last - first for first, last in zip(before, after, strict=True))
+    parts[prompts] += read
+    parts[answers] += written
+    parts[NETWORK] += network
+    parts[SHARED] += shared
+    parts[HOST] += host
+    return read + written + network + shared + host
+
+
+def named(parts: Sequence[float]) -> Iterator[tuple[str, float]]:
+    """Parts with their names, the largest first; parts of nothing are left out."""
+    yield from sorted(((name, part) for name, part in zip(PARTS, parts, strict=True) if part > 0), key=lambda pair: -pair[1])
