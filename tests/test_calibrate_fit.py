@@ -177,7 +177,7 @@ def test_corrections_shrink_where_nothing_was_measured_nearby() -> None:
     assert far == pytest.approx(1.0, abs=1e-6)
     assert rows == pytest.approx(1.0, abs=1e-6)
     assert not measured
-    assert beyond > 1.2  # twice the largest measured size: nearly as there
+    assert beyond > 1.2  # twice the largest measured size: as there
     assert table.of("multiply fp64 new", (1024.0, 1.0)) == (1.0, False)
 
 

@@ -36,7 +36,7 @@ from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
 Standing = Literal["measured", "interpolated", "extrapolated", "related", "usual"]
 HUGE: Final = 2.0**21  # bytes of a large page
 FAR: Final = 25.0  # squared distance, in factors of two, at which a single measured call counts as much as the formula
-FADES: Final = 6.0  # factors of two beyond what was measured at which a correction is exp(-1/2) of its logarithm
+HELD: Final = 14.0  # factors of two beyond what was measured as far as which its last correction helps
 STRAY: Final = 2.0  # a size is beyond what was measured from this factor on
 
 
@@ -111,10 +111,10 @@ class Corrections:
         flat = is_call = len(point) == 2
         flat = flat and point[1] <= 1.0
         beyond = 0.0  # factors of two
-        if is_call and points:  # beyond what was measured: as at its end, and less so the farther
+        if is_call and points:  # beyond what was measured: as at its end; far beyond, as by formula
             size = min(max(place[0], math.log2(max(points[0][0], 1.0))), math.log2(max(points[-1][0], 1.0)))
             beyond, place[0] = abs(size - place[0]), size
-        fade = math.exp(-((beyond / FADES) ** 2) / 2.0) if beyond > 1e-6 else 1.0
+        fade = 1.0 if beyond <= HELD else math.exp(-((beyond - HELD) ** 2) / (2.0 * self.width**2))
         for *where, ratio in points:
             flat = flat and where[1] <= 1.0
             distance = math.fsum(
