@@ -32,9 +32,11 @@ from hwsim.spec.decode import title
 from hwsim.study.file import DrawnKeys, StudyKeys
 from hwsim.units import Dimension
 from hwsim.workload.file import Each, Job, Runtime, Workload
+from hwsim.workload.load.arrivals import ArrivalKeys
+from hwsim.workload.load.keys import CountDraw, CountLognormal
 from hwsim.workload.pipeline import PipelineKeys, StageKeys
 from hwsim.workload.reading import STATEMENTS
-from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys, LognormalKeys, SplitKeys
+from hwsim.workload.serving.schema import InferKeys, SplitKeys
 from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
@@ -53,8 +55,8 @@ HEADED: Final[dict[type, str]] = {  # mappings that have a heading among the fil
     Job: "`jobs`: each of them",
     SplitKeys: "`infer: {parallel: ...}`",
     ArrivalKeys: "`infer: {arrivals: ...}`",
-    LengthKeys: "`infer: {prompt: ..., output: ...}`",
-    LognormalKeys: "`lognormal`",
+    CountDraw: "`infer: {prompt: ..., output: ...}`",
+    CountLognormal: "`lognormal`",
 }
 
 

@@ -42,7 +42,7 @@ from tests.test_infer import SMALL, node, served
         ({"arrivals": {"poisson": "4 1/s", "every": "1 s"}}, "requests come in one way, not in 2"),
         ({"arrivals": {"trace": "none.csv"}}, "the trace 'none.csv' cannot be read"),
         ({"prompt": {"uniform": [9, 3]}}, "it goes from 9 down to 3"),
-        ({"output": {}}, "a number of tokens is drawn in one way"),
+        ({"output": {}}, "a number is drawn in one way, not in 0"),
         ({"arrivals": {"poisson": "4 s"}}, "a rate"),
         ({"batchin": "static"}, "unknown key 'batchin'"),
     ],

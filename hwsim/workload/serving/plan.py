@@ -19,8 +19,10 @@ from hwsim.models.plan import uneven_widths
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode
 from hwsim.units import BYTES
+from hwsim.workload.load.arrivals import ArrivalKeys
+from hwsim.workload.load.keys import CountDraw
 from hwsim.workload.serving.requests import Drawn, Request, draw, least, mean_tokens
-from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
+from hwsim.workload.serving.schema import InferKeys
 
 USUAL: Final = "vllm"
 USUAL_NETWORK: Final = "pytorch-ngc"
@@ -191,6 +193,9 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
         written = tree.get(key)
         for inner, message, hint in value.problems():
             mistakes.add(written.key_place(inner) if written is not None and inner else _place(tree, key), message, hint)
+    if isinstance(keys.arrivals, ArrivalKeys) and keys.arrivals.closed:
+        message = "clients that wait for their answers are not simulated with a model yet"
+        mistakes.add(_place(tree, "arrivals"), message, "poisson: 4 1/s")
     return len(mistakes) == before
 
 
@@ -272,7 +277,7 @@ def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: M
     traced = isinstance(keys.arrivals, ArrivalKeys) and keys.arrivals.trace is not None
     prompt, output = least(keys.prompt), least(keys.output) if answers else 0
     if not traced and prompt + output > longest:
-        drawn = isinstance(keys.prompt, LengthKeys) or (answers and isinstance(keys.output, LengthKeys))
+        drawn = isinstance(keys.prompt, CountDraw) or (answers and isinstance(keys.output, CountDraw))
         lengths = f"{prompt:,} tokens" if not output else f"{prompt:,} + {output:,} tokens"
         key = "prompt" if prompt > 1 or tree.get("prompt") is not None else "output"
         message = f"{lengths}{', the least that is drawn,' if drawn else ''} are more than the {longest:,} that the model reads"

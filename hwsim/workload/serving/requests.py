@@ -1,29 +1,30 @@
 """The requests of a service: when each comes, how long its prompt is and how long its answer.
 
-Everything is drawn before the run from one generator for each thing (arrivals, prompts, outputs), so that the same seed gives
-the same requests whatever serves them, and more requests begin with the same ones.
-
-**Source**: numpy's PCG64, seeded by a SeedSequence: the streams are the same on every platform.
+Each number is drawn by hash of (seed, service, what it is, number of the request): the same seed gives the same requests whatever
+serves them, more requests begin with the same ones, and another rate or spread stretches them (common random numbers).
 """
 
 from __future__ import annotations
 
-import csv
-import math
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hwsim import ticks
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Place, SpecError
-from hwsim.workload.serving.schema import ArrivalKeys, InferKeys, LengthKeys
+from hwsim.workload.load.arrivals import ArrivalKeys, instants
+from hwsim.workload.load.draws import Draws
+from hwsim.workload.load.keys import CountDraw, distribution_of
+from hwsim.workload.load.numbers import stream
+from hwsim.workload.load.traces import Trace, read_trace
+from hwsim.workload.serving.schema import InferKeys
 
 USUAL: Final = 100  # requests unless the file says
-MOST: Final = 1_000_000
-_COLUMNS: Final = ("arrival", "prompt", "output")
+BLOCK: Final = 4096  # requests that are drawn together
+LONGEST: Final = 1e9  # tokens of a draw
 
 
 class Request(NamedTuple):
@@ -54,16 +55,15 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Drawn:
     """
     arrivals = keys.arrivals
     if isinstance(arrivals, ArrivalKeys) and arrivals.trace is not None:
-        rows = _traced(arrivals.trace, arrivals.place)[: keys.requests]
-        _refuse_longer(rows, longest, arrivals.trace, arrivals.place, answers=answers)
+        trace = read_trace(arrivals.trace, arrivals.place, tokens=True, most=keys.requests)
+        _refuse_longer(trace, longest, arrivals.trace, arrivals.place, answers=answers)
+        rows: Iterator[tuple[int, int, int]] = zip(
+            trace.arrival.tolist(), trace.prompt.tolist(), trace.output.tolist(), strict=True
+        )
     else:
-        count = keys.requests or USUAL
-        seeds = np.random.SeedSequence(keys.seed).spawn(3)
-        times, prompts, outputs = (np.random.Generator(np.random.PCG64(each)) for each in seeds)
-        lengths = _lengths(keys.prompt, count, prompts), _lengths(keys.output, count, outputs)
-        rows = list(zip(_arrivals(arrivals, count, times), *lengths, strict=True))
+        rows = islice(_rows(keys), keys.requests or USUAL)
     requests, cut = [], 0
-    for arrival, prompt, output in sorted(rows, key=lambda each: each[0]):
+    for arrival, prompt, output in rows:
         output = output if answers else 0
         short = min(prompt, longest - (1 if output else 0))
         less = min(output, longest - short)
@@ -72,73 +72,42 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Drawn:
     return Drawn(tuple(requests), cut)
 
 
-def _refuse_longer(rows: Sequence[tuple[int, int, int]], longest: int, name: str, place: Place, *, answers: bool) -> None:
+def _refuse_longer(trace: Trace, longest: int, name: str, place: Place, *, answers: bool) -> None:
     """Reject requests of a trace that are too long: a measured request is not cut."""
-    lines = [number for number, (_, prompt, output) in enumerate(rows, 2) if prompt + (output if answers else 0) > longest]
-    if lines:
-        _, prompt, output = rows[lines[0] - 2]
+    over = np.flatnonzero(trace.prompt + (trace.output if answers else 0) > longest)
+    if len(over):
+        first = over[np.argmin(trace.lines[over])]
+        prompt, output = int(trace.prompt[first]), int(trace.output[first])
         tokens = f"{prompt:,} + {output:,}" if answers else f"{prompt:,}"
-        message = f"line {lines[0]} of the trace '{name}' has {tokens} tokens, more than the {longest:,} that the model reads"
-        more = f"; {len(lines) - 1:,} more lines have, too" if len(lines) > 1 else ""
+        message = (
+            f"line {trace.lines[first]} of the trace '{name}' has {tokens} tokens, more than the {longest:,} that the model reads"
+        )
+        more = f"; {len(over) - 1:,} more lines have, too" if len(over) > 1 else ""
         raise SpecError([Mistake(place, message + more, "leave them out, or take a model with a longer `sequence`")])
 
 
-def least(tokens: int | LengthKeys) -> int:
+def least(tokens: int | CountDraw) -> int:
     """The fewest tokens that can be drawn."""
     if isinstance(tokens, int):
         return tokens
     return tokens.uniform[0] if tokens.uniform is not None else 1
 
 
-def _arrivals(keys: ArrivalKeys | str, count: int, generator: np.random.Generator) -> list[int]:
-    """Arrival of each request in fs."""
-    if isinstance(keys, ArrivalKeys) and keys.poisson is not None:
-        gaps = generator.exponential(1.0 / keys.poisson, count)
-        return [ticks.femtoseconds(each) for each in np.cumsum(gaps).tolist()]
-    if isinstance(keys, ArrivalKeys) and keys.every is not None:
-        return [ticks.femtoseconds(number * keys.every) for number in range(count)]
-    return [0] * count
+def _rows(keys: InferKeys) -> Iterator[tuple[int, int, int]]:
+    """Arrival (fs), tokens of the prompt and of the answer, one after another without end."""
+    times = instants(keys.arrivals, keys.seed, "arrivals") if isinstance(keys.arrivals, ArrivalKeys) else None
+    number = 0
+    while True:
+        lengths = (_lengths(value, keys.seed, what, number).tolist() for what, value in
+                   (("prompt", keys.prompt), ("output", keys.output)))  # fmt: skip
+        came = [0] * BLOCK if times is None else islice(times, BLOCK)
+        yield from zip(came, *lengths, strict=True)
+        number += BLOCK
 
 
-def _lengths(keys: int | LengthKeys, count: int, generator: np.random.Generator) -> list[int]:
-    if isinstance(keys, int):
-        return [keys] * count
-    if keys.uniform is not None:
-        low, high = keys.uniform
-        return [int(each) for each in generator.integers(low, high, count, endpoint=True).tolist()]
-    if keys.lognormal is not None:
-        drawn = generator.lognormal(math.log(keys.lognormal.median), keys.lognormal.sigma, count)
-        return [max(1, round(each)) for each in np.minimum(drawn, 1e9).tolist()]
-    return [1] * count
-
-
-def _traced(name: str, place: Place) -> list[tuple[int, int, int]]:
-    """The lines of a CSV file."""
-    near = Path(place.file).parent if place.file and not place.file.startswith("<") else Path()
-    path = near / name
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            lines = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SpecError([Mistake(place, f"the trace '{name}' cannot be read: {error.__class__.__name__}",
-                                 "a CSV file with the columns arrival, prompt, output")]) from error  # fmt: skip
-    if not lines or any(column not in lines[0] for column in _COLUMNS):
-        raise SpecError([Mistake(place, f"the trace '{name}' has not the columns arrival, prompt and output",
-                                 "its first line names them; arrival in seconds, the others in tokens")])  # fmt: skip
-    if len(lines) > MOST:
-        raise SpecError([Mistake(place, f"the trace '{name}' has {len(lines):,} requests; the limit is {MOST:,}", None)])
-    return [_line(name, number, line, place) for number, line in enumerate(lines, 2)]
-
-
-def _line(name: str, number: int, line: dict[str, str], place: Place) -> tuple[int, int, int]:
-    try:
-        arrival, prompt, output = (float(line[column]) for column in _COLUMNS)
-    except (TypeError, ValueError):
-        arrival = prompt = output = -1.0
-    if not (0 <= arrival < 1e9 and 1 <= prompt < 1e9 and 1 <= output < 1e9):
-        message = f"line {number} of the trace '{name}' is no request: {', '.join(str(line[column]) for column in _COLUMNS)}"
-        raise SpecError([Mistake(place, message, "seconds, tokens of the prompt, tokens of the answer: 12.5, 600, 250")])
-    return ticks.femtoseconds(arrival), int(prompt), int(output)
+def _lengths(keys: int | CountDraw, seed: int, what: str, first: int) -> NDArray[np.int64]:
+    drawn = Draws(stream(seed, what), distribution_of(keys)).many(first, BLOCK)
+    return np.maximum(1, np.rint(np.minimum(drawn, LONGEST))).astype(np.int64)
 
 
 def mean_tokens(requests: Sequence[Request]) -> tuple[float, float]:

@@ -11,66 +11,16 @@ infer:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 from hwsim.records import dataclass
-from hwsim.spec import Place, Problem, Tree, field, place_field
-from hwsim.units import PerSecond, Ratio, Seconds
+from hwsim.spec import Place, Tree, field, place_field
+from hwsim.units import Ratio
+from hwsim.workload.load.arrivals import ArrivalKeys
+from hwsim.workload.load.keys import CountDraw
 
 Batching = Literal["continuous", "static"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
-
-
-@dataclass(frozen=True, slots=True)
-class ArrivalKeys:
-    """Arrivals of requests; one key."""
-
-    poisson: PerSecond | None = field("at random, so many a second in the mean", default=None, exclusive_minimum=0.0,
-                                      example="4 1/s")  # fmt: skip
-    every: Seconds | None = field("one after another, so far apart", default=None, example="100 ms")
-    trace: str | None = field(
-        "a CSV file with a line for each: columns arrival (seconds), prompt and output (tokens); paths start from the workload's",
-        default=None,
-        example="requests.csv",
-    )
-    place: Place = place_field()
-
-    def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
-        given = [name for name in ("poisson", "every", "trace") if getattr(self, name) is not None]
-        if len(given) != 1:
-            yield (
-                "",
-                f"requests come in one way, not in {len(given)}",
-                "poisson: 4 1/s, every: 100 ms, trace: FILE, or all at once",
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class LognormalKeys:
-    """Numbers whose logarithms are spread normally."""
-
-    median: float = field("half of them are below", minimum=1.0)
-    sigma: float = field("standard deviation of the logarithm", default=1.0, minimum=0.0, maximum=5.0)
-
-
-@dataclass(frozen=True, slots=True)
-class LengthKeys:
-    """Distribution of a number of tokens, drawn for each request; one key."""
-
-    lognormal: LognormalKeys | None = field("around a median", default=None, example="{median: 600, sigma: 1}")
-    uniform: tuple[int, int] | None = field(
-        "any number from the first to the second", default=None, minimum=1, example="[100, 900]"
-    )
-    place: Place = place_field()
-
-    def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
-        if (self.lognormal is None) == (self.uniform is None):
-            yield "", "a number of tokens is drawn in one way", "lognormal: {median: 600, sigma: 1}, or uniform: [100, 900]"
-        if self.uniform is not None and self.uniform[0] > self.uniform[1]:
-            yield "uniform", f"it goes from {self.uniform[0]} down to {self.uniform[1]}", "write the smaller number first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +66,8 @@ class InferKeys:
         "when requests come", default="all at once", example="{poisson: 4 1/s}"
     )
     requests: int | None = field("how many (default: 100; of a trace all its lines)", default=None, minimum=1)
-    prompt: int | LengthKeys = field("tokens of a prompt", default=512, minimum=1, example="{lognormal: {median: 600, sigma: 1}}")
-    output: int | LengthKeys = field("tokens of an answer, the first included", default=128, minimum=1)
+    prompt: int | CountDraw = field("tokens of a prompt", default=512, minimum=1, example="{lognormal: {median: 600, sigma: 1}}")
+    output: int | CountDraw = field("tokens of an answer, the first included", default=128, minimum=1)
     batching: Batching = field(
         "continuous: requests join and leave from one token to the next; static: a batch goes through together",
         default="continuous",

@@ -1,0 +1,268 @@
+"""How far the mean and the percentiles of a run are known: batches of its requests, and a warm-up that is cut.
+
+A run's numbers, in the order in which they were made, are cut into 32 batches. The batches' spread says how far mean and
+percentiles of another run of this length would be away: neighbours are alike (a queue that is long stays long), batches hardly
+are. Where they still are, the interval is wider, as an autoregression says. The interval of a percentile is that of the share
+of requests above it, taken back to the numbers, and has no upper end where the share may be none.
+
+**Source**: warm-up: MSER-5 (White, 1997); batches that are alike: Tafazzoli, Wilson: Skart (2011).
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import field
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.records import dataclass
+from hwsim.results.bins import FEW, Bins
+
+Floats = NDArray[np.float64]
+
+BATCHES: Final = 32
+_SEGMENTS: Final = 64  # up to twice as many; two that follow each other become one when they are full
+_FINE: Final = 2000  # means over which the warm-up is looked for; up to twice as many
+_FIVE: Final = 5  # requests of the first of them
+_TAIL: Final = 10  # requests of a batch that are above a percentile, below which its spread says nothing
+_ALIKE: Final = 0.4  # correlation of neighbouring batches, above which they are too short to tell
+PERCENTILES: Final = (0.5, 0.95, 0.99)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A number, and where it would be in 95 of 100 other runs of the same length; high may be infinite."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def half(self) -> float:
+        """How far the further end is away, as a part of the value."""
+        return max(self.value - self.low, self.high - self.value) / self.value if self.value > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a run says of the numbers of its requests.
+
+    Args:
+        count: requests that it is about; dropped: those of the warm-up, before them.
+        settled: whether the warm-up ended before half of the run; if not, the run may have none.
+        short: percentiles (0: the mean) that the run is too short for: their intervals are too narrow.
+        needed: requests that would be enough, where the utilisation says it.
+    """
+
+    count: int
+    dropped: int
+    mean: Known
+    percentiles: tuple[tuple[float, Known], ...]
+    most: float
+    settled: bool
+    short: tuple[float, ...]
+    needed: int | None = None
+
+    def at(self, share: float) -> Known:
+        """A percentile."""
+        return dict(self.percentiles)[share]
+
+
+def requests_needed(utilisation: float) -> int | None:
+    """Requests after which batches hardly know of each other: 300 relaxation times of the busiest part; None: never."""
+    if utilisation >= 1:
+        return None
+    return math.ceil(300 / (1 - math.sqrt(max(utilisation, 0.0))) ** 2)
+
+
+@dataclass(slots=True)
+class Batched:
+    """Numbers of a run in the order in which they were made: histograms of its parts, and fine means."""
+
+    count: int = 0
+    _size: int = FEW // _SEGMENTS
+    _segments: list[Bins] = field(default_factory=list, repr=False)
+    _fine: list[float] = field(default_factory=list, repr=False)  # sums
+    _fine_size: int = _FIVE
+    _kept: array[float] = field(default_factory=lambda: array("d"), repr=False)
+    _loose: array[float] = field(default_factory=lambda: array("d"), repr=False)  # not yet in a fine sum
+
+    def add(self, number: float) -> None:
+        """One more."""
+        self._kept.append(number)
+        self.count += 1
+        if len(self._kept) > FEW:
+            self._cut()
+
+    def extend(self, numbers: Floats) -> None:
+        """Several more."""
+        for first in range(0, len(numbers), FEW):
+            block = np.ascontiguousarray(numbers[first : first + FEW], np.float64)
+            self._kept.frombytes(block.tobytes())
+            self.count += len(block)
+            if len(self._kept) > FEW:
+                self._cut()
+
+    def _cut(self) -> None:
+        """Put all that is kept into segments and fine sums."""
+        kept, self._kept = np.array(self._kept, np.float64), array("d")
+        self._loose.frombytes(kept.tobytes())
+        self._refine()
+        at = 0
+        while at < len(kept):
+            if not self._segments or len(self._segments[-1]) >= self._size:
+                if len(self._segments) == 2 * _SEGMENTS:
+                    self._segments = [_joined(pair) for pair in zip(self._segments[::2], self._segments[1::2], strict=True)]
+                    self._size *= 2
+                self._segments.append(Bins(few=0))
+            many = min(self._size - len(self._segments[-1]), len(kept) - at)
+            self._segments[-1].extend(kept[at : at + many])
+            at += many
+
+    def _refine(self) -> None:
+        whole = len(self._loose) // self._fine_size
+        loose = np.array(self._loose, np.float64)
+        self._fine.extend(_sums(loose[: whole * self._fine_size].reshape(whole, self._fine_size)))
+        self._loose = self._loose[whole * self._fine_size :]
+        while len(self._fine) >= 2 * _FINE:
+            if len(self._fine) % 2:
+                rest = self._fine.pop() / self._fine_size  # of the last, as many as it has, all alike
+                self._loose = array("d", [rest] * self._fine_size) + self._loose
+            self._fine = [one + other for one, other in zip(self._fine[::2], self._fine[1::2], strict=True)]
+            self._fine_size *= 2
+
+    @property
+    def warm_up(self) -> tuple[int, bool]:
+        """(requests before the steady state by MSER-5, whether it ends before half of the run)."""
+        if self.count <= FEW:
+            kept = np.array(self._kept, np.float64)
+            whole = len(kept) // _FIVE
+            fine, size = _sums(kept[: whole * _FIVE].reshape(whole, _FIVE)), _FIVE
+        else:
+            fine, size = self._fine, self._fine_size
+        at = _steady(np.array(fine, np.float64))
+        return at * size, at < len(fine) // 2 or not fine
+
+    def estimate(self, *, warm_up: int | None = None, utilisation: float | None = None) -> Settled:
+        """Mean and percentiles with their intervals.
+
+        Args:
+            warm_up: requests of the beginning that do not count; None: as MSER-5 has it.
+            utilisation: of the busiest part, where it is known.
+        """
+        found, steady = self.warm_up
+        batches, dropped = self._batches(found if warm_up is None else warm_up)
+        everything = Bins()
+        for each in batches:
+            everything.merge(each)
+        count = len(everything)
+        sizes = [len(each) for each in batches]
+        alike = _correlation([each.mean for each in batches])
+        mean = everything.mean
+        half = _half([each.mean - mean for each in batches], sizes, alike)
+        known = []
+        needed = None if utilisation is None else requests_needed(utilisation)
+        busy = utilisation is not None and (needed is None or count < needed)
+        short = [0.0] if busy or alike > _ALIKE or len(batches) < BATCHES else []
+        for share in PERCENTILES:
+            value = everything.percentile(share)
+            parts = [each.below(value) for each in batches]
+            middle = math.fsum(part * size for part, size in zip(parts, sizes, strict=True)) / max(1, count)
+            related = _correlation(parts)
+            away = _half([part - middle for part in parts], sizes, related)
+            low, _ = everything.around(share - away)
+            _, high = everything.around(share + away) if share + away < 1 else (0.0, math.inf)
+            known.append((share, Known(value, min(value, low), max(value, high))))
+            if short or related > _ALIKE or math.isinf(high) or count * (1 - share) < BATCHES * _TAIL / 10:
+                short.append(share)
+        return Settled(
+            count,
+            dropped,
+            Known(mean, max(0.0, mean - half), mean + half),
+            tuple(known),
+            everything.largest,
+            steady,
+            tuple(short),
+            needed,
+        )
+
+    def _batches(self, warm_up: int) -> tuple[list[Bins], int]:
+        """The batches after a warm-up, and the requests before them."""
+        if self.count <= FEW:
+            warm_up = min(warm_up, self.count)
+            left = np.array(self._kept, np.float64)[warm_up:]
+            parts = [_of(each) for each in np.array_split(left, min(BATCHES, max(1, len(left))))]
+            return parts, warm_up
+        if len(self._kept):
+            self._cut()
+        first = min(math.ceil(warm_up / self._size), len(self._segments) - 1)
+        segments = self._segments[first:]
+        many = min(BATCHES, len(segments))
+        edges = [number * len(segments) // many for number in range(many + 1)]
+        return [_joined(segments[one:other]) for one, other in pairwise(edges)], first * self._size
+
+
+def _of(numbers: Floats) -> Bins:
+    made = Bins()
+    made.extend(numbers)
+    return made
+
+
+def _joined(some: Sequence[Bins]) -> Bins:
+    made = Bins(few=0)
+    for each in some:
+        made.merge(each)
+    return made
+
+
+def _sums(rows: Floats) -> list[float]:
+    """The sum of each row: two halves, and their halves, so that the order is the same everywhere."""
+    columns = [rows[:, number] for number in range(rows.shape[1])]
+    while len(columns) > 1:
+        paired = [one + other for one, other in zip(columns[::2], columns[1::2], strict=False)]
+        columns = paired + columns[len(paired) * 2 :]
+    return columns[0].tolist() if columns else []
+
+
+def _steady(means: Floats) -> int:
+    """The number of means to leave out by MSER: after which the squared error of the mean of the others is least."""
+    if len(means) < 2 * _FIVE:
+        return 0
+    means = means - means[-1]  # near 0, so that squares lose nothing
+    left = np.arange(len(means), 0, -1)
+    mean = np.cumsum(means[::-1])[::-1] / left
+    error = (np.cumsum((means * means)[::-1])[::-1] / left - mean * mean) / left
+    return int(np.argmin(error[: len(means) // 2 + 1]))
+
+
+def _correlation(parts: Sequence[float]) -> float:
+    """Of neighbours; 0 of fewer than three, or if all are equal."""
+    if len(parts) < 3:
+        return 0.0
+    mean = math.fsum(parts) / len(parts)
+    squares = math.fsum((each - mean) ** 2 for each in parts)
+    products = math.fsum((one - mean) * (other - mean) for one, other in pairwise(parts))
+    return products / squares if squares > 0 else 0.0
+
+
+def _half(away: Sequence[float], sizes: Sequence[int], alike: float) -> float:
+    """Half of the 95 % interval of the mean of batches: wider where neighbours are alike, as an autoregression of them says."""
+    if len(away) < 2:
+        return math.inf
+    spread = math.fsum(size * each * each for each, size in zip(away, sizes, strict=True)) / (len(away) - 1)
+    inflated = (1 + alike) / (1 - alike) if 0 < alike < 1 else 1.0
+    return _student(len(away) - 1) * math.sqrt(spread * inflated / sum(sizes))  # integers
+
+
+def _student(freedom: int) -> float:
+    """97.5 % of Student's t, to 0.1 % from 4 degrees of freedom on (Cornish and Fisher)."""
+    z = 1.959963984540054
+    if freedom < 4:
+        return (12.7062, 4.3027, 3.1824)[max(freedom, 1) - 1]
+    terms = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + math.fsum(term / freedom ** (power + 1) for power, term in enumerate(terms))

@@ -1,0 +1,210 @@
+"""When requests come: as a file says it, and as a stream of instants whose memory does not grow with the requests.
+
+arrivals: {poisson: 400 1/s}
+arrivals: {bursts: {poisson: 20 1/s, size: 20}}
+arrivals: {day: {mean: 300 1/s, peak: 500 1/s, at: 14 h}}
+arrivals: {clients: 64, think: 2 s}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+
+import numpy as np
+
+from hwsim import ticks
+from hwsim.records import dataclass
+from hwsim.spec import Place, Problem, field, place_field
+from hwsim.ticks import FEMTO, Column
+from hwsim.units import DAY, PerSecond, Seconds
+from hwsim.workload.load.draws import Constant, Distribution, Draws, Exponential
+from hwsim.workload.load.keys import CountDraw, TimeDraw, distribution_of
+from hwsim.workload.load.numbers import Floats, sine, stream
+
+BLOCK: Final = 4096  # instants that are drawn together
+UNIT: Final = Exponential(1.0)
+_WAYS: Final = ("poisson", "every", "bursts", "day", "trace", "clients")
+_CLOSE: Final = 2.0**-50  # of a cycle
+
+
+@dataclass(frozen=True, slots=True)
+class BurstKeys:
+    """Requests that come together."""
+
+    poisson: PerSecond = field("bursts a second in the mean, at random", exclusive_minimum=0.0)
+    size: int | CountDraw = field("requests of a burst", minimum=1, example="20")
+
+
+@dataclass(frozen=True, slots=True)
+class DayKeys:
+    """Requests at random, more by day than by night: the rate is a cosine around its mean. The run begins at 0 h."""
+
+    mean: PerSecond = field("so many a second, over the whole cycle", exclusive_minimum=0.0)
+    peak: PerSecond = field("so many a second at the busiest time; at most twice the mean", exclusive_minimum=0.0)
+    at: Seconds = field("the busiest time", default=14 * 3600.0, example="14 h")
+    cycle: Seconds = field("length of the cycle", default=DAY, exclusive_minimum=0.0, example="24 h")
+
+    @property
+    def swing(self) -> float:
+        """How far the rate leaves its mean, as a part of it."""
+        return self.peak / self.mean - 1.0
+
+    def rate(self, seconds: float) -> float:
+        """Requests a second at an instant."""
+        return self.mean * (1.0 + self.swing * sine((seconds - self.at) / self.cycle + 0.25))
+
+    def turns(self, shares: Floats) -> Floats:
+        """The part of a cycle after which these shares of its requests have come: the inverse of the cumulative rate."""
+        swing, phase = self.swing / (2 * math.pi), self.at / self.cycle
+        start = sine(-phase)
+        low = np.maximum(shares - 2 * abs(swing), 0.0)
+        high = np.minimum(shares + 2 * abs(swing), 1.0)
+        turns = shares.copy()
+        for _ in range(64):
+            over = turns + swing * (sine(turns - phase) - start) - shares
+            low, high = np.where(over <= 0, turns, low), np.where(over >= 0, turns, high)
+            slope = 1.0 + self.swing * sine(turns - phase + 0.25)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                newton = turns - over / slope
+            inside = (newton > low) & (newton < high)
+            after = np.where(inside, newton, np.where(over == 0, turns, (low + high) / 2))
+            if float(np.abs(after - turns).max(initial=0.0)) <= _CLOSE:
+                return after
+            turns = after
+        return turns
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalKeys:
+    """Arrivals of requests: one of these keys, and `think` beside `clients`."""
+
+    poisson: PerSecond | None = field("at random, so many a second in the mean", default=None, exclusive_minimum=0.0,
+                                      example="4 1/s")  # fmt: skip
+    every: Seconds | None = field("one after another, so far apart", default=None, example="100 ms")
+    bursts: BurstKeys | None = field("at random, several at once", default=None, example="{poisson: 20 1/s, size: 20}")
+    day: DayKeys | None = field(
+        "at random, more by day than by night", default=None, example="{mean: 300 1/s, peak: 500 1/s, at: 14 h}"
+    )
+    trace: str | None = field(
+        "a file with a line for each: a CSV with the columns arrival (seconds), prompt and output (tokens), one of Azure's, "
+        "or Mooncake's JSONL; paths start from the workload's",
+        default=None,
+        example="requests.csv",
+    )
+    clients: int | None = field(
+        "so many clients; each asks again once it is answered and has thought", default=None, minimum=1, example="64"
+    )
+    think: Seconds | TimeDraw | None = field("of a client between answer and next request (default: none)", default=None,
+                                             example="{exponential: 2 s}")  # fmt: skip
+    place: Place = place_field()
+
+    def problems(self) -> Iterator[Problem]:
+        """(key, message, hint) of what cannot be."""
+        given = [name for name in _WAYS if getattr(self, name) is not None]
+        if len(given) != 1:
+            hint = "poisson: 4 1/s, every: 100 ms, bursts, day, trace: FILE, or clients: 64"
+            yield "", f"requests come in one way, not in {len(given)}", hint
+        if self.think is not None and self.clients is None:
+            yield "think", "only clients think between their requests", "clients: 64, think: 2 s"
+        if self.day is not None and self.day.peak > 2 * self.day.mean:
+            yield "day", "its peak is more than twice its mean: the rate would be negative by night", "bursts, or a trace"
+        if self.day is not None and self.day.peak < self.day.mean:
+            yield "day", "its peak is below its mean", "peak at or above mean"
+        for key, value in (("bursts", self.bursts and self.bursts.size), ("think", self.think)):
+            if isinstance(value, CountDraw | TimeDraw):
+                yield from ((key, message, hint) for _, message, hint in value.problems())
+
+    @property
+    def closed(self) -> bool:
+        """Whether the next request waits for an answer: no stream of instants."""
+        return self.clients is not None
+
+    @property
+    def rate(self) -> float | None:
+        """Requests a second in the mean; None where the file does not say it: a trace, clients, all at once."""
+        if self.poisson is not None:
+            return self.poisson
+        if self.every is not None:
+            return 1.0 / self.every if self.every else None
+        if self.bursts is not None:
+            return self.bursts.poisson * distribution_of(self.bursts.size).mean
+        return None if self.day is None else self.day.mean
+
+    @property
+    def thinking(self) -> Distribution:
+        """Seconds of a client between an answer and its next request."""
+        return Constant(0.0) if self.think is None else distribution_of(self.think)
+
+
+def thoughts(keys: ArrivalKeys, seed: int, *names: str | int) -> Draws:
+    """How long the client of a request thinks before it (the first `clients` of them: before the run's first)."""
+    return Draws(stream(seed, *names, "think"), keys.thinking)
+
+
+def instants(keys: ArrivalKeys, seed: int, *names: str | int) -> Iterator[int]:
+    """When requests come, in fs after the load began, in order and without end (not of a trace or of clients)."""
+    return chain.from_iterable(block.tolist() for block in blocks(keys, seed, *names))
+
+
+def blocks(keys: ArrivalKeys, seed: int, *names: str | int) -> Iterator[Column]:
+    """The same, several at a time.
+
+    Raises:
+        TooLong: it comes after the longest time that is accepted.
+    """
+    if keys.poisson is not None:
+        yield from _poisson(keys.poisson, stream(seed, *names, "arrival"))
+    elif keys.every is not None:
+        yield from _regular(keys.every)
+    elif keys.bursts is not None:
+        yield from _bursts(keys.bursts, stream(seed, *names, "arrival"), stream(seed, *names, "size"))
+    elif keys.day is not None:
+        yield from _daily(keys.day, stream(seed, *names, "arrival"))
+    else:
+        raise TypeError("a trace and clients have no stream of instants")
+
+
+def _poisson(rate: float, key: int) -> Iterator[Column]:
+    draws, since, number = Draws(key, UNIT), 0, 0
+    while True:
+        gaps = ticks.rounded(np.rint(draws.many(number, BLOCK) * (FEMTO / rate)))
+        block = ticks.add(ticks.running_total(gaps), since)
+        since, number = _last(block), number + BLOCK
+        yield block
+
+
+def _regular(gap: float) -> Iterator[Column]:
+    number = 0
+    while True:
+        yield ticks.column([ticks.femtoseconds(each * gap) for each in range(number, number + BLOCK)])
+        number += BLOCK
+
+
+def _bursts(keys: BurstKeys, key: int, size: int) -> Iterator[Column]:
+    sizes, number = Draws(size, distribution_of(keys.size)), 0
+    for block in _poisson(keys.poisson, key):
+        many = np.maximum(1, np.rint(sizes.many(number, len(block)))).astype(np.int64)
+        number += len(block)
+        for first in range(0, len(block), 64):  # bursts may be large
+            yield np.repeat(block[first : first + 64], many[first : first + 64])
+
+
+def _daily(keys: DayKeys, key: int) -> Iterator[Column]:
+    cycle, expected = ticks.femtoseconds(keys.cycle), keys.mean * keys.cycle  # requests of a cycle
+    whole = round(expected * FEMTO)
+    for block in _poisson(1.0, key):  # instants of as many requests as come in the mean, not of seconds
+        split = [divmod(each, whole) for each in block.tolist()]
+        turns = keys.turns(np.array([rest / whole for _, rest in split], np.float64))
+        found = [past * cycle + round(turn * cycle) for (past, _), turn in zip(split, turns.tolist(), strict=True)]
+        _last(ticks.column(found[-1:]))
+        yield ticks.column(found)
+
+
+def _last(block: Column) -> int:
+    last = int(block[-1])
+    if last > ticks.LONGEST:
+        raise ticks.TooLong(last / FEMTO)
+    return last
