@@ -15,7 +15,7 @@ from typing import Literal
 
 from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, field, place_field
-from hwsim.units import Ratio
+from hwsim.units import Ratio, Seconds
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw
 
