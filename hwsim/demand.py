@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,44 @@ def rates_of(capacities: Iterable[Capacity]) -> dict[str, float]:
     return dict(map(attrgetter("name", "rate"), capacities))
 
 
+class Each(Protocol):
+    """The time of one access to a device, with `under_way` of them there at once, from all ops."""
+
+    def __call__(self, under_way: float) -> tuple[float, float]:
+        """Seconds from the end of one access to the end of the next, and seconds of the device that it takes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """A queue from which a device serves the accesses of all ops.
+
+    With `depth` accesses of its own among n it has depth / n of what the device then does:
+
+        time = time alone x (n each(n) + depth rest) / (depth each(depth) + depth rest)
+
+    Args:
+        capacity: name of the device's time; who names the same one is in the crowd.
+        depth: accesses of the op under way at once.
+        each: seconds of one access, and of the device for it, by the number under way.
+        rest: seconds for each access that others do not stretch.
+        times: ops of other ranks there for which it stands, itself among them (see `hwsim.graph.fold`).
+    """
+
+    capacity: str
+    depth: int
+    each: Each
+    rest: float = 0.0
+    times: int = 1
+
+    def slowness(self, under_way: int) -> tuple[float, float]:
+        """Factor on its time, and factor on the device's time for an access, at this number under way: both 1 alone."""
+        (mine, busy), (each, shorter) = self.each(self.depth), self.each(under_way)
+        alone = mine + self.rest
+        slow = (under_way / self.depth * each + self.rest) / alone if alone > 0 else 1.0
+        return max(1.0, slow), min(1.0, shorter / busy) if busy > 0 else 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """Latency, then amounts drawn together; `floor` is what one op cannot beat alone.
@@ -105,6 +143,7 @@ class Demand:
         times: for a demand that stands for equal ones of other ranks too (see `hwsim.graph.fold`): the number that draws each
             amount, then the number that holds each of the holds; empty: itself alone. They weigh in shared capacities; its
             pace alone is the pace of one. Only with `times` may amounts name a capacity twice.
+        crowd: others that it shares the queue of a device with.
     """
 
     latency: float = 0.0
@@ -113,6 +152,7 @@ class Demand:
     holds: tuple[tuple[str, float], ...] = ()
     share: float = 1.0
     times: tuple[int, ...] = ()
+    crowd: Crowd | None = None
 
     @property
     def drawn(self) -> tuple[tuple[str, float, int], ...]:

@@ -14,13 +14,14 @@ from hwsim import api
 from hwsim.demand import Cost
 from hwsim.devices import CannotCompute, Storage
 from hwsim.devices.arm import Platter, Seek
+from hwsim.devices.crowding import rate_at
 from hwsim.devices.disk import Disk
 from hwsim.devices.filesystem import Filesystem
 from hwsim.devices.flash import Endurance, Flash, amplification
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.raid import Level, Raid
 from hwsim.devices.ssd import Ssd, WriteCache
-from hwsim.devices.storage import Access, Asked, Direction, drained, mixed, rate_at
+from hwsim.devices.storage import Access, Asked, Direction, drained, mixed
 from hwsim.devices.volume import Volume
 from hwsim.spec import names
 from tests.test_devices import NAME, alone, check

@@ -16,7 +16,8 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar
 
-from hwsim.demand import Capacity, Cost, Demand, Term
+from hwsim.demand import Capacity, Cost, Crowd, Demand, Term
+from hwsim.devices.crowding import Knee
 from hwsim.devices.kind import AccessTimes
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, latency_term, source_of
 from hwsim.devices.storage import Access, Asked, Direction
@@ -97,6 +98,7 @@ class Disk(AccessTimes):
         amounts, moved = {media: seconds}, {media: size * times}
         why = [Term("media", "times x size / bandwidth", (number, size_input, speed), seconds, media)]
         wait = source_of(self.sources, latency[0])
+        crowd = None
         if access == "sequential" or times <= 0:
             start = latency[1] if times > 0 else 0.0
             floor = 0.0
@@ -104,7 +106,12 @@ class Disk(AccessTimes):
                 why.insert(0, latency_term("first access", start, wait, media))
         else:
             start, together = 0.0, min(depth, self.queue)
-            floor = math.ceil(times / together) * (latency[1] + size / rate[1])
+            one_s = latency[1] + size / rate[1]
+            floor = math.ceil(times / together) * one_s
+            if one_s > 0:
+                crowd = Crowd(
+                    media, max(1, round(min(depth, times))), Knee(one_s, self.queue / one_s, math.inf, self.queue, size / rate[1])
+                )
             at_once = ("at once", f"{together:g}", f"the smaller of depth {depth:g} and queue {self.queue}")
             formula = "ceil(times / at once) x (latency + size / bandwidth)"
             latency_input = ("latency", precise(latency[1], "s"), wait)
@@ -117,7 +124,7 @@ class Disk(AccessTimes):
         drawn = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
         longest = max([seconds, *(term.seconds for term in why if term.label == "iops")])
         return Cost(
-            Demand(latency=start, amounts=drawn, floor=floor, share=longest * rate[1] or 1.0),
+            Demand(latency=start, amounts=drawn, floor=floor, share=longest * rate[1] or 1.0, crowd=crowd),
             moved=tuple((capacity, moved[capacity], "1" if capacity.endswith(".iops") else "B") for capacity, _ in drawn),
             why=tuple(why),
         )

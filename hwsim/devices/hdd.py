@@ -28,6 +28,7 @@ from typing import ClassVar
 
 from hwsim.demand import Cost
 from hwsim.devices.arm import Platter, Seek
+from hwsim.devices.crowding import Arm
 from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import CannotCompute, Input, source_of
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number
@@ -229,4 +230,6 @@ class Hdd(Storage):
                 inputs += [quick, ("first", precise(first, "1"), room)]
                 formula = formula.replace("times x", "first / fast + (times - first) x")
         floors = self._hits(accesses) if again > 0 else []
-        return cost_of(name, accesses, [Limit("media", formula, tuple(inputs), seconds)], floors, ("", 0.0, ""))
+        crowd = None if buffered else Arm(self.overhead + accesses.size / rate, place, self.gain, self.queue)
+        limit = Limit("media", formula, tuple(inputs), seconds)
+        return cost_of(name, accesses, [limit], floors, ("", 0.0, ""), crowd=crowd)

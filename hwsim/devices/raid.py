@@ -23,7 +23,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar, Final, Literal
 
-from hwsim.demand import Capacity, Cost, Term, rates_of
+from hwsim.demand import Capacity, Cost, Crowd, Term, rates_of
+from hwsim.devices.crowding import Members
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.kind import Storage
@@ -98,7 +99,7 @@ class Raid(Storage):
 
     def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
         """Cost at the busiest member, which has an equal part of everything."""
-        share, idle = self._share(direction, accesses)
+        share, idle, part = self._share(direction, accesses)
         cost = mixed(self.member, name, share) if share.written else self.member.serve(name, direction, share)
         label = "what each member does"
         does = f"accesses ({share.written:.3g} of them writes)" if share.written else f"{direction}s"
@@ -116,7 +117,9 @@ class Raid(Storage):
             )
             why.append(Term("accesses", "body x idle", inputs, floor, f"{name}.media"))
         moved = tuple((capacity, accesses.bytes if unit == "B" else amount, unit) for capacity, amount, unit in cost.moved)
-        return replace(cost, demand=replace(cost.demand, floor=floor, share=accesses.bytes or 1.0), moved=moved, why=tuple(why))
+        crowd = cost.demand.crowd and Crowd(f"{name}.media", accesses.own_depth, Members(cost.demand.crowd.each, part))
+        demand = replace(cost.demand, floor=floor, share=accesses.bytes or 1.0, crowd=crowd)
+        return replace(cost, demand=demand, moved=moved, why=tuple(why))
 
     def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
         """Draw of a transfer: its part of the bytes of each member."""
@@ -133,12 +136,12 @@ class Raid(Storage):
     def _given(self) -> tuple[tuple[str, Disk | Hdd | Ssd | Volume | None], ...]:
         return ("hdd", self.hdd), ("ssd", self.ssd), ("disk", self.disk), ("volume", self.volume)
 
-    def _share(self, direction: Direction, accesses: Asked) -> tuple[Asked, float]:
-        """The accesses of one member, and how many members there are for each access under way, at least 1."""
+    def _share(self, direction: Direction, accesses: Asked) -> tuple[Asked, float, float]:
+        """The accesses of one member; members for each access under way, at least 1; part of each access at one member."""
         n, wide = self.members, self.width(direction)
         region = None if accesses.region is None else accesses.region / self.width("write")
         if accesses.access == "sequential":
-            return replace(accesses, size=accesses.size / wide, region=region), 1.0
+            return replace(accesses, size=accesses.size / wide, region=region), 1.0, 1.0
         pieces = min(float(wide), max(1.0, accesses.size / self.stripe))  # members one access falls on
         touched, steps = pieces, 1.0
         written = 0.0
@@ -157,4 +160,4 @@ class Raid(Storage):
             region=region,
             written=written,
         )
-        return share, max(1.0, n / under_way)
+        return share, max(1.0, n / under_way), touched / steps / n

@@ -1,6 +1,6 @@
 """A solid-state drive: from its data sheet, from the flash it is made of, or from both.
 
-    accesses a second with n under way = rate_at(n, one, most, sharpness)      (see `hwsim.devices.storage`)
+    accesses a second with n under way = rate_at(n, one, most, sharpness)      (see `hwsim.devices.crowding`)
 
 - `one`, the time of one access alone: the `latency` of the data sheet (4 KiB), or controller + flash + interface.
 - `most`: the `iops` of the data sheet up to the bandwidth, or what chips and channels do (see `hwsim.devices.flash`).
@@ -25,10 +25,11 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from hwsim.demand import Cost, Term
+from hwsim.devices.crowding import Knee, Mixture, rate_at
 from hwsim.devices.flash import Endurance, Flash, amplification, moved_pages
 from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import Input, source_of
-from hwsim.devices.storage import PAGE, Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number, rate_at
+from hwsim.devices.storage import PAGE, Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number
 from hwsim.formats import format_quantity, precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -233,7 +234,9 @@ class Ssd(Storage):
             floor = Limit(
                 "accesses", "times x (one + size / bandwidth)", inputs, accesses.times * (one_s + accesses.size / steady)
             )
-            return cost_of(name, accesses, [], [floor], ("", 0.0, ""), errors)
+            alone = one_s + accesses.size / steady
+            crowd = Knee(alone, max(steady / max(accesses.size, 1.0), 1 / alone), self.sharpness, self.queue, 0.0)
+            return cost_of(name, accesses, [], [floor], ("", 0.0, ""), errors, crowd)
         speed = ("bandwidth", precise(steady, "B/s"), self._where(direction))
         limit = Limit("media", "times x size / bandwidth", (number(accesses), each(accesses), speed), accesses.bytes / steady)
         if direction == "write" and self.cache is not None:
@@ -287,10 +290,11 @@ class Ssd(Storage):
         formula = "times x (at once^-p x (one^p - most^-p) + most^-p)^(1/p)"
         top = (number(accesses), inputs[3])
         errors = f"disk/{direction}", inputs[3][2]
+        behind = Knee(one_s, most, self.sharpness, self.queue, 1 / most)
         if fast_most <= most or accesses.size <= 0:
             limits = [Limit("media", "times / most", top, accesses.times / most)]
             floor = Limit("accesses", formula, inputs, accesses.times / steady)
-            return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors)
+            return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors, behind)
         quick = rate_at(depth, fast_one, fast_most, self.sharpness)
         stock = self.cache.size / accesses.size if self.cache is not None else 0.0
         room = given("room", self.cache.size if self.cache is not None else 0.0, "B", self.sources, "cache.size")
@@ -313,4 +317,7 @@ class Ssd(Storage):
                 busy,
             )
         ]
-        return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors)
+        into = Knee(fast_one, fast_most, self.sharpness, self.queue, 1 / fast_most)
+        part = 1.0 if first is None else first / accesses.times
+        crowd = into if first is None else Mixture(((part, into), (1 - part, behind)))
+        return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors, crowd)

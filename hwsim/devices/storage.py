@@ -1,12 +1,4 @@
-"""The common part of storage devices: how requests fill its queue, how a stock is used up, what one op costs.
-
-The rate of a device that is asked for `depth` things at once:
-
-    rate(1) = 1 / one,   rate(depth) -> most,   rate^-p = depth^-p (one^p - most^-p) + most^-p
-
-a soft minimum of Little's law (depth / one) and of what the device can do, which is exact at both ends.
-Source of its shape: asymptotic bounds of a closed queueing network (Denning and Buzen, ACM Computing Surveys 10(3), 1978).
-"""
+"""The common part of storage devices: what is asked of them, how a stock is used up, what one op costs."""
 
 from __future__ import annotations
 
@@ -15,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal, Protocol
 
-from hwsim.demand import Cost, Demand, Requests, Term, Unit
+from hwsim.demand import Cost, Crowd, Demand, Each, Requests, Term, Unit
+from hwsim.devices.crowding import Mixture
 from hwsim.devices.doubts import doubts
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, source_of
 from hwsim.formats import precise
@@ -76,8 +69,13 @@ class Asked:
         """Accesses under way: never more than there are, or than the device takes."""
         return 1.0 if self.sync else max(1.0, min(self.depth, queue, self.times))
 
+    @property
+    def own_depth(self) -> int:
+        """Accesses of its own under way, whatever the device takes of them."""
+        return 1 if self.sync else max(1, round(min(self.depth, self.times)))
+
     def under_way(self, queue: float) -> Input:
-        """The same for a derivation."""
+        """Accesses `at_once`, for a derivation."""
         if self.sync:
             return "at once", "1", "sync: the next waits for the one before"
         return (
@@ -85,30 +83,6 @@ class Asked:
             f"{self.at_once(queue):.6g}",
             f"the smallest of depth {self.depth:g}, queue {queue:g} and {self.times:g}",
         )
-
-
-def rate_at(depth: float, one_s: float, most: float, sharpness: float) -> float:
-    """Accesses a second with `depth` of them under way.
-
-    Args:
-        one: seconds of one access alone.
-        most: accesses a second that are never exceeded.
-        sharpness: sharpness of the knee; infinite for a plain minimum.
-
-    >>> round(rate_at(1, 100e-6, 500e3, 1.5)), round(rate_at(50, 100e-6, 500e3, 1.5)), round(rate_at(1e9, 100e-6, 500e3, 1.5))
-    (10000, 315278, 500000)
-    """
-    if one_s <= 0:
-        return most
-    if math.isinf(most):
-        return depth / one_s
-    slowest = max(one_s, 1.0 / most)
-    cap = slowest * most  # the depth at which a plain minimum would turn
-    if cap <= 1.0 or math.isinf(sharpness):
-        return min(depth / slowest, most)
-    low = min(depth, cap)  # taken out of the sum: no overflow whatever the sharpness
-    inner = (low / depth) ** sharpness * (1.0 - cap**-sharpness) + (low / cap) ** sharpness
-    return min(most, float(low * inner ** (-1.0 / sharpness) / slowest))
 
 
 def drained(amount: float, fast: float, steady: float, stock: float) -> float:
@@ -170,11 +144,15 @@ def cost_of(
     floors: Sequence[Limit],
     first: tuple[str, float, str],
     errors: tuple[str, str] = ("", ""),
+    crowd: Each | None = None,
 ) -> Cost:
     """One op: the medium is busy for the longest of the limits, the op lasts at least as long as any floor.
 
-    first: what passes before the first byte (what it is, seconds, source).  errors: (which errors its lines have, the source of
-    the number that decides how well they are known); "" if the inputs tell.
+    Args:
+        first: what passes before the first byte (what it is, seconds, source).
+        errors: (which errors its lines have, the source of the number that decides how well they are known); "" if the inputs
+            tell.
+        crowd: the time of one access, if one queue serves all ops.
     """
     media = f"{name}.media"
     busy = max((limit.seconds for limit in limits), default=0.0)
@@ -198,6 +176,7 @@ def cost_of(
             amounts=((media, busy),) if busy > 0 else (),
             floor=max((floor.seconds for floor in floors), default=0.0),
             share=accesses.bytes or 1.0,
+            crowd=None if crowd is None or accesses.times <= 0 else Crowd(media, accesses.own_depth, crowd),
         ),
         moved=((media, accesses.bytes, "B"),) if busy > 0 else (),
         why=(*start, *lines),
@@ -247,8 +226,11 @@ def mixed(device: Serves, name: str, accesses: Asked) -> Cost:
         parts = [max((term.seconds for term in cost.why if term.capacity == capacity), default=0.0) for cost in (reads, writes)]
         inputs = ("reads", precise(parts[0], "s"), "as reads alone"), ("writes", precise(parts[1], "s"), "as writes alone")
         why.append(Term(capacity.rpartition(".")[2], "reads + writes", inputs, math.fsum(parts), capacity))
+    sorts = [(part, cost.demand.crowd) for part, cost in ((1 - share, reads), (share, writes))]
+    curves = tuple([(part, crowd.each) for part, crowd in sorts if crowd is not None])
+    crowd = Crowd(media, accesses.own_depth, Mixture(curves, turns / accesses.times)) if len(curves) == len(sorts) else None
     return Cost(
-        Demand(latency=start, amounts=tuple(sorted(amounts.items())), floor=floor, share=accesses.bytes or 1.0),
+        Demand(latency=start, amounts=tuple(sorted(amounts.items())), floor=floor, share=accesses.bytes or 1.0, crowd=crowd),
         moved=tuple((capacity, amount, unit) for capacity, (amount, unit) in sorted(moved.items())),
         why=tuple(why),
     )

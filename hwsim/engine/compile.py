@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.demand import Capacity, Demand, rates_of
 from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
-from hwsim.engine.fluid import FlowClass
+from hwsim.engine.fluid import Crowded, FlowClass
 from hwsim.graph.opgraph import FlatGraph
 from hwsim.records import dataclass
 from hwsim.spec.shelf import shared_by
@@ -67,7 +67,7 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None 
     full = _classes(demands, graph.capacities, rates, numbers)
     if closed and active is None:
         active = _active(flat)
-    kept = _can_bind(active, full, len(numbers)) if closed and active else set(numbers.values())
+    kept = _can_bind(active, full, len(numbers)) | _can_crowd(active, full) if closed and active else set(numbers.values())
     table: dict[FlowClass, int] = {}
     member_of = np.full(len(demands) + 1, -1, np.int64)
     for number, unpruned in enumerate(full):
@@ -75,8 +75,9 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None 
             unpruned.alone,
             tuple(pair for pair in unpruned.weights if pair[0] in kept),
             tuple(pair for pair in unpruned.holds if pair[0] in kept),
+            unpruned.crowd if unpruned.crowd is not None and unpruned.crowd.capacity in kept else None,
         )
-        if pruned.weights or pruned.holds:
+        if pruned.weights or pruned.holds or pruned.crowd:
             member_of[number] = table.setdefault(pruned, len(table))
     latency = np.array([*(demand.latency for demand in demands), 0.0])
     body = np.array([*(demand.body(rates) for demand in demands), 0.0])
@@ -120,6 +121,8 @@ def _classes(
     classes = []
     for demand in demands:
         names = [name for name, _ in (*demand.amounts, *demand.holds)]
+        if demand.crowd is not None:
+            names.append(demand.crowd.capacity)
         at = [(numbers[name], rates[name]) for name in names]
         kept = shared.get(id(demand))
         if kept is None or kept[1] != at:
@@ -136,6 +139,7 @@ def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str,
     share, per_share = float(demand.share).as_integer_ratio()
     weights: dict[int, int] = {}
     limits = []
+    served = []  # of those, what the device of a crowd alone allows
     for name, amount, times in demand.drawn:
         drawn, per_drawn = float(amount).as_integer_ratio()
         rate, per_rate = float(rates[name]).as_integer_ratio()
@@ -143,14 +147,28 @@ def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str,
         number = numbers[name]
         weights[number] = weights.get(number, 0) + times * ((taken << WEIGHT_BITS) // offered)
         limits.append((offered << LEVEL_BITS) // taken)
+        if demand.crowd is not None and name == demand.crowd.capacity:
+            served.append(limits[-1])
     if demand.floor:
         floor, per_floor = float(demand.floor).as_integer_ratio()
         limits.append((share * per_floor << LEVEL_BITS) // (floor * per_share))
+        served.append(limits[-1])
     holds: dict[int, int] = {}
     for name, fraction, times in demand.held:
         number = numbers[name]
         holds[number] = holds.get(number, 0) + times * (int(fraction * 2**53) * FULL >> 53)
-    return FlowClass(max(1, min(limits, default=1 << LEVEL_BITS)), tuple(sorted(weights.items())), tuple(sorted(holds.items())))
+    alone = max(1, min(limits, default=1 << LEVEL_BITS))
+    crowd = (
+        None
+        if demand.crowd is None
+        else Crowded(
+            numbers[demand.crowd.capacity],
+            demand.crowd.depth * demand.crowd.times,
+            max(1, min(served, default=alone)),
+            demand.crowd,
+        )
+    )
+    return FlowClass(alone, tuple(sorted(weights.items())), tuple(sorted(holds.items())), crowd)
 
 
 def _check(demands: Sequence[Demand], capacities: Sequence[Capacity]) -> None:
@@ -209,3 +227,21 @@ def _can_bind(active: Active, classes: Sequence[FlowClass], capacities: int) -> 
         for capacity, drawn in draws[which]:
             total[capacity] += count * drawn
     return {capacity for capacity, drawn in enumerate(total) if drawn > FULL}
+
+
+def _can_crowd(active: Active, classes: Sequence[FlowClass]) -> set[int]:
+    """Capacities at which several ops of a crowd may be active together."""
+    most: dict[int, int] = {}
+    crowds = [(None, 0) if one.crowd is None else (one.crowd.capacity, one.crowd.crowd.times) for one in classes]
+    for servers, kinds in active.groups:
+        of_group: dict[int, int] = {}
+        for capacity, times in (crowds[which] for which in kinds):
+            if capacity is not None:
+                of_group[capacity] = max(of_group.get(capacity, 0), servers * times)
+        for capacity, times in of_group.items():
+            most[capacity] = most.get(capacity, 0) + times
+    for which, count in active.loose:
+        capacity, times = crowds[which]
+        if capacity is not None:
+            most[capacity] = most.get(capacity, 0) + count * times
+    return {capacity for capacity, ops in most.items() if ops > 1}

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
+from hwsim.demand import Crowd
 from hwsim.engine.fair import FULL, UNBOUND
 from hwsim.records import dataclass
 from hwsim.results.timeline import PaceChange
@@ -23,17 +24,49 @@ ALONE, FULL_AT, EXPECTED = 0, 1, 2  # what may happen at a level, in this order
 
 
 @dataclass(frozen=True, slots=True)
+class Crowded:
+    """A crowd at a capacity: accesses there of one member of the class, and the pace at which the device alone would serve it."""
+
+    capacity: int
+    depth: int
+    pace: int
+    crowd: Crowd
+
+
+@dataclass(frozen=True, slots=True)
 class FlowClass:
-    """Demands that draw alike: same weights, same pace alone, same holds."""
+    """Demands that draw alike: same weights, same pace alone, same holds, same crowd."""
 
     alone: int
     weights: tuple[tuple[int, int], ...]  # (capacity, weight)
     holds: tuple[tuple[int, int], ...] = ()  # (capacity, part of FULL)
+    crowd: Crowded | None = None
+
+    def among(self, under_way: int) -> FlowClass:
+        """The same at this number of accesses at its device."""
+        crowd = self.crowd
+        if crowd is None or under_way == crowd.crowd.depth:
+            return self
+        from hwsim.engine.crowds import ONE_BITS, table
+
+        slow, light = table(crowd.crowd).at(under_way)
+        alone = max(1, min(self.alone, (crowd.pace << ONE_BITS) // slow))
+        times = crowd.crowd.times
+        weights = tuple([
+            (capacity, times * (weight // times * light >> ONE_BITS) if capacity == crowd.capacity else weight)
+            for capacity, weight in self.weights
+        ])  # fmt: skip
+        return FlowClass(alone, weights, self.holds, crowd)
 
     def draws(self) -> list[tuple[int, int, int]]:
         """(capacity, parts of FULL drawn at the pace alone, parts held) of every capacity, by number."""
         weights, holds = dict(self.weights), dict(self.holds)
         return [(each, weights.get(each, 0) * self.alone, holds.get(each, 0)) for each in sorted(weights.keys() | holds.keys())]
+
+
+def _totals(flow_class: FlowClass) -> tuple[tuple[int, int], ...]:
+    """(capacity, parts of FULL drawn at the pace alone and held)."""
+    return tuple([(capacity, drawn + held) for capacity, drawn, held in flow_class.draws()])
 
 
 class Fluid:
@@ -46,8 +79,11 @@ class Fluid:
         self.users: list[dict[int, int]] = [{} for _ in range(capacities)]  # class -> weight, of the active ones
         self.level = [UNBOUND] * capacities  # at which each was full in the last solution, if it was
         self.binding = [False] * capacities
+        self.depth = [0] * capacities  # accesses of the crowd there
+        self.crowds: list[list[int]] = [[] for _ in range(capacities)]  # classes that may be in it
         self.classes: list[FlowClass] = []
-        self.draws: list[tuple[tuple[int, int], ...]] = []
+        self.now: list[FlowClass] = []  # the same in the crowds they are in
+        self.draws: list[tuple[tuple[int, int], ...]] = []  # as they are now
         self.members: list[list[tuple[int, int]]] = []
         self.virtual: list[int] = []
         self.since: list[int] = []
@@ -56,6 +92,7 @@ class Fluid:
         self.history: list[list[PaceChange]] = []
         self.touched: set[int] = set()
         self.changed: set[int] = set()
+        self.swelled: set[int] = set()  # capacities whose crowd changed
         self.more = False  # whether anything but ends of demands has touched a capacity
         self.solves = 0
         for flow_class in classes:
@@ -63,8 +100,11 @@ class Fluid:
 
     def extend(self, flow_class: FlowClass) -> int:
         """Make a class known; its number."""
+        if flow_class.crowd is not None:
+            self.crowds[flow_class.crowd.capacity].append(len(self.classes))
         self.classes.append(flow_class)
-        self.draws.append(tuple((capacity, drawn + held) for capacity, drawn, held in flow_class.draws()))
+        self.now.append(flow_class)
+        self.draws.append(_totals(flow_class))
         self.members.append([])
         for column in (self.virtual, self.since, self.pace):
             column.append(0)
@@ -81,7 +121,7 @@ class Fluid:
             self.virtual[number] += self.pace[number] * (instant - self.since[number])
         else:
             self.virtual[number] = 0
-            for capacity, weight in flow_class.weights:
+            for capacity, weight in self.now[number].weights:
                 self.users[capacity][number] = weight
         self.since[number] = instant
         heappush(members, (self.virtual[number] + flow_class.alone * time, op))
@@ -112,6 +152,30 @@ class Fluid:
             self.drawn[capacity] += change * draw
         for capacity, part in self.classes[number].holds:
             self.held[capacity] += change * part
+        crowd = self.classes[number].crowd
+        if crowd is not None:
+            self.depth[crowd.capacity] += change * crowd.depth
+            self.swelled.add(crowd.capacity)
+
+    def _swell(self, capacity: int) -> None:
+        """Bring every class in a crowd to its present size."""
+        for number in self.crowds[capacity]:
+            many = len(self.members[number])
+            if not many:
+                continue
+            was, among = self.now[number], self.classes[number].among(self.depth[capacity])
+            if was.alone == among.alone and was.weights == among.weights:
+                continue
+            self.now[number] = among
+            for crossed, drawn in self.draws[number]:
+                self.drawn[crossed] -= many * drawn
+            self.draws[number] = _totals(among)
+            for crossed, drawn in self.draws[number]:
+                self.drawn[crossed] += many * drawn
+            for crossed, weight in among.weights:
+                self.users[crossed][number] = weight
+            self.touched.add(number)
+            self.more = True
 
     def set_room(self, capacity: int, room: int) -> None:
         """Set what there is of a capacity from now on (at most FULL, its nominal rate)."""
@@ -121,6 +185,9 @@ class Fluid:
 
     def settle(self, instant: int) -> list[tuple[int, int]]:
         """Mend the paces as far as this instant's changes reach; (time, class) of the ends that moved."""
+        for capacity in self.swelled:
+            self._swell(capacity)
+        self.swelled.clear()
         seen = self.changed
         active = []
         lowest = UNBOUND if self.more else min((self.pace[number] for number in self.touched), default=UNBOUND)
@@ -140,7 +207,7 @@ class Fluid:
         if dirty:
             mended = self._mend(dirty, active, lowest)
         else:
-            mended = [(number, self.classes[number].alone, UNBOUND) for number in active]
+            mended = [(number, self.now[number].alone, self._alone_bound(number)) for number in active]
         moved = []
         for number, pace, bound in mended:
             end = self._schedule(number, pace, bound, instant)
@@ -162,7 +229,7 @@ class Fluid:
         level: up to which nothing differs: where demands have only ended, the lowest of their paces.
         """
         self.solves += any(self.binding[capacity] for capacity in dirty)
-        classes, members, paces, levels, binding = self.classes, self.members, self.pace, self.level, self.binding
+        classes, members, paces, levels, binding = self.now, self.members, self.pace, self.level, self.binding
         left: dict[int, int] = {}
         load: dict[int, int] = {}
         rising = set(active)
@@ -213,8 +280,8 @@ class Fluid:
             for number in stopping:
                 rising.discard(number)
                 settled[number] = level
-                bound = UNBOUND
                 held_back = level < classes[number].alone
+                bound = UNBOUND if held_back else self._alone_bound(number)
                 differs = number in self.touched or level != paces[number]
                 many = len(members[number])
                 for capacity, weight in classes[number].weights:
@@ -252,6 +319,11 @@ class Fluid:
             if not (queue and queue[0][0] <= level and queue[0][1] == FULL_AT):
                 return list(held)
             _, _, capacity = heappop(queue)
+
+    def _alone_bound(self, number: int) -> int:
+        """The capacity of its crowd, if that holds a class back whose capacities are not full."""
+        crowd = self.classes[number].crowd
+        return UNBOUND if crowd is None or self.now[number].alone == self.classes[number].alone else crowd.capacity
 
     def _rest(self, number: int) -> None:
         """The class has no member left."""

@@ -57,7 +57,7 @@ class Issued:
     def cost(self, cost: Cost) -> int:
         """Make a cost known; its number."""
         demand = cost.demand
-        flow = flow_class(demand, self._rates, self._numbers) if demand.amounts or demand.holds else None
+        flow = flow_class(demand, self._rates, self._numbers) if demand.amounts or demand.holds or demand.crowd else None
         self.costs.append(cost)
         self.known.append(_Known(ticks.femtoseconds(demand.latency), demand.body(self._rates), flow))
         return len(self.costs) - 1

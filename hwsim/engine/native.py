@@ -80,10 +80,10 @@ class History(Sequence[Sequence[PaceChange]]):
 def play(flat: FlatGraph, compiled: Compiled, code: Kernels) -> Timeline | None:
     """The timeline of a graph to which nothing is added, bit for bit as by `hwsim.engine.replay`.
 
-    None if compiled code cannot play it: requests are served, or numbers do not fit its words.
+    None if compiled code cannot play it: requests are served, demands crowd at a device, or numbers do not fit its words.
     """
     narrow = object not in (compiled.fixed.dtype, compiled.flow.dtype)
-    if compiled.played.any() or not narrow or not fits(compiled.classes, len(flat)):
+    if compiled.played.any() or any(one.crowd for one in compiled.classes) or not narrow or not fits(compiled.classes, len(flat)):
         return None
     start, end, granted = (np.full(len(flat), -1, np.int64) for _ in range(3))
     flows = _flows(compiled, len(flat.graph.capacities), code)

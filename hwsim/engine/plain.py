@@ -322,21 +322,32 @@ class PlainEngine:
         """Work out the pace of every class in flight, and set a timer for the next op that will have received its all."""
         self._pass_time()
         members = Counter(op.flow_class for op in self._flowing)
-        classes = sorted(members)
+        numbers = sorted(members)
+        crowds = Counter[int]()
+        for number in numbers:
+            crowd = self._classes[number].crowd
+            if crowd is not None:
+                crowds[crowd.capacity] += members[number] * crowd.depth
+        classes = [
+            one if one.crowd is None else one.among(crowds[one.crowd.capacity]) for one in map(self._classes.__getitem__, numbers)
+        ]
         room = list(self._room)
-        for number in classes:
-            for capacity, part in self._classes[number].holds:
+        for number, one in zip(numbers, classes, strict=True):
+            for capacity, part in one.holds:
                 room[capacity] -= members[number] * part
         paces, bounds = fill(
-            [self._classes[number].alone for number in classes],
-            [members[number] for number in classes],
-            [self._classes[number].weights for number in classes],
+            [one.alone for one in classes],
+            [members[number] for number in numbers],
+            [one.weights for one in classes],
             {capacity: max(0, left) for capacity, left in enumerate(room)},
         )
         self._solves += 1
         self._pace = [0] * len(self._classes)
         bound_of = [UNBOUND] * len(self._classes)
-        for number, pace, bound in zip(classes, paces, bounds, strict=True):
+        for number, pace, bound in zip(numbers, paces, bounds, strict=True):
+            crowd = self._classes[number].crowd
+            if crowd is not None and bound == UNBOUND and pace < self._classes[number].alone:
+                bound = crowd.capacity
             self._pace[number], bound_of[number] = pace, bound
         for history, pace, bound in zip(self._history, self._pace, bound_of, strict=True):
             if (pace, bound) != (history[-1][1:] if history else (0, UNBOUND)):

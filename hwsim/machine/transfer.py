@@ -140,6 +140,7 @@ def join(first: Cost, then: Cost) -> Cost:
             floor=max(first.demand.floor, then.demand.floor),
             holds=tuple(sorted({**dict(first.demand.holds), **dict(then.demand.holds)}.items())),
             share=then.demand.share if then.demand.amounts else first.demand.share,
+            crowd=first.demand.crowd or then.demand.crowd,
         ),
         moved=tuple(sorted((*first.moved, *then.moved))),
         why=(*first.why, *then.why),

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from hwsim import ticks
-from hwsim.demand import Capacity, Cost, Unit
+from hwsim.demand import Capacity, Cost, Crowd, Unit
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
@@ -76,6 +76,8 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
             ops = np.concatenate([ops_of[number] for number in who]) if who else used[:0]
             busy[who] = ticks.covered(begin[ops], timeline.end[ops])
         amount = math.fsum(sizes[number] * part for number, part in drawn) if drawn else 0
+        if any(_lightens(costs[number].demand.crowd, capacity.name) for number, _ in drawn):
+            amount = math.fsum(part * _added_up(_lighter(timeline, begin, ops_of[number])) for number, part in drawn)
         kept = math.fsum(part * capacity.rate * held_s[number] for number, part in held)
         moved, unit = _moved(capacity, amount, [(number, sizes[number]) for number, _ in drawn], natural)
         offered = capacity.rate * timeline.makespan
@@ -84,6 +86,37 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
         utilisation = (amount + kept) / offered if offered else 0.0
         rows.append(Usage(capacity.name, busy[who], moved, unit, utilisation, many.get(capacity.name, 1)))
     return tuple(rows)
+
+
+def _lightens(crowd: Crowd | None, capacity: str) -> bool:
+    """Whether an access takes less of the capacity the more there are: of an arm that has several to choose from."""
+    return crowd is not None and crowd.capacity == capacity and crowd.slowness(2 * crowd.depth)[1] < 1
+
+
+def _lighter(timeline: Timeline, begin: Ints, ops: Ints) -> Floats:
+    """Sizes of ops, less what they did not take of their device because others were there: over the time they were there."""
+    flat = timeline.flat
+    crowd = flat.graph.costs[int(flat.cost[ops[0]])].demand.crowd
+    size = flat.size[ops]
+    if crowd is None or not (timeline.flow_class[ops] >= 0).any():
+        return size
+    depth = np.array([_depth(cost.demand.crowd, crowd.capacity) for cost in flat.graph.costs] + [0], np.int64)[flat.cost]
+    others = np.flatnonzero((depth > 0) & (timeline.end > begin))
+    moments = np.concatenate([begin[others], timeline.end[others]]).astype(np.float64)
+    order = np.argsort(moments, kind="stable")
+    under_way = np.cumsum(np.concatenate([depth[others], -depth[others]])[order])
+    values, place = np.unique(under_way, return_inverse=True)
+    light = np.array([crowd.slowness(max(crowd.depth, number))[1] for number in values.tolist()])[place]
+    at = moments[order]
+    sums = np.concatenate([[0.0], np.cumsum(light[:-1] * np.diff(at))])
+    low, high = begin[ops].astype(np.float64), timeline.end[ops].astype(np.float64)
+    took = np.where(high > low, high - low, 1.0)
+    part = np.where(high > low, (np.interp(high, at, sums) - np.interp(low, at, sums)) / took, 1.0)
+    return np.asarray(size * part)
+
+
+def _depth(crowd: Crowd | None, capacity: str) -> int:
+    return crowd.depth * crowd.times if crowd is not None and crowd.capacity == capacity else 0
 
 
 def _added_up(sizes: Floats) -> float:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.demand import Capacity, Cost, Term
+from hwsim.demand import Capacity, Cost, Crowd, Term
 from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
 from hwsim.graph.fold.template import TOUCH, Draw, Template, TemplateOp, template_of
 from hwsim.records import dataclass
@@ -79,13 +79,16 @@ class Fold:
         moved = [(name, draw.moved, draw.unit) for name, draw, _ in drawn if draw.moved is not None]
         times = tuple(each[2] for each in (*amounts, *holds))
         alone = max(times, default=1) == 1 and len({name for name, *_ in amounts}) == len(amounts)
+        crowd = cost.demand.crowd
+        named = {term.capacity for term in cost.why} | ({crowd.capacity} if crowd else set())
+        first_of = {each: first for each, first, _ in self.classes_of(named)}
         demand = replace(
             cost.demand,
             amounts=tuple([(name, amount) for name, amount, _ in amounts]),
             holds=tuple([(name, part) for name, part, _ in holds]),
             times=() if alone else times,
+            crowd=crowd and _crowd(crowd, first_of.get(crowd.capacity, crowd.capacity), drawn),
         )
-        first_of = {each: first for each, first, _ in self.classes_of({term.capacity for term in cost.why})}
         why = tuple(_renamed(term, first_of.get(term.capacity, term.capacity)) for term in cost.why)
         return replace(cost, wide=None, demand=demand, moved=tuple(moved), why=why)
 
@@ -106,6 +109,11 @@ class Fold:
         """Number of capacities that each first one represents."""
         names = (self.names[first] for first in self.capacities.first.tolist())
         return dict(zip(names, self.capacities.size.tolist(), strict=True))
+
+
+def _crowd(crowd: Crowd, capacity: str, drawn: Sequence[tuple[str, Draw, int]]) -> Crowd:
+    """The crowd at the first capacity of a class, with all that its op stands for there."""
+    return replace(crowd, capacity=capacity, times=max((times for name, _, times in drawn if name == capacity), default=1))
 
 
 def _renamed(term: Term, capacity: str) -> Term:

@@ -144,8 +144,11 @@ def template_of(
     edges: list[tuple[int, int, int]] = []
     members: list[NDArray[np.int64]] = []
     follows: list[tuple[int, int]] = []
+    crowds: set[str] = set()
     for number, one in enumerate(given):
         cost = one.cost
+        if cost is not None and cost.demand.crowd is not None:
+            crowds.add(cost.demand.crowd.capacity)
         op_colours.append(colour_of.setdefault((one.colour, None if cost is None else _look(cost)), len(colour_of)))
         op_lines.append(lines.setdefault(one.line if one.line is not None else ("alone", number), len(lines)))
         floors.append(0.0 if cost is None else cost.demand.floor)
@@ -179,7 +182,7 @@ def template_of(
         role=role,
         follows=np.array(follows, np.int64).reshape(-1, 2),
         calm=_calm(op, capacity, draw, tuple(draw_of), np.array(floors), np.array(op_lines, np.int64), tuple(numbers),
-                   capacities, marks),
+                   capacities, marks, crowds),
         many=np.array([*merged.many, *[1] * (len(numbers) - len(merged.many))], np.int64),
         also=merged.also,
     )  # fmt: skip
@@ -207,13 +210,17 @@ def draws_of(cost: Cost) -> Iterable[tuple[str, Draw]]:
         yield name, Draw(0.0, part, *moved.pop(name, (None, "s")))
     for name, (much, unit) in moved.items():
         yield name, Draw(0.0, 0.0, much, unit)
+    crowd = cost.demand.crowd
+    if crowd is not None and all(crowd.capacity != name for name, *_ in (*cost.demand.amounts, *cost.moved)):
+        yield crowd.capacity, Draw(0.0, 0.0, None, "s")
 
 
 def _look(cost: Cost) -> Hashable:
     """Features of a cost other than the capacities that it draws from."""
     asked, demand = cost.requests, cost.demand
     served = None if asked is None else (asked.count, asked.size, asked.pattern, asked.write_share, asked.depth, asked.span)
-    return demand.latency, demand.floor, demand.share, served, cost.played
+    crowd = demand.crowd and (demand.crowd.depth, demand.crowd.each, demand.crowd.rest)
+    return demand.latency, demand.floor, demand.share, served, cost.played, crowd
 
 
 def _thing(name: str, capacities: Mapping[str, Capacity], marks: Mapping[str, Hashable]) -> Hashable:
@@ -239,11 +246,13 @@ def _calm(
     names: Sequence[str],
     capacities: Mapping[str, Capacity],
     marks: Mapping[str, Any],
+    crowds: set[str],
 ) -> NDArray[np.bool_]:
     """Which capacities can never bind.
 
     At most one op of a line draws at a time, and none faster than its other draws let it. If all lines together stay below the
-    rate even so, the capacity holds no op back, and the ops that cross it are as if it were not there.
+    rate even so, the capacity holds no op back, and the ops that cross it are as if it were not there. That is not so where
+    they are a crowd.
     """
     calm = np.zeros(len(names), np.bool_)
     if not len(op):
@@ -267,5 +276,6 @@ def _calm(
     top = order[last]
     total = np.bincount(capacity[top], weights=part[top], minlength=len(names))
     steady = np.array([name not in marks for name in names], np.bool_)
-    calm[:] = shared & steady & (total <= 1 - SLACK)
+    alone = np.array([name not in crowds for name in names], np.bool_) | (np.bincount(capacity[top], minlength=len(names)) < 2)
+    calm[:] = shared & steady & alone & (total <= 1 - SLACK)
     return calm

@@ -255,6 +255,9 @@ def _in_turn(missed: Cost, copied: Cost) -> Cost:
         floor=floor,
         holds=missed.demand.holds,
         share=missed.demand.share + copied.demand.share,
+        crowd=missed.demand.crowd and replace(missed.demand.crowd, rest=copied.demand.floor / missed.requests.count)
+        if missed.requests is not None and missed.requests.count > 0
+        else missed.demand.crowd,
     )
     media = next((term.capacity for term in missed.why if term.capacity.endswith(".media")), "")
     inputs = (

@@ -1,0 +1,98 @@
+"""The time of one access while others are under way at the same device: the curves of `hwsim.demand.Crowd`.
+
+They are the formulas by which each device times a single op of that depth, as functions of the number under way, so that
+one op of depth 64 and 64 ops of depth 1 come to the same rate.
+
+The rate of a device that is asked for `depth` things at once:
+
+    rate(1) = 1 / one,   rate(depth) -> most,   rate^-p = depth^-p (one^p - most^-p) + most^-p
+
+a soft minimum of Little's law (depth / one) and of what the device can do, which is exact at both ends.
+Source of its shape: asymptotic bounds of a closed queueing network (Denning and Buzen, ACM Computing Surveys 10(3), 1978).
+"""
+
+from __future__ import annotations
+
+import math
+
+from hwsim.demand import Each
+from hwsim.records import dataclass
+
+
+def rate_at(depth: float, one_s: float, most: float, sharpness: float) -> float:
+    """Accesses a second with `depth` of them under way.
+
+    Args:
+        one: seconds of one access alone.
+        most: accesses a second that are never exceeded.
+        sharpness: sharpness of the knee; infinite for a plain minimum.
+
+    >>> round(rate_at(1, 100e-6, 500e3, 1.5)), round(rate_at(50, 100e-6, 500e3, 1.5)), round(rate_at(1e9, 100e-6, 500e3, 1.5))
+    (10000, 315278, 500000)
+    """
+    if one_s <= 0:
+        return most
+    if math.isinf(most):
+        return depth / one_s
+    slowest = max(one_s, 1.0 / most)
+    cap = slowest * most  # the depth at which a plain minimum would turn
+    if cap <= 1.0 or math.isinf(sharpness):
+        return min(depth / slowest, most)
+    low = min(depth, cap)  # taken out of the sum: no overflow whatever the sharpness
+    inner = (low / depth) ** sharpness * (1.0 - cap**-sharpness) + (low / cap) ** sharpness
+    return min(most, float(low * inner ** (-1.0 / sharpness) / slowest))
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """Chips that work side by side up to a limit: see `rate_at`. busy: seconds of the device for one access."""
+
+    one: float
+    most: float
+    sharpness: float
+    queue: float
+    busy: float
+
+    def __call__(self, under_way: float) -> tuple[float, float]:
+        rate = rate_at(min(under_way, self.queue), self.one, self.most, self.sharpness)
+        return 1.0 / rate if rate > 0 else 0.0, self.busy
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One access at a time, the nearest of those in the queue next: the way there takes reach / n^gain."""
+
+    fixed: float
+    reach: float
+    gain: float
+    queue: float
+
+    def __call__(self, under_way: float) -> tuple[float, float]:
+        seconds = self.fixed + self.reach / min(under_way, self.queue) ** self.gain
+        return seconds, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Several devices alike; `part` of each access under way is at one of them."""
+
+    member: Each
+    part: float
+
+    def __call__(self, under_way: float) -> tuple[float, float]:
+        there = under_way * self.part
+        seconds, busy = self.member(max(1.0, there))
+        return seconds * max(1.0, 1.0 / there), busy
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Accesses of several sorts in turns: (part of them, each); turn: seconds lost between sorts, for each access."""
+
+    sorts: tuple[tuple[float, Each], ...]
+    turn: float = 0.0
+
+    def __call__(self, under_way: float) -> tuple[float, float]:
+        rows = [(part, *each(under_way)) for part, each in self.sorts]
+        seconds, busy = (math.fsum(row[0] * row[column] for row in rows) for column in (1, 2))
+        return seconds + self.turn, busy + self.turn
