@@ -182,13 +182,33 @@ class Gpu(Device):
 
     def _product(self, name: str, tiled: Tiled) -> Cost:
         """A product with its tiles. In a stream the host starts its kernel while the one before it runs, as a graph would."""
-        work, launch = tiled.work, self.launch
-        follows = work.start == "stream" and work.kernels == 1 and isinstance(launch, Launch) and launch.graph is not None
-        least = launch.stream if follows and isinstance(launch, Launch) else 0.0
-        traffic = 0.0 if tiled.tiling.start > 0 else work.traffic  # a start that was measured has the first access in it
-        starting = self._starting(name, traffic, work.kernels, "graph" if follows else work.start)
+        starting, least = self._before(name, tiled)
         draws, served, floor, starts = tiled.draws(tiled.served(), starting, least)
         return self._served(dataclasses.replace(served, floor=floor), draws, starts)
+
+    def _before(self, name: str, tiled: Tiled) -> tuple[list[Term], float]:
+        """The starts of a product's kernel, and seconds that the host takes to start one."""
+        work, launch = tiled.work, self.launch
+        follows = work.start == "stream" and work.kernels == 1 and isinstance(launch, Launch) and launch.graph is not None
+        traffic = 0.0 if tiled.tiling.start > 0 else work.traffic  # a start that was measured has the first access in it
+        starting = self._starting(name, traffic, work.kernels, "graph" if follows else work.start)
+        return starting, launch.stream if follows and isinstance(launch, Launch) else 0.0
+
+    def by_rows(self, work: Work, rows: Floats) -> tuple[Floats, Floats, Floats] | None:
+        """Seconds of a product with each of these numbers of rows; among them of the multiprocessors, and of memory.
+
+        None: they can only be worked out one by one.
+        """
+        tiled = self._tiled("gpu", work)
+        if tiled is None:
+            return None
+        starting, least = self._before("gpu", tiled)
+        return tiled.by_rows(rows, math.fsum(term.seconds for term in starting), least)
+
+    def attend(self, work: Work, call: Attended) -> tuple[float, float, float]:
+        """As `by_rows`, of fused attention: of calls as that of the work, whose numbers may be arrays."""
+        assert work.attention is not None
+        return self._attending("gpu", work, work.attention).times(call)
 
     def access(self, name: str, accesses: Accesses) -> Cost:
         """Reads and writes of single words by one kernel."""
@@ -305,6 +325,9 @@ class Gpu(Device):
         )
 
     def _attended(self, name: str, work: Work, call: Attended) -> Cost:
+        return self._attending(name, work, call).cost()
+
+    def _attending(self, name: str, work: Work, call: Attended) -> Attending:
         from hwsim.devices.gpu_attended import Attending
 
         used = peak_of(self.flop, work.dtype, name)[0]
@@ -318,7 +341,7 @@ class Gpu(Device):
             peak_source=f"flop.{used}: {source_of(self.sources, f'flop.{used}')}",
             sources=self.sources,
             share=self.attention if isinstance(self.attention, float) else None,
-        ).cost()
+        )
 
     def _routed(self, name: str, work: Work, call: Routed) -> Cost:
         from hwsim.devices.gpu_attended import routed

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Cost, Doubt, Term, case_of
-from hwsim.devices.gpu_attention import Attention, Blocks, Parts, Rates, Strips, missing
+from hwsim.devices.gpu_attention import Attention, Blocks, Parts, Rates, Strips, least, missing
 from hwsim.devices.gpu_experts import Grouped
 from hwsim.devices.roofline import Draw, Input, assemble, latency_term, source_of
 from hwsim.devices.work import Attended, Routed, Work
@@ -37,13 +37,33 @@ class Attending:
     sources: Mapping[str, str]
     share: float | None = None
 
+    def times(self, call: Attended) -> tuple[float, float, float]:
+        """Seconds of calls like this one; among them of the multiprocessors, and of memory. The call may have arrays."""
+        if self.call.decoding:
+            parts = self.kernels.strips(self.call, self.work.dtype)[1].parts(call, self.rates)
+        else:
+            kernel, rates, share = self._blocks()[1:]
+            parts = kernel.parts(call, rates, share)
+        body = parts.seconds - parts.start
+        return parts.seconds, least(parts.busy, body), least(self._drawn(call)[1], body)
+
+    def _drawn(self, call: Attended) -> tuple[float, float]:
+        """Bytes that cross to memory or the last cache, and seconds of memory."""
+        moved = call.outer + call.keys + (0.0 if self.call.decoding else call.fresh * call.written)
+        old = call.old * (1 - call.warm)  # nothing but memory has what was cached before
+        return moved, (old + (moved - old) * missing(moved, self.rates)) / self.rates.bandwidth
+
+    def _blocks(self) -> tuple[str, Blocks, Rates, float]:
+        """The kernel of a prefill with its name, rates, and part of the peak."""
+        key, kernel = self.kernels.blocks(self.call, self.work.dtype)
+        rates = self.peaks(kernel.computes) if kernel.computes else self.rates
+        return key, kernel, rates, self.share or kernel.reached(self.call.head, rates)
+
     def cost(self) -> Cost:
         """Draws of the multiprocessors and of memory; no faster than its waves, after its start."""
         call, compute, memory = self.call, f"{self.name}.compute", f"{self.name}.memory"
         key, parts, inputs, formula = self._decode() if call.decoding else self._prefill()
-        moved = call.outer + call.keys + (0.0 if call.decoding else call.fresh * call.written)
-        old = call.old * (1 - call.warm)  # nothing but memory has what was cached before
-        drawn = (old + (moved - old) * missing(moved, self.rates)) / self.rates.bandwidth
+        moved, drawn = self._drawn(call)
         body = parts.seconds - parts.start
         busy = Term("compute", "busy", (("busy", precise(parts.busy, "s"), "of all multiprocessors"),), parts.busy, compute)
         bound = "compute" if parts.computing >= parts.memory else "memory"
@@ -63,21 +83,19 @@ class Attending:
 
     def _prefill(self) -> tuple[str, Parts, tuple[Input, ...], str]:
         call = self.call
-        key, kernel = self.kernels.blocks(call, self.work.dtype)
-        rates = self.peaks(kernel.computes) if kernel.computes else self.rates
+        key, kernel, rates, share = self._blocks()
         path = f"prefill.{key}"
-        share = self.share or kernel.reached(call.head, rates)
         parts = kernel.parts(call, rates, share)
         at = next((f"share.{size}" for size in kernel.share if float(size) == call.head), "efficiency")
         reached = self._source(path, at) if self.share is None else source_of(self.sources, "attention")
         inputs = (
-            ("computing", precise(parts.computing, "s"), self._blocks(kernel, key, share, rates.peak, reached)),
+            ("computing", precise(parts.computing, "s"), self._many(kernel, key, share, rates.peak, reached)),
             ("memory", precise(parts.memory, "s"), "queries, keys, values and result, from memory or the last cache"),
             ("passes", precise(parts.beside, "s"), f"over q, k and v before: {self._source(path, 'keys')}"),
         )
         return path, parts, inputs, "(computing^4 + memory^4)^(1/4) + passes"
 
-    def _blocks(self, kernel: Blocks, key: str, share: float, peak: float, source: str) -> str:
+    def _many(self, kernel: Blocks, key: str, share: float, peak: float, source: str) -> str:
         call = self.call
         return (
             f"kernel '{key or 'typical'}': blocks of {kernel.rows} queries, {call.heads:g} heads, {call.sequences:g} sequences "

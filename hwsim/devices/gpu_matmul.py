@@ -32,8 +32,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Iterator, Mapping
-from operator import itemgetter
-from typing import Any, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.demand import soft_max
 from hwsim.devices.work import Product
@@ -41,6 +41,12 @@ from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 ROUNDING: Final = 4.0  # sharpness of the knee between computing and memory; 3 to 6 fit the published products alike
 PIECES: Final = 4.0  # bytes of an element of a partial result: they are added up in fp32
@@ -50,7 +56,9 @@ REMEMBERED: Final = 8192  # products whose best cut is kept
 
 VARIANTS: Final = (["block"], ["weights"])  # second words of keys that are no software
 
-_LAST: Final = itemgetter(-1)
+NEAR: Final = 1.0 + 1e-9  # ways to cut that take as long but for the last digits
+
+_TIME: Final = attrgetter("time")
 
 # A number format without tiles of its own is multiplied by the kernels of another one.
 LIKE: Final[Mapping[str, tuple[str, ...]]] = {
@@ -234,26 +242,71 @@ def tiles_of(smallest: int, largest: int, rows: int | None = None) -> tuple[tupl
     return tuple(sorted(tiles, key=lambda tile: (-tile[0] * tile[1], tile[0] + tile[1], tile)))
 
 
-def _ways(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float) -> Iterator[tuple[Any, ...]]:
-    """The arguments of `Cut` for every way to cut the product, the time last."""
+def _way(
+    product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float, rows: int, columns: int, splits: int
+) -> Cut:
+    """One way to cut the product."""
     m, n, k, batch = product.m, product.n, product.k, product.batch
     aligned = tiling.alignment.keeps(n, k, widths[0])
     rate = tiling.efficiency * aligned * chip.peak / chip.multiprocessors
-    loads = tiling.arriving(product) * aligned
-    for rows, columns in tiles_of(tiling.smallest, tiling.largest, tiling.rows):
-        product_tiles = math.ceil(m / rows) * math.ceil(n / columns) * batch
-        step = 2.0 * rows * columns / (rate * tiling.relative(rows, columns))
-        arriving = (min(m, rows) * widths[0] + min(n, columns) * widths[1]) / loads
-        splits = 1
-        while splits <= tiling.splits and (splits == 1 or k >= SHORTEST * splits):
-            depth = k / splits
-            computing, loading = step * (depth + tiling.prologue), arriving * depth
-            turns = waves(product_tiles * splits, chip.multiprocessors, tiling.lost)
-            moved = PIECES * m * n * batch * (splits + 1) / chip.bandwidth
-            adding = tiling.adding + moved if splits > 1 else 0.0
-            time = soft_max(turns * max(computing, loading), memory, ROUNDING) + adding
-            yield rows, columns, splits, product_tiles * splits, turns, computing, loading, adding, time
-            splits *= 2
+    product_tiles = math.ceil(m / rows) * math.ceil(n / columns) * batch
+    step = 2.0 * rows * columns / (rate * tiling.relative(rows, columns))
+    arriving = (min(m, rows) * widths[0] + min(n, columns) * widths[1]) / (tiling.arriving(product) * aligned)
+    depth = k / splits
+    computing, loading = step * (depth + tiling.prologue), arriving * depth
+    turns = waves(product_tiles * splits, chip.multiprocessors, tiling.lost)
+    moved = PIECES * m * n * batch * (splits + 1) / chip.bandwidth
+    adding = tiling.adding + moved if splits > 1 else 0.0
+    time = soft_max(turns * max(computing, loading), memory, ROUNDING) + adding
+    return Cut(rows, columns, splits, product_tiles * splits, turns, computing, loading, adding, time)
+
+
+@functools.cache
+def _cut_ways(tiling: Tiling) -> tuple[Floats, Floats, Floats, Floats]:
+    """Rows, columns and splits of all ways to cut, and the speed of their tiles over that of the largest."""
+    import numpy as np
+
+    powers = range(tiling.splits.bit_length())
+    ways = [(*tile, 1 << power) for tile in tiles_of(tiling.smallest, tiling.largest, tiling.rows) for power in powers]
+    rows, columns, splits = np.array(ways, np.float64).T
+    return rows, columns, splits, np.array([tiling.relative(int(a), int(b)) for a, b, _ in ways])
+
+
+def by_rows(
+    rows: Floats, product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Floats
+) -> tuple[Floats, Floats]:
+    """Seconds of a product at each of some numbers of rows, and those of all multiprocessors at work; as `best` has them.
+
+    memory: seconds in which every matrix crosses to memory once, at each.
+    """
+    import numpy as np
+
+    time, busy = _times(rows[:, None], product, widths, tiling, chip, memory[:, None])
+    at = time.argmin(axis=1)[:, None]
+    return np.take_along_axis(time, at, 1)[:, 0], np.take_along_axis(busy, at, 1)[:, 0]
+
+
+def _times(
+    m: Any, product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Any
+) -> tuple[Floats, Floats]:
+    """Seconds of the product with m rows by each of `_cut_ways`, as `_way` has them but for the last digits; and at work."""
+    import numpy as np
+
+    n, k, batch = product.n, product.k, product.batch
+    rows, columns, splits, relative = _cut_ways(tiling)
+    aligned = tiling.alignment.keeps(n, k, widths[0])
+    rate = tiling.efficiency * aligned * chip.peak / chip.multiprocessors
+    depth = k / splits
+    computing = 2.0 * rows * columns / (rate * relative) * (depth + tiling.prologue)
+    operands = np.minimum(m, rows) * widths[0] + np.minimum(n, columns) * widths[1]
+    tile = np.maximum(computing, operands * (depth / (tiling.arriving(product) * aligned)))
+    exact = np.ceil(m / rows) * np.ceil(n / columns) * (batch * splits) / chip.multiprocessors
+    turns = np.where(exact <= 1.0, 1.0, tiling.lost * np.ceil(exact) + (1.0 - tiling.lost) * exact)
+    high, low = np.maximum(turns * tile, memory), np.minimum(turns * tile, memory)
+    time = high * np.sqrt(np.sqrt(1.0 + (low / high) ** 4))
+    cut = splits > 1
+    time += np.where(cut, tiling.adding + PIECES * m * n * batch / chip.bandwidth * (splits + 1.0), 0.0)
+    return np.where(cut & (splits * SHORTEST > k), np.inf, time), exact * tile
 
 
 def cuts(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float) -> Iterator[Cut]:
@@ -263,7 +316,11 @@ def cuts(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Ch
         widths: bytes of an element of the first factor and of the second.
         memory: seconds in which every matrix crosses to memory once.
     """
-    return (Cut(*way) for way in _ways(product, widths, tiling, chip, memory))
+    for rows, columns in tiles_of(tiling.smallest, tiling.largest, tiling.rows):
+        splits = 1
+        while splits <= tiling.splits and (splits == 1 or product.k >= SHORTEST * splits):
+            yield _way(product, widths, tiling, chip, memory, rows, columns, splits)
+            splits *= 2
 
 
 @functools.lru_cache(maxsize=REMEMBERED)
@@ -275,7 +332,13 @@ def best(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Ch
     >>> (cut.rows, cut.columns, cut.tiles, cut.waves, cut.time) == (128, 128, 16, 4.0, 2 * 512**2 * 1000 / 4e12)
     True
     """
-    return Cut(*min(_ways(product, widths, tiling, chip, memory), key=_LAST))
+    times, _ = _times(product.m, product, widths, tiling, chip, memory)
+    rows, columns, splits, _ = _cut_ways(tiling)
+    ways = [
+        _way(product, widths, tiling, chip, memory, int(rows[at]), int(columns[at]), int(splits[at]))
+        for at in (times <= times.min() * NEAR).nonzero()[0]
+    ]
+    return min(ways, key=_TIME)
 
 
 def format_of(key: str) -> str | None:

@@ -6,16 +6,22 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hwsim.demand import Doubt, Term, case_of, soft_max
 from hwsim.devices.gpu_access import Served, stream
-from hwsim.devices.gpu_matmul import ROUNDING, Chip, Cut, Tiling, best
+from hwsim.devices.gpu_matmul import ROUNDING, Chip, Cut, Tiling, best, by_rows
 from hwsim.devices.gpu_memory import Hierarchy, Stream
 from hwsim.devices.roofline import WORKLOAD, Draw, Input, latency_term, source_of
 from hwsim.devices.work import Product, Work
 from hwsim.formats import precise
 from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 SKINNY: Final = 128  # rows or columns: the error of a product with no more is the skinny ones'
 TINY: Final = 20e-6  # seconds: of a shorter one it is the tiny ones'
@@ -110,6 +116,42 @@ class Tiled:
         )
         return drawn, served, max(line.seconds for line in lines), starts
 
+    def by_rows(self, rows: Floats, launches: float, least: float) -> tuple[Floats, Floats, Floats] | None:
+        """Seconds of the product with each of some numbers of rows; among them of all multiprocessors, and of memory.
+
+        None: what crosses to memory is not in proportion to the rows.
+        """
+        import numpy as np
+
+        product, tiling, l2, width = self.product, self.tiling, self.parts.l2, self.widths[0]
+        if tiling.memory is None or product.element > 0 or self.work.working_set is not None:
+            return None
+        each = width * product.k * product.batch
+        first = rows * each
+        held = first / (1.0 + (first / (HELD * l2.size)) ** SUDDEN) if l2 is not None else np.zeros_like(first)
+        reads = self.work.reads - product.m * each + first
+        traffic = np.maximum(reads - held, 0.0) + self.work.writes / product.m * rows
+        memory = traffic / (self.parts.memory.bandwidth * tiling.memory)
+        time, busy = by_rows(rows, product, self.widths, tiling, self.chip, memory)
+        starts = launches + tiling.start
+        if tiling.cast is not None and product.cast > 0:
+            lines = rows * product.batch
+            size = lines * product.k * (product.cast + width)
+            kept = HELD * l2.size if l2 is not None else 0.0
+            rate = np.where(size > kept, self._cast_rate(math.inf)[0], self._cast_rate(0.0)[0])
+            starts = starts + tiling.cast.start + lines * tiling.cast.row / self.chip.multiprocessors + size / rate
+        return np.maximum(starts + time, least), busy, memory
+
+    def _cast_rate(self, size: float) -> tuple[float, str]:
+        """B/s of the kernel that casts so many bytes, and in words where it is from."""
+        cast, parts = self.tiling.cast, self.parts
+        assert cast is not None
+        rate, whose = math.inf if cast.rate is None else cast.rate * self.chip.multiprocessors, self._said("cast.rate")
+        memory = parts.memory.bandwidth * (self.tiling.memory or parts.sustained.part(1.0, 0.0))
+        if rate > memory and (cast.rate is None or parts.l2 is None or size > HELD * parts.l2.size):
+            return memory, f"as fast as memory: {source_of(self.sources, 'memory.bandwidth')}"
+        return rate, whose
+
     def _doubt(self, seconds: float) -> Doubt | None:
         """The error that its lines share; None where nothing says how well its numbers are known."""
         source = source_of(self.sources, f"matmul.{self.key}.efficiency")
@@ -137,14 +179,11 @@ class Tiled:
 
     def _casting(self) -> Term:
         """The kernel that reads the first factor in 16 bits and writes it in the format of the product."""
-        cast, product, parts = self.tiling.cast, self.product, self.parts
+        cast, product = self.tiling.cast, self.product
         assert cast is not None
         rows, units = float(product.m) * product.batch, self.chip.multiprocessors
         size = rows * product.k * (product.cast + self.widths[0])
-        rate, whose = math.inf if cast.rate is None else cast.rate * units, self._said("cast.rate")
-        memory = parts.memory.bandwidth * (self.tiling.memory or parts.sustained.part(1.0, 0.0))
-        if rate > memory and (cast.rate is None or parts.l2 is None or size > HELD * parts.l2.size):
-            rate, whose = memory, f"as fast as memory: {source_of(self.sources, 'memory.bandwidth')}"
+        rate, whose = self._cast_rate(size)
         seconds = cast.start + rows * cast.row / units + size / rate
         inputs = (
             ("start", precise(cast.start, "s"), self._said("cast.start")),
