@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +13,9 @@ from hypothesis import strategies as st
 from hwsim.api import load_machine
 from hwsim.machine import Machine
 from hwsim.models import cluster_of, load_framework, load_transformer
+from hwsim.models.architectures.slices import Slice, product
 from hwsim.models.cluster import exchanging
+from hwsim.models.inference import one_pass, served
 from hwsim.models.iteration import Iterations
 from hwsim.models.kernel_times import KernelTimes
 
@@ -65,3 +69,44 @@ def test_exchanges_are_two_sums_of_each_layer(tp: int) -> None:
     once = cluster_of(node()).reduced(16 * 8192 * 2.0, tp, "vllm")
     assert served.exchanged(16) == pytest.approx(2 * 80 * once)
     assert served.seconds((), 16, 500.0, 16) == pytest.approx(served.of((), 16, 500.0, 16).seconds + 2 * 80 * once)
+
+
+# ---- tables ----
+
+
+def apart(model: str, batch: int, tokens: int, context: int, tp: int = 1, machine: str = "dgx-h100") -> float:
+    """Seconds of a pass, kernel by kernel."""
+    cluster, framework, network = cluster_of(load_machine(machine)), load_framework("vllm"), load_transformer(model)
+    part = served(batch, tokens, context, tp, "bf16", framework.attention, cluster.gpu, network.quantised)
+    one = one_pass(network, part, replace(cluster, reducing=lambda *_: 0.0), framework)
+    return one.seconds
+
+
+@pytest.mark.parametrize("model", ["llama-3-8b", "gemma-3-1b", "gpt-oss-20b", "mixtral-8x7b", "deepseek-v3"])
+@pytest.mark.parametrize(("batch", "context"), [(1, 700), (3, 33), (24, 3000), (200, 1000)])
+def test_tables_have_what_the_kernels_take_in_a_step(model: str, batch: int, context: int) -> None:
+    tp = 8 if model == "deepseek-v3" else 1
+    exact = apart(model, batch, 1, context, tp)
+    assert iterations(model, tp).of((), batch, context, batch).seconds == pytest.approx(exact, rel=0.01)
+
+
+@pytest.mark.parametrize("model", ["llama-3-8b", "gemma-3-1b", "gpt-oss-20b", "deepseek-v3"])
+@pytest.mark.parametrize(("batch", "tokens", "cached"), [(1, 1, 0), (1, 500, 0), (4, 777, 0), (2, 300, 2000), (1, 5001, 3)])
+def test_tables_have_what_the_kernels_take_of_prompts(model: str, batch: int, tokens: int, cached: int) -> None:
+    tp = 8 if model == "deepseek-v3" else 1
+    exact = apart(model, batch, tokens, tokens + cached, tp)
+    found = iterations(model, tp).of(((tokens, cached),) * batch, 0, 0.0, batch).seconds
+    assert found == pytest.approx(exact, rel=0.01)
+
+
+@pytest.mark.parametrize("machine", ["dgx-b200", "rtx-pro-6000-8", "p3.16xlarge"])
+def test_tables_are_of_the_gpu(machine: str) -> None:
+    gpu, framework = cluster_of(load_machine(machine)).gpu, load_framework("tensorrt-llm")
+    times = KernelTimes(gpu, framework)
+    for dtype in ("bf16" if "bf16" in gpu.flop else "fp16", "fp8"):
+        part = Slice(1, 130, 130, dtype=dtype if dtype != "fp8" else "bf16", products="fp8" if dtype == "fp8" else "", cache=True)
+        rows = np.array([1.0, 16.0, 17.0, 130.0, 4096.0])
+        found = times.by_rows(product("up", 130, 2048, 4096, part), rows)
+        if found is not None:
+            exact = [times.seconds(product("up", int(each), 2048, 4096, part)) for each in rows]
+            assert found[0] == pytest.approx(exact, rel=1e-12)

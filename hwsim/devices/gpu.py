@@ -27,6 +27,7 @@ reads under way (its `fetches`). While the first of them come in, less than the 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
@@ -59,7 +60,8 @@ from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Hertz, PerSecond, 
 
 if TYPE_CHECKING:  # imported when the first kernel is lowered
     from hwsim.devices.gpu_access import Served
-    from hwsim.devices.gpu_product import Tiled
+    from hwsim.devices.gpu_attended import Attending
+    from hwsim.devices.gpu_product import Floats, Tiled
 
 # A normal number of a generator by counters (Philox, ten rounds for four numbers) and the Box-Muller method, in operations of
 # fp32: an estimate from the two algorithms, not measured.

@@ -5,7 +5,8 @@
     turns  = blocks x columns of tiles over multiprocessors, at least 1, and half of `lost` more beyond that
     time   = start + of both products ((turns x tile)^4 + (weights in use / bandwidth)^4)^(1/4) + passes over tokens
 
-and the library takes the rows that make this least. The tokens of an expert are equal, or fall off as a power law.
+and the library takes the rows that make this least. The tokens of an expert are equal, or fall off as a power law; those of a
+server are drawn: of E experts with k of each of n tokens, E (1 - (1 - k/E)^n) have any.
 
 **Source**: Gale et al., "MegaBlocks", arXiv:2211.15841 (padding, blocks); the constants are fitted: each part file says to what.
 **Error**: see `docs/validation/components.md`.
@@ -83,6 +84,52 @@ def experts_call(
         width=width,
         kernel=kernel,
     )
+
+
+def drawn_call(
+    tokens: float, top_k: int, experts: int, here: int, hidden: int, inner: int, gates: int, kernel: str, *, weight: float,
+    width: float = 2.0,
+) -> Routed:  # fmt: skip
+    """A call of `here` of a model's experts on one GPU by `tokens` tokens, each of which goes to any `top_k` of the experts.
+
+    An expert has a binomial number of tokens: few tokens leave some experts idle, and of several GPUs one has most.
+
+    >>> call = drawn_call(16, 8, 128, 128, 64, 64, 2, "flash bf16", weight=2.0)
+    >>> round(call.active, 1), call.pairs, drawn_call(16, 8, 128, 16, 64, 64, 2, "", weight=2.0).pairs > 16
+    (82.4, 128.0, True)
+    """
+    part, pairs = top_k / experts, tokens * top_k * here / experts
+    if here < experts:  # the GPU with most, of as many as share the experts
+        sharing = experts / here
+        pairs = min(tokens * min(top_k, here), pairs + math.sqrt(2.0 * math.log(sharing) * pairs * (1.0 - 1.0 / sharing)))
+    each = pairs / here
+    some = 1.0 - (1.0 - part) ** (each / part)
+    return Routed(
+        tokens=tokens,
+        pairs=pairs,
+        active=here * some,
+        blocks=tuple(here * _blocks(each, math.sqrt(each * (1.0 - part)), some, rows) for rows in TILES),
+        hidden=hidden,
+        inner=inner,
+        gates=float(gates),
+        weight=weight,
+        width=width,
+        kernel=kernel,
+    )
+
+
+def _blocks(mean: float, deviation: float, some: float, rows: int) -> float:
+    """Mean blocks of rows of an expert whose tokens have a mean and a deviation, and are some with that probability.
+
+    >>> round(_blocks(2.0, 1.4, 0.87, 64), 2), round(_blocks(128.0, 11.3, 1.0, 64), 2), round(_blocks(1000.0, 31.6, 1.0, 16), 2)
+    (0.87, 2.48, 62.97)
+    """
+    if deviation > rows:
+        return mean / rows + 0.5 - 0.5 / rows
+    first = max(1, math.floor((mean - 4.0 * deviation) / rows))
+    last = math.ceil((mean + 4.0 * deviation) / rows)
+    more = (math.erfc((at * rows + 0.5 - mean) / (max(deviation, 1e-9) * math.sqrt(2.0))) for at in range(first, last + 1))
+    return some + first - 1 + 0.5 * math.fsum(more)
 
 
 def named(kernel: str, names: Collection[str]) -> str:

@@ -14,10 +14,10 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.demand import rates_of
-from hwsim.devices import Gpu, Work
+from hwsim.devices import Attended, Gpu, Work
 from hwsim.devices.convolution import Convolution
 from hwsim.devices.convolving import CONVOLVING, Convolving, Units, matrix_units, units_of
 from hwsim.devices.gpu_convolution import TimedKernel, fastest
@@ -27,6 +27,9 @@ from hwsim.models.generations import GENERATIONS, Generation, generation, thrott
 from hwsim.models.layer import Kernel
 from hwsim.records import dataclass
 from hwsim.units import BYTES
+
+if TYPE_CHECKING:
+    from hwsim.devices.gpu_product import Floats
 
 _NAME: Final = "gpu"
 
@@ -83,6 +86,27 @@ class KernelTimes:
                 once = self._once(kernel, self.asked(kernel))
             timed_once = self._once_each[id(kernel)] = kernel, once
         return kernel.times * timed_once[1]
+
+    def by_rows(self, kernel: Kernel, rows: Floats) -> tuple[Floats, Floats, Floats] | None:
+        """Seconds of a product with each of these numbers of rows; among them of the units, and of memory.
+
+        None: they can only be worked out one by one.
+        """
+        found = self.gpu.by_rows(self.asked(kernel), rows)
+        return None if found is None else self._slowed(kernel, *found)
+
+    def attending(self, kernel: Kernel, call: Attended) -> tuple[Floats, Floats, Floats]:
+        """As `by_rows`, of fused attention: of calls as the kernel's, whose numbers may be arrays."""
+        work = self.asked(kernel)
+        assert work.attention is not None
+        return self._slowed(kernel, *self.gpu.attend(work, call))
+
+    def _slowed(self, kernel: Kernel, alone: Any, compute: Any, memory: Any) -> tuple[Floats, Floats, Floats]:
+        import numpy as np
+
+        times, slower = kernel.times, self.slowdown(kernel)
+        seconds = np.maximum(self.framework.launch, alone * slower)
+        return times * seconds, times * np.minimum(seconds, compute * seconds / alone), times * np.minimum(seconds, memory)
 
     def _once(self, kernel: Kernel, work: Work) -> float:
         least = self.framework.launch

@@ -22,7 +22,7 @@ from typing import Final
 
 from hwsim.devices import Attended, Work
 from hwsim.devices.gpu_attention import LIBRARIES
-from hwsim.devices.gpu_experts import FORMATS, experts_call
+from hwsim.devices.gpu_experts import FORMATS, drawn_call, experts_call
 from hwsim.models.architectures import latent_layers
 from hwsim.models.architectures.slices import Slice, cast, casting, moving, product, transposition
 from hwsim.models.architectures.transformer import Transformer
@@ -144,7 +144,10 @@ def beside(model: Transformer, part: Slice) -> Iterator[Kernel]:
 
 
 def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
-    """The experts on this GPU, to which tokens go alike: sorted, multiplied and summed in kernels of their own."""
+    """The experts on this GPU: tokens are sorted, multiplied and summed in kernels of their own.
+
+    In a training tokens go to all alike; those of a server are drawn.
+    """
     h, f = model.hidden, model.of_ffn // part.tensor
     count = max(1, model.experts // part.expert)
     top_k = min(model.top_k, count)  # of a token; where a GPU has fewer, more tokens come
@@ -155,7 +158,11 @@ def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
         (dtype, weight), form = FORMATS[part.routed], part.routed
     elif part.weight_of_experts > 0:  # read in their own format, computed in the tokens'
         dtype, weight, form = part.dtype, part.weight_of_experts, "bf16"
-    call = experts_call(tokens, top_k, count, h, f, model.gates, f"{LIBRARIES[0]} {form}", weight=weight, width=part.width)
+    kernel = f"{LIBRARIES[0]} {form}"
+    if part.cache:
+        call = drawn_call(part.rows, model.top_k, model.experts, count, h, f, model.gates, kernel, weight=weight, width=part.width)
+    else:
+        call = experts_call(tokens, top_k, count, h, f, model.gates, kernel, weight=weight, width=part.width)
     weights = call.active * (call.gates + 1) * h * f
     if part.products == "fp8" and not part.cache:
         yield cast("cast-experts", call.pairs * (h + f) + weights, part)

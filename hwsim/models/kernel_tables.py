@@ -1,0 +1,283 @@
+"""Tables of seconds of a server's kernels: by the tokens that pass, and by the contexts that are looked at.
+
+A server asks for the time of its kernels in every iteration, so that they are worked out for many sizes at once, as arrays, and
+looked up after that:
+
+    products     for every number of rows up to 256; beyond, 32 steps an octave, at the first and the last row of each
+    experts      at 8 numbers of rows an octave; other kernels at 4
+    answers      at 32 numbers of sequences and 8 contexts an octave
+    prompts      at 32 numbers of tokens an octave, after 8 numbers of cached ones
+
+Between these it is straight. A product jumps from one tile to the next, which have powers of two of rows: a step ends where a
+tile may.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import field
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from hwsim.devices import Attended, Work
+from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.layer import Kernel
+from hwsim.records import dataclass
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+FINE: Final = 5  # 2**5 points an octave
+COARSE: Final = 3
+SMOOTH: Final = 2
+BLOCKS: Final = (0, 16, 64, 256)  # numbers of rows that are worked out together
+SOME: Final = 97  # rows of the kernels that others are in proportion to
+_NAME: Final = "gpu"
+
+
+class Taken(NamedTuple):
+    """Time of kernels on each GPU: seconds; seconds of its units and of its memory among them; operations, and bytes moved."""
+
+    seconds: float = 0.0
+    compute: float = 0.0
+    memory: float = 0.0
+    flop: float = 0.0
+    moved: float = 0.0
+
+    def plus(self, other: Taken, times: float = 1.0) -> Taken:
+        """The sum with another, `times` times."""
+        a, b, c, d, e = self
+        p, q, r, s, t = other
+        return Taken(a + times * p, b + times * q, c + times * r, d + times * s, e + times * t)
+
+
+NOTHING: Final = Taken()
+Counted = tuple[Kernel, float]  # a kernel, and times
+
+
+@dataclass(slots=True)
+class OneByOne:
+    """Kernels as the GPU's own model has them, each once."""
+
+    times: KernelTimes
+    _works: dict[Work, tuple[float, float, float]] = field(default_factory=dict)
+
+    def taken(self, group: Iterable[Counted]) -> Taken:
+        """Time of some kernels."""
+        found = NOTHING
+        for kernel, times in group:
+            work = self.times.asked(kernel)
+            alone, compute, memory = known(self._works, work, self._drawn)
+            seconds = self.times.seconds(kernel)
+            slower = seconds / alone if alone > 0 else 0.0
+            units, bus = min(seconds, slower * compute), min(seconds, kernel.times * memory)
+            found = found.plus(Taken(seconds, units, bus, kernel.times * work.flop, kernel.times * work.traffic), times)
+        return found
+
+    def _drawn(self, work: Work) -> tuple[float, float, float]:
+        """Seconds of a kernel in the GPU's own model, of them of its units, and of its memory."""
+        demand = self.times.gpu.compute(_NAME, work).demand
+        alone = self.times.known.setdefault(work, demand.alone(self.times.rates))
+        amounts = dict(demand.amounts)
+        return alone, amounts.get(f"{_NAME}.compute", 0.0), amounts.get(f"{_NAME}.memory", 0.0)
+
+
+class ByRows:
+    """Kernels by the number of tokens that pass them.
+
+    make: the kernels for a number of tokens, the same ones in the same order for any.
+    """
+
+    def __init__(self, alone: OneByOne, make: Callable[[int], Sequence[Counted]]) -> None:
+        self.alone, self.make = alone, make
+        some, twice = make(SOME), make(2 * SOME)
+        self.products = [
+            (at, kernel, twice[at][0].work, times)
+            for at, (kernel, times) in enumerate(some)
+            if kernel.work.product is not None
+            and kernel.work.product.m == SOME
+            and alone.times.by_rows(kernel, np.ones(1)) is not None
+        ]
+        tabled = {at for at, *_ in self.products}
+        self.others = [at for at in range(len(some)) if at not in tabled]
+        self.fine = COARSE if any(some[at][0].work.experts is not None for at in self.others) else SMOOTH
+        self._products: dict[int, Taken] = {}
+        self._others: dict[int, Taken] = {}
+        self._sums: dict[int, Taken] = {}
+
+    def at(self, rows: int) -> Taken:
+        """Time of all of them."""
+        found = self._sums.get(rows)
+        if found is None:
+            found = self._sums[rows] = self._of_products(rows).plus(between(rows, self.fine, self._of_others))
+        return found
+
+    def _of_others(self, rows: int) -> Taken:
+        found = self._others.get(rows)
+        if found is None:
+            made = self.make(rows)
+            found = self._others[rows] = self.alone.taken(made[at] for at in self.others)
+        return found
+
+    def _of_products(self, rows: int) -> Taken:
+        if rows <= BLOCKS[-1]:
+            return self._product(rows)
+        step = 1 << (rows - 1).bit_length() - 1 - FINE
+        low = (rows - 1) // step * step
+        part = (rows - low - 1) / (step - 1)
+        last = self._product(low + step)
+        return last if part >= 1 else NOTHING.plus(self._product(low + 1), 1 - part).plus(last, part)
+
+    def _product(self, rows: int) -> Taken:
+        found = self._products.get(rows)
+        if found is None:
+            self._fill(rows)
+            found = self._products[rows]
+        return found
+
+    def _fill(self, rows: int) -> None:
+        """All products at the numbers of rows that are worked out together with this one."""
+        if rows <= BLOCKS[-1]:
+            above = next(at for at, last in enumerate(BLOCKS) if rows <= last)
+            points = np.arange(BLOCKS[above - 1] + 1, BLOCKS[above] + 1, dtype=np.float64)
+        else:
+            octave = (rows - 1).bit_length() - 1
+            starts = np.arange(1 << octave, 2 << octave, 1 << octave - FINE, dtype=np.float64)
+            points = np.concatenate([starts + 1, starts + (1 << octave - FINE)])
+        total = np.zeros((5, len(points)))
+        for _, kernel, twice, times in self.products:
+            found = self.alone.times.by_rows(kernel, points)
+            assert found is not None
+            work, part = kernel.work, points / SOME
+            moved = work.traffic + (twice.traffic - work.traffic) * (part - 1)
+            total += times * np.stack([*found, kernel.times * work.flop * part, kernel.times * moved])
+        self._products.update(zip(points.astype(int).tolist(), map(Taken._make, total.T.tolist()), strict=True))
+
+
+class ByContext:
+    """Attention of one token of each of many sequences, by their number and by the tokens that each looks at.
+
+    make: the kernels for a number of sequences and of tokens.
+    """
+
+    def __init__(self, alone: OneByOne, make: Callable[[int, int], Sequence[Counted]], tokens: int = 1) -> None:
+        self.alone, self.make, self.tokens = alone, make, tokens
+        self.calls = [(kernel, kernel.work.attention, times) for kernel, times in make(1, 2 * SOME)]
+        self._answers: dict[tuple[int, int], Taken] = {}
+
+    def at(self, sequences: int, context: float) -> Taken:
+        """Time of all of them."""
+        step = 1 << max(0, sequences.bit_length() - 1 - FINE)
+        low = sequences // step * step
+        found = between(context, COARSE, lambda at: self.knot(low, at))
+        if low == sequences:
+            return found
+        part = (sequences - low) / step
+        return NOTHING.plus(found, 1 - part).plus(between(context, COARSE, lambda at: self.knot(low + step, at)), part)
+
+    def knot(self, sequences: int, context: int) -> Taken:
+        """At a context of the table."""
+        found = self._answers.get((sequences, context))
+        if found is None:
+            found = self._fill(sequences, context)
+        return found
+
+    def _fill(self, sequences: int, context: int) -> Taken:
+        if any(call is None for _, call, _ in self.calls):  # not one fused kernel
+            return known(self._answers, (sequences, context), lambda _: self.alone.taken(self.make(sequences, context)))
+        low = 1 << max(4, context.bit_length() - 1)
+        points = np.arange(1, 33) if context <= 32 else np.concatenate([np.arange(8, 17), np.arange(18, 33, 2)]) * (low // 8)
+        total = np.zeros((5, len(points)))
+        for kernel, call, times in self.calls:
+            assert call is not None
+            cached = points - 1.0
+            asked = dataclasses.replace(call, sequences=call.sequences * sequences, cached=cached, heads=call.heads * self.tokens)
+            total += times * np.stack([*self.alone.times.attending(kernel, asked), *_amounts(kernel, asked, points)])
+        for at, found in zip(points.tolist(), total.T.tolist(), strict=True):
+            self._answers[sequences, at] = Taken(*found)
+        return self._answers[sequences, context]
+
+
+class ByPrompt:
+    """Attention of the tokens of equal prompts, by their number, and by those of each that are cached.
+
+    make: the kernels for a number of prompts, tokens of each that are read, and tokens of each that are cached.
+    """
+
+    def __init__(self, alone: OneByOne, make: Callable[[int, int, int], Sequence[Counted]]) -> None:
+        self.alone, self.make = alone, make
+        self._prompts: dict[tuple[int, int, int], Taken] = {}
+        self._sums: dict[tuple[int, int, int], Taken] = {}
+
+    def at(self, alike: int, tokens: int, cached: int) -> Taken:
+        """Time of one of them."""
+        found = self._sums.get((alike, tokens, cached))
+        if found is None:
+            found = self._sums[alike, tokens, cached] = between(cached, COARSE, lambda before: self._after(alike, tokens, before))
+        return found
+
+    def _after(self, alike: int, tokens: int, cached: int) -> Taken:
+        return between(tokens, FINE, lambda at: self._known(alike, at, cached))
+
+    def _known(self, alike: int, tokens: int, cached: int) -> Taken:
+        found = self._prompts.get((alike, tokens, cached))
+        if found is None:
+            found = self._fill(alike, tokens, cached)
+        return found
+
+    def _fill(self, alike: int, tokens: int, cached: int) -> Taken:
+        made = self.make(alike, tokens, cached)
+        fixed = [one for one in made if one[0].work.attention is None and one[0].work.product is not None]  # of cached tokens
+        fused = [one for one in made if one[0].work.attention is not None]
+        if tokens < 2 or len(fixed) + len(fused) < len(made):
+            found = NOTHING.plus(self.alone.taken(made), 1 / alike)
+            self._prompts[alike, tokens, cached] = found
+            return found
+        low = 1 << max(1, tokens.bit_length() - 1)
+        points = np.arange(2, 65) if tokens <= 64 else np.arange(low, 2 * low + 1, low >> FINE)
+        total = np.zeros((5, len(points)))
+        for kernel, times in fused:
+            call = kernel.work.attention
+            assert call is not None
+            asked = dataclasses.replace(call, queries=points.astype(np.float64))
+            total += times * np.stack([*self.alone.times.attending(kernel, asked), *_amounts(kernel, asked, points)])
+        total += np.array(self.alone.taken(fixed))[:, None]
+        for at, found in zip(points.tolist(), (total / alike).T.tolist(), strict=True):
+            self._prompts[alike, at, cached] = Taken(*found)
+        return self._prompts[alike, tokens, cached]
+
+
+def _amounts(kernel: Kernel, call: Attended, points: Any) -> tuple[Any, Any]:
+    """Operations and bytes of calls."""
+    nothing = 0.0 * points
+    return kernel.times * (call.flop + nothing), kernel.times * (call.outer + call.keys + nothing)
+
+
+def knot(value: float, fine: int = COARSE) -> tuple[int, int]:
+    """The last knot up to a number, and how far it is to the next: 2**fine of them an octave, at least 1 apart.
+
+    >>> knot(5.5), knot(1000.0), knot(1024)
+    ((5, 1), (960, 64), (1024, 128))
+    """
+    floor = int(value)
+    step = 1 << max(0, floor.bit_length() - 1 - fine)
+    return floor // step * step, step
+
+
+def between(value: float, fine: int, at: Callable[[int], Taken]) -> Taken:
+    """The function at a number, interpolated between the nearest knots."""
+    low, step = knot(value, fine)
+    part = (value - low) / step
+    if part <= 0:
+        return at(low)
+    return NOTHING.plus(at(low), 1 - part).plus(at(low + step), part)
+
+
+def known(table: dict[K, V], key: K, make: Callable[[K], V]) -> V:
+    """What a table has under a key, made at the first time."""
+    found = table.get(key)
+    if found is None:
+        found = table[key] = make(key)
+    return found
