@@ -71,12 +71,18 @@ def test_experts_of_a_model_take_what_the_op_takes() -> None:
     )  # fmt: skip
     for tokens, dtype, weights in cases:
         part = served(1, tokens, tokens, 1, dtype, "flash", gpu)
-        [kernel] = [each for each in forward(model, part) if each.name == "experts"]
+        [kernel] = [each for each in forward(model, replace(part, cache=False)) if each.name == "experts"]
+        [drawn] = [each for each in forward(model, part) if each.name == "experts"]
         op = Moe(device="gpu0", tokens=tokens, hidden=2048, inner=1024, experts=16, top_k=4, weights=weights)
         cost = op.lower(Scope(machine)).cost
         assert cost is not None
         times = KernelTimes(gpu, load_framework("vllm"))
         assert times.seconds(kernel) == pytest.approx(cost.demand.alone(machine.rates()))
+        assert kernel.work.experts is not None
+        assert drawn.work.experts is not None
+        idle = 1 - drawn.work.experts.active / kernel.work.experts.active
+        assert idle == pytest.approx((1 - 4 / 16) ** tokens)  # of a server: those that no token drew
+        assert times.seconds(drawn) == pytest.approx(times.seconds(kernel), rel=0.1)
 
 
 def test_a_framework_serves_by_its_own_products_and_casts_before_them() -> None:

@@ -29,6 +29,8 @@ class Slice:
         cache: keys and values are written to a cache, as a server does; kept: their number format there, if another.
         weight: bytes of a weight of the linear maps, if not of the products' format; weight_of_experts: of the experts.
         routed: format of the experts' kernels, a word of `FORMATS`, if another than the products'.
+        together: groups of GPUs of a server that have sequences of their own, and whose tokens go through the same experts;
+            `expert` is then of all their GPUs, and each expert is split over what is left of them.
     """
 
     sequences: int
@@ -46,6 +48,12 @@ class Slice:
     weight: float = 0.0
     weight_of_experts: float = 0.0
     routed: str = ""
+    together: int = 1
+
+    @property
+    def of_expert(self) -> int:
+        """GPUs that each expert is split over."""
+        return max(1, self.tensor * self.together // self.expert) if self.cache else self.tensor
 
     @property
     def stored(self) -> str:

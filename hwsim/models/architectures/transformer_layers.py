@@ -148,7 +148,7 @@ def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
 
     In a training tokens go to all alike; those of a server are drawn.
     """
-    h, f = model.hidden, model.of_ffn // part.tensor
+    h, f = model.hidden, max(1, model.of_ffn // part.of_expert)
     count = max(1, model.experts // part.expert)
     top_k = min(model.top_k, count)  # of a token; where a GPU has fewer, more tokens come
     tokens = max(1, part.rows * model.top_k // top_k)
@@ -160,7 +160,7 @@ def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
         dtype, weight, form = part.dtype, part.weight_of_experts, "bf16"
     kernel = f"{LIBRARIES[0]} {form}"
     if part.cache:
-        call = drawn_call(part.rows, model.top_k, model.experts, count, h, f, model.gates, kernel, weight=weight, width=part.width)
+        call = drawn_call(part.rows * part.together, model.top_k, model.experts, count, h, f, model.gates, kernel, weight=weight, width=part.width)
     else:
         call = experts_call(tokens, top_k, count, h, f, model.gates, kernel, weight=weight, width=part.width)
     weights = call.active * (call.gates + 1) * h * f
