@@ -156,10 +156,7 @@ class Iterations:
     def _of_rows(self, rows: int) -> Sequence[Counted]:
         layers = passed(self.model, self._slice(1, rows, rows))[:-1]
         return [
-            (kernel, float(layer.times))
-            for layer in layers
-            for kernel in kernels(layer.forward)
-            if kernel.kind != "attention"
+            (kernel, float(layer.times)) for layer in layers for kernel in kernels(layer.forward) if kernel.kind != "attention"
         ]
 
     def _of_output(self, ended: int) -> Sequence[Counted]:

@@ -160,7 +160,18 @@ def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
         dtype, weight, form = part.dtype, part.weight_of_experts, "bf16"
     kernel = f"{LIBRARIES[0]} {form}"
     if part.cache:
-        call = drawn_call(part.rows * part.together, model.top_k, model.experts, count, h, f, model.gates, kernel, weight=weight, width=part.width)
+        call = drawn_call(
+            part.rows * part.together,
+            model.top_k,
+            model.experts,
+            count,
+            h,
+            f,
+            model.gates,
+            kernel,
+            weight=weight,
+            width=part.width,
+        )
     else:
         call = experts_call(tokens, top_k, count, h, f, model.gates, kernel, weight=weight, width=part.width)
     weights = call.active * (call.gates + 1) * h * f
