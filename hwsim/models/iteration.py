@@ -28,7 +28,7 @@ from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.inference import passed, served
 from hwsim.models.kernel_tables import NOTHING, SMOOTH, ByContext, ByPrompt, ByRows, Counted, OneByOne, Taken, between, knot
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.layer import Kernel, Operation, kernels
+from hwsim.models.layer import Operation, kernels
 
 Exchanging = Callable[[Operation, float, int], float]  # (operation, bytes of one GPU's array, GPUs): seconds
 
@@ -63,7 +63,7 @@ class Iterations:
             graphs: numbers of tokens that a graph was captured for: fewer are padded to the next.
             exchange: seconds of a collective among the first GPUs of the group; without it, kernels alone.
             tokens: of each answer that pass at once: one, and those that are verified.
-        """  # noqa: D205
+        """
         self.model, self.times, self.tp, self.dtype = model, times, tp, dtype
         self.graphs, self.exchange, self.tokens = graphs, exchange, tokens
         self.host = max(0.0, times.framework.step)
