@@ -133,7 +133,7 @@ class Tiled:
         traffic = np.maximum(reads - held, 0.0) + self.work.writes / product.m * rows
         memory = traffic / (self.parts.memory.bandwidth * tiling.memory)
         time, busy = by_rows(rows, product, self.widths, tiling, self.chip, memory)
-        starts = launches + tiling.start
+        starts: Floats = launches + tiling.start + np.zeros_like(first)
         if tiling.cast is not None and product.cast > 0:
             lines = rows * product.batch
             size = lines * product.k * (product.cast + width)

@@ -188,7 +188,7 @@ class ByContext:
         if any(call is None for _, call, _ in self.calls):  # not one fused kernel
             return known(self._answers, (sequences, context), lambda _: self.alone.taken(self.make(sequences, context)))
         low = 1 << max(4, context.bit_length() - 1)
-        points = np.arange(1, 33) if context <= 32 else np.concatenate([np.arange(8, 17), np.arange(18, 33, 2)]) * (low // 8)
+        points: Any = np.arange(1, 33) if context <= 32 else np.concatenate([np.arange(8, 17), np.arange(18, 33, 2)]) * (low // 8)
         total = np.zeros((5, len(points)))
         for kernel, call, times in self.calls:
             assert call is not None
@@ -236,12 +236,12 @@ class ByPrompt:
             self._prompts[alike, tokens, cached] = found
             return found
         low = 1 << max(1, tokens.bit_length() - 1)
-        points = np.arange(2, 65) if tokens <= 64 else np.arange(low, 2 * low + 1, low >> FINE)
+        points: Any = np.arange(2, 65) if tokens <= 64 else np.arange(low, 2 * low + 1, low >> FINE)
         total = np.zeros((5, len(points)))
         for kernel, times in fused:
             call = kernel.work.attention
             assert call is not None
-            asked = dataclasses.replace(call, queries=points.astype(np.float64))
+            asked = dataclasses.replace(call, queries=1.0 * points)
             total += times * np.stack([*self.alone.times.attending(kernel, asked), *_amounts(kernel, asked, points)])
         total += np.array(self.alone.taken(fixed))[:, None]
         for at, found in zip(points.tolist(), (total / alike).T.tolist(), strict=True):

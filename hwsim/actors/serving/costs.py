@@ -28,7 +28,8 @@ from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.architectures.unit_layers import layers_of
 from hwsim.models.framework import Framework, Software
 from hwsim.models.inference import batch_pass
-from hwsim.models.iteration import Iterations, Taken
+from hwsim.models.iteration import Iterations
+from hwsim.models.kernel_tables import Taken
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import kernels
 from hwsim.records import dataclass
