@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -136,10 +137,15 @@ def verdicts(
         value = values.get(name)
         if skipped or value is None:
             judged.append(Verdict(name, expected.text, "skipped", value, skipped or "there is none"))
+        elif not math.isfinite(value):  # of a service that is overloaded
+            status: Status = "met" if expected.check(value) else "violated"
+            judged.append(Verdict(name, expected.text, status, None, "it grows with the run: there is no steady state"))
         elif expected.check(value):
             judged.append(Verdict(name, expected.text, "met", value))
         else:
-            unit = {**OF_RUN, **OF_SERVICE, **OF_TRAINING}[name.rpartition(".")[2]].unit
+            of, _, quantity = name.rpartition(".")
+            serves = (f"{of}." if of else "") + "requests_per_s" in values
+            unit = {**OF_RUN, **OF_TRAINING, **(OF_SERVICE if serves else {})}[quantity].unit
             shown = format_quantity(value, unit, 4)
             judged.append(Verdict(name, expected.text, "violated", value, f"it is {shown}"))
     return tuple(judged)

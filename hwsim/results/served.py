@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import field
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.records import dataclass
 from hwsim.results.accounting import PARTS, Meters, Refusal, Spent, Stay
-from hwsim.ticks import Column
+from hwsim.results.batches import Batched
+from hwsim.ticks import FEMTO, Column
 
 ROWS: Final = 20_000  # requests whose rows are all kept
 SAMPLE: Final = 2_000  # rows that are kept of more
@@ -27,6 +28,9 @@ CELLS: Final = 512  # stretches of time of the course, at most
 FINEST: Final = 40  # bits of the shortest stretch: 1.1 ms
 DROPPED: Final = 45  # bits of a float that a bin leaves out: 128 bins an octave
 MEASURES: Final = ("ttft", "tpot", "latency")
+COLUMNS: Final = ("number", "arrival", "copy", "prompt", "output", "begin", "first", "end", "cached")
+Columns: TypeAlias = dict[str, Column]
+Limits: TypeAlias = tuple[int | None, int | None, int | None]  # fs of `MEASURES`
 
 
 def bin_of(value: float) -> int:
@@ -156,6 +160,69 @@ class Course:
 
 
 @dataclass(slots=True)
+class Totals:
+    """Requests that are counted, added up.
+
+    Args:
+        latencies, waits: sums, fs. good: requests that kept their service level.
+        series: the times of the requests in their order, for how far their percentiles are known.
+    """
+
+    piles: dict[str, Pile] = field(default_factory=lambda: {name: Pile() for name in (*MEASURES, "wait")})
+    series: dict[str, Batched] = field(default_factory=lambda: {name: Batched() for name in MEASURES})
+    requests: int = 0
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    latencies: int = 0
+    waits: int = 0
+    good: int = 0
+    first_arrival: int = -1
+
+    def add(self, columns: Columns, goal: Limits) -> None:
+        """Requests that have ended, in order."""
+        if not len(columns["number"]):
+            return
+        times = times_of(columns)
+        first = int(columns["arrival"].min())
+        self.first_arrival = first if self.first_arrival < 0 else min(first, self.first_arrival)
+        self.requests += len(columns["number"])
+        self.prompt_tokens += ticks.total(columns["prompt"])
+        self.output_tokens += ticks.total(columns["output"])
+        self.cached_tokens += ticks.total(columns["cached"])
+        self.latencies += ticks.total(columns["end"] - columns["arrival"])
+        self.waits += ticks.total(columns["begin"] - columns["arrival"])
+        several, writes = columns["output"] > 1, columns["output"] > 0
+        parts = [columns[name] for name in PARTS]
+        early = [columns[f"first_{name}"] for name in PARTS]
+        later = [(part - before)[several] for part, before in zip(parts, early, strict=True)]
+        self.piles["latency"].add_all(times["latency"], parts)
+        self.piles["wait"].add_all(times["wait"], ())
+        self.piles["ttft"].add_all(times["ttft"], [part[writes] for part in early])
+        self.piles["tpot"].add_all(times["tpot"], later, columns["output"][several] - 1)
+        for name, series in self.series.items():
+            series.extend(times[name] / FEMTO)
+        keeps = np.ones(len(several), np.bool_)
+        for name, limit, where in zip(MEASURES, goal, (writes, several, keeps.copy()), strict=True):
+            if limit is not None:
+                keeps[np.flatnonzero(where)] &= times[name] <= limit
+        self.good += int(keeps.sum())
+
+
+def times_of(columns: Columns) -> dict[str, NDArray[np.float64]]:
+    """Times of requests in fs: of those that write a token (`ttft`), or several (`tpot`), and of all."""
+    arrival, end, first, output = (columns[name] for name in ("arrival", "end", "first", "output"))
+    several = output > 1
+    writing = (end - first)[several].astype(np.float64)
+    return {
+        "latency": (end - arrival).astype(np.float64),
+        "wait": (columns["begin"] - arrival).astype(np.float64),
+        "ttft": (first - arrival)[output > 0].astype(np.float64),
+        "tpot": writing / (output[several] - 1).astype(np.float64),
+    }
+
+
+@dataclass(slots=True)
 class Log:
     """Notes of a service while it runs; times in fs.
 
@@ -163,36 +230,35 @@ class Log:
     `iterated` when it has ended, then `writes` and `ends`. Calls of one copy are in the order of time.
 
     Args:
-        meters: one for each copy. live: requests under way.
         goal: (first token, token, latency) in fs that a request has to keep, None for any.
+        warm_up: fs from the first arrival in which requests do not count; None: until the steady state.
+        meters: one for each copy. live: requests under way.
+        sampled: rows are of a sample. cut: requests of the beginning that do not count.
     """
 
     copies: int
-    goal: tuple[int | None, int | None, int | None] = (None, None, None)
+    goal: Limits = (None, None, None)
+    warm_up: int | None = 0
     meters: list[Meters] = field(init=False)
     live: dict[int, Stay] = field(default_factory=dict)
-    piles: dict[str, Pile] = field(default_factory=lambda: {name: Pile() for name in (*MEASURES, "wait", "gap")})
+    totals: Totals = field(default_factory=Totals)
+    gaps: Pile = field(default_factory=Pile)
     course: Course = field(default_factory=Course)
-    rows: dict[str, Column] = field(default_factory=dict)
     sampled: bool = False
+    cut: int = 0
     requests: int = 0
-    prompt_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
     first_arrival: int = -1
     last_arrival: int = 0
     last_end: int = 0
-    good: int = 0
     iterations: int = 0
     worked: int = 0
-    latencies: int = 0  # sums, fs
-    waits: int = 0
     put_off: int = 0
     read_again: int = 0
     most_blocks: int = 0
     area_blocks: int = 0  # blocks x fs
     _ended: list[Stay] = field(default_factory=list)
-    _kept: list[dict[str, Column]] = field(default_factory=list)
+    _kept: list[Columns] = field(default_factory=list)
+    _since: int = 0
     _joined: list[dict[int, int]] = field(init=False)
     _wrote: list[int] = field(init=False)
 
@@ -255,7 +321,7 @@ class Log:
 
     def _gaps(self, copy: int, start: int, end: int, answers: int, count: int, first: int) -> None:
         """Times between tokens."""
-        gap, joined = self.piles["gap"], self._joined[copy]
+        gap, joined = self.gaps, self._joined[copy]
         for since in joined.values():
             gap.add(float(start + first - since))
         if answers > len(joined):
@@ -298,70 +364,70 @@ class Log:
         self.read_again += lost
 
     def settle(self) -> None:
-        """Add up the requests that have ended."""
+        """Take up the requests that have ended."""
         if not self._ended:
             return
         stays, self._ended = self._ended, []
-        columns = {
-            name: ticks.column([getattr(stay, name) for stay in stays])
-            for name in ("number", "arrival", "copy", "prompt", "output", "begin", "first", "end", "cached")
-        }
-        parts = [ticks.column([stay.parts[part] for stay in stays]) for part in range(len(PARTS))]
-        to_first = [ticks.column([stay.to_first[part] for stay in stays]) for part in range(len(PARTS))]
-        self._adds(columns, parts, to_first)
-        columns |= {f"{name}": column for name, column in zip(PARTS, parts, strict=True)}
-        columns |= {f"first_{name}": column for name, column in zip(PARTS, to_first, strict=True)}
-        self._keeps(columns)
-
-    def _adds(self, columns: dict[str, Column], parts: Sequence[Column], to_first: Sequence[Column]) -> None:
-        latency, wait = columns["end"] - columns["arrival"], columns["begin"] - columns["arrival"]
-        self.requests += len(latency)
-        self.prompt_tokens += ticks.total(columns["prompt"])
-        self.output_tokens += ticks.total(columns["output"])
-        self.cached_tokens += ticks.total(columns["cached"])
-        self.latencies += ticks.total(latency)
-        self.waits += ticks.total(wait)
+        columns = {name: ticks.column([getattr(stay, name) for stay in stays]) for name in COLUMNS}
+        for part, name in enumerate(PARTS):
+            columns[name] = ticks.column([stay.parts[part] for stay in stays])
+            columns[f"first_{name}"] = ticks.column([stay.to_first[part] for stay in stays])
+        self.requests += len(stays)
         self.last_end = max(self.last_end, int(columns["end"].max()))
-        self.piles["latency"].add_all(latency.astype(np.float64), parts)
-        self.piles["wait"].add_all(wait.astype(np.float64), ())
-        several = columns["output"] > 1
-        writes = columns["output"] > 0
-        first = columns["first"] - columns["arrival"]
-        self.piles["ttft"].add_all(first[writes].astype(np.float64), [part[writes] for part in to_first])
-        tokens = columns["output"][several] - 1
-        token = (columns["end"] - columns["first"])[several].astype(np.float64) / tokens.astype(np.float64)
-        later = [(part - before)[several] for part, before in zip(parts, to_first, strict=True)]
-        self.piles["tpot"].add_all(token, later, tokens)
-        keeps = np.ones(len(latency), np.bool_)
-        for values, limit, where in ((first, self.goal[0], writes), (latency, self.goal[2], keeps.copy())):
-            if limit is not None:
-                keeps &= ~where | (values <= limit).astype(np.bool_)
-        if self.goal[1] is not None:
-            keeps[np.flatnonzero(several)] &= token <= self.goal[1]
-        self.good += int(keeps.sum())
-
-    def _keeps(self, columns: dict[str, Column]) -> None:
-        """Rows, of a sample once there are too many."""
         self._kept.append(columns)
         if self.requests <= ROWS:
             return
-        self.sampled = True
-        joined = self.joined()
+        joined = self._join()
+        if self.sampled:
+            self.totals.add(self._counted(_sorted(columns)), self.goal)
+        else:
+            self._starts(joined)
+            self.totals.add(self._counted(joined), self.goal)
+            self.sampled = True
         order = np.argsort(_hashed(joined["number"].astype(np.int64)), kind="stable")[:SAMPLE]
         self._kept = [{name: column[order] for name, column in joined.items()}]
 
-    def joined(self) -> dict[str, Column]:
-        """Columns of the rows that are kept, by their number."""
+    def finish(self) -> Columns:
+        """Count the requests whose rows are kept; the rows, by number."""
         self.settle()
         if not self._kept:
             return {}
+        joined = self._join()
+        if not self.sampled:
+            self._starts(joined)
+            self.totals.add(self._counted(joined), self.goal)
+        return joined
+
+    def _starts(self, columns: Columns) -> None:
+        """Find out from when on requests count."""
+        if self.warm_up is not None:
+            self._since = self.first_arrival + self.warm_up
+        else:
+            series = Batched()
+            series.extend(times_of(columns)["latency"] / FEMTO)
+            first, _ = series.warm_up
+            self._since = int(columns["arrival"][min(first, len(columns["arrival"]) - 1)])
+        self.cut = int((columns["arrival"] < self._since).sum())  # count
+
+    def _counted(self, columns: Columns) -> Columns:
+        """The requests that count."""
+        late = columns["arrival"] >= self._since
+        return columns if late.all() else {name: column[late] for name, column in columns.items()}
+
+    def _join(self) -> Columns:
+        """Columns of the rows that are kept, by number."""
         columns = {}
         for name in self._kept[0]:
-            pieces = [ticks.matching(block[name], *(other[name] for other in self._kept)) for block in self._kept]
-            columns[name] = np.concatenate(pieces)
-        order = np.argsort(columns["number"], kind="stable")
-        self._kept = [{name: column[order] for name, column in columns.items()}]
+            every = [block[name] for block in self._kept]
+            columns[name] = np.concatenate([ticks.matching(block, *every) for block in every])
+        self._kept = [_sorted(columns)]
         return self._kept[0]
+
+
+def _sorted(columns: Columns) -> Columns:
+    """By number."""
+    order = np.argsort(columns["number"], kind="stable")
+    return {name: column[order] for name, column in columns.items()}
 
 
 def _hashed(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -15,17 +15,21 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwsim.records import dataclass
 from hwsim.results.accounting import PARTS, named
 from hwsim.results.requests import Spread
-from hwsim.results.served import MEASURES, Course, Log, Pile
+from hwsim.results.served import MEASURES, Course, Log, Pile, times_of
 from hwsim.ticks import FEMTO, Column
 
-LEAST_QUARTER: Final = 5  # requests of a quarter, below which nothing is said of a trend
-MUCH: Final = 1.25  # times as many
-PART: Final = 0.1  # of the time in which requests came, that the last of them wait
+LEAST_REQUESTS: Final = 20  # below which nothing is said of a trend
+INSTANTS: Final = 64  # at which the number in the system is looked at
+LEAST_CELLS: Final = 9  # stretches of time, below which nothing is said of it either
+MUCH: Final = 1.4  # times as many in the last third as in the middle one; 1.67 of a straight line from nothing
+STRAIGHT: Final = 0.8  # of the variance of the number in the system, that a straight line explains
 PERCENTILES: Final = (50, 95, 99)
+ENDLESS: Final = ("ttft_", "latency_")  # times that grow with the run where a service is overloaded
 AROUND: Final = 0.05  # of all requests, on either side of a percentile, that say where its time goes; less where fewer are above
 
 
@@ -68,6 +72,28 @@ class Where(NamedTuple):
     parts: tuple[tuple[str, float], ...]
 
 
+class Sampling(NamedTuple):
+    """A mean or a percentile, and the range in which it would be in 95 of 100 runs of other requests, as many.
+
+    Args:
+        percentile: 0 for the mean. high_s: None without bound. short: the run is too short for it, the range too narrow.
+    """
+
+    measure: str
+    percentile: int
+    value_s: float
+    low_s: float
+    high_s: float | None
+    short: bool
+
+    @property
+    def half(self) -> float | None:
+        """The further end as a part of the value; None without bound."""
+        if self.high_s is None or self.value_s <= 0:
+            return None
+        return max(self.value_s - self.low_s, self.high_s - self.value_s) / self.value_s
+
+
 class Goal(NamedTuple):
     """A service level for each request, in seconds; None: any."""
 
@@ -101,6 +127,9 @@ class ServiceStatistics:
         goal: what each request has to keep; good: requests that did.
         cached_tokens: tokens of prompts that need not be read because the cache has them.
         sampled: rows are a sample of the requests.
+        warm_up: requests of the beginning that do not count; rows and course have them.
+        grows_per_s: requests a second by which those in the system grow on and on; 0 in a steady state.
+        sampling: for each measure, how far its mean and percentiles are known; none if all came at once.
     """
 
     name: str
@@ -135,6 +164,9 @@ class ServiceStatistics:
     good: int = 0
     cached_tokens: int = 0
     sampled: bool = False
+    warm_up: int = 0
+    grows_per_s: float = 0.0
+    sampling: tuple[Sampling, ...] = ()
 
     @property
     def offered_per_s(self) -> float:
@@ -155,15 +187,8 @@ class ServiceStatistics:
 
     @property
     def overloaded(self) -> bool:
-        """Whether more came than it can do: it answered far fewer a second than came, and the last to come waited longest."""
-        quarter = len(self.rows) // 4
-        if quarter < LEAST_QUARTER or self.offered_per_s <= MUCH * self.requests_per_s:
-            return False
-        rows = sorted(self.rows, key=lambda row: row.arrival_s)
-        first, last = (
-            math.fsum(row.begin_s - row.arrival_s for row in some) / quarter for some in (rows[:quarter], rows[-quarter:])
-        )
-        return last > 2 * first and last > PART * (rows[-1].arrival_s - rows[0].arrival_s)
+        """Whether more came than it can do: the longer it goes on, the more there are, and the longer they wait."""
+        return self.grows_per_s > 0
 
     @property
     def requests_per_s(self) -> float:
@@ -199,8 +224,15 @@ class ServiceStatistics:
 
 
 def expected_of(services: Sequence[ServiceStatistics]) -> dict[str, float]:
-    """Quantities of all services for `expect:`: `NAME.ttft_p95`, or `ttft_p95` if the workload is nothing else."""
-    return {f"{each.name}.{name}" if each.name else name: value for each in services for name, value in each.values().items()}
+    """Quantities of all services for `expect:`: `NAME.ttft_p95`, or `ttft_p95` if the workload is nothing else.
+
+    Times that grow with the run are infinite.
+    """
+    return {
+        f"{each.name}.{name}" if each.name else name: math.inf if each.overloaded and name.startswith(ENDLESS) else value
+        for each in services
+        for name, value in each.values().items()
+    }
 
 
 def statistics(
@@ -215,61 +247,108 @@ def statistics(
     goal: Goal,
 ) -> ServiceStatistics | None:
     """Statistics of the notes; None without a request."""
-    columns = log.joined()
+    columns = log.finish()
     if not columns:
         return None
-    span = max(1, log.last_end - log.first_arrival)
-    piles = log.piles
-    spreads = _spreads(columns) if not log.sampled else {key: _binned(piles[key]) for key in (*MEASURES, "wait")}
+    totals = log.totals
+    began = totals.first_arrival if totals.requests else log.first_arrival
+    span = max(1, log.last_end - began)
+    lasted = max(1, log.last_end - log.first_arrival)
+    spreads = {name: _binned(pile) for name, pile in totals.piles.items()} if log.sampled else _spreads(columns, log.cut)
     course = _course(log.course, blocks, copies)
+    came = log.last_arrival - began
     return ServiceStatistics(
         name=name,
         copies=copies,
         gpus_per_copy=gpus,
-        requests=log.requests,
-        prompt_tokens=log.prompt_tokens,
-        output_tokens=log.output_tokens,
+        requests=totals.requests,
+        prompt_tokens=totals.prompt_tokens,
+        output_tokens=totals.output_tokens,
         span_s=span / FEMTO,
         latency=spreads["latency"],
         wait=spreads["wait"],
-        first_token=spreads["ttft"] if log.output_tokens else None,
-        each_token=spreads["tpot"] if piles["tpot"].count else None,
-        gap=_binned(piles["gap"]) if piles["gap"].count else None,
+        first_token=spreads["ttft"] if totals.output_tokens else None,
+        each_token=spreads["tpot"] if totals.piles["tpot"].count else None,
+        gap=_binned(log.gaps) if log.gaps.count else None,
         iterations=log.iterations,
         batch_mean=log.worked / max(1, log.iterations),
-        in_system_mean=log.latencies / span,
-        queue_mean=log.waits / span,
+        in_system_mean=totals.latencies / span,
+        queue_mean=totals.waits / span,
         queue_max=max((moment.waiting for moment in course), default=0) if log.sampled else _longest_queue(columns),
         put_off=log.put_off,
         read_again=log.read_again,
         cache_tokens=None if blocks is None else blocks * block,
         cache_bytes=token_bytes * (blocks or 0) * block,
         cache_peak=log.most_blocks / blocks if blocks else 0.0,
-        cache_mean=log.area_blocks / (blocks * copies * span) if blocks else 0.0,
+        cache_mean=log.area_blocks / (blocks * copies * lasted) if blocks else 0.0,
         course=course,
         rows=_rows(columns),
-        came_s=(log.last_arrival - log.first_arrival) / FEMTO,
+        came_s=came / FEMTO,
         where=tuple(_where(log, spreads)),
         spent_s=_spent(log),
         goal=goal,
-        good=log.good,
-        cached_tokens=log.cached_tokens,
+        good=totals.good,
+        cached_tokens=totals.cached_tokens,
         sampled=log.sampled,
+        warm_up=log.cut,
+        grows_per_s=growth(log, columns),
+        sampling=tuple(_sampling(log)) if came > 0 else (),
     )
 
 
-def _spreads(columns: Mapping[str, Column]) -> dict[str, Spread]:
-    """Times of requests whose rows are all kept."""
-    arrival, end, first = (columns[name] for name in ("arrival", "end", "first"))
-    several = columns["output"] > 1
-    writing = (end - first)[several].astype(np.float64)
-    times = {
-        "latency": end - arrival,
-        "wait": columns["begin"] - arrival,
-        "ttft": first - arrival,
-        "tpot": writing / (columns["output"][several] - 1).astype(np.float64),
-    }
-    return {name: Spread.of(column.astype(np.float64) / FEMTO) for name, column in times.items()}
+def _sampling(log: Log) -> Iterator[Sampling]:
+    """The range of each mean and percentile with other requests."""
+    for measure, series in log.totals.series.items():
+        if not series.count:
+            continue
+        settled = series.estimate(warm_up=0)
+        for share, value in ((0.0, settled.mean), *settled.percentiles):
+            high = value.high if math.isfinite(value.high) else None
+            yield Sampling(measure, round(100 * share), value.value, value.low, high, share in settled.short)
+
+
+def _spreads(columns: Mapping[str, Column], cut: int) -> dict[str, Spread]:
+    """Times of requests whose rows are all kept, without the first ones."""
+    order = np.argsort(columns["arrival"], kind="stable")[cut:]
+    counted = {name: column[order] for name, column in columns.items()}
+    return {name: Spread.of(times / FEMTO) for name, times in times_of(counted).items()}
+
+
+def growth(log: Log, columns: Mapping[str, Column]) -> float:
+    """Requests by which those in the system grow in a second, on and on; 0 in a steady state, or where nothing can be said.
+
+    The number in the system is followed while requests come. It grows if a straight line explains it, and if there are clearly
+    more in the last third than in the middle one.
+    """
+    if log.requests < LEAST_REQUESTS or log.last_arrival <= log.first_arrival:
+        return 0.0
+    if log.sampled:
+        numbers, step = _held(log.course, log.first_arrival, log.last_arrival), 1 << log.course.bits
+    else:
+        step = max(1, (log.last_arrival - log.first_arrival) // INSTANTS)
+        at = np.array([log.first_arrival + (number + 1) * step for number in range(INSTANTS)], columns["arrival"].dtype)
+        came, gone = (np.searchsorted(np.sort(columns[name]), at, "right") for name in ("arrival", "end"))
+        numbers = (came - gone).astype(np.float64)
+    if len(numbers) < LEAST_CELLS:
+        return 0.0
+    third = len(numbers) // 3
+    middle, last = float(numbers[third : 2 * third].mean()), float(numbers[-third:].mean())
+    away, high = np.arange(len(numbers), dtype=np.float64), numbers - numbers.mean()
+    away = away - away.mean()
+    slope = float((away * high).sum() / (away * away).sum())
+    explained = slope * slope * float((away * away).sum()) / max(float((high * high).sum()), 1e-300)
+    if slope <= 0 or explained < STRAIGHT or last < MUCH * middle or last - middle < 3 * math.sqrt(middle + 1):
+        return 0.0
+    return slope / (step / FEMTO)
+
+
+def _held(course: Course, first: int, last: int) -> NDArray[np.float64]:
+    """Requests in the system at the end of each stretch of time in which requests came."""
+    held, numbers = 0, []
+    for cell in range(first >> course.bits, (last >> course.bits) + 1):
+        held += course.came.get(cell, 0) - course.ended.get(cell, 0)
+        numbers.append(float(held))
+    return np.array(numbers)
 
 
 def _binned(pile: Pile) -> Spread:
@@ -281,7 +360,7 @@ def _binned(pile: Pile) -> Spread:
 def _where(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
     """The time around each percentile, by where it goes."""
     for measure in MEASURES:
-        pile = log.piles[measure]
+        pile = log.totals.piles[measure]
         if not pile.parts:
             continue
         for percentile in PERCENTILES:

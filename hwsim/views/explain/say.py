@@ -23,6 +23,7 @@ from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.failing import accounted
 from hwsim.views.kit.lines import WIDTH
+from hwsim.views.serving.parts import sentences, table
 from hwsim.views.summary.say import bar
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -
     yield ""
     for sentence in explanation.sentences:
         yield from _wrap(sentence, 2)
+    for service in result.serving:
+        yield from _heading(f"where the time of requests{f' of {service.name}' if service.name else ''} goes")
+        for sentence in sentences(service):
+            yield from _wrap(sentence, 2)
+        yield ""
+        yield from table(service)
     if not explanation.accounting:
         return
     yield from _heading("where the time goes, along the critical path")

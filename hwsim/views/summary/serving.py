@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
@@ -11,12 +12,15 @@ from hwsim.results.accounting import PARTS
 from hwsim.results.requests import Spread
 from hwsim.results.serving import RequestRow, ServiceStatistics
 from hwsim.views.kit.document import picked
+from hwsim.views.serving.parts import LEAST, NAMES, SLOW, limited_by
 
 PLAIN: Final = (  # entries of the document with the names of the statistics
     "name", "copies", "gpus_per_copy", "requests", "prompt_tokens", "output_tokens", "span_s", "requests_per_s", "offered_per_s",
     "overloaded", "tokens_per_s", "iterations", "batch_mean", "in_system_mean", "queue_mean", "queue_max", "put_off",
-    "cache_tokens", "cache_bytes", "cache_peak", "cache_mean", "cached_tokens", "goodput_per_s", "sampled",
+    "cache_tokens", "cache_bytes", "cache_peak", "cache_mean", "cached_tokens", "goodput_per_s", "sampled", "warm_up",
+    "grows_per_s",
 )  # fmt: skip
+DOING: Final = {"prompts": "reads", "answers": "writes", "network": "exchanges", "shared": "other jobs", "host": "host"}
 SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "gap": "gap", "latency": "latency", "wait": "wait"}
 
 
@@ -31,20 +35,68 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     answers = f", {_rate(service.tokens_per_s)} tokens/s" if service.output_tokens else ""
     rate = f"{_rate(service.requests_per_s)} requests/s"
     yield "served", f"{service.requests:,} requests on {on}: {rate}{answers}; {service.batch_mean:.3g} in a batch"
+    if service.warm_up:
+        yield "warm-up", f"the first {service.warm_up:,} requests, which do not count"
     if service.overloaded:
         offered = f"{_rate(service.offered_per_s)} requests/s came, more than it can answer"
-        yield "overloaded", f"{offered}: the longer this goes on, the longer they wait"
-    if service.first_token is not None:
-        yield "first token", _spread(service.first_token)
-    if service.each_token is not None:
-        yield "each token", _spread(service.each_token)
-    yield "request", f"{_spread(service.latency)}; of it {_time(service.wait.mean)} in the mean before anything is read"
+        grows = f"those there grow by {_rate(service.grows_per_s)} a second"
+        yield "overloaded", f"{offered}: no steady state, {grows}; times of requests grow with the run"
+    else:
+        yield from _times(service)
     queue = f"{service.queue_mean:.3g} in the mean, {service.queue_max} at most"
     yield "queue", f"{queue}; {service.in_system_mean:.3g} requests there, all told"
+    yield from _limits(service)
     if service.cache_tokens is not None:
         lost = f"; {service.put_off:,} put off, {service.read_again:,} tokens read again" if service.put_off else ""
         filled = f"{format_share(service.cache_mean)} in the mean, {format_share(service.cache_peak)} at most"
         yield "KV cache", f"{filled} of {service.cache_tokens:,} tokens on each copy{lost}"
+
+
+def _times(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
+    """Lines of the times of requests, and how far other requests would move them."""
+    if service.first_token is not None:
+        yield "first token", _spread(service.first_token)
+    if service.each_token is not None:
+        gaps = "" if service.gap is None else f"; from one token to the next p99 {_time(service.gap.p99)}"
+        yield "each token", _spread(service.each_token) + gaps
+    yield "request", f"{_spread(service.latency)}; of it {_time(service.wait.mean)} in the mean before anything is read"
+    yield from _sampling(service)
+
+
+def _sampling(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
+    """Percentiles with other requests, and which of them the run is too short for."""
+    texts, short = [], []
+    for measure, name in NAMES.items():
+        rows = [row for row in service.sampling if row.measure == measure and row.percentile]
+        kept = [f"p{row.percentile} +-{100 * row.half:.2g} %" for row in rows if not row.short and row.half is not None]
+        short += [f"p{row.percentile}" for row in rows if row.short or row.half is None]
+        if kept:
+            texts.append(f"{name} {', '.join(kept)}")
+    if short:
+        missing = ", ".join(sorted(set(short), key=lambda name: int(name[1:])))
+        texts.append(f"{service.requests:,} requests are too few for {missing}")
+    if texts:
+        yield "other draws", "; ".join(texts)
+
+
+def _limits(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
+    """Lines of the service level, of what the slowest wait for, and of what the copies did."""
+    goodput, gap = service.goodput_per_s, "; "
+    if goodput is not None:
+        kept = [f"{NAMES[name]} within {_time(limit)}" for name, limit in service.goal._asdict().items() if limit is not None]
+        share = format_share(service.good / service.requests)
+        yield "goodput", f"{_rate(goodput)} requests/s keep {', '.join(kept)}: {share} of them"
+    slow = [where for where in service.where if where.percentile == SLOW and where.measure != "latency"]
+    slow = slow or [where for where in service.where if where.percentile == SLOW]
+    if texts := [f"{NAMES[where.measure]} {limited_by(where)}" for where in slow]:
+        yield f"p{SLOW} is", gap.join(texts)
+    total = service.copies * service.span_s
+    spent = [(name, seconds / total) for name, seconds in service.spent_s if total > 0 and seconds > LEAST * total]
+    idle = 1.0 - math.fsum(seconds for _, seconds in service.spent_s) / total if total > 0 else 0.0
+    if idle > LEAST:
+        spent.append(("idle", idle))
+    which = "copies" if service.copies > 1 else "copy"
+    yield which, ", ".join(f"{DOING.get(name, name)} {format_share(share)}" for name, share in spent) + " of the time"
 
 
 def between(fast: ServiceStatistics, slow: ServiceStatistics) -> Iterator[tuple[str, str]]:
@@ -87,6 +139,7 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
             key: None if spread is None else {f"{name}_s": value for name, value in asdict(spread).items()}
             for key, spread in spreads.items()
         },
+        "sampling": [picked(row, "measure", "percentile", "value_s", "low_s", "high_s", "short") for row in service.sampling],
         "slo": {f"{name}_s": limit for name, limit in service.goal._asdict().items()},
         "spent": {f"{name}_s": seconds for name, seconds in service.spent_s},
         "where": [

@@ -1,0 +1,86 @@
+"""The time of requests by where it goes, in words: `410 ms for KV room, 220 ms behind other prompts`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from hwsim.formats import format_quantity, format_share
+from hwsim.results.serving import ServiceStatistics, Where
+from hwsim.views.kit.table import Column, aligned
+
+WORDS: Final = {
+    "turn": "for the iteration under way",
+    "seats": "for a place in the batch",
+    "room": "for KV room",
+    "reading": "reading its prompt",
+    "others": "behind other prompts",
+    "answers": "behind answers",
+    "writing": "writing",
+    "network": "in exchanges between GPUs",
+    "shared": "for other jobs on its GPUs",
+    "again": "put off and reading again",
+    "host": "on the host",
+}
+LIMITS: Final = {  # what a part calls for
+    "turn": "iterations under way",
+    "seats": "the batch limit",
+    "room": "KV room",
+    "reading": "reading prompts",
+    "others": "reading prompts",
+    "answers": "writing answers",
+    "writing": "writing answers",
+    "network": "exchanges between GPUs",
+    "shared": "other jobs",
+    "again": "KV room",
+    "host": "the host",
+}
+NAMES: Final = {"ttft": "first token", "tpot": "each token", "latency": "request"}
+SHORT: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "E2E"}
+MIDDLE: Final = 50
+SLOW: Final = 99
+LEAST: Final = 0.02  # of the time; parts below are added up
+
+
+def limited_by(where: Where) -> str:
+    """Causes of most of the time, with their shares: `KV room 51 %, reading prompts 38 %`."""
+    causes: dict[str, float] = {}
+    for name, seconds in where.parts:
+        causes[LIMITS[name]] = causes.get(LIMITS[name], 0.0) + seconds
+    shown = sorted(causes.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
+    return ", ".join(
+        f"{name} {format_share(seconds / where.mean_s)}" for name, seconds in shown if seconds > LEAST * where.mean_s
+    )
+
+
+def sentence(where: Where) -> str:
+    """The percentile, the requests around it, and where their time goes; small parts are added up as `and the rest`."""
+    shown = [(name, seconds) for name, seconds in where.parts if seconds >= LEAST * where.mean_s]
+    rest = where.mean_s - math.fsum(seconds for _, seconds in shown)
+    texts = [f"{format_quantity(seconds, 's')} {WORDS[name]}" for name, seconds in shown]
+    if len(shown) < len(where.parts) and rest > 0:
+        texts.append(f"{format_quantity(rest, 's')} elsewhere")
+    about = f"the {where.requests:,} around it" if where.requests > 1 else "one request"
+    value, mean = (format_quantity(seconds, "s") for seconds in (where.value_s, where.mean_s))
+    return f"p{where.percentile} {value}; {about}, {mean}: {', '.join(texts)}"
+
+
+def sentences(service: ServiceStatistics) -> Iterator[str]:
+    """A sentence for the slowest of each measure."""
+    for where in service.where:
+        if where.percentile == SLOW:
+            yield f"{NAMES[where.measure]}, {sentence(where)}"
+
+
+def table(service: ServiceStatistics) -> Iterator[str]:
+    """Lines of a table: a row for each part, a column for each measure in the middle and at its slow end."""
+    shown = [where for where in service.where if where.percentile in (MIDDLE, SLOW)]
+    parts = [dict(where.parts) for where in shown]
+    names = [name for name in WORDS if any(name in each for each in parts)]
+    columns = [Column("", [*(WORDS[name] for name in names), "together", "requests"], right=False)]
+    for where, seconds in zip(shown, parts, strict=True):
+        times = [format_quantity(seconds[name], "s") if name in seconds else "-" for name in names]
+        heading = f"{SHORT[where.measure]} p{where.percentile}"
+        columns.append(Column(heading, [*times, format_quantity(where.mean_s, "s"), f"{where.requests:,}"]))
+    yield from aligned(columns)
