@@ -78,7 +78,7 @@ def served(
     """The part of a pass of a server on a GPU: `tokens` new ones of each sequence, which look at `context` tokens.
 
     In fp8 are weights, cache and products; the rest is in 16 bits (bf16 where the GPU has it), as servers have it. Weights that
-    are `quantised` are read in their format, and computed in 8 bits where they are fp8 and the GPU has it, else in `dtype`.
+    are `quantised` are read in their format, and computed in it where it is fp8 or nvfp4 and the GPU has it, else in `dtype`.
     """
     if dtype != "fp8":
         part = Slice(sequences, tokens, context, tp, dtype=dtype, attention=attention, cache=True)
@@ -100,7 +100,9 @@ def _narrowed(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
     if quantised.of == "experts" or part.products:
         return part
     if quantised.format == "fp8" and "fp8" in gpu.flop:
-        return replace(part, products="fp8")
+        return replace(part, products="fp8", variant="fp8-block" if quantised.group else "")
+    if quantised.format == "nvfp4" and "fp4" in gpu.flop:
+        return replace(part, products="fp4", weight=quantised.width)
     return replace(part, weight=quantised.width, weight_of_experts=quantised.width)
 
 
@@ -114,6 +116,8 @@ def formats(model: Transformer, gpu: Gpu, dtype: str) -> str | None:
         computed = f"computed in {form}"
     elif not of_experts and part.products:
         computed = f"read and computed in {part.products}, as --dtype says"
+    elif not of_experts and part.products == "fp4":
+        computed = "computed in fp4"
     elif part.routed:
         computed = f"computed by kernels of {part.routed}" + ("" if of_experts else f", outside the experts in {part.dtype}")
     else:

@@ -18,8 +18,10 @@ Times are tabled (`hwsim.models.kernel_tables`). An iteration of answers is a li
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from hwsim.models.architectures import transformer_layers as blocks
@@ -57,15 +59,25 @@ class Iterations:
         graphs: tuple[int, ...] = (),
         exchange: Exchanging | None = None,
         tokens: int = 1,
+        groups: int = 1,
+        ep: int = 1,
+        pp: int = 1,
+        cache: str = "",
     ) -> None:
         """
         Args:
+            tp: GPUs that attention and dense networks are split over.
             graphs: numbers of tokens that a graph was captured for: fewer are padded to the next.
             exchange: seconds of a collective among the first GPUs of the group; without it, kernels alone.
             tokens: of each answer that pass at once: one, and those that are verified.
+            groups: of `tp` GPUs, each with sequences of its own; experts are shared by all (data-parallel attention).
+            ep: GPUs that experts are spread over; what is left of all of them splits each expert.
+            pp: stages of a pipeline, each of `tp` x `groups` GPUs.
+            cache: number format of keys and values, if another than the model's or `dtype`.
         """
         self.model, self.times, self.tp, self.dtype = model, times, tp, dtype
         self.graphs, self.exchange, self.tokens = graphs, exchange, tokens
+        self.groups, self.ep, self.pp, self.cache = groups, ep, pp, cache
         self.host = max(0.0, times.framework.step)
         alone = OneByOne(times)
         self._rows = ByRows(alone, self._of_rows)
@@ -82,16 +94,16 @@ class Iterations:
         found = self._lines.get((answers, low))
         if found is None:
             before, after = self.answers(answers, low).seconds, self.answers(answers, low + step).seconds
-            start = self.around(answers * self.tokens, answers * self.tokens) + before
+            start = self.around(self._rows_of((), answers), answers * self.tokens) + before
             found = self._lines[answers, low] = start, (after - before) / step
         start, slope = found
         return Line(start + slope * (context - low), slope, float(low + step))
 
     def seconds(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> float:
         """An iteration, exchanges included; arguments as of `of`."""
-        taken = self.around(answers * self.tokens + sum(tokens for tokens, _ in prompts), ended)
-        for tokens, before in prompts:
-            taken += self._prompts.at(len(prompts), tokens, before).seconds
+        taken = self.around(self._rows_of(prompts, answers), ended)
+        if prompts:
+            taken += self._read(prompts).seconds
         return taken + self.answers(answers, context).seconds if answers else taken
 
     def of(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> Taken:
@@ -102,16 +114,38 @@ class Iterations:
             answers: sequences that grow; context: tokens that each looks at in the mean, itself included.
             ended: tokens that are written.
         """
-        taken = self.linear(answers * self.tokens + sum(tokens for tokens, _ in prompts))
-        for tokens, before in prompts:
-            taken = taken.plus(self._prompts.at(len(prompts), tokens, before))
+        taken = self.linear(self._rows_of(prompts, answers))
+        if prompts:
+            taken = taken.plus(self._read(prompts))
         if answers:
             taken = taken.plus(self.answers(answers, context))
         taken = taken.plus(self.output(ended))
         return taken._replace(seconds=taken.seconds + self.host)
 
+    def _rows_of(self, prompts: Sequence[tuple[int, int]], answers: int) -> int:
+        """Tokens of the group with most of them."""
+        if self.groups == 1:
+            return answers * self.tokens + sum(tokens for tokens, _ in prompts)
+        read = math.ceil(sum(tokens for tokens, _ in prompts) / max(1, min(self.groups, len(prompts))))
+        return self._of_group(answers) * self.tokens + read
+
+    def _read(self, prompts: Sequence[tuple[int, int]]) -> Taken:
+        """Attention of the prompts, those of the groups side by side."""
+        groups, taken = min(self.groups, len(prompts)), NOTHING
+        alike = -(-len(prompts) // groups)
+        for tokens, before in prompts:
+            taken = taken.plus(self._prompts.at(alike, tokens, before), 1.0 / groups)
+        return taken
+
+    def _of_group(self, many: int) -> int:
+        """The part of a group of a number of sequences."""
+        return -(-many // self.groups)
+
     def around(self, rows: int, ended: int) -> float:
-        """Seconds of all of an iteration but attention, exchanges included."""
+        """Seconds of all of an iteration but attention, exchanges included.
+
+        rows: tokens of each group; ended: tokens that are written, of all.
+        """
         found = self._around.get((rows, ended))
         if found is None:
             taken = self.linear(rows).seconds + self.exchanged(rows) + self.output(ended).seconds + self.host
@@ -124,15 +158,15 @@ class Iterations:
 
     def output(self, ended: int) -> Taken:
         """Logits of so many tokens."""
-        return self._output.at(ended) if ended and self.model.causal else NOTHING
+        return self._output.at(self._of_group(ended)) if ended and self.model.causal else NOTHING
 
     def answers(self, answers: int, context: float) -> Taken:
         """Attention of all layers, of sequences that grow."""
-        return self._answers.at(answers, context)
+        return self._answers.at(self._of_group(answers), context)
 
     def exchanged(self, rows: int) -> float:
         """Seconds of what the GPUs exchange while they read so many tokens."""
-        if self.exchange is None or self.tp == 1 or not rows:
+        if self.exchange is None or self.tp * self.groups * self.pp == 1 or not rows:
             return 0.0
         return between(self.padded(rows), SMOOTH, self._exchanged).seconds
 
@@ -144,14 +178,32 @@ class Iterations:
     def _exchanged(self, rows: int) -> Taken:
         found = self._sent.get(rows)
         if found is None:
-            assert self.exchange is not None
             size = rows * self.model.hidden * self._slice(1, 1, 1).width
-            found = self._sent[rows] = Taken(2 * self.model.layers * self.exchange("all-reduce", size, self.tp))
+            each = math.fsum(kind.layers * self._of_layer(kind, size) for kind in self.model.kinds)
+            found = self._sent[rows] = Taken(each + (self.pp - 1) * self._collective("send", size, 2))
         return found
 
+    def _of_layer(self, kind: Transformer, size: float) -> float:
+        """Seconds of the exchanges of a layer, of `size` bytes of each group's tokens."""
+        within = self._collective("all-reduce", size, self.tp)
+        if kind.experts == 1 or self.groups == 1:
+            return 2 * within
+        everyone, together = self.tp * self.groups, size * self.groups
+        return (
+            within
+            + self._collective("all-gather", together, everyone)
+            + self._collective("reduce-scatter", together, everyone)
+        )
+
+    def _collective(self, operation: Operation, size: float, ranks: int) -> float:
+        return self.exchange(operation, size, ranks) if self.exchange is not None and ranks > 1 else 0.0
+
     def _slice(self, sequences: int, tokens: int, context: int) -> Slice:
-        return served(sequences, tokens, context, self.tp, self.dtype, self.times.framework.attention, self.times.gpu,
+        part = served(sequences, tokens, context, self.tp, self.dtype, self.times.framework.attention, self.times.gpu,
                       self.model.quantised)  # fmt: skip
+        if self.cache:
+            part = replace(part, kept=self.cache)
+        return part if self.groups == self.ep == 1 else replace(part, together=self.groups, expert=self.ep)
 
     def _of_rows(self, rows: int) -> Sequence[Counted]:
         layers = passed(self.model, self._slice(1, rows, rows))[:-1]

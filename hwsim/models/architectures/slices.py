@@ -27,6 +27,7 @@ class Slice:
         ring: GPUs that each sequence is split over (context parallel).
         dtype: number format of activations; products: of matrix products, if another.
         cache: keys and values are written to a cache, as a server does; kept: their number format there, if another.
+        variant: kind of the products, a word of `matmul`, if they have kernels of their own ("fp8-block").
         weight: bytes of a weight of the linear maps, if not of the products' format; weight_of_experts: of the experts.
         routed: format of the experts' kernels, a word of `FORMATS`, if another than the products'.
         together: groups of GPUs of a server that have sequences of their own, and whose tokens go through the same experts;
@@ -45,6 +46,7 @@ class Slice:
     attention: Attention = "flash"
     cache: bool = False
     kept: str = ""
+    variant: str = ""
     weight: float = 0.0
     weight_of_experts: float = 0.0
     routed: str = ""
@@ -96,7 +98,7 @@ def product(
             batch,
             weight=weight,
             cast=casts,
-            variant="int4-weights" if 0 < weight < 1 else "",
+            variant="int4-weights" if 0 < weight < 1 and not part.products else part.variant if narrow else "",
         ),
     )
     return Kernel(name, kind, work)

@@ -123,7 +123,7 @@ def feed_forward(model: Transformer, part: Slice) -> Iterator[Kernel]:
     t, w, rows, h = part.tensor, part.width, part.rows, model.hidden
     f, g = model.of_ffn // t, model.gates
     if model.experts > 1:
-        yield product("router", rows, model.experts, h, part)
+        yield product("router", rows, model.experts, h, dataclasses.replace(part, products="") if part.cache else part)
         if model.shared:
             yield from beside(model, part)
         yield from experts(model, part)
