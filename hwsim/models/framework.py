@@ -23,7 +23,7 @@ _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})
 class Style:
     """Kernels of one kind as a framework runs them: norm, rotary, activation, residual, embedding, softmax, attention."""
 
-    kernels: int = field("it is cut into, one after another", default=1, minimum=1)
+    kernels: int = field("it is cut into, one after another; 0: it is part of another", default=1, minimum=0)
     moved: float = field("bytes they move, over those of a fused one", default=1.0, exclusive_minimum=0.0)
     flop: float = field("operations for each element of the result, conversions and addresses included", default=0.0)
     start: Seconds = field("of each kernel beyond the GPU's own", default=0.0)

@@ -190,9 +190,7 @@ class Iterations:
             return 2 * within
         everyone, together = self.tp * self.groups, size * self.groups
         return (
-            within
-            + self._collective("all-gather", together, everyone)
-            + self._collective("reduce-scatter", together, everyone)
+            within + self._collective("all-gather", together, everyone) + self._collective("reduce-scatter", together, everyone)
         )
 
     def _collective(self, operation: Operation, size: float, ranks: int) -> float:

@@ -111,6 +111,8 @@ class KernelTimes:
     def _once(self, kernel: Kernel, work: Work) -> float:
         least = self.framework.launch
         style = self.framework.ops.get(kernel.name.removeprefix("d-"))
+        if style is not None and style.kernels == 0:
+            return 0.0
         start = 0.0 if style is None else (style.start + style.walk * kernel.across / 1024) * style.kernels
         if kernel.work.mix == "matmul":
             return max(least, start + self.alone(work) * self.slowdown(kernel))
