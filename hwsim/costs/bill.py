@@ -49,7 +49,8 @@ class Each:
     """Energy and cost of one of many things.
 
     Args:
-        name: "1 M tokens", "request". count: how many of them the run did; of a service both are as in one that goes on.
+        name: "1 M tokens", "request"; of tokens read, or written, "by time" their part of the time of iterations.
+        count: how many of them the run did; of a service both are as in one that goes on.
         joules: at the meter; cost: USD, without the days of a term that are not used.
     """
 
@@ -106,6 +107,7 @@ def bill_of(result: Result, paying: Paying | None = None) -> Bill:
         entire,
         tuple(_each(result, energy, cost)),
         priced,
+        tuple(_unused(result)) if cost is not None else (),
     )
 
 
@@ -142,23 +144,36 @@ def _whole(
     return seconds, spent, cost_of(priced, seconds, spent, how.lists, how.way, half=half, spares=spares)
 
 
+def _unused(result: Result) -> Iterator[str]:
+    """What is paid for besides a service."""
+    if result.built is None or len(result.serving) != 1 or result.jobs:
+        return
+    every, (service,) = len(result.built.devices_of("gpu")), result.serving
+    if service.gpus < every:
+        yield f"all {every} GPUs are paid for, the service has {service.gpus}"
+
+
 def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[Each]:
     """Things that the run did, as far as it is all of one kind."""
     if result.jobs:
         return
-    counts = [(f"1 M {trained.unit}", trained.count * trained.steps / MILLION, 1.0) for trained in result.trainings[:1]]
+    counts = [(f"1 M {trained.unit}", trained.count * trained.steps / MILLION, 1.0, 1.0) for trained in result.trainings[:1]]
     for service in result.serving[:1]:
         going = service.settled_per_s * result.makespan_s  # of a service that goes on, in the time that is paid for
         more = going / service.requests if going > 0 and service.requests else 1.0
-        counts.append(("request", float(service.requests), more))
+        counts.append(("request", float(service.requests), more, 1.0))
         if service.output_tokens:
-            counts.append(("1 M tokens of answers", service.output_tokens / MILLION, more))
+            counts.append(("1 M tokens of answers", service.output_tokens / MILLION, more, 1.0))
+            spent = dict(service.spent_s)
+            both = spent["prompts"] + spent["answers"]
+            for name, tokens, kind in (("read", service.prompt_tokens, "prompts"), ("written", service.output_tokens, "answers")):
+                counts.append((f"1 M tokens {name}, by time", tokens / MILLION, more, spent[kind] / both if both > 0 else 0.0))
     lines = result.timeline.flat.graph.lines
     if len(lines) == 1 and lines[0].epochs:
-        counts.append(("epoch", float(len(lines[0].epochs)), 1.0))
-    for name, count, more in counts:
-        if count > 0:
-            going = count * more  # for energy and cost alike
+        counts.append(("epoch", float(len(lines[0].epochs)), 1.0, 1.0))
+    for name, count, more, share in counts:
+        if count > 0 and share > 0:
+            going = count * more / share  # for energy and cost alike
             joules = None if energy is None else energy.joules * (1.0 / going)
             yield Each(name, count, joules, None if cost is None else cost.each(going))
 
