@@ -192,8 +192,7 @@ def simulate(
         if steady:
             timeline, few = _steadily(lowered, parts, progress, engine)
         else:
-            actors = [service.actor for service in services]
-            timeline, served, curves = _simulated(lowered, parts, progress, actors, engine, latency=latency)
+            timeline, served, curves = _simulated(lowered, parts, progress, services, engine, latency=latency)
     except ticks.TooLong as error:
         raise SpecError([too_long(error, lowered.files[1] if lowered.files else None)]) from error
     except CannotCompute as error:  # a service makes its ops while it runs
@@ -288,7 +287,7 @@ def _served_at_ends(
     ends = []
     for slower in (math.exp(-half), math.exp(half)):
         services = _services(lowered, slower)
-        _simulated(lowered, parts, None, [service.actor for service in services], engine, latency=False)
+        _simulated(lowered, parts, None, services, engine, latency=False)
         ends.append(tuple(statistics for service in services if (statistics := service.statistics()) is not None))
     return ends[0], ends[1]
 
@@ -361,7 +360,7 @@ def _simulated(
     lowered: Lowered,
     requests: Sequence[str],
     progress: Progress | None,
-    services: Sequence[engines.Actor],
+    services: Sequence[Service],
     which: Which,
     *,
     latency: bool,
@@ -369,13 +368,20 @@ def _simulated(
     """The timeline, with statistics and latency curves of parts that are simulated request by request."""
     machine = lowered.machine
     in_file = machine.by_requests()
-    actors = services
+    graph = lowered.graph
+    actors: list[engines.Actor] = []
     if lowered.changes:
         from hwsim.engine.driver import changing
 
-        actors = (changing(lowered.changes), *services)
+        actors.append(changing(lowered.changes))
+    if services:
+        from hwsim.actors.serving import played
+
+        beside = bool(lowered.changes or in_file or requests or which == "simpy")
+        graph, more = played(services, graph, beside=beside)
+        actors += more
     if not in_file and not requests:
-        return engines.simulate(lowered.graph, actors=actors, progress=progress, which=which), (), ()
+        return engines.simulate(graph, actors=actors, progress=progress, which=which), (), ()
 
     from hwsim.actors import request_level
 
@@ -386,7 +392,7 @@ def _simulated(
         requested = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
         if idle := [name for name in named if name not in requested]:
             raise request_level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
-        players = request_level.Players(lowered.graph, plays)
+        players = request_level.Players(graph, plays)
         timeline = engines.simulate(players.graph, actors=actors, server=players.server, progress=progress, which=which)
         curves = tuple(
             request_level.latency_curve(

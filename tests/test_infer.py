@@ -10,12 +10,16 @@ import pytest
 
 from hwsim.api import Run, load_machine, simulate
 from hwsim.machine import Machine
-from hwsim.models import Cluster, Framework, Transformer, cluster_of, kv_capacity, load_framework, load_transformer
+from hwsim.models import Cluster, Framework, Transformer, cluster_of, load_framework, load_transformer
 from hwsim.models.inference import serve
+from hwsim.models.memory import cache_room
+from hwsim.models.server import PLAIN, Room, ServerKeys
 from hwsim.results.serving import ServiceStatistics
 from hwsim.ticks import FEMTO
 
 SMALL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}
+
+FREE = {"host": {"step": "0 s", "api": "0 s"}}  # the host of a server takes no time
 
 
 @cache
@@ -29,7 +33,7 @@ def cluster() -> Cluster:
 
 
 def run(machine: str | Machine = "", **infer: Any) -> Run:
-    keys: Mapping[str, Any] = {"model": SMALL, "device": "gpu0", **infer}
+    keys: Mapping[str, Any] = {"model": SMALL, "device": "gpu0", "server": FREE, **infer}
     return simulate(machine or node(), {"hwsim": "workload/1", "infer": keys})
 
 
@@ -81,7 +85,7 @@ def test_a_prompt_in_chunks_takes_longer_than_whole_and_reads_as_much() -> None:
 
 
 def test_waiting_at_a_single_server_is_pollaczek_khinchine() -> None:
-    alone = served(prompt=500, output=1, requests=1).latency.mean
+    alone = served(prompt=500, output=1, batch=1, requests=1).latency.mean
     for load, within in ((0.3, 0.06), (0.7, 0.06)):
         found = served(prompt=500, output=1, batch=1, requests=6000, arrivals={"poisson": f"{load / alone} 1/s"}, seed=3)
         assert found.wait.mean == pytest.approx(load * alone / (2 * (1 - load)), rel=within)
@@ -89,7 +93,7 @@ def test_waiting_at_a_single_server_is_pollaczek_khinchine() -> None:
 
 
 def test_below_capacity_as_many_leave_as_come_and_above_it_as_many_as_can() -> None:
-    alone = served(prompt=500, output=1, requests=1).latency.mean
+    alone = served(prompt=500, output=1, batch=1, requests=1).latency.mean
     for load in (0.2, 0.9):
         found = served(prompt=500, output=1, batch=1, requests=1000, arrivals={"every": f"{alone / load} s"})
         assert found.requests_per_s == pytest.approx(load / alone, rel=2e-3)
@@ -117,12 +121,16 @@ def test_the_cache_holds_what_is_left_of_the_memory_in_blocks() -> None:
     size = cluster().gpu.memory.size
     assert size is not None
     found = served(model="llama-3-8b", requests=1, memory="80 %", block=32)
-    assert found.cache_tokens == kv_capacity(model, 1, size, used=0.8) // 32 * 32
+    keys = ServerKeys(memory=Room(part=0.8)).over(load_framework("vllm").server.over(PLAIN).on(size, "hopper"))
+    memory, tokens = cache_room(model, 1, size, "bf16", keys)
+    assert tokens is not None
+    assert found.cache_tokens == tokens // 32 * 32
+    assert tokens == int((0.8 * size - 2 * model.parameters - memory.buffers) // model.kv_bytes())
     assert found.cache_bytes == found.cache_tokens * model.kv_bytes()
 
 
 def test_a_full_cache_puts_requests_off_and_every_token_is_written_all_the_same() -> None:
-    keys: dict[str, Any] = {"model": "llama-3-8b", "prompt": 200, "output": 400, "requests": 60, "memory": "22.5 %"}
+    keys: dict[str, Any] = {"model": "llama-3-8b", "prompt": 200, "output": 400, "requests": 60, "memory": "26.6 %"}
     tight, roomy = served(**keys), served(**{**keys, "memory": "90 %"})
     assert tight.cache_tokens is not None
     assert tight.cache_tokens < 60 * 600

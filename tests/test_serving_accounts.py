@@ -18,7 +18,7 @@ CASES: dict[str, dict[str, Any]] = {
     "chunks": {"chunk": 256},
     "static batches": {"batching": "static", "batch": 8},
     "few places": {"batch": 4},
-    "little room": {"memory": "2 %", "chunk": 512, "prompt": {"uniform": [100, 1500]}, "arrivals": "all at once"},
+    "little room": {"memory": "2.1 %", "chunk": 512, "prompt": {"uniform": [100, 1500]}, "arrivals": "all at once"},
     "split": {"parallel": {"tp": 2, "dp": 2}, "device": "gpu*"},
 }
 

@@ -80,13 +80,11 @@ class Driver:
 
     def label(self, label: Label) -> int:
         """Make a label of issued ops known; its number."""
-        self._issued.labels.append(label)
-        return len(self._issued.labels) - 1
+        return self._issued.label(label)
 
     def queue(self, queue: Queue) -> int:
         """Make a queue of issued ops known; its number. Who issues into it waits for its ops before it issues more."""
-        self._issued.queues.append(queue)
-        return len(self._issued.queues) - 1
+        return self._issued.queue(queue)
 
     def cost(self, cost: Cost) -> int:
         """Make a cost of issued ops known; its number."""

@@ -81,8 +81,28 @@ class Issued:
         self._edges += [(op - self._base, first, 0) for op in after if op >= self._base]
         self._edges += [(at, at + 1, 0) for at in range(first, len(self._ops) - 1)]
 
+    def label(self, label: Label) -> int:
+        """Make a label known; its number."""
+        self.labels.append(label)
+        return len(self.labels) - 1
+
+    def queue(self, queue: Queue) -> int:
+        """Make a queue known; its number."""
+        self.queues.append(queue)
+        return len(self.queues) - 1
+
+    def clear(self) -> None:
+        """Forget the ops so far; what was made known stays."""
+        self._ops, self._edges = [], []
+
     def take(self) -> FlatGraph:
         """The ops so far as a flat graph; none are left."""
+        graph = self.graph()
+        self.clear()
+        return flatten(graph)
+
+    def graph(self) -> OpGraph:
+        """The ops so far."""
         columns = np.array([(op.label, op.queue, op.cost, op.time) for op in self._ops], object).reshape(-1, 4)
         label, queue, cost, time = (ticks.column(columns[:, at]) for at in range(4))
         none = np.full(len(self._ops), -1, np.int64)
@@ -97,13 +117,10 @@ class Issued:
             give=none,
             edges=np.array(self._edges, np.int64).reshape(-1, 3),
         )
-        self._ops, self._edges = [], []
-        return flatten(
-            OpGraph(
-                blocks=(body,),
-                labels=tuple(self.labels),
-                costs=tuple(self.costs),
-                capacities=self._capacities,
-                queues=tuple(self.queues),
-            )
+        return OpGraph(
+            blocks=(body,),
+            labels=tuple(self.labels),
+            costs=tuple(self.costs),
+            capacities=self._capacities,
+            queues=tuple(self.queues),
         )

@@ -128,13 +128,11 @@ class PlainEngine:
 
     def label(self, label: Label) -> int:
         """Register a label of issued ops; its number."""
-        self._issued.labels.append(label)
-        return len(self._issued.labels) - 1
+        return self._issued.label(label)
 
     def queue(self, queue: Queue) -> int:
         """Register a queue of issued ops; its number."""
-        self._issued.queues.append(queue)
-        return len(self._issued.queues) - 1
+        return self._issued.queue(queue)
 
     def cost(self, cost: Cost) -> int:
         """Register a cost of issued ops; its number."""

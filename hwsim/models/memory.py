@@ -29,6 +29,7 @@ from hwsim.models.architectures.transformer_layers import share
 from hwsim.models.framework import Framework
 from hwsim.models.layer import Layer
 from hwsim.models.plan import Laid, ParallelPlan, groups, kinds_of
+from hwsim.models.server import PLAIN, ServerKeys, sizes_of
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
@@ -36,6 +37,7 @@ RESERVED: Final = 1.5e9  # CUDA context, NCCL's buffers and cuBLAS' workspaces; 
 FRAGMENTS: Final = 1.05  # of what an allocator hands out anew for every micro-batch, with the gaps between: `llm_memory.py`
 WHOLE: Final = 4.0  # arrays of the stream that no tensor-parallel GPU has a part of only: inputs of both halves of the layer at
 # work, gathered or added up, and their gradients
+SORTED: Final = 20.0  # bytes a logit of a server's sampler: itself and sorted in 32 bits, its place in 64, its probability
 SPREAD: Final = 0.15  # of the bytes of a training, either way: `calibrate/published/llm_memory.py`
 KEPT: Final = {"sgd": 4.0, "adam": 8.0}  # bytes a parameter of a network that stay for the next update: momentum; two moments
 OPTIMIZER: Final = {"adam": 12.0, "sgd": 8.0}  # bytes a parameter: 32-bit weights and moments
@@ -261,6 +263,43 @@ def serving_memory(model: Transformer, tp: int, tokens: float, dtype: str = "bf1
     on_each = weights / (tp * pp) + copied / pp * (1.0 - 1.0 / tp)
     cached = model.kv_bytes(BYTES[model.kept(dtype)])
     return Footprint(0, on_each, 0.0, 0.0, 0.0, RESERVED, tokens * cached * heads / pp)
+
+
+def cache_room(model: Transformer, tp: int, size: float | None, dtype: str, server: ServerKeys) -> tuple[Footprint, int | None]:
+    """Bytes on each GPU with an empty cache, and the tokens that the cache of a server holds; None: any number.
+
+    Servers try the largest iteration before they lay the cache out: its largest arrays are kept free, the logits of all sequences
+    among them, which are sorted. What the context of the driver and libraries take is `kept`.
+
+    **Source**: vllm 0.19.0, v1/worker/gpu_worker.py; sglang 0.5.9, srt/server_args.py; TensorRT-LLM, _torch/pyexecutor/_util.py.
+    Checked on one server: vLLM 0.28, Llama-3.1-8B on 102 GB at 92 % has 574,608 tokens (LLMServingSim's bench/examples), here
+    within 1 %.
+    """
+    keys = server.over(PLAIN)
+    room, graphs = keys.memory, keys.graphs
+    assert room is not None
+    assert graphs is not None
+    budget, sequences = keys.budget or 0, keys.sequences or 0
+    largest = max(sizes_of(graphs, sequences), default=0)
+    arrays = (room.activations or 0.0) * iteration_arrays(model, tp, min(budget, model.sequence * sequences), sequences, dtype)
+    free = (room.token or 0.0) * budget + (room.graph or 0.0) * largest + (room.gpu or 0.0) * tp
+    empty = serving_memory(model, tp, 0, dtype)
+    empty = replace(empty, buffers=(room.kept or 0.0) + arrays + max(free, room.least or 0.0))
+    if size is None or not model.causal:
+        return empty, None
+    part = room.part or 1.0
+    left = part * size - empty.total if room.of == "all" else part * (size - empty.total)
+    return empty, max(0, int(left // serving_memory(model, tp, 1, dtype).cache))
+
+
+def iteration_arrays(model: Transformer, tp: int, tokens: int, sequences: int, dtype: str) -> float:
+    """Bytes of the largest arrays that live together in an iteration: of a layer, or of the logits."""
+    width = max(BYTES[dtype], 2.0)
+    active = model.top_k if model.experts > 1 else 1
+    inner = (active * model.of_ffn + model.shared) * (model.gates + 1) / tp
+    layer = tokens * width * (3 * model.hidden + max(inner, (model.queries + model.keys + model.values) / tp))
+    logits = min(sequences, tokens) * model.vocab * SORTED if model.causal else 0.0
+    return layer + logits
 
 
 def kv_capacity(model: Transformer, tp: int, size: float, dtype: str = "bf16", pp: int = 1, used: float = 0.9) -> int:

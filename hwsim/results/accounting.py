@@ -95,11 +95,12 @@ class Meters:
 
     def iterated(self, start: int, end: int, spent: Spent) -> None:
         """Iterations from `start` to `end` that did this; decided upon at `start`."""
-        late = [stay for stay in self.coming if stay.seen > start and stay.begin < 0]
-        for stay in self.coming:
-            if stay.seen <= start and stay.begin < 0:
+        coming = [stay for stay in self.coming if stay.begin < 0]
+        for stay in coming:
+            if stay.seen <= start:
                 self._starts(stay, start)
-        self.coming.clear()
+        late = [stay for stay in coming if start < stay.seen <= end]
+        self.coming = [stay for stay in coming if stay.seen > end]
         self.spent = _sum(self.spent, spent)
         if self.refusal == "room":
             self.room += end - start

@@ -11,132 +11,170 @@ worked out for 16 numbers of tokens an octave; between them its bytes are in pro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import field, replace
-from typing import Final
+from typing import Final, Protocol
 
 from hwsim import ticks
-from hwsim.actors.serving.batching import Batch
+from hwsim.actors.serving.pace import Pace
+from hwsim.actors.serving.run import Run
 from hwsim.collectives import timing
 from hwsim.demand import Cost, Demand, Doubt, Term, Unit
 from hwsim.devices.gpu_doubts import case
-from hwsim.engine import Host, IssuedOp
+from hwsim.engine import IssuedOp
 from hwsim.formats import precise
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.machine import Machine
 from hwsim.models.architectures.transformer import Transformer
-from hwsim.models.architectures.unit_layers import layers_of
-from hwsim.models.framework import Framework, Software
-from hwsim.models.inference import batch_pass
-from hwsim.models.iteration import Iterations
-from hwsim.models.kernel_tables import Taken
-from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.layer import kernels
+from hwsim.models.framework import Framework
+from hwsim.models.kernel_tables import Taken, knot
 from hwsim.records import dataclass
 from hwsim.results.cause import family
+from hwsim.ticks import FEMTO
 from hwsim.units import BYTES
 from hwsim.workload.serving.plan import ServicePlan
 
 BITS: Final = 5
+LONGEST: Final = 10**15  # fs of one op: as seconds it is rounded to no other femtosecond
 NAMED: Final = {"compute": "units", "memory": "memory"}
 KERNELS: Final = "of the time of the iteration's kernels"
 BOUND: Final = {"compute": "kernels (units)", "memory": "kernels (memory)", "start": "kernels (starts)"}
 
 
-def kernels_of(plan: ServicePlan) -> Callable[[Batch], Taken]:
-    """Time of the kernels of an iteration on each GPU."""
-    model = plan.model
-    if isinstance(model, Transformer) and isinstance(plan.software, Framework):
-        iterations = Iterations(model, KernelTimes(plan.gpu, plan.software), plan.keys.parallel.tp, plan.dtype)
-        return lambda batch: iterations.of(batch.parts, batch.going_on, batch.context, batch.ended if model.causal else 0)
-    if isinstance(model, Transformer) or not isinstance(plan.software, Software):
-        raise TypeError("a transformer has a framework, a network of convolutions its software")
-    by_count: dict[int, Taken] = {}
-    times, software = KernelTimes(plan.gpu, plan.software.kernels), plan.software
+class Registry(Protocol):
+    """What makes labels, queues and costs known: the driver of a run, or what collects ops for one."""
 
-    def of_images(batch: Batch) -> Taken:
-        count = len(batch.prompts)
-        if count not in by_count:
-            step = batch_pass(model, count, plan.dtype, times, software)
-            layers = layers_of(model, count, plan.dtype, training=False)
-            works = [kernel.work for layer in layers for kernel in kernels(layer.forward)]
-            busy = step.seconds - step.shares["host"]
-            flop, moved = math.fsum(work.flop for work in works), math.fsum(work.traffic for work in works)
-            by_count[count] = Taken(step.seconds, busy, min(busy, moved / plan.gpu.memory.bandwidth), flop, moved)
-        return by_count[count]
+    def label(self, label: Label) -> int: ...
+    def queue(self, queue: Queue) -> int: ...
+    def cost(self, cost: Cost) -> int: ...
 
-    return of_images
+
+@dataclass(slots=True)
+class Exchanges:
+    """The phases of the exchanges of one copy: what an all-reduce of so many tokens costs on the links between its GPUs."""
+
+    plan: ServicePlan
+    machine: Machine
+    gpus: tuple[str, ...]
+    slower: float = 1.0
+    _phases: dict[int, tuple[tuple[Cost, int, float], ...]] = field(default_factory=dict)
+    _sizes: dict[int, tuple[IssuedOp, ...]] = field(default_factory=dict)
+
+    def seconds(self, rows: int) -> int:
+        """fs of all exchanges of an iteration of `rows` tokens."""
+        return sum(op.time + latency + ticks.femtoseconds(body * op.size) for op, (_, latency, body) in self.of(rows))  # integers
+
+    def of(self, rows: int) -> list[tuple[IssuedOp, tuple[Cost, int, float]]]:
+        """For each phase an op of all such phases of the layers, and the (cost, fs of its latency, seconds of its body)."""
+        model = self.plan.model
+        if len(self.gpus) < 2 or not isinstance(model, Transformer) or not rows:
+            return []
+        priced, times = grid(rows), 2 * model.layers
+        phases = self._known(priced, model.hidden * BYTES[self.plan.dtype])
+        ops = self._sizes.get(rows)
+        if ops is None:
+            size = self.slower * times * rows / priced
+            ops = self._sizes[rows] = tuple(IssuedOp(-1, -1, -1, size, (times - 1) * latency) for _, latency, _ in phases)
+        return list(zip(ops, phases, strict=True))
+
+    def _known(self, rows: int, width: float) -> tuple[tuple[Cost, int, float], ...]:
+        """(cost, fs of its latency, seconds of its body) of each phase of one all-reduce of `rows` tokens."""
+        if rows not in self._phases:
+            software = self.plan.software
+            framework = software.all_reduce if isinstance(software, Framework) else ""
+            flows = timing.timed(self.machine, timing.own_kernel(framework), "all-reduce", self.gpus, rows * width)
+            self._phases[rows] = tuple(
+                (
+                    replace(each.cost, choice=None),
+                    ticks.femtoseconds(each.cost.demand.latency),
+                    each.cost.demand.body(self.machine.rates()),
+                )
+                for each in flows.phases
+            )
+        return self._phases[rows]
 
 
 @dataclass(slots=True)
 class Costs:
-    """The ops of the iterations of one replica."""
+    """The ops of the iterations of one copy."""
 
     plan: ServicePlan
-    machine: Machine
-    driver: Host
+    pace: Pace
+    exchanges: Exchanges
+    known: Registry
     gpus: tuple[str, ...]
-    taken: Callable[[Batch], Taken]
-    slower: float = 1.0
     queue: int = -1
     _labels: dict[str, int] = field(default_factory=dict)
     _costs: dict[tuple[float, ...], int] = field(default_factory=dict)
-    _reduced: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    _drawn: dict[tuple[int, int], int] = field(default_factory=dict)
+    _phases: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         first, name = self.gpus[0], self.plan.name
-        self.queue = self.driver.queue(Queue(f"{name}:{first}.serving" if name else f"{first}.serving", first))
+        self.queue = self.known.queue(Queue(f"{name}:{first}.serving" if name else f"{first}.serving", first))
 
-    def ops(self, batch: Batch) -> list[IssuedOp]:
-        """The chain of one iteration."""
-        taken = self.taken(batch)
+    def ops(self, run: Run) -> list[IssuedOp]:
+        """The chain of the iterations of a run: host and kernels of all of them, then their exchanges."""
         name = (
             "batch"
             if not self.plan.answers
             else "prompts"
-            if not batch.answers
+            if not run.answers
             else "tokens"
-            if not batch.prompts
+            if not run.parts
             else "prompts and tokens"
         )
-        chain = [IssuedOp(self._label(name), self.queue, self._kernels(taken), self.slower * taken.seconds)]
-        model = self.plan.model
-        if len(self.gpus) > 1 and isinstance(model, Transformer):
-            rows = batch.going_on + sum(tokens for tokens, _ in batch.parts)
-            priced, times = grid(rows), 2 * model.layers
-            for cost, latency in self._all_reduce(priced, model.hidden * BYTES[self.plan.dtype]):
-                chain.append(
-                    IssuedOp(
-                        self._label("all-reduce"), self.queue, cost, self.slower * times * rows / priced, (times - 1) * latency
-                    )
-                )
+        label, cost, kernels = self._label(name), self._kernels(run), run.computed
+        chain = [IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO, run.host * run.count)]
+        while (kernels := kernels - LONGEST) > 0:
+            chain.append(IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO))
+        for op, (phase, latency, body) in self.exchanges.of(self.pace.padded(run.rows, mixed=bool(run.parts))):
+            number = self._phase(phase)
+            if run.count == 1:
+                chain.append(op._replace(label=self._label("all-reduce"), queue=self.queue, cost=number))
+            else:
+                chain += self._repeated(op, number, latency, body, run.count)
+        return chain
+
+    def _repeated(self, op: IssuedOp, cost: int, latency: int, body: float, count: int) -> list[IssuedOp]:
+        """An op of `count` like this one, to the femtosecond."""
+        whole, label, chain = count * ticks.femtoseconds(body * op.size), self._label("all-reduce"), []
+        pieces = max(1, -(-whole // LONGEST))
+        time = count * (op.time + latency) - pieces * latency
+        for number in range(pieces):
+            part = whole // pieces + (number < whole % pieces)
+            size = part / FEMTO / body if body > 0 else 0.0
+            while (rest := part - ticks.femtoseconds(body * size)) < 0:
+                size = (part + rest) / FEMTO / body
+            chain.append(IssuedOp(label, self.queue, cost, size, rest + (0 if number else time)))
         return chain
 
     def _label(self, name: str) -> int:
         if name not in self._labels:
             kind = "allreduce" if name == "all-reduce" else "infer"
-            self._labels[name] = self.driver.label(Label(name, kind, self.gpus[0], self.plan.name or "main"))
+            self._labels[name] = self.known.label(Label(name, kind, self.gpus[0], self.plan.name or "main"))
         return self._labels[name]
 
-    def _kernels(self, taken: Taken) -> int:
+    def _phase(self, cost: Cost) -> int:
+        if id(cost) not in self._phases:
+            self._phases[id(cost)] = self.known.cost(cost)
+        return self._phases[id(cost)]
+
+    def _kernels(self, run: Run) -> int:
+        """The cost of a second of the run's kernels."""
+        if run.parts:
+            return self._cost(self.pace.taken(run))
+        drawn = run.answers, knot(run.context / run.answers)[0]
+        if drawn not in self._drawn:
+            self._drawn[drawn] = self._cost(self.pace.taken(run))
+        return self._drawn[drawn]
+
+    def _cost(self, taken: Taken) -> int:
         """The cost of a second of such kernels."""
         seconds = taken.seconds
         key = tuple(rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved))
         if key not in self._costs:
-            self._costs[key] = self.driver.cost(self._unsure(a_second(self.gpus, self.plan.gpu.memory.bandwidth, *key)))
+            self._costs[key] = self.known.cost(self._unsure(a_second(self.gpus, self.plan.gpu.memory.bandwidth, *key)))
         return self._costs[key]
-
-    def _all_reduce(self, rows: int, width: float) -> tuple[tuple[int, int], ...]:
-        """(cost, fs of its latency) of each phase of one all-reduce of `rows` tokens."""
-        if rows not in self._reduced:
-            software = self.plan.software
-            framework = software.all_reduce if isinstance(software, Framework) else ""
-            flows = timing.timed(self.machine, timing.own_kernel(framework), "all-reduce", self.gpus, rows * width)
-            self._reduced[rows] = tuple(
-                (self.driver.cost(replace(each.cost, choice=None)), ticks.femtoseconds(each.cost.demand.latency))
-                for each in flows.phases
-            )
-        return self._reduced[rows]
 
     def _unsure(self, cost: Cost) -> Cost:
         """The cost with the errors of passes: of prompts if the units bind, else of tokens."""

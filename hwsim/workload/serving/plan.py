@@ -14,8 +14,9 @@ from hwsim.machine import Machine, UnknownName
 from hwsim.models.architectures import Model, Transformer
 from hwsim.models.framework import Framework, Software, framework_of
 from hwsim.models.library import near, written_model
-from hwsim.models.memory import Footprint, kv_capacity, serving_memory
+from hwsim.models.memory import Footprint, cache_room, serving_memory
 from hwsim.models.plan import uneven_widths
+from hwsim.models.server import ServerKeys
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode
 from hwsim.units import BYTES
@@ -23,6 +24,7 @@ from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw
 from hwsim.workload.serving.requests import Drawn, Request, draw, least, mean_tokens
 from hwsim.workload.serving.schema import InferKeys
+from hwsim.workload.serving.settings import Settings, server_of, settings_of
 
 USUAL: Final = "vllm"
 USUAL_NETWORK: Final = "pytorch-ngc"
@@ -35,7 +37,7 @@ class ServicePlan:
 
     Args:
         name: name of its job, "" if the workload is nothing else; start: fs.
-        copies: the GPUs of each replica of the model.
+        copies: the GPUs of each replica of the model; settings: how each of them serves.
         tokens: tokens of context that the KV cache of a replica holds; None: any number, or there is no cache.
         token_bytes: bytes that a token leaves there, on each GPU; memory: bytes on each GPU with an empty cache.
         cut: number of requests that were cut to the longest sequence of the model.
@@ -49,6 +51,7 @@ class ServicePlan:
     gpu: Gpu
     dtype: str
     copies: tuple[tuple[str, ...], ...]
+    settings: Settings
     tokens: int | None
     token_bytes: float
     memory: Footprint
@@ -71,7 +74,7 @@ class ServicePlan:
     @property
     def blocks(self) -> int | None:
         """Blocks of the KV cache of a replica."""
-        return None if self.tokens is None else self.tokens // self.keys.block
+        return None if self.tokens is None else self.tokens // self.settings.block
 
     @property
     def held(self) -> tuple[tuple[float, int], ...]:
@@ -121,12 +124,16 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
     dtype = keys.dtype or ("bf16" if "bf16" in gpu.flop else "fp16")
     if not isinstance(model, Transformer):
         dtype = keys.dtype or ("fp16" if "fp16" in gpu.flop else "fp32")
-    memory, tokens = _memory(model, keys, dtype, gpu, copies, tree, mistakes)
+    answers = isinstance(model, Transformer) and model.causal
+    server = server_of(
+        software.server if isinstance(software, Framework) else ServerKeys(), keys, gpu.memory.size, gpu.generation
+    )
+    memory, tokens = _memory(model, keys, dtype, gpu, copies, server, tree, mistakes)
     if tokens == 0:
         return None
-    answers = isinstance(model, Transformer) and model.causal
+    settings = settings_of(server, answers=answers, windowed=isinstance(model, Transformer) and model.cache == "window")
     drawn = _drawn(keys, _longest(model), answers, tree, mistakes)
-    if drawn is None or not _room(drawn.requests, tokens, model, keys, tree, mistakes):
+    if drawn is None or not _room(drawn.requests, tokens, model, settings.block, tree, mistakes):
         return None
     return ServicePlan(
         name=name,
@@ -137,6 +144,7 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
         gpu=gpu,
         dtype=dtype,
         copies=copies,
+        settings=settings,
         tokens=tokens if answers else None,
         token_bytes=serving_memory(model, keys.parallel.tp, 1, dtype).cache
         if isinstance(model, Transformer) and answers
@@ -246,23 +254,24 @@ def _memory(
     dtype: str,
     gpu: Gpu,
     copies: Sequence[Sequence[str]],
+    server: ServerKeys,
     tree: Tree,
     mistakes: Mistakes,
 ) -> tuple[Footprint, int | None]:
     """Bytes on each GPU before the first request, and tokens of context that fit next to them (0: none)."""
     tp, size = keys.parallel.tp, gpu.memory.size
+    part = (server.memory.part if server.memory else None) or 1.0
     if isinstance(model, Transformer):
-        memory = serving_memory(model, tp, 0, dtype)
-        tokens = None if size is None else kv_capacity(model, tp, size, dtype, used=keys.memory)
+        memory, tokens = cache_room(model, tp, size, dtype, server)
     else:
         memory = Footprint(0, model.parameters * BYTES[dtype], 0.0, 0.0, 0.0, 0.0)
         tokens = None
-    if size is not None and (memory.total > keys.memory * size or tokens == 0):
-        over = max(memory.total - keys.memory * size, 1.0)
+    if size is not None and (memory.total > part * size or tokens == 0):
+        over = max(memory.total - part * size, 1.0)
         written = tree.get("model")
         called = written.value if written is not None and isinstance(written.value, str) else "the model"
         holds = f"{format_quantity(memory.weights, 'B')} of weights, {format_quantity(memory.buffers, 'B')} of buffers"
-        room = f"{percent(keys.memory, '.4g')} of {format_quantity(size, 'B')}"
+        room = f"{percent(part, '.4g')} of {format_quantity(size, 'B')}"
         mistakes.add(
             _place(tree, "model"),
             f"{called} does not fit by {format_quantity(over, 'B')} on {copies[0][0]}: {holds}, in {room}",
@@ -293,17 +302,17 @@ def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: M
         return None
 
 
-def _room(requests: Sequence[Request], tokens: int | None, model: Model, keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
+def _room(requests: Sequence[Request], tokens: int | None, model: Model, block: int, tree: Tree, mistakes: Mistakes) -> bool:
     """Whether the longest request fits into the KV cache alone."""
     if tokens is None or not isinstance(model, Transformer) or not model.causal or not requests:
         return True
     most = max(requests, key=lambda each: each.prompt + each.output)
-    blocks = tokens // keys.block
-    if math.ceil(model.cached(most.prompt + most.output) / keys.block) <= blocks:
+    blocks = tokens // block
+    if math.ceil(model.cached(most.prompt + most.output) / block) <= blocks:
         return True
     mistakes.add(
         _place(tree, "prompt"),
-        f"a request of {most.prompt:,} + {most.output:,} tokens does not fit into the KV cache of {blocks * keys.block:,}",
+        f"a request of {most.prompt:,} + {most.output:,} tokens does not fit into the KV cache of {blocks * block:,}",
         "a larger tp or `memory`, or shorter requests",
     )
     return False

@@ -28,11 +28,17 @@ LONGEST: Final = 1e9  # tokens of a draw
 
 
 class Request(NamedTuple):
-    """A request: its arrival (fs after the service began), tokens of its prompt and of its answer."""
+    """A request: its arrival (fs after the service began), tokens of its prompt and of its answer.
+
+    ids: of the pieces that its prompt begins with, each of `span` tokens (the last may be shorter): prompts with equal ids begin
+    alike.
+    """
 
     arrival: int
     prompt: int
     output: int
+    ids: tuple[int, ...] = ()
+    span: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hwsim.models.server import ServerKeys
 from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, field, place_field
 from hwsim.units import Ratio, Seconds
@@ -72,16 +73,31 @@ class InferKeys:
         "continuous: requests join and leave from one token to the next; static: a batch goes through together",
         default="continuous",
     )
-    batch: int = field("requests that are worked on together, at most, on each copy", default=256, minimum=1)
+    batch: int | None = field(
+        "requests that are worked on together, at most, on each copy (default: as the framework's server)",
+        default=None,
+        minimum=1,
+    )
     chunk: int | None = field(
-        "tokens of an iteration, prompts cut to fit beside the answers; left out, prompts pass whole, before answers go on",
+        "tokens of an iteration, prompts cut to fit beside the answers (default: as the framework's server)",
         default=None,
         minimum=1,
         example="512",
     )
-    prefill: int = field("tokens of whole prompts that pass together; a longer prompt passes alone", default=8192, minimum=1)
-    memory: Ratio = field("of a GPU's memory that weights and KV cache have", default=0.9, exclusive_minimum=0.0, maximum=1.0)
-    block: int = field("tokens of a block of the KV cache", default=16, minimum=1)
+    prefill: int | None = field(
+        "prompts pass whole, before answers go on, so many tokens of them together; a longer prompt passes alone", default=None,
+        minimum=1,
+    )  # fmt: skip
+    memory: Ratio | None = field(
+        "of a GPU's memory that weights and KV cache have (default: as the framework's server)",
+        default=None,
+        exclusive_minimum=0.0,
+        maximum=1.0,
+    )
+    block: int | None = field("tokens of a block of the KV cache (default: as the framework's server)", default=None, minimum=1)
+    server: ServerKeys = field(
+        "what differs from the `server:` of the framework", default=ServerKeys(), example="{budget: 4096, ahead: 0}"
+    )
     seed: int = field("another seed, other requests", default=0, minimum=0)
     slo: SloKeys | None = field(
         "what every request is to keep: goodput counts those that do", default=None, example="{ttft: 200 ms, tpot: 50 ms}"

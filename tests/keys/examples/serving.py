@@ -23,13 +23,31 @@ TRIED: Final[dict[str, tuple[Any, ...]]] = {
     "infer.device": (["node0.gpu0..1"],), "infer.framework": ("sarathi-serve",), "infer.model": ("gpt2",),
         "infer.dtype": ("fp16", "fp32"),
     "infer.prompt.uniform": ([10, 300],), "infer.output.uniform": ([10, 30],), "infer.memory": ("7 %",), "infer.block": (512,),
-    "infer.parallel.dp": ("rest",),
+    "infer.parallel.dp": ("rest",), "infer.server": ({"host": {"step": "3 ms"}},),
 }  # fmt: skip
 
 
 def infer(**keys: Any) -> dict[str, Any]:
     """A workload that serves."""
     return {"hwsim": "workload/1", "infer": {key: each for key, each in {**INFER, **keys}.items() if each is not None}}
+
+
+SERVER: Final[dict[str, Any]] = {
+    "prompts": "beside", "chunked": True, "budget": 300, "sequences": 6, "admit": "ratio",
+    "ratio": {"first": 0.9, "least": 0.3, "steps": 30, "most": 16}, "spare": "1 %", "ahead": 1, "look": 3, "padded": False,
+    "block": 16, "prefixes": True,
+    "graphs": {"sizes": [1, 2, {"from": 4, "to": 64, "by": 4}], "largest": 48, "each": 4.0, "pad": True, "mixed": True,
+        "eager": "2 ms"},
+    "memory": {"of": "all", "part": "7.2 %", "kept": "100 MB", "activations": 1.0, "token": "100 kB", "graph": "1 MB",
+        "gpu": "1 MB", "least": "60 MB"},
+    "host": {"step": "1 ms", "each": "10 us", "api": "2 ms", "out": "100 us"},
+    "sizes": [{"memory": "16 GB", "without": ["volta"], "budget": 300, "sequences": 6, "largest": 48, "least": "60 MB"}],
+}  # fmt: skip
+OF_SERVERS: Final[dict[str, tuple[Any, ...]]] = {
+    "framework.server.prompts": ("before", "alone"), "framework.server.admit": ("answer", "prompt"),
+    "framework.server.memory.of": ("free",), "framework.server.sizes.without": (["hopper"], []),
+    "framework.server.sizes.memory": ("400 GB",),
+}  # fmt: skip
 
 
 MACHINE: Final = machine(
@@ -102,6 +120,20 @@ EXAMPLES: Final = (
         infer(arrivals="all at once", requests=4),
         framework={"starts": "graph", "all_reduce": "vllm"},
         tried={"framework.all_reduce": ("trtllm",)},
+    ),
+    Example(
+        "service of a server of its own",
+        gpus(4),
+        infer(arrivals="all at once", requests=30, batch=None, prefill=None, memory=None, block=None, server=None),
+        framework={"server": {key: each for key, each in SERVER.items() if key != "sizes"}},
+        tried=OF_SERVERS,
+    ),
+    Example(
+        "service of a server by the size of a gpu",
+        gpus(4),
+        infer(arrivals="all at once", requests=30, batch=None, prefill=None, memory=None, block=None, server=None),
+        framework={"server": SERVER},
+        tried=OF_SERVERS,
     ),
     Example("service of a crowd", gpus(4), infer(arrivals="all at once", requests=20), tried=TRIED),
     Example("service of narrow weights", gpus(4), infer(model=NARROW, arrivals="all at once", requests=20), tried=TRIED),

@@ -1,0 +1,184 @@
+"""A service that is alone on its devices and links, played without a clock: runs of equal iterations in one step.
+
+Three kinds of things happen, and at one instant in this order: runs end, requests come, idle copies begin. A run is planned to
+the first end of an answer, the last free block or the next knot of its times, and is cut short when a request comes that may
+join earlier. What happened is written down as ops of one graph, a chain for every run, whose times the engine plays again. Of
+more than `ROWS` runs, ops of all are added up by what they are.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence as Many
+from dataclasses import field, replace
+from typing import Final
+
+from hwsim.actors.serving.copy import Copy
+from hwsim.actors.serving.costs import Costs
+from hwsim.actors.serving.pace import Paced
+from hwsim.actors.serving.router import choose
+from hwsim.actors.serving.run import Run, Sequence
+from hwsim.actors.serving.static import Static
+from hwsim.engine.issued import Issued, IssuedOp
+from hwsim.graph.opgraph import Label, OpGraph, Queue
+from hwsim.records import dataclass
+from hwsim.results.served import Log
+from hwsim.workload.serving.settings import Settings
+from hwsim.workload.serving.source import Source
+
+ROWS: Final = 30_000
+END, COME, BEGIN = range(3)
+
+
+@dataclass(slots=True)
+class Written:
+    """The ops of what happened; of too many runs, their sums."""
+
+    costs: list[Costs]
+    ops: Issued
+    name: str
+    woken: int = 0
+    runs: int = 0
+    _arrivals: int = -1
+    _label: int = -1
+    _sums: dict[tuple[int, int, int], tuple[float, int]] = field(default_factory=dict)
+    _ends: dict[int, int] = field(default_factory=dict)
+    _busy: dict[int, int] = field(default_factory=dict)
+    _after: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._label = self.ops.label(Label("arrivals", "arrivals", "", self.name or "main"))
+        self._arrivals = self.ops.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
+
+    def wakes(self, copy: int, now: int) -> None:
+        """A request comes to an idle copy."""
+        if self.runs > ROWS:
+            return
+        number = len(self.ops)
+        self.ops.append(0, [IssuedOp(self._label, self._arrivals, time=now - self.woken)], ())
+        self.woken = now
+        self._after[copy] = number
+
+    def ended(self, copy: int, run: Run) -> None:
+        """A run has ended."""
+        self.runs += 1
+        chain = self.costs[copy].ops(run)
+        if self.runs <= ROWS:
+            after = self._after.pop(copy, -1)
+            self.ops.append(0, chain, (after,) if after >= 0 else ())
+        for op in chain:
+            key = copy, op.label, op.cost
+            size, time = self._sums.get(key, (0.0, 0))
+            self._sums[key] = size + op.size, time + op.time
+        self._busy[copy] = self._busy.get(copy, 0) + run.end - run.begin
+        self._ends[copy] = run.end
+
+    def graph(self, like: OpGraph) -> OpGraph:
+        """All of it, on the capacities and pools of a graph."""
+        if self.runs > ROWS:
+            self.ops.clear()
+            for copy, end in self._ends.items():
+                chain = [IssuedOp(self._label, self._arrivals, time=end - self._busy[copy])]
+                queue = self.costs[copy].queue
+                chain += [
+                    IssuedOp(label, queue, cost, size, time)
+                    for (number, label, cost), (size, time) in self._sums.items()
+                    if number == copy
+                ]
+                self.ops.append(0, chain, ())
+        made = self.ops.graph()
+        return replace(made, capacities=like.capacities, pools=like.pools)
+
+
+@dataclass(slots=True)
+class Alone:
+    """The copies of a service, and what they do next."""
+
+    copies: Many[Copy | Static]
+    pace: Many[Paced]
+    settings: Settings
+    source: Source
+    log: Log
+    written: Written | None = None
+    _runs: list[Run | None] = field(init=False)
+    _due: list[tuple[int, int, int, int]] = field(default_factory=list)  # time, kind, copy, turn
+    _turns: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._runs = [None] * len(self.copies)
+        self._turns = [0] * len(self.copies)
+
+    def play(self) -> int:
+        """Play to the last answer; when that is, fs."""
+        due, turns, source = self._due, self._turns, self.source
+        now = 0
+        while True:
+            arrival = source.time()
+            while due and (arrival is None or due[0][:2] < (arrival, COME)):
+                now, kind, number, turn = heapq.heappop(due)
+                if turn != turns[number]:
+                    continue
+                if kind == END:
+                    self._ends(number, now)
+                    arrival = source.time()
+                else:
+                    self._begins(number, now)
+            if arrival is None:
+                return now
+            self._comes(arrival)
+
+    def _comes(self, now: int) -> None:
+        number, request = self.source.take()
+        sequence = Sequence.of(number, request, now + self.settings.api)
+        number = choose(self.copies, sequence)
+        copy = self.copies[number]
+        copy.add(sequence)
+        self.log.came(now, sequence.number, number, sequence.prompt, sequence.output, sequence.at)
+        run = self._runs[number]
+        if run is None:
+            self._wakes(number, max(now, copy.waiting[0].at))
+        elif run.count > 1:
+            before = run.count
+            copy.cut(run, sequence.at)
+            if run.count < before:
+                self._plan(number, END, run.end)
+
+    def _wakes(self, number: int, at: int) -> None:
+        self._plan(number, BEGIN, at)
+
+    def _plan(self, number: int, kind: int, at: int) -> None:
+        self._turns[number] += 1
+        heapq.heappush(self._due, (at, kind, number, self._turns[number]))
+
+    def _begins(self, number: int, now: int) -> None:
+        """An idle copy begins, if it has something to do."""
+        if self.written is not None:
+            self.written.wakes(number, now)
+        self._next(number, now)
+
+    def _next(self, number: int, now: int) -> None:
+        copy = self.copies[number]
+        run = copy.next(now)
+        self._runs[number] = run
+        if run is None:
+            if copy.waiting:
+                self._wakes(number, copy.waiting[0].at)
+            return
+        self.pace[number].set(run)
+        if copy.waiting:
+            copy.cut(run, copy.waiting[0].at)
+        self._plan(number, END, run.end)
+
+    def _ends(self, number: int, now: int) -> None:
+        copy, run = self.copies[number], self._runs[number]
+        assert run is not None
+        if self.written is not None:
+            self.written.ended(number, run)
+        self._runs[number] = None
+        for sequence in copy.done(run, now):
+            self.source.ended(sequence.number, now + self.settings.out)
+        if copy.is_idle:
+            if copy.waiting:
+                self._wakes(number, max(now, copy.waiting[0].at))
+            return
+        self._next(number, now)

@@ -1,0 +1,130 @@
+"""Blocks that answers under way will want: for many iterations at once.
+
+A sequence of a length that is a multiple of the block wants a block for its next token. Of sequences counted by (length mod
+block), those at 0 want one now, those at `block` - 1 one later, and so on: k iterations want k // block of each and the first
+k mod block counts. Where layers keep a window of tokens only, a sequence wants fewer, and its length decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import field
+from typing import TypeAlias
+
+from hwsim.models.architectures.layer_parts import parts_held
+from hwsim.records import dataclass
+
+Held: TypeAlias = tuple[tuple[float, int], ...]
+
+
+@dataclass(slots=True)
+class Even:
+    """Sequences of a model that keeps all tokens."""
+
+    block: int
+    counts: list[int] = field(init=False)
+    many: int = 0
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * self.block
+
+    def need(self, tokens: int) -> int:
+        """Blocks of a sequence.
+
+        >>> Even(16).need(0), Even(16).need(1), Even(16).need(33)
+        (0, 1, 3)
+        """
+        return -(-tokens // self.block)
+
+    def add(self, tokens: int) -> None:
+        """A sequence begins to answer."""
+        self.many += 1
+        self.counts[tokens % self.block] += 1
+
+    def remove(self, tokens: int) -> None:
+        """A sequence stops."""
+        self.many -= 1
+        self.counts[tokens % self.block] -= 1
+
+    def wanted(self, iterations: int) -> int:
+        """Blocks that all want for so many iterations from now.
+
+        >>> even = Even(4)
+        >>> even.add(4), even.add(7)
+        (None, None)
+        >>> [even.wanted(count) for count in range(6)]
+        [0, 1, 2, 2, 2, 3]
+        """
+        turns, rest = divmod(iterations, self.block)
+        return turns * self.many + (sum(self.counts[-at % self.block] for at in range(rest)) if rest else 0)
+
+    def grow(self, iterations: int) -> None:
+        """All are so many tokens longer."""
+        shift = iterations % self.block
+        if shift:
+            self.counts = self.counts[-shift:] + self.counts[:-shift]
+
+
+@dataclass(slots=True)
+class Windowed:
+    """Sequences of a model some of whose layers keep the last tokens only; held: (part, most tokens) of each kind of layer."""
+
+    block: int
+    held: Held
+    bases: dict[int, int] = field(default_factory=dict)  # sequences by their length less `grown`
+    grown: int = 0
+
+    def need(self, tokens: int) -> int:
+        """Blocks of a sequence.
+
+        >>> Windowed(16, ((0.5, 32), (0.5, 0))).need(320)
+        11
+        """
+        return math.ceil(parts_held(tokens, self.held) / self.block)
+
+    def add(self, tokens: int) -> None:
+        """A sequence begins to answer."""
+        base = tokens - self.grown
+        self.bases[base] = self.bases.get(base, 0) + 1
+
+    def remove(self, tokens: int) -> None:
+        """A sequence stops."""
+        base = tokens - self.grown
+        self.bases[base] -= 1
+        if not self.bases[base]:
+            del self.bases[base]
+
+    def wanted(self, iterations: int) -> int:
+        """Blocks that all want for so many iterations from now."""
+        grown = self.grown
+        return sum(  # integers
+            count * (self.need(base + grown + iterations) - self.need(base + grown)) for base, count in self.bases.items()
+        )
+
+    def grow(self, iterations: int) -> None:
+        """All are so many tokens longer."""
+        self.grown += iterations
+
+
+Growth: TypeAlias = Even | Windowed
+
+
+def growth(block: int, held: Held) -> Growth:
+    """Counters for a model."""
+    return Windowed(block, held) if held else Even(block)
+
+
+def most_within(wanted: Callable[[int], int], free: int, most: int) -> int:
+    """The largest number of iterations, up to `most`, that want no more than `free` blocks.
+
+    >>> most_within(lambda count: 3 * count, 10, 100)
+    3
+    """
+    if wanted(most) <= free:
+        return most
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if wanted(middle) <= free else (low, middle)
+    return low

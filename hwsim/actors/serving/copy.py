@@ -1,0 +1,440 @@
+"""One copy of a model as its server runs it: what waits, what is read in part, what is answered, and the blocks they hold.
+
+    run = copy.next(now)                what the next iteration does, and how many in a row do the same
+    copy.done(run, count, ...)          so many of them have ended
+
+No time passes here, and nothing is random. `next` decides as the server does at the end of an iteration; who plays it says how
+long it takes. Iterations that only write answers are equal until one ends, until blocks run out, or until a request is seen
+that may join: a run of them is one decision (see `alone`), or each is its own (see `beside`); both come to the same.
+
+A request that comes at `at` is seen by the decisions after that instant, one iteration later where the server schedules ahead.
+An instant later is a femtosecond: whether a request that comes just as an iteration ends is told of before or after the end
+makes no difference. An idle copy sees what comes at that instant.
+
+An answer that wants a block when none is free takes those of the request that joined last, answering or half read. It waits at
+the head of the line, and reads its prompt and its tokens again, but for what the cache still has of them.
+
+**Source**: vllm 0.19.0, v1/core/sched/scheduler.py; sglang 0.5.9, srt/managers/schedule_policy.py and schedule_batch.py;
+TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/scheduler.py; Yu et al., "Orca", OSDI 2022; Agrawal et al., OSDI 2024 (chunks).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from dataclasses import field
+from typing import Final
+
+from hwsim.actors.serving.blocks import Growth, Held, growth, most_within
+from hwsim.actors.serving.prefixes import Key, Pool
+from hwsim.actors.serving.run import Run, Sequence
+from hwsim.records import dataclass
+from hwsim.results.accounting import Refusal
+from hwsim.results.served import Log
+from hwsim.workload.serving.settings import ANY, Settings
+
+AGAIN: Final = 16  # iterations after which a request that a ratio refused is looked at again
+WRITTEN: Final = 20  # tokens that SGLang adds to those written when it raises the ratio (`retract_decode`)
+OWN: Final = -1  # first part of the key of a sequence's own blocks
+
+
+class DoesNotFit(ValueError):
+    """A request that an empty cache has no room for."""
+
+
+@dataclass(slots=True)
+class Copy:
+    """The state of a copy.
+
+    Args:
+        count: steps of decoding so far; context: tokens of all answers under way, their prompts included.
+        seen: until when requests had come that the latest iteration could be decided upon; door: that may join it.
+        is_open: a request that comes now may join as soon as it is seen; the one that waits is not refused.
+        iterations: that have ended; put_off: times a request lost its blocks; lost: tokens read again because of it.
+    """
+
+    number: int
+    settings: Settings
+    blocks: int | None
+    log: Log
+    held: Held = ()
+    waiting: deque[Sequence] = field(default_factory=deque)
+    partial: list[Sequence] = field(default_factory=list)
+    pool: Pool = field(init=False)
+    growth: Growth = field(init=False)
+    answers: int = 0
+    count: int = 0
+    context: int = 0
+    seen: int = -1
+    door: int = -1
+    iterations: int = 0
+    put_off: int = 0
+    lost: int = 0
+    is_open: bool = False
+    _ends: list[tuple[int, int, int, Sequence]] = field(default_factory=list)
+    _order: list[tuple[Sequence, int]] = field(default_factory=list)
+    _places: int = 0
+    _promised: int = 0  # blocks of whole requests that joined
+    _rest: int = 0  # tokens that answers which joined have yet to write
+    _outputs: int = 0
+    _ratio: tuple[float, int] = (0.0, 0)  # at which count
+    _hold: int = 0  # the iteration at which a request that a ratio refused is looked at again, unless one ends before
+
+    def __post_init__(self) -> None:
+        self.pool = Pool(ANY if self.blocks is None else self.blocks)
+        self.growth = growth(self.settings.block, self.held)
+        self._ratio = self.settings.promise[0], 0
+
+    @property
+    def requests(self) -> int:
+        """Requests that wait or are worked on."""
+        return len(self.waiting) + len(self.partial) + self.answers
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is worked on."""
+        return not (self.answers or self.partial)
+
+    @property
+    def used(self) -> int:
+        """Blocks that requests hold."""
+        return self.pool.blocks - self.pool.free
+
+    def add(self, sequence: Sequence) -> None:
+        """A request stands in the line."""
+        self.waiting.append(sequence)
+
+    # ------------------------------------------------------------ what the next iteration does
+
+    def next(self, now: int) -> Run | None:
+        """The next iterations; None if there is nothing to do."""
+        settings = self.settings
+        idle = self.is_idle
+        if idle and not self.waiting:
+            return None
+        before = self.put_off
+        seen = now if idle else now - 1
+        if idle or self.iterations % settings.look == 0:
+            self.door = self.seen if settings.ahead and not idle else seen
+        self.seen = seen
+        beside = settings.prompts == "beside"
+        parts = self._parts(now, self._makes_room(now) if beside else 0)
+        if not parts and not beside:
+            self._makes_room(now)
+        answers = self.answers if beside or not parts else 0
+        if not parts and not answers:
+            return self._nothing(now, before)
+        if parts and answers:
+            self.pool.take(self.growth.wanted(1))
+        run = Run(self.iterations, now, seen, parts, answers, self.context + answers if answers else 0)
+        run.ended = answers + sum(sequence.read + tokens >= sequence.to_read for sequence, tokens in parts)
+        if not parts:
+            run.most = self._most() if beside or self.put_off == before else 1  # who made room may join again
+            self.is_open = (
+                answers + len(self.partial) < settings.sequences
+                and not (self.waiting and self.waiting[0].at <= self.door)
+                and (answers < settings.budget if beside else settings.prompts == "before")
+            )
+        return run
+
+    def cut(self, run: Run, at: int) -> None:
+        """Let a run end before the iteration that a request can join which comes at this instant."""
+        if run.count > 1 and self.is_open:
+            run.count = min(run.count, run.sees(at, self.settings.ahead, self.settings.look))
+
+    def _nothing(self, now: int, before: int) -> Run | None:
+        """Another decision, if the last requests under way were put off; else nobody has come yet."""
+        if self.put_off > before:
+            return self.next(now)
+        if self.waiting and self.waiting[0].at <= now:
+            raise DoesNotFit(f"a request of {self.waiting[0].to_read:,} tokens does not fit into {self.pool.blocks:,} blocks")
+        return None
+
+    def _most(self) -> int:
+        """Iterations until an answer ends, blocks run out, or a ratio is looked at again."""
+        most = self._ends[0][0] - self.count
+        if self._hold > self.iterations:
+            most = min(most, self._hold - self.iterations)
+        if self.blocks is not None and self.growth.wanted(most) > self.pool.free:
+            most = most_within(self.growth.wanted, self.pool.free, most)
+        return most
+
+    def _makes_room(self, now: int) -> int:
+        """Blocks that the answers want now; the last that joined make room for them."""
+        while (wanted := self.growth.wanted(1)) > self.pool.free:
+            self._puts_off(self._last(), now)
+        return wanted
+
+    def _parts(self, now: int, wanted: int) -> list[tuple[Sequence, int]]:
+        """Parts of prompts that are read: of those under way, then of those that join. Their blocks are taken."""
+        settings, pool, need = self.settings, self.pool, self.growth.need
+        left = settings.budget - (self.answers if settings.prompts == "beside" else 0)
+        parts: list[tuple[Sequence, int]] = []
+        for sequence in list(self.partial):
+            tokens = min(left, sequence.to_read - sequence.read)
+            if tokens <= 0 or sequence not in self.partial:
+                continue
+            blocks = need(sequence.read + tokens) - need(sequence.read)
+            while blocks > pool.free - wanted and self._last() is not sequence:
+                self._puts_off(self._last(), now)
+            if blocks > pool.free - wanted:
+                self._puts_off(sequence, now)
+                continue
+            self._takes(sequence, blocks)
+            left -= tokens
+            parts.append((sequence, tokens))
+        if not self.waiting or left <= 0 or len(parts) < len(self.partial):
+            self._refuse("")
+            return parts
+        if settings.prompts == "alone" and self.answers:
+            self._refuse("seats")
+            return parts
+        self._joined(parts, left, wanted, now)
+        return parts
+
+    def _joined(self, parts: list[tuple[Sequence, int]], left: int, wanted: int, now: int) -> None:
+        settings, waiting = self.settings, self.waiting
+        promised = 0
+        while waiting and waiting[0].at <= self.door:
+            if self.answers + len(self.partial) >= settings.sequences or left <= 0:
+                return self._refuse("seats")
+            if self._hold > self.iterations:
+                return self._refuse("room")
+            sequence = waiting[0]
+            hit, keys, stale = self._found(sequence)
+            read = min(hit * settings.block, (sequence.to_read - 1) // settings.block * settings.block)
+            rest = sequence.to_read - read
+            tokens = min(left, rest)
+            if not settings.chunked and tokens < rest:
+                if parts or (settings.prompts == "beside" and self.answers):
+                    return self._refuse("seats")
+                tokens = rest
+            blocks = self.growth.need(sequence.to_read) - hit
+            if not self._fits(sequence, blocks + stale, rest, wanted, promised):
+                if settings.admit == "ratio" and not self.is_idle:
+                    self._hold = (self.iterations // AGAIN + 1) * AGAIN
+                return self._refuse("room")
+            waiting.popleft()
+            promised += min(sequence.output - sequence.written, settings.promise[3]) + rest - tokens
+            for key in keys:
+                self.pool.uses(key)
+            sequence.keys, sequence.hit, sequence.own, sequence.read = keys, hit, 0, read
+            sequence.kept = 0
+            sequence.cached = sequence.read
+            self._takes(sequence, self.growth.need(sequence.read + tokens) - hit)
+            left -= tokens
+            self._counts(sequence, 1)
+            self._order.append((sequence, sequence.put_off))
+            self.partial.append(sequence)
+            parts.append((sequence, tokens))
+            self.log.begins(now, (sequence.number,), sequence.cached)
+        return self._refuse("")
+
+    def _refuse(self, why: Refusal) -> None:
+        self.log.refuses(self.number, why)
+
+    def _fits(self, sequence: Sequence, blocks: int, rest: int, wanted: int, promised: int) -> bool:
+        """Whether a request joins, as far as the cache goes."""
+        settings, free = self.settings, self.pool.free - wanted
+        if self.is_idle:
+            return blocks <= free
+        if blocks > free - int(settings.spare * self.pool.blocks):
+            return False
+        if settings.admit == "answer":
+            return self._promised + self.growth.need(sequence.prompt + sequence.output) <= self.pool.blocks
+        if settings.admit == "ratio":
+            kept = int(self._part() * max(0, self._rest)) + promised
+            return rest + min(sequence.output - sequence.written, settings.promise[3]) + kept < free * settings.block
+        return True
+
+    def _part(self) -> float:
+        """Part of the tokens still to be written for which room is kept."""
+        first, least, steps, _ = self.settings.promise
+        ratio, since = self._ratio
+        return max(least, ratio - (first - least) * (self.count - since) / steps)
+
+    def _found(self, sequence: Sequence) -> tuple[int, list[Key], int]:
+        """Blocks of its beginning that the cache has, their keys, and how many of them count as free now.
+
+        The last token is always computed, and its block with it, in place.
+        """
+        if not self.settings.prefixes or not (sequence.ids or sequence.put_off):
+            return 0, [], 0
+        keys: list[Key] = []
+        pool, hit, stale = self.pool, 0, 0
+        for key, count in sequence.pieces(self.settings.block):
+            there = pool.held(key)
+            if not there:
+                return hit, keys, stale
+            stale += pool.waiting(key)
+            keys.append(key)
+            hit += there
+            if there < count:
+                return hit, keys, stale
+        own = (OWN, sequence.number)
+        if sequence.put_off and hit == sequence.kept and (there := pool.held(own)):
+            return hit + there, [*keys, own], stale + there
+        return hit, keys, stale
+
+    def _takes(self, sequence: Sequence, blocks: int) -> None:
+        self.pool.take(blocks)
+        sequence.own += blocks
+
+    def _counts(self, sequence: Sequence, sign: int) -> None:
+        """Note a request that joins (1), or leaves (-1), with what it has yet to write."""
+        settings = self.settings
+        if settings.admit == "answer":
+            self._promised += sign * self.growth.need(sequence.prompt + sequence.output)
+        elif settings.admit == "ratio":
+            self._rest += sign * (min(sequence.output, settings.promise[3]) - sequence.written)
+            self._outputs += sign * sequence.output
+
+    # ------------------------------------------------------------ requests that lose their blocks
+
+    def _last(self) -> Sequence:
+        """The request that joined last."""
+        order = self._order
+        while order[-1][0].put_off != order[-1][1] or order[-1][0].is_over:
+            order.pop()
+        return order[-1][0]
+
+    def _puts_off(self, sequence: Sequence, now: int) -> None:
+        """A request loses its blocks and waits at the head of the line."""
+        if sequence in self.partial:
+            self.partial.remove(sequence)
+            length = sequence.read
+        else:
+            length = sequence.read + self.count - sequence.joined
+            sequence.written += self.count - sequence.joined
+            sequence.own += self.growth.need(length) - self.growth.need(sequence.read)
+            self.answers -= 1
+            self.context -= length
+            self.growth.remove(length)
+        self._counts(sequence, -1)
+        if self.settings.admit == "ratio":
+            written = max(0, self._outputs - self._rest)
+            ratio = min(1.0, (written + WRITTEN * self.answers) / max(1, self._outputs))
+            self._ratio = max(self._part(), ratio), self.count
+        begun = sequence.hit + sequence.kept
+        whole = length // self.settings.block - begun
+        own = (OWN, sequence.number)
+        if self.settings.prefixes and whole > 0 and own not in sequence.keys and self.pool.keeps(own, whole):
+            sequence.own -= whole
+            sequence.keys.append(own)
+        self.pool.gives(sequence.own, sequence.keys)
+        self._hold = 0
+        self.put_off += 1
+        self.lost += length
+        sequence.put_off += 1
+        sequence.own = sequence.read = sequence.hit = 0
+        sequence.kept = begun  # its own piece begins there
+        sequence.keys = []
+        sequence.to_read = sequence.prompt + sequence.written
+        self.waiting.appendleft(sequence)
+        self.log.puts_off(now, sequence.number, length)
+
+    # ------------------------------------------------------------ iterations that have ended
+
+    def done(self, run: Run, end: int) -> list[Sequence]:
+        """Note that the iterations of a run have ended; the requests that are answered, in order."""
+        count = run.count
+        self.iterations += count
+        if run.answers:
+            if not run.parts:
+                self.pool.take(self.growth.wanted(count))
+            self.growth.grow(count)
+            self.count += count
+            self.context += run.answers * count
+            if self.settings.admit == "ratio":
+                self._rest -= run.answers * count
+        if count > 1:
+            self._saw(run)
+        spent = run.spent(end)
+        for sequence, tokens in run.parts:
+            self.log.reads(sequence.number, spent.prompts * tokens // run.tokens)
+        self.log.iterated(
+            self.number, run.begin, end, spent, answers=run.answers, worked=run.answers + len(run.parts),
+            blocks=self.used, count=count, first=run.first if count > 1 else end - run.begin,
+        )  # fmt: skip
+        over: list[Sequence] = []
+        for sequence, tokens in run.parts:
+            self._reads(sequence, tokens, end, over)
+        while self._ends and self._ends[0][0] <= self.count:
+            _, _, put_off, sequence = heapq.heappop(self._ends)
+            if sequence.put_off != put_off:
+                continue
+            sequence.written += self.count - sequence.joined
+            self._leaves(sequence, sequence.read + self.count - sequence.joined)
+            over.append(sequence)
+        while self._ends and self._ends[0][3].put_off != self._ends[0][2]:
+            heapq.heappop(self._ends)
+        if over:
+            self._hold = 0
+            self.log.ends(end, [sequence.number for sequence in over], self.settings.out)
+            if len(self._order) > 4 * (self.answers + len(self.partial)) + 64:
+                self._order = [(each, at) for each, at in self._order if each.put_off == at and not each.is_over]
+        return over
+
+    def _saw(self, run: Run) -> None:
+        """What the last iteration of a run could be decided upon, and the last look for requests within it."""
+        settings, last = self.settings, run.count - 1
+        self.seen = run.start(last) - 1
+        if settings.look > 1:
+            look = (run.index + last) // settings.look * settings.look - run.index
+            if look > 0:
+                at = look - settings.ahead
+                self.door = run.seen if at == 0 else run.start(at) - 1
+
+    def _reads(self, sequence: Sequence, tokens: int, end: int, over: list[Sequence]) -> None:
+        """A part of a prompt is read."""
+        sequence.read += tokens
+        if sequence.ids and self.settings.prefixes:
+            self._shares(sequence)
+        if sequence.read < sequence.to_read:
+            return
+        self.partial.remove(sequence)
+        sequence.written += bool(sequence.output)
+        self._rest -= self.settings.admit == "ratio"
+        self.log.writes(end, (sequence.number,), self.settings.out)
+        if sequence.written >= sequence.output:
+            self._counts(sequence, -1)
+            sequence.joined = self.count
+            self._gives(sequence)
+            over.append(sequence)
+            return
+        sequence.joined = self.count
+        self._places += 1
+        heapq.heappush(self._ends, (self.count + sequence.output - sequence.written, self._places, sequence.put_off, sequence))
+        self.answers += 1
+        self.context += sequence.read
+        self.growth.add(sequence.read)
+
+    def _shares(self, sequence: Sequence) -> None:
+        """Others may use the pieces of its prompt that are read."""
+        whole = sequence.read // self.settings.block
+        start = 0
+        for key, count in sequence.pieces(self.settings.block):
+            start += count
+            if start > whole:
+                return
+            if start > sequence.hit + sequence.kept and count <= sequence.own and key not in sequence.keys:
+                if not self.pool.keeps(key, count):
+                    return
+                sequence.own -= count
+                sequence.kept += count
+                sequence.keys.append(key)
+
+    def _leaves(self, sequence: Sequence, length: int) -> None:
+        """An answer is written."""
+        self.answers -= 1
+        self.context -= length
+        self.growth.remove(length)
+        sequence.own += self.growth.need(length) - self.growth.need(sequence.read)
+        self._counts(sequence, -1)
+        self._gives(sequence)
+
+    def _gives(self, sequence: Sequence) -> None:
+        """Give its blocks back."""
+        sequence.is_over = True
+        self.pool.gives(sequence.own, sequence.keys)
+        sequence.own, sequence.keys = 0, []
