@@ -26,6 +26,7 @@ __all__ = [
     "Run",
     "SpecError",
     "__version__",
+    "find",
     "load_graph",
     "loads",
     "save_graph",
@@ -42,6 +43,7 @@ _HOMES: Final = {
     "Result": "hwsim.results.result",
     "Run": "hwsim.api",
     "SpecError": "hwsim.spec",
+    "find": "hwsim.study",
     "load_graph": "hwsim.graph.files",
     "loads": "hwsim.api",
     "save_graph": "hwsim.graph.files",
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from hwsim.graph.opgraph import OpGraph
     from hwsim.results.result import Result
     from hwsim.spec import SpecError
-    from hwsim.study import sweep
+    from hwsim.study import find, sweep
 else:
 
     def __getattr__(name: str) -> object:

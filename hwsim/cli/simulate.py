@@ -52,6 +52,8 @@ DRAWN: Final = {
 @click.option("--report", multiple=True, callback=once, type=FILE, metavar="FILE", help="Write a page for a browser (.html).")
 @paying_options
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
+@click.option("--find", metavar="rate|clients|NAME",
+              help="Find the largest value of a number (a parameter or a path, too) that holds every expectation.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes and warnings.")
 def command(
     machine: str,
@@ -70,6 +72,7 @@ def command(
     plot: tuple[str, Path] | None,
     report: Path | None,
     expect: bool | None,
+    find: str | None,
     quiet: bool,
     paying: Paying | None,
 ) -> None:
@@ -79,6 +82,12 @@ def command(
     the workload is checked on the machine it names, with nothing set; if it is violated,
     or a device has too little memory for the values of the run, the exit code is 3.
     """
+    if find is not None:
+        others = [trace, plot, report, rank, paying, fold, interval, expect, *requests]
+        if any(each is not None for each in others) or ops or steady or fold_check or engine != "auto":
+            raise click.UsageError("--find goes with --set, --json and --quiet alone")
+        _find(machine, workload, find, settings, as_json=as_json, quiet=quiet)
+        return
     if ops and not as_json:
         raise click.UsageError("--ops goes with --json")
     if rank is not None and not ops:
@@ -137,6 +146,21 @@ def command(
         for verdict in run.verdicts:
             if verdict.status == "violated":
                 click.echo(f"expected {verdict.quantity} {verdict.wanted}: {verdict.reason}", err=True)
+        click.get_current_context().exit(EXIT_VIOLATED)
+
+
+def _find(machine: str, workload: str, what: str, settings: dict[str, str], *, as_json: bool, quiet: bool) -> None:
+    """Find a value, and print it; exit code 3 if none holds."""
+    from hwsim.cli.errors import in_words
+    from hwsim.cli.progress import progress
+    from hwsim.results.invariants import document, printed
+    from hwsim.study.finding import find
+
+    with in_words(), progress(shown=not quiet and sys.stderr.isatty(), unit="runs") as shown:
+        found = find(machine, workload, what, set=settings, progress=shown)
+    if as_json or not quiet:
+        click.echo(document(found.to_json()) if as_json else printed(str(found)), nl=False)
+    if found.value is None:
         click.get_current_context().exit(EXIT_VIOLATED)
 
 

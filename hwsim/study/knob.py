@@ -1,0 +1,188 @@
+"""What `--find` turns: a parameter, a path, or the rate or number of clients of the workload's only arrivals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from hwsim.formats import format_quantity
+from hwsim.records import dataclass
+from hwsim.spec import Mistake, Mistakes, Place, SpecError, Tree, did_you_mean, resolve
+from hwsim.units import COUNT, RATE, Dimension, Quantity, UnitError, parse
+
+_DIGITS: Final = 4  # of a value that is tried: it can be written down, and run again as it was
+_OPEN: Final = {"poisson": ("",), "day": (".mean", ".peak"), "bursts": (".poisson",), "every": ("",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A number of the files that is found.
+
+    Args:
+        name: as it was asked for; paths: what is set, each with the factor of the value, or (every) with what is divided by it.
+        start: its value in the files, SI; whole: it counts things.
+    """
+
+    name: str
+    start: float
+    dimension: Dimension
+    whole: bool
+    paths: tuple[tuple[str, float], ...]
+    inverse: bool = False
+
+    def rounded(self, value: float) -> float:
+        """The nearest value that is tried."""
+        return float(max(1, round(value))) if self.whole else float(f"{value:.{_DIGITS}g}")
+
+    def settings(self, value: float) -> dict[str, object]:
+        """What `--set` would be given."""
+        return {path: self._written(factor / value if self.inverse else factor * value) for path, factor in self.paths}
+
+    def shown(self, value: float, digits: int = _DIGITS) -> str:
+        """A value with its unit."""
+        if self.whole:
+            return f"{value:,.0f}"
+        return format_quantity(value, self.dimension.unit, digits) if not self.dimension.plain else f"{value:.{digits}g}"
+
+    def _written(self, value: float) -> object:
+        if self.whole:
+            return round(value)
+        unit = "s" if self.inverse else "" if self.dimension.plain else self.dimension.unit
+        return f"{value:.12g} {unit}".strip()
+
+
+def knob(machine: Tree, workload: Tree, name: str) -> Knob:
+    """What a name means in both files, settings put in.
+
+    Raises:
+        SpecError: it is no number of theirs.
+    """
+    found = _parameter(workload, name)
+    if found is not None:
+        return _plain(name, name, found)
+    if name == "rate":
+        return _rate(workload)
+    if name == "clients":
+        path, arrivals = _only(workload, lambda each: each.get("clients") is not None, name, "{clients: 64}")
+        clients = arrivals.get("clients")
+        return _plain(name, f"{path}.clients", clients or arrivals)
+    if "." not in name:
+        raise _unknown(name, _names(workload))
+    first, _, rest = name.partition(".")
+    tree = {"machine": machine, "workload": workload}.get(first)
+    if first == "let":
+        tree, rest = (machine if _parameter(workload, rest) is None else workload), f"let.{rest}"
+    node = (
+        None
+        if tree is None
+        else _at(resolve(tree, Mistakes(), kind=first if first in ("machine", "workload") else "workload"), rest)
+    )
+    if node is None:
+        raise _unknown(name, _names(workload))
+    return _plain(name, name, node)
+
+
+def _plain(name: str, path: str, tree: Tree) -> Knob:
+    quantity = _quantity(tree, name)
+    start, whole = quantity.value, isinstance(tree.value, int)
+    if not start > 0:
+        raise SpecError(
+            [Mistake(tree.place, f"'{name}' is {tree.value}: it is found by its ratio to a first value above 0", None)]
+        )
+    return Knob(name, start, quantity.dimension, whole, ((path, 1.0),))
+
+
+def _quantity(tree: Tree, name: str) -> Quantity:
+    value: Any = tree.value
+    inner = tree.get("value") if tree.is_mapping else None
+    if inner is not None:
+        value = inner.value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Quantity(float(value), COUNT)
+    if isinstance(value, str) and "$" not in value:
+        try:
+            return parse(value)
+        except UnitError:
+            pass
+    hint = (
+        f"find one of its parameters: --find {value.split('$', 1)[1].split()[0]}"
+        if isinstance(value, str) and "$" in value
+        else None
+    )
+    raise SpecError([Mistake(tree.place, f"'{name}' is no number that can be turned: {tree.what()}", hint)])
+
+
+def _rate(workload: Tree) -> Knob:
+    path, arrivals = _only(
+        workload, lambda each: each.is_mapping and any(each.get(way) for way in _OPEN), "rate", "{poisson: 4 1/s}"
+    )
+    way = next(each for each in _OPEN if arrivals.get(each) is not None)
+    paths = [
+        (f"{path}.{way}{end}", arrivals.get(way) if not end else (arrivals.get(way) or arrivals).get(end[1:]))
+        for end in _OPEN[way]
+    ]
+    values = [(where, _quantity(tree, "rate").value) for where, tree in paths if tree is not None]
+    if not values or not values[0][1] > 0:
+        raise SpecError([Mistake(arrivals.place, "the arrivals have no rate above 0", "poisson: 4 1/s")])
+    size = 1.0
+    if way == "bursts":
+        written = (arrivals.get("bursts") or arrivals).get("size")
+        size = _quantity(written, "size").value if written is not None and not written.is_mapping else 1.0
+    if way == "every":
+        return Knob("rate", 1 / values[0][1], RATE, False, ((values[0][0], 1.0),), inverse=True)
+    first = values[0][1] * size
+    return Knob("rate", first, RATE, False, tuple((where, value / first) for where, value in values))
+
+
+def _only(workload: Tree, fits: Callable[[Tree], bool], name: str, example: str) -> tuple[str, Tree]:
+    """The only arrivals of a kind, and their path."""
+    found = [(path, tree) for path, tree in _arrivals(workload) if fits(tree)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        message = f"the workload has no parameter '{name}', and no arrivals with one"
+        raise SpecError([Mistake(Place("--find", 0, 0), message, f"arrivals: {example}; or {_choice(_names(workload))}")])
+    message = f"{len(found)} arrivals have a {name}: {', '.join(path for path, _ in found)}"
+    raise SpecError(
+        [Mistake(Place("--find", 0, 0), message, f"name one by its path, or write a parameter: let: {{{name}: ...}}")]
+    )
+
+
+def _arrivals(workload: Tree) -> Iterator[tuple[str, Tree]]:
+    """The arrivals of a workload and of its jobs, each with its path."""
+    jobs = workload.get("jobs")
+    places = [("workload", workload), *((f"workload.jobs.{name}", job) for name, job in (jobs.items() if jobs else ()))]
+    for path, tree in places:
+        infer, services = tree.get("infer"), tree.get("services")
+        named = [("infer", infer)] if infer is not None else []
+        named += [(f"services.{name}", each) for name, each in services.items()] if services is not None else []
+        for step, each in named:
+            arrivals = each.get("arrivals") if each.is_mapping else None
+            if arrivals is not None and arrivals.is_mapping:
+                yield f"{path}.{step}.arrivals", arrivals
+
+
+def _parameter(workload: Tree, name: str) -> Tree | None:
+    let = workload.get("let")
+    return let.get(name) if let is not None and let.is_mapping else None
+
+
+def _names(workload: Tree) -> list[str]:
+    let = workload.get("let")
+    return [name for name, _ in let.items()] if let is not None and let.is_mapping else []
+
+
+def _at(tree: Tree, path: str) -> Tree | None:
+    found: Tree | None = tree
+    for step in path.split("."):
+        found = found.get(step) if found is not None and found.is_mapping else None
+    return found
+
+
+def _choice(names: list[str]) -> str:
+    return f"a parameter: {', '.join(names)}" if names else "a path, such as workload.infer.arrivals.poisson"
+
+
+def _unknown(name: str, names: list[str]) -> SpecError:
+    hint = did_you_mean(name, ["rate", "clients", *names]) or _choice(names)
+    return SpecError([Mistake(Place("--find", 0, 0), f"neither file has a number '{name}'", hint)])
