@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.api import ExpectationFailed, OutOfMemory, Run, Source, simulate
 from hwsim.engine import Deadlock
-from hwsim.formats import percent
 from hwsim.results.batches import Known
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree
 from hwsim.spec.expectation import parse_expectation
 from hwsim.spec.shelf import Shelf, shared
-from hwsim.study.found import Bounded, Found, Status, Tried
+from hwsim.study.found import Bounded, Found, Tried
 from hwsim.study.knob import Knob, knob
+from hwsim.study.states import states
 from hwsim.workload import sources
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ _DOUBLINGS: Final = 16
 _HALVINGS: Final = 30
 _SAME: Final = 3  # doublings after which nothing has changed
 _MOST: Final = 100  # runs
+_ROUNDS: Final = 4  # of longer runs, if those before were too short
+_ASIDE: Final = (1.0, 1.05, 1.15, 1.4, 2.0)  # below the value that is found, to see how sure it is
+_NEAR: Final = 1.2  # first step of a round after the first
 
 
 def find(
@@ -64,44 +67,81 @@ class _Search:
         self.tried: dict[float, Tried] = {}
         self.shelf: Shelf = {}
         self.names = ("", "")
+        self.counts: dict[str, int] = {}  # where the file says how many requests come -> more of them
+        self.runs = 0
 
     def run(self) -> Found:
-        low, high = self._bracket()
-        while low is not None and high is not None and self._apart(low, high) and len(self.tried) < _MOST:
+        start, step = self.knob.start, 2.0
+        low: float | None = None
+        high: float | None = None
+        for rounds_left in range(_ROUNDS, -1, -1):
+            low, high = self._bracket(self.knob.rounded(start), step)
+            more = self._more(low, high)
+            if not more or not rounds_left:
+                low, high = self._bisected(low, high)
+                more = self._more(low, high)
+            if not more or not rounds_left:
+                break
+            self.counts |= more
+            self.tried = {}
+            start, step = low or start, _NEAR
+        ends = self._ends(low)
+        runs = tuple(self.tried[value] for value in sorted(self.tried))
+        return Found(*self.names, self.knob, low, high, *ends, runs, self.runs, tuple(sorted(self.counts.items())))
+
+    def _more(self, low: float | None, high: float | None) -> dict[str, int]:
+        """How many more requests are needed to tell, by where the file says how many."""
+        found: dict[str, int] = {}
+        for value in (low, high):
+            for path, count in self.tried[value].more if value is not None else ():
+                if path not in self.knob.settings(self.knob.start) and self._may_count(path):
+                    found[path] = max(found.get(path, 0), count)
+        return {path: count for path, count in found.items() if count > self.counts.get(path, 0)}
+
+    def _may_count(self, path: str) -> bool:
+        """Whether requests are drawn, as many as wanted."""
+        node: Tree | None = self.workload
+        for step in path.split(".")[1:-1]:
+            node = node.get(step) if node is not None else None
+        arrivals = node.get("arrivals") if node is not None else None
+        return arrivals is None or not arrivals.is_mapping or arrivals.get("trace") is None
+
+    def _bisected(self, low: float | None, high: float | None) -> tuple[float | None, float | None]:
+        """The largest value that holds and the next that does not, to what was asked for."""
+        while low is not None and high is not None and self._apart(low, high) and self.runs < _MOST:
             middle = self.knob.rounded(math.sqrt(low * high))
             if middle in (low, high):
                 break
             low, high = (middle, high) if self._try(middle).held else (low, middle)
-        ends = self._ends(low)
-        runs = tuple(self.tried[value] for value in sorted(self.tried))
-        return Found(*self.names, self.knob, low, high, *ends, runs)
+        return low, high
 
     def _apart(self, low: float, high: float) -> bool:
         return high > low + 1 if self.knob.whole else high > low * (1 + self.within)
 
-    def _bracket(self) -> tuple[float | None, float | None]:
+    def _bracket(self, value: float, step: float) -> tuple[float | None, float | None]:
         """A value that holds and a larger one that does not; None for one that there is not."""
-        value = self.knob.rounded(self.knob.start)
-        if self._try(value, first=True).held:
-            return self._upwards(value)
+        if self._try(value).held:
+            return self._upwards(value, step)
         least = value
         for _ in range(_HALVINGS):
-            smaller = self.knob.rounded(least / 2)
+            smaller = self.knob.rounded(least / step)
+            if smaller >= least:
+                smaller = self.knob.rounded(least / 2)
             if smaller >= least:
                 break
             if self._try(smaller).held:
                 return smaller, least
-            least = smaller
+            least, step = smaller, 2.0
             if not self._worth_less(least):
                 break
         return None, least
 
-    def _upwards(self, low: float) -> tuple[float, float | None]:
+    def _upwards(self, low: float, step: float) -> tuple[float, float | None]:
         for _ in range(_DOUBLINGS):
-            value = self.knob.rounded(2 * low)
+            value = max(self.knob.rounded(step * low), self.knob.rounded(low + 1) if self.knob.whole else 0.0)
             if not self._try(value).held:
                 return low, value
-            low = value
+            low, step = value, 2.0
             last = [self.tried[each] for each in sorted(self.tried)[-_SAME - 1 :]]
             if len(last) > _SAME and len({tuple(each.value for each in run.expected) for run in last}) == 1:
                 break
@@ -116,21 +156,22 @@ class _Search:
         strains = [each.strain for each in tightest if each is not None]
         return value > 0 and strains[0] < strains[-1] * (1 - 1e-9)
 
-    def _try(self, value: float, *, first: bool = False) -> Tried:
+    def _try(self, value: float) -> Tried:
         if value not in self.tried:
+            self.runs += 1
             with shared(self.shelf):
-                self.tried[value] = self._ran(value, first=first)
+                self.tried[value] = self._ran(value)
             if self.progress is not None:
-                done = len(self.tried)
-                self.progress(done, max(done, 12))
+                self.progress(self.runs, max(self.runs, 12))
         return self.tried[value]
 
-    def _ran(self, value: float, *, first: bool) -> Tried:
+    def _ran(self, value: float) -> Tried:
         try:
-            machine, workload = sources.changed(self.machine, self.workload, self.knob.settings(value), Mistakes(), [])
+            settings = {**self.counts, **self.knob.settings(value)}
+            machine, workload = sources.changed(self.machine, self.workload, settings, Mistakes(), [])
             run = _simulated(machine, workload)
         except SpecError as error:
-            if first:
+            if self.runs == 1:
                 raise
             return Tried(value, "failed", reason=" ".join(error.mistakes[0].message.split()) if error.mistakes else "")
         except (Deadlock, OutOfMemory) as error:
@@ -139,15 +180,31 @@ class _Search:
             hint = "such as expect: {ttft_p99: at most 500 ms}, or --set workload.expect.ttft_p99='at most 500 ms'"
             raise SpecError([Mistake(self.workload.place, "nothing is expected, so that every value holds", hint)])
         self.names = (run.machine, run.workload)
-        expected = tuple(each for verdict in run.verdicts if (each := _bounded(verdict, run)) is not None)
-        grows = overload(run)
-        status: Status = "overloaded" if grows else "held" if run.met else "violated"
-        return Tried(value, status, expected, grows, limits(run, max(expected, key=lambda each: each.strain, default=None)))
+        served = list(states(run))
+        known = {name: each for state in served for name, each in state.known.items()}
+        expected = tuple(each for verdict in run.verdicts if (each := _bounded(verdict, known)) is not None)
+        grows = next((f"{state.name}: {state.grows}" if state.name else state.grows for state in served if state.grows), "")
+        tightest = max(expected, key=lambda each: each.strain, default=None)
+        where = {name: words for state in served for name, words in state.where.items()}
+        quantities = [each.quantity for each in expected]
+        return Tried(
+            value,
+            "overloaded" if grows else "held" if run.met else "violated",
+            expected,
+            grows,
+            where.get(tightest.quantity, "") if tightest is not None else "",
+            tuple((state.counted, more) for state in served if (more := state.more(quantities)) is not None),
+            any(state.brief for state in served),
+        )
 
     def _ends(self, low: float | None) -> tuple[float | None, float | None]:
         """Where the value would be with other random numbers: where either end of what is known meets the bound."""
-        if low is None:
+        if low is None or not any(each.known is not None for each in self.tried[low].expected):
             return None, None
+        for step in _ASIDE:  # runs further away, until the worse end of what is known holds, too
+            run = self._try(self.knob.rounded(low / step))
+            if run.held and all(each.strains[1] <= 1 for each in run.expected):
+                break
         curves: list[list[tuple[float, float]]] = [[], []]
         for value in sorted(self.tried):
             run = self.tried[value]
@@ -177,45 +234,9 @@ def _simulated(machine: Tree, workload: Tree) -> Run:
         return failed.run
 
 
-def _bounded(verdict: Verdict, run: Run) -> Bounded | None:
+def _bounded(verdict: Verdict, knowns: Mapping[str, tuple[Known, bool]]) -> Bounded | None:
     if verdict.value is None:
         return None
     wanted = parse_expectation(verdict.wanted)
-    known, short = knowns(run).get(verdict.quantity, (None, False))
+    known, short = knowns.get(verdict.quantity, (None, False))
     return Bounded(verdict.quantity, verdict.wanted, wanted.low, wanted.high, wanted.dimension.unit, verdict.value, known, short)
-
-
-def knowns(run: Run) -> dict[str, tuple[Known, bool]]:
-    """How far the percentiles of a run's services are known, and whether the run is too short for them, by quantity."""
-    found: dict[str, tuple[Known, bool]] = {}
-    for service in run.serving:
-        start = f"{service.name}." if service.name else ""
-        for measure, settled in getattr(service, "sampling", ()):
-            found[f"{start}{measure}_mean"] = settled.mean, 0.0 in settled.short
-            for share, known in settled.percentiles:
-                found[f"{start}{measure}_p{100 * share:.0f}"] = known, share in settled.short
-    return found
-
-
-def overload(run: Run) -> str:
-    """Why a run has no steady state; "" if it has one."""
-    for service in run.serving:
-        if service.overloaded:
-            name = f"{service.name}: " if service.name else ""
-            return f"{name}{service.offered_per_s:.4g} requests/s come, {service.requests_per_s:.4g} are answered"
-    return ""
-
-
-def limits(run: Run, tightest: Bounded | None) -> str:
-    """Where the time of the tightest expectation goes, in words; "" if nothing says so."""
-    if tightest is None:
-        return ""
-    name, _, quantity = tightest.quantity.rpartition(".")
-    for service in run.serving:
-        if service.name != name:
-            continue
-        for where in service.where:
-            if quantity == f"{where.measure}_p{where.percentile}" and where.parts and where.mean_s > 0:
-                part, seconds = where.parts[0]
-                return f"{percent(seconds / where.mean_s, '.0f')} of it: {part}"
-    return ""

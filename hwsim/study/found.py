@@ -47,7 +47,7 @@ class Bounded:
         return max(above, below)
 
     def __str__(self) -> str:
-        shown = format_quantity(self.value, self.unit)
+        shown = format_quantity(self.value, self.unit) if math.isfinite(self.value) else "without end"
         if self.known is None:
             return shown
         if self.short or math.isinf(self.known.high):
@@ -57,13 +57,20 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One run: a value, and what came of it."""
+    """One run: a value, and what came of it.
+
+    Args:
+        reason: why it failed or has no steady state. limits: what most time of the tightest expectation went to.
+        more: requests that it would take to tell, by where the file says how many. brief: it was over before it was steady.
+    """
 
     value: float
     status: Status
     expected: tuple[Bounded, ...] = ()
     reason: str = ""
     limits: str = ""
+    more: tuple[tuple[str, int], ...] = ()
+    brief: bool = False
 
     @property
     def held(self) -> bool:
@@ -89,7 +96,8 @@ class Found:
     Args:
         value: None if none holds; next: the least value tried above it that does not, None if all held.
         low, high: where it would be with other random numbers, in 95 of 100 cases; None: not known on that side.
-        tried: all runs, by value.
+        tried: the last round of runs, by value. runs: of all rounds.
+        counts: requests of these runs where the files' were too few, by path.
     """
 
     machine: str
@@ -100,10 +108,8 @@ class Found:
     low: float | None
     high: float | None
     tried: tuple[Tried, ...]
-
-    @property
-    def runs(self) -> int:
-        return len(self.tried)
+    runs: int
+    counts: tuple[tuple[str, int], ...] = ()
 
     def of(self, value: float | None) -> Tried | None:
         """The run of a value."""
@@ -133,10 +139,12 @@ class Found:
             yield name, f"{shown(self.value)} holds, and nothing larger was tried: what is expected does not hang on it ({runs})"
         else:
             yield name, f"{shown(self.value)} is the largest that holds ({runs})"
+        for path, count in self.counts:
+            yield "", f"in runs of {count:,} requests: those of the files are too few to tell ({path})"
+        if at.brief:
+            yield "", "the runs are over before they are steady: more requests, or less load, would tell"
         if self.sampled and beyond is not None:
-            low = "" if self.low is None else f"from {shown(self.low, 3)}"
-            high = "" if self.high is None else f"to {shown(self.high, 3)}"
-            yield "", f"with other random numbers {low} {high}".strip() if low and high else self._unsure(low, high)
+            yield "", f"with other random numbers {self._between()}"
         yield f"at {shown(self.value)}", str(at)
         if beyond is not None:
             yield f"at {shown(beyond.value)}", str(beyond)
@@ -154,9 +162,13 @@ class Found:
             return f"no steady state above: {beyond.reason}"
         return f"{tightest.quantity} {tightest.wanted}" + (f"; {beyond.limits}" if beyond.limits else "")
 
-    def _unsure(self, low: str, high: str) -> str:
-        known = f"; it is {low or high}".rstrip() if low or high else ""
-        return f"the runs are too short to say how sure that is: more `requests:`{known}"
+    def _between(self) -> str:
+        low, high = (None if end is None else self.knob.shown(end, 3) for end in (self.low, self.high))
+        if low is not None and high is not None:
+            return f"{low} to {high}"
+        if low is None and high is None:
+            return "anything: the runs are too short"
+        return f"at most {high}; the runs are too short to say how little" if low is None else f"at least {low}"
 
     def to_json(self) -> dict[str, Any]:
         """All of it for JSON (hwsim: find/1)."""
@@ -171,6 +183,7 @@ class Found:
             "low": self.low,
             "high": self.high,
             "runs": self.runs,
+            "requests": dict(self.counts),
             "settings": {} if self.value is None else self.knob.settings(self.value),
             "limit": self.limit or None,
             "tried": [_run(each) for each in self.tried],
@@ -187,7 +200,7 @@ def _run(tried: Tried) -> dict[str, Any]:
             {
                 "quantity": each.quantity,
                 "wanted": each.wanted,
-                "value": each.value,
+                "value": each.value if math.isfinite(each.value) else None,
                 "short": each.short,
                 "known": None
                 if each.known is None

@@ -1,0 +1,79 @@
+"""What a run says of the steady state of its services: how far each percentile is known, what grows, what was waited for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from hwsim.api import Run
+from hwsim.formats import percent
+from hwsim.records import dataclass
+from hwsim.results.batches import Known
+from hwsim.results.serving import ServiceStatistics
+
+TURNOVERS: Final = 10  # times that the requests which are there are all replaced, at least, in a run that tells of a steady state
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A service in one run.
+
+    Args:
+        requests: that came; there: at once, in the mean, at the rate at which they came.
+        counted: where the file says how many come, as `--set` has it.
+        known: by quantity of `expect:`: how far, and whether the run is too short for it. needed: requests that would do.
+        grows: why there is no steady state; "" if there may be one.
+        where: of a quantity, what most of its time went to, in words.
+    """
+
+    name: str
+    requests: int
+    there: float
+    counted: str
+    known: dict[str, tuple[Known, bool]]
+    grows: str
+    where: dict[str, str]
+    needed: int | None = None
+    most: int = 10_000
+
+    @property
+    def brief(self) -> bool:
+        """Whether the run was over before those who were there at once had been replaced often enough."""
+        return self.requests < TURNOVERS * self.there
+
+    def more(self, quantities: list[str]) -> int | None:
+        """Requests with which a run could tell these quantities; None if this one can, or no run that is made here."""
+        short = [self.known[each] for each in quantities if each in self.known and self.known[each][1]]
+        if not self.counted or not (self.brief or short):
+            return None
+        wanted = math.ceil(1.2 * TURNOVERS * self.there) if self.brief else 0
+        wanted = max(wanted, self.needed or 4 * self.requests) if short else wanted
+        return min(wanted, self.most) if min(wanted, self.most) > self.requests else None
+
+
+def states(run: Run) -> Iterator[State]:
+    """The services of a run."""
+    for service in run.serving:
+        yield _of_model(service)
+
+
+def _of_model(service: ServiceStatistics) -> State:
+    start = f"{service.name}." if service.name else ""
+    known = {}
+    for each in service.sampling:
+        part = f"p{each.percentile}" if each.percentile else "mean"
+        high = math.inf if each.high_s is None else each.high_s
+        known[f"{start}{each.measure}_{part}"] = Known(each.value_s, each.low_s, high), each.short
+    grows = ""
+    if service.overloaded:
+        grows = f"{service.offered_per_s:.4g} requests/s come, {service.requests_per_s:.4g} are answered"
+    where = {
+        f"{start}{each.measure}_p{each.percentile}": f"{percent(each.parts[0][1] / each.mean_s, '.0f')} of it: {each.parts[0][0]}"
+        for each in service.where
+        if each.parts and each.mean_s > 0
+    }
+    place = f"workload.jobs.{service.name}.infer" if service.name else "workload.infer"
+    there = service.offered_per_s * service.latency.mean
+    counted = f"{place}.requests" if service.came_s > 0 else ""
+    return State(service.name, service.requests, there, counted, known, grows, where)
