@@ -35,6 +35,7 @@ from hwsim.workload import Workload
 from hwsim.workload.lower import Folding
 
 if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are asked for
+    from hwsim.actors.services import Running
     from hwsim.actors.serving import Service
     from hwsim.costs.bill import Paying
     from hwsim.results.critical import Share
@@ -185,6 +186,7 @@ def simulate(
     lowered = prepare(machine, workload, set=set, fold="never" if requests else fold)
     parts = [requests] if isinstance(requests, str) else requests
     services = _services(lowered)
+    running = _running(lowered)
     few: Steady | None = None
     served: tuple[RequestStatistics, ...] = ()
     curves: tuple[LatencyCurve, ...] = ()
@@ -192,7 +194,7 @@ def simulate(
         if steady:
             timeline, few = _steadily(lowered, parts, progress, engine)
         else:
-            timeline, served, curves = _simulated(lowered, parts, progress, services, engine, latency=latency)
+            timeline, served, curves = _simulated(lowered, parts, progress, services, engine, latency=latency, running=running)
     except ticks.TooLong as error:
         raise SpecError([too_long(error, lowered.files[1] if lowered.files else None)]) from error
     except CannotCompute as error:  # a service makes its ops while it runs
@@ -209,6 +211,11 @@ def simulate(
         from hwsim.results.serving import expected_of as expected_of_serving
 
         values |= expected_of_serving(serving)
+    answered = None if running is None else running.services()
+    if answered is not None:
+        from hwsim.results.services.answers import expected_of as expected_of_services
+
+        values |= expected_of_services(answered)
     if timeline.flat.graph.trainings:
         from hwsim.results.training import expected_of as expected_of_training
         from hwsim.results.training import trainings
@@ -218,7 +225,7 @@ def simulate(
         machine=lowered.machine_name,
         workload=lowered.workload_name,
         timeline=timeline,
-        usage=usage(timeline),
+        usage=usage(timeline) if running is None else running.usage(usage(timeline), timeline.makespan),
         verdicts=verdicts(lowered.wanted, values, called=lowered.called, changed=bool(lowered.settings), expect=expect),
         settings=lowered.settings,
         warnings=different(lowered.warnings, notes(timeline, few, wanted=steady)),
@@ -232,6 +239,7 @@ def simulate(
         steady=few,
         names_of=_names_of(lowered),
         serving=serving,
+        services=answered,
         again=_again(lowered, requests=requests, fold=fold, steady=steady),
         sure=bool(interval),
         ends=_ends(lowered, timeline, services, interval),
@@ -342,10 +350,18 @@ def _steadily(
     from hwsim.engine.long_loops import play_steady
 
     parts = [*requests, *lowered.machine.by_requests()]
-    irregular = "events" if lowered.changes else "a service" if lowered.services else ""
+    irregular = "events" if lowered.changes else "a service" if lowered.services or lowered.program else ""
     if irregular := irregular or (f"requests served one by one by {parts[0]}" if parts else ""):
         raise SpecError([Mistake(None, f"a run with {irregular} does not repeat", "simulate it in full, without `steady`")])
     return play_steady(lowered.graph, partial(engines.simulate, progress=progress, which=which))
+
+
+def _running(lowered: Lowered, slower: float = 1.0) -> Running | None:
+    if lowered.program is None:
+        return None
+    from hwsim.actors.services import Running
+
+    return Running(lowered.program, lowered.machine.capacities, slower)
 
 
 def _services(lowered: Lowered, slower: float = 1.0) -> tuple[Service, ...]:
@@ -364,6 +380,7 @@ def _simulated(
     which: Which,
     *,
     latency: bool,
+    running: Running | None = None,
 ) -> tuple[Timeline, tuple[RequestStatistics, ...], tuple[LatencyCurve, ...]]:
     """The timeline, with statistics and latency curves of parts that are simulated request by request."""
     machine = lowered.machine
@@ -377,9 +394,11 @@ def _simulated(
     if services:
         from hwsim.actors.serving import played
 
-        beside = bool(lowered.changes or in_file or requests or which == "simpy")
+        beside = bool(lowered.changes or in_file or requests or running or which == "simpy")
         graph, more = played(services, graph, beside=beside)
         actors += more
+    if running is not None:
+        actors.append(running.actor)
     if not in_file and not requests:
         return engines.simulate(graph, actors=actors, progress=progress, which=which), (), ()
 

@@ -26,6 +26,7 @@ from hwsim.workload.sources import changed, names_of_machine, title, tree_from
 from hwsim.workload.unheeded import unheeded
 
 if TYPE_CHECKING:  # what few runs have is imported when it is asked for
+    from hwsim.workload.services.program import Program
     from hwsim.workload.serving.plan import ServicePlan
 
 Source = sources.Source
@@ -49,6 +50,7 @@ class Lowered:
     jobs: tuple[tuple[str, int], ...] = ()  # name and start (fs)
     events: tuple[Disturbance, ...] = ()
     services: tuple[ServicePlan, ...] = ()
+    program: Program | None = None  # of `services:`
     workload: Workload | None = None  # None: an op graph was given
     files: tuple[Tree, Tree] | None = None  # machine and workload as they were run; None: one was given as a value
 
@@ -84,7 +86,9 @@ def prepare(
     starts = tuple((name, ticks.femtoseconds(jobs[name].start)) for name in sorted(jobs))
     wanted = Wanted()
     if isinstance(loaded, Workload):
-        wanted = wanted_of(loaded.expect, mistakes, jobs, loaded.written_as("infer"), loaded.written_as("train"))
+        wanted = wanted_of(
+            loaded.expect, mistakes, jobs, loaded.written_as("infer"), loaded.written_as("train"), _answering(loaded)
+        )
     if built is None or loaded is None:
         if isinstance(loaded, Workload):
             check_statements(loaded, mistakes)
@@ -95,10 +99,11 @@ def prepare(
         refuse_foreign(loaded, built, mistakes)
     idle = unheeded(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
     disturbed = changes(loaded.events, built, mistakes) if isinstance(loaded, Workload) and loaded.events else ()
-    folding = "never" if isinstance(loaded, Workload) and loaded.written_as("infer") else fold
+    folding = "never" if isinstance(loaded, Workload) and (loaded.written_as("infer") or loaded.of_services) else fold
     try:
         graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes, fold=folding, disturbed=disturbed)
         services = _planned(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
+        program = _program(loaded, built, mistakes, graph, disturbed) if isinstance(loaded, Workload) else None
         mistakes.raise_if_any()
     except ticks.TooLong as error:
         raise SpecError([*mistakes, too_long(error, workload_tree)]) from error
@@ -127,6 +132,7 @@ def prepare(
         jobs=starts,
         events=disturbances(loaded.events) if isinstance(loaded, Workload) and loaded.events else (),
         services=services,
+        program=program,
         workload=loaded if isinstance(loaded, Workload) else None,
         files=(machine_tree, workload_tree) if machine_tree and workload_tree else None,
     )
@@ -139,6 +145,31 @@ def _planned(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[
     from hwsim.workload.serving import plan_services
 
     return plan_services(workload, machine, mistakes)
+
+
+def _answering(workload: Workload) -> tuple[str, ...]:
+    """Names of services and of their choices."""
+    if not workload.of_services:
+        return ()
+    from hwsim.workload.services import names_of_services
+
+    found = names_of_services(workload)
+    return tuple(each for name, ways in found.items() for each in (name, *(f"{name}.{way}" for way in ways)))
+
+
+def _program(
+    workload: Workload, machine: Machine, mistakes: Mistakes, graph: OpGraph, disturbed: Sequence[Change]
+) -> Program | None:
+    """The services of `services:`, of the workload and of its jobs."""
+    if not workload.of_services:
+        return None
+    from hwsim.workload.services import plan_program
+
+    shared = {name for cost in graph.costs for name, _ in (*cost.demand.amounts, *cost.demand.holds)}
+    shared |= {change.capacity for change in disturbed}
+    if workload.written_as("infer"):  # it issues ops while it runs
+        shared |= machine.capacities.keys()
+    return plan_program(workload, machine, mistakes, shared)
 
 
 def _totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:

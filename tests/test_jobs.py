@@ -61,7 +61,7 @@ def test_what_a_job_is_expected_to_take_is_checked() -> None:
 
 
 def test_a_job_has_one_front_door() -> None:
-    doors = "program, programs, pipeline, train, infer"
+    doors = "program, programs, pipeline, train, infer, services"
     with pytest.raises(SpecError, match=f"job 'a' has one of {doors}; this one has none of them"):
         run({"a": {"start": "1 s"}})
     with pytest.raises(SpecError, match="program and jobs"):

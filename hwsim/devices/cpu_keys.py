@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Self
+from typing import Literal, Self
 
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.cache import Caches
@@ -54,6 +54,9 @@ class CpuKeys(Device):
         "random numbers per second and core (default: 32.5 million, as numpy draws normal ones on a laptop)",
         default=None,
         exclusive_minimum=0.0,
+    )
+    serves: Literal["shared", "fifo"] = field(
+        "more requests of services than cores: all share them in slices of time, or first come first served", default="shared"
     )
     core_bandwidth: BytesPerSecond | None = field(
         "memory bandwidth one core reaches alone; or `core.streamed`", default=None, exclusive_minimum=0.0

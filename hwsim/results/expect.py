@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, did_you_mean
-from hwsim.units import RATE, RATIO, TIME, Dimension, UnitError
+from hwsim.units import COUNT, RATE, RATIO, TIME, Dimension, UnitError
 
 if TYPE_CHECKING:
     from hwsim.spec.expectation import Expectation
@@ -43,6 +43,12 @@ OF_SERVICE: Final[Mapping[str, Dimension]] = {  # see `hwsim.results.serving`
     "tokens_per_s": RATE,
     "goodput": RATE,
 }
+OF_ANSWERS: Final[Mapping[str, Dimension]] = {  # see `hwsim.results.services`
+    **{f"latency_{part}": TIME for part in ("mean", "p50", "p95", "p99", "max")},
+    **dict.fromkeys(("requests_per_s", "goodput"), RATE),
+    **dict.fromkeys(("refused", "failed", "wasted"), RATIO),
+    "there_mean": COUNT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,7 @@ def wanted_of(
     jobs: Collection[str] = (),
     services: Collection[str] = (),
     trainings: Collection[str] = (),
+    answering: Collection[str] = (),
 ) -> Wanted:
     """Read `expect:`.
 
@@ -66,6 +73,7 @@ def wanted_of(
         jobs: names of the jobs; each has a `NAME.makespan`.
         services, trainings: the jobs that are one; each has the quantities of `OF_SERVICE` or `OF_TRAINING` as
             `NAME.QUANTITY`. A workload that is one itself has the name "".
+        answering: services of `services:`, and their choices; each has the quantities of `OF_ANSWERS`.
     """
     if tree is None or tree.value is None:
         return Wanted()
@@ -74,7 +82,7 @@ def wanted_of(
         return Wanted()
     expectations: list[tuple[str, Expectation]] = []
     dimensions = {**OF_RUN, **{f"{job}.makespan": TIME for job in jobs}}
-    for kind_of_job, quantities in ((trainings, OF_TRAINING), (services, OF_SERVICE)):
+    for kind_of_job, quantities in ((trainings, OF_TRAINING), (services, OF_SERVICE), (answering, OF_ANSWERS)):
         dimensions |= {f"{job}.{name}" if job else name: entry for job in kind_of_job for name, entry in quantities.items()}
     for name, entry in tree.items():
         if name == "machine":
@@ -145,7 +153,7 @@ def verdicts(
         else:
             of, _, quantity = name.rpartition(".")
             serves = (f"{of}." if of else "") + "requests_per_s" in values
-            unit = {**OF_RUN, **OF_TRAINING, **(OF_SERVICE if serves else {})}[quantity].unit
+            unit = {**OF_RUN, **OF_TRAINING, **({**OF_SERVICE, **OF_ANSWERS} if serves else {})}[quantity].unit
             shown = format_quantity(value, unit, 4)
             judged.append(Verdict(name, expected.text, "violated", value, f"it is {shown}"))
     return tuple(judged)

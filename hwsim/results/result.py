@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf, OpRow, Ops
     from hwsim.results.requests import LatencyCurve, RequestStatistics
+    from hwsim.results.services.answers import Services
     from hwsim.results.serving import ServiceStatistics
     from hwsim.results.training import Training
     from hwsim.results.usage import Usage
@@ -96,6 +97,7 @@ class Result:
         names_of: names that labels and queues of the first rank of a class have at another rank, if the run is folded.
         steady: iterations of a long loop that were simulated, if the rest was to be left out.
         serving: statistics of every service; serving_ends: with kernels as fast, and as slow, as the interval's ends.
+        services: what the services of `services:` come to; services_ends: with work as fast, and as slow, as its interval's ends.
         sure: whether an interval is wanted; ends: finds its ends by further runs, if that is wanted.
         again: how to prepare and simulate it again; None if its machine or workload was given as a value, not as a file.
         built: the machine itself.  paying: how it is paid for and where it stands (`hwsim.costs.Paying`), None if not asked.
@@ -118,6 +120,8 @@ class Result:
     names_of: NamesOf | None = field(default=None, repr=False, compare=False)
     serving: tuple[ServiceStatistics, ...] = ()
     serving_ends: tuple[tuple[ServiceStatistics, ...], tuple[ServiceStatistics, ...]] | None = None
+    services: Services | None = None
+    services_ends: tuple[Services, Services] | None = None
     steady: Steady | None = None
     again: Again | None = field(default=None, repr=False, compare=False)
     sure: bool = True

@@ -80,13 +80,14 @@ def merge(base: Tree, over: Tree) -> Tree:
     return over
 
 
-def resolve(tree: Tree, mistakes: Mistakes, *, kind: str = "machine") -> Tree:
+def resolve(tree: Tree, mistakes: Mistakes, *, kind: str = "machine", kept: frozenset[str] = KEPT) -> Tree:
     """The tree of a file with its parameters put in and every `use:` in it followed.
 
     Args:
         kind: what the file is; a `use:` at the top takes another of the kind.
+        kept: names that are known only later, and stay as they are; of a machine there are none.
     """
-    return _Resolver(mistakes).whole(tree, kind, ())
+    return _Resolver(mistakes, kept).whole(tree, kind, ())
 
 
 def used(tree: Tree, kind: str) -> Tree | None:
@@ -115,8 +116,8 @@ def _beside(tree: Tree) -> Path | None:
 
 
 class _Resolver:
-    def __init__(self, mistakes: Mistakes) -> None:
-        self.mistakes = mistakes
+    def __init__(self, mistakes: Mistakes, kept: frozenset[str]) -> None:
+        self.mistakes, self.kept = mistakes, kept
         self.uses = 0
         self.depth = 0
         self.files: dict[Path, Tree | None] = {}
@@ -125,7 +126,7 @@ class _Resolver:
     def whole(self, tree: Tree, kind: str, path: tuple[Path, ...]) -> Tree:
         """A file or what was made of one: its own use first, its parameters, then the uses inside."""
         tree, path = self._follow(with_origins(tree), kind, path)
-        kept = () if kind == "machine" else KEPT
+        kept = () if kind == "machine" else self.kept
         names = parameters(tree.get("let"), self.mistakes, kept=kept)
         inside = substitute(tree.without("let"), names, self.mistakes, kept)
         let = tree.get("let")

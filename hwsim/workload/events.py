@@ -33,11 +33,13 @@ MOST_INTERVALS: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One of `events`: exactly one of part and link, and one of speed, down and jitter."""
+    """One of `events`: exactly one of part, link and service, and one of speed, down, jitter and (of a service) hit."""
 
     at: Seconds = field("when it begins", example="30 s")
     part: tuple[str, ...] = field("devices it happens to", default=(), one_or_many=True, example="node3.gpu2")
     link: str = field("links it happens to, by the name of their entry", default="")
+    service: str = field("a service it happens to", default="", example="store")
+    hit: Ratio | None = field("with `service`: what its caches hit meanwhile", default=None, maximum=1.0, example="50 %")
     of: tuple[str, ...] = field("with `link`: only those that end at these devices", default=(), one_or_many=True)
     speed: Ratio | None = field("what is left of it", default=None, exclusive_minimum=0.0, maximum=1.0, example="50 %")
     down: Seconds | None = field(
@@ -55,6 +57,11 @@ class Event:
 
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
+        if self.service:
+            yield from self._of_service()
+            return
+        if self.hit is not None:
+            yield "hit", "only a service has a cache that hits", "service: NAME"
         if bool(self.part) == bool(self.link):
             yield (
                 "part" if self.part else "at",
@@ -72,6 +79,16 @@ class Event:
             yield "for", "`down` says itself how long it lasts", None
         if self.of and not self.link:
             yield "of", "`of` chooses among links, and there is no `link`", None
+
+    def _of_service(self) -> Iterator[Problem]:
+        if self.part or self.link or self.of:
+            yield "service", "an event happens either to a service or to a part or link", "two events"
+        if self.speed is not None or self.jitter is not None or self.every is not None:
+            yield "service", "a service has no speed of its own", "down: 2 s, hit: 50 %, or the speed of its part"
+        elif (self.hit is None) == (self.down is None):
+            yield "at", "a service is `down` for a while, or its caches hit less often", "down: 2 s   or   hit: 50 %, for: 5 s"
+        elif self.down is not None and self.lasting is not None:
+            yield "for", "`down` says itself how long it lasts", None
 
     def _of_jitter(self, lasting: float | None, every: float | None) -> Iterator[Problem]:
         if lasting is None or every is None:
@@ -100,6 +117,7 @@ def disturbances(events: Sequence[Event]) -> tuple[Disturbance, ...]:
             jitter=event.jitter or 0.0,
         )
         for event in events
+        if not event.service
     )
 
 
@@ -107,6 +125,8 @@ def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> tu
     """Changes of the machine's capacities by the events, in order of time."""
     spans: dict[str, list[_Span]] = {}
     for event in events:
+        if event.service:  # see `hwsim.workload.services`
+            continue
         problems = list(event.problems())
         for _, message, hint in problems:
             mistakes.add(event.place, message, hint)

@@ -18,7 +18,7 @@ from typing import Final, Literal
 from hwsim.devices import Start
 from hwsim.graph.opgraph import Freeing
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Place, Tree, check_header, decode, field, place_field, resolve, tree_of
+from hwsim.spec import KEPT, Mistakes, Place, Tree, check_header, decode, field, place_field, resolve, tree_of
 from hwsim.units import Seconds
 from hwsim.workload.events import Event
 from hwsim.workload.groups import RankGroups
@@ -81,7 +81,7 @@ class Each:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One of `jobs`: a workload of its own on the same machine; exactly one of program, programs, pipeline, train and infer."""
+    """One of `jobs`: a workload of its own on the same machine; one of program, programs, pipeline, train, infer and services."""
 
     start: Seconds = field("when it begins", default=0.0, example="10 s")
     runtime: Runtime | None = field("as of a workload; without it, the workload's", default=None)
@@ -90,6 +90,11 @@ class Job:
     pipeline: Tree | None = field("as of a workload", default=None)
     train: Tree | None = field("as of a workload", default=None)
     infer: Tree | None = field("as of a workload", default=None)
+    services: Mapping[str, Tree] | None = field("as of a workload", default=None)
+    requests: int | None = field("of its services, as of a workload", default=None, minimum=1)
+    lasting: Seconds | None = field(
+        "of its services, as of a workload", key="for", default=None, exclusive_minimum=0.0, example="10 min"
+    )
     device: tuple[str, ...] = field(
         "what its train or infer runs on, where that does not say it", default=(), one_or_many=True, example="node0..95.gpu*"
     )
@@ -104,7 +109,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload as a file says it; exactly one of program, programs, pipeline, train, infer and jobs."""
+    """A workload as a file says it: one of program, programs, pipeline, train, infer and jobs; services beside it, or alone."""
 
     hwsim: str = field("the format of the file: workload/1", default=FORMAT)
     name: str = field("what it is, in a few words", default="")
@@ -120,6 +125,20 @@ class Workload:
     pipeline: Tree | None = field("stages that run at the same time: {batches, ahead, stages}", default=None)
     train: Tree | None = field("steps of training a model: {model, global_batch, parallel, ...}", default=None)
     infer: Tree | None = field("requests that a model answers: {model, arrivals, prompt, output, ...}", default=None)
+    services: Mapping[str, Tree] | None = field(
+        "programs that answer requests, by name: {web: {arrivals, workers, request: [...]}}; alone or beside the others",
+        default=None,
+        example="{web: {device: cpu, arrivals: {poisson: 100 1/s}, request: [{busy: {time: 3 ms}}]}}",
+    )
+    requests: int | None = field("of `services`: how many come from outside, all together", default=None, minimum=1)
+    lasting: Seconds | None = field(
+        "of `services`, instead of `requests`: how long they come",
+        key="for",
+        default=None,
+        exclusive_minimum=0.0,
+        example="10 min",
+    )
+    seed: int = field("of `services`: another seed, other requests", default=0, minimum=0)
     jobs: Mapping[str, Job] | None = field(
         "several workloads at once, by name",
         default=None,
@@ -128,6 +147,11 @@ class Workload:
     events: tuple[Event, ...] = field("what goes wrong meanwhile: parts and links that slow down or fail", default=())
     expect: Tree | None = field("what a run is expected to come to, such as {makespan: 15 ms +- 1 %}", default=None)
     place: Place = place_field()
+
+    @property
+    def of_services(self) -> bool:
+        """Whether it has services, or a job of it has."""
+        return self.services is not None or any(job.services is not None for job in (self.jobs or {}).values())
 
     def written_as(self, door: Literal["train", "infer"]) -> tuple[str, ...]:
         """The jobs that are one; "" is the workload itself."""
@@ -139,18 +163,28 @@ def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
     """The workload a file's tree writes, parameters put in; None once its mistakes are noted."""
     if not check_header(tree, FORMAT, mistakes):
         return None
-    workload = decode(resolve(tree, mistakes, kind="workload"), Workload, mistakes, ignore=("use",))
+    workload = decode(resolve(tree, mistakes, kind="workload", kept=_kept(tree)), Workload, mistakes, ignore=("use",))
     if workload is None:
         return None
     doors = {name: getattr(workload, name) for name in (*DOORS, "jobs")}
-    if not _one_of(doors, "a workload", tree.place, mistakes):
+    has_another = workload.services is None or any(door is not None for door in doors.values())
+    if has_another and not _one_of(doors, "a workload", tree.place, mistakes):
         return None
     workload = _at_their_keys(workload, tree)
     inside = [
-        _one_of({door: getattr(job, door) for door in DOORS}, f"job '{name}'", job.place, mistakes)
+        _one_of({door: getattr(job, door) for door in (*DOORS, "services")}, f"job '{name}'", job.place, mistakes)
         for name, job in (workload.jobs or {}).items()
     ]
     return workload if all(inside) else None
+
+
+def _kept(tree: Tree) -> frozenset[str]:
+    """Names that only a rank, or a request of a service, knows."""
+    if tree.get("services") is None and tree.get("jobs") is None:
+        return KEPT
+    from hwsim.workload.services.drawn import kept_of  # few files have services
+
+    return KEPT | kept_of(tree)
 
 
 def _at_their_keys(workload: Workload, tree: Tree) -> Workload:

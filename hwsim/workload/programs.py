@@ -40,11 +40,12 @@ def find_programs(
     ranks = range(len(chosen)) if only is None else (only,)
     names = {rank: chosen[rank] for rank in ranks}
     return tuple(
-        Program(f"{prefix}{device}", device, _scope(machine, device), rank, len(chosen)) for rank, device in names.items()
+        Program(f"{prefix}{device}", device, scope_of(machine, device), rank, len(chosen)) for rank, device in names.items()
     )
 
 
-def _scope(machine: Machine, own: str) -> Scope:
+def scope_of(machine: Machine, own: str) -> Scope:
+    """What names mean to a program of a device or node."""
     if own in machine.nodes:
         return Scope(machine, own, "", host_of(machine, own))
     placed = machine.device(own)

@@ -17,7 +17,7 @@ from hwsim.views.explain.starving import pipelines
 from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
-from hwsim.views.summary import costs, pipeline, serving, training
+from hwsim.views.summary import costs, pipeline, services, serving, training
 
 
 def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
@@ -97,6 +97,10 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
     if result.serving_ends is not None:
         ends = [[serving.as_dict(service, rows=False) for service in end] for end in result.serving_ends]
         entries["serving_at_ends"] = ends
+    if result.services is not None:
+        entries |= services.as_dict(result.services)
+    if result.services_ends is not None:
+        entries["services_at_ends"] = [services.as_dict(each) for each in result.services_ends]
     if (covered := coverage(result.timeline)) is not None:
         entries["calibrated"] = asdict(covered)
     if ops:

@@ -21,7 +21,7 @@ from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, middle_out
-from hwsim.views.summary import pipeline, serving, training
+from hwsim.views.summary import pipeline, services, serving, training
 from hwsim.views.summary.capacities import Row, capacities
 from hwsim.views.summary.each import Each, each_op
 
@@ -52,18 +52,21 @@ def _lines(result: Result) -> Iterator[str]:
         yield from titled(title, text)
     for warning in result.warnings:
         yield from warned.lines([warning], title=f"{'warning':<12} ")
-    ops = each_op(result.timeline)
+    if result.services is not None:
+        yield ""
+        yield from services.table(result.services)
+    ops = [] if services.is_alone(result) else each_op(result.timeline)
     if ops:
         yield ""
         yield from _ops(ops)
     rows, unused = capacities(result.usage, limited_by(result.timeline))
-    if rows:
+    if rows and not services.is_alone(result):
         yield ""
         yield from _table(rows)
     graph = result.timeline.flat.graph
     if any(training.replicas > 1 for training in graph.trainings):  # what the other copies use would be called not used
         unused = []
-    if unused:
+    if unused and not services.is_alone(result):
         yield from textwrap.wrap("not used: " + ", ".join(unused), WIDTH, initial_indent="  ", subsequent_indent=" " * 4,
                                  max_lines=3, placeholder=" ...", break_long_words=False)  # fmt: skip
     unlisted = graph.unlisted
@@ -76,6 +79,10 @@ def _lines(result: Result) -> Iterator[str]:
 def facts(result: Result) -> Iterator[tuple[str, str]]:
     """(title, sentence) of a run; a title may come several times, "" continues the one before."""
     yield "time", format_quantity(result.makespan_s, "s") + _of_steps(result)
+    if services.is_alone(result):
+        yield from _services(result)
+        yield from _set(result)
+        return
     if result.sure:
         yield from interval.lines(result.interval, kernels=bool(result.serving))
     shares = [(name, share) for name, _, share in families(limited_by(result.timeline))]
@@ -113,15 +120,30 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.serving_ends is not None:
         for fast, slow in zip(*result.serving_ends, strict=True):
             yield from serving.between(fast, slow)
+    yield from _services(result)
     yield from _costs(result)
     if result.steady is not None:
         yield "steady", str(result.steady)
+    yield from _set(result)
+
+
+def _set(result: Result) -> Iterator[tuple[str, str]]:
+    """What was set, how much of it is measured, and what was expected."""
     if result.settings:
         yield "set", ", ".join(f"{key}={value}" for key, value in result.settings)
     if (covered := coverage(result.timeline)) is not None:
         yield "calibrated", str(covered)
     for verdict in result.verdicts:
         yield "expected", _verdict(verdict)
+
+
+def _services(result: Result) -> Iterator[tuple[str, str]]:
+    """Services under load."""
+    if result.services is None:
+        return
+    yield from services.lines(result.services)
+    if result.services_ends is not None:
+        yield from services.between(*result.services_ends)
 
 
 def _costs(result: Result) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,316 @@
+"""Stations: where requests are served. Time is whole femtoseconds and is passed in; a station says when its next one ends.
+
+What a shared station gives to whom is what `hwsim.engine.fluid` gives on one capacity, to the femtosecond.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Any, Final, Protocol, TypeAlias
+
+from hwsim.demand import rates_of
+from hwsim.engine.compile import flow_class
+from hwsim.engine.fair import FULL
+from hwsim.engine.fluid import FlowClass, Fluid
+from hwsim.workload.services.program import Station
+
+NEVER: Final = 2**200  # fs
+
+Member: TypeAlias = Any  # what is served: the player's strand
+
+
+class Serves(Protocol):
+    """A station as the player sees it: `due` is when the next member ends."""
+
+    due: int
+    area: int  # members x fs
+    busy: int  # fs x what was used of it, of FULL
+
+    def join(self, flow: int, time: int, member: Member, now: int) -> None: ...
+
+    def leave(self, now: int) -> list[Member]: ...
+
+    def count(self, now: int) -> int: ...
+
+    def used(self, end: int) -> float: ...
+
+
+class Fifo:
+    """A number of servers and one line, first come first served."""
+
+    __slots__ = ("_ends", "_free", "_joined", "_last", "_line", "area", "busy", "due", "servers")
+
+    def __init__(self, servers: int) -> None:
+        self.servers = self._free = servers
+        self._line: deque[tuple[int, Member]] = deque()
+        self._ends: list[tuple[int, int, Member]] = []
+        self._joined = self._last = 0
+        self.area = self.busy = 0
+        self.due = NEVER
+
+    def join(self, flow: int, time: int, member: Member, now: int) -> None:  # noqa: ARG002 (one kind of work)
+        """A member comes that takes a server `time` fs."""
+        self.count(now)
+        if self._free:
+            self._free -= 1
+            self._begin(time, member, now)
+        else:
+            self._line.append((time, member))
+
+    def leave(self, now: int) -> list[Member]:
+        """Members that end now."""
+        self.count(now)
+        ended = []
+        while self._ends and self._ends[0][0] <= now:
+            ended.append(heappop(self._ends)[2])
+            if self._line:
+                self._begin(*self._line.popleft(), now)
+            else:
+                self._free += 1
+        self.due = self._ends[0][0] if self._ends else NEVER
+        return ended
+
+    def _begin(self, time: int, member: Member, now: int) -> None:
+        self._joined += 1
+        heappush(self._ends, (now + time, self._joined, member))
+        self.due = self._ends[0][0]
+
+    def used(self, end: int) -> float:
+        """Part of it that was used, from 0 to `end`."""
+        return self.busy / FULL / end
+
+    def count(self, now: int) -> int:
+        """Members there; time is counted up to now."""
+        working = self.servers - self._free
+        there = working + len(self._line)
+        passed = now - self._last
+        self.area += there * passed
+        self.busy += working * FULL // self.servers * passed
+        self._last = now
+        return there
+
+
+class Shared:
+    """One capacity that all members draw from at once: each at its pace alone, or at the level at which the capacity is full.
+
+    At a device with a queue (see `hwsim.demand.Crowd`) pace and weight of a member depend on all that are there.
+    """
+
+    __slots__ = ("_crowded", "_depth", "_drawn", "_joined", "_last", "_there", "_used", "area", "busy", "classes", "due")
+
+    def __init__(self, flows: Sequence[FlowClass]) -> None:
+        self.classes = [_Class(flow) for flow in flows]
+        self._crowded = [one for one in self.classes if one.depth]
+        self._drawn = self._there = self._joined = self._last = self._used = self._depth = 0
+        self.area = self.busy = 0
+        self.due = NEVER
+
+    def join(self, flow: int, time: int, member: Member, now: int) -> None:
+        """A member comes that alone would take `time` fs."""
+        one = self.classes[flow]
+        passed = now - self._last
+        if passed:
+            self.area += self._there * passed
+            self.busy += self._used * passed
+            self._last = now
+        if one.members:
+            one.virtual += one.pace * (now - one.since)
+        else:
+            one.virtual = 0
+        one.since = now
+        self._joined += 1
+        self._there += 1
+        self._drawn += one.draws
+        heappush(one.members, (one.virtual + one.full * time, self._joined, member))
+        if one.depth:
+            self._depth += one.depth
+            self._swell()
+        self._settle(now, one)
+
+    def leave(self, now: int) -> list[Member]:
+        """Members that end now."""
+        self.count(now)
+        ended: list[tuple[int, Member]] = []
+        for one in self.classes:
+            if one.due != now:
+                continue
+            members = one.members
+            one.virtual += one.pace * (now - one.since)
+            one.since = now
+            reached = one.virtual
+            while members and members[0][0] <= reached:
+                _, number, member = heappop(members)
+                ended.append((number, member))
+                self._drawn -= one.draws
+                self._there -= 1
+                self._depth -= one.depth
+        if self._crowded:
+            self._swell()
+        self._settle(now, None)
+        if len(ended) > 1:
+            ended.sort(key=_number)
+        return [member for _, member in ended]
+
+    def count(self, now: int) -> int:
+        """Members there; time is counted up to now."""
+        passed = now - self._last
+        self.area += self._there * passed
+        self.busy += self._used * passed
+        self._last = now
+        return self._there
+
+    def used(self, end: int) -> float:
+        """Part of it that was used, from 0 to `end`."""
+        return self.busy / FULL / end
+
+    def _swell(self) -> None:
+        """Bring all who are in the device's queue to its present length."""
+        for one in self._crowded:
+            if one.members:
+                one.among(self._depth)
+        self._drawn = sum(one.draws * len(one.members) for one in self.classes)  # integers
+
+    def _settle(self, now: int, touched: _Class | None) -> None:
+        """Paces and ends, after members have come or gone."""
+        drawn = self._drawn
+        due = NEVER
+        if drawn <= FULL:
+            self._used = drawn
+            for one in self.classes:
+                if one.members:
+                    if one is touched or one.pace != one.alone or one.due <= now or one.due == NEVER:
+                        one.turn(now, one.alone)
+                    if one.due < due:
+                        due = one.due
+                else:
+                    one.due = NEVER
+            self.due = due
+            return
+        self._used = left = FULL
+        rising = []
+        load = 0
+        for one in self.classes:
+            if one.members:
+                rising.append(one)
+                load += one.weight * len(one.members)
+            else:
+                one.due = NEVER
+        if len(rising) > 1:
+            rising.sort(key=_alone)
+        for one in rising:
+            level = left // load
+            pace = level
+            if one.alone <= level:
+                pace = one.alone
+                many = one.weight * len(one.members)
+                left -= pace * many
+                load -= many
+            if pace != one.pace or one is touched or one.due <= now or one.due == NEVER:
+                one.turn(now, pace)
+            if one.due < due:
+                due = one.due
+        self.due = due
+
+
+class _Class:
+    """Members of a shared station that draw alike; virtual: what each has received since the first of them came."""
+
+    __slots__ = ("alone", "depth", "draws", "due", "flow", "full", "members", "pace", "since", "virtual", "weight")
+
+    def __init__(self, flow: FlowClass) -> None:
+        self.flow, self.full = flow, flow.alone
+        self.depth = 0 if flow.crowd is None else flow.crowd.depth
+        self.members: list[tuple[int, int, Member]] = []
+        self.virtual = self.since = self.pace = 0
+        self.due = NEVER
+        self._is(flow)
+
+    def _is(self, flow: FlowClass) -> None:
+        self.alone = flow.alone
+        self.weight = flow.weights[0][1] if flow.weights else 0
+        self.draws = self.alone * self.weight
+
+    def among(self, under_way: int) -> None:
+        """Be as it is with so many accesses at its device."""
+        self._is(self.flow.among(under_way) if under_way else self.flow)
+
+    def turn(self, now: int, pace: int) -> None:
+        """Another pace, and when the first member then ends."""
+        self.virtual += self.pace * (now - self.since)
+        self.since, self.pace = now, pace
+        self.due = now - (self.virtual - self.members[0][0]) // pace
+
+
+def _number(entry: tuple[int, Member]) -> int:
+    return entry[0]
+
+
+def _alone(one: _Class) -> int:
+    return one.alone
+
+
+class Network:
+    """Several capacities that one piece of work may draw from at once; shared as the engine shares them."""
+
+    def __init__(self, flows: Sequence[FlowClass], capacities: int) -> None:
+        self._fluid = Fluid(flows, capacities)
+        self._members: dict[int, Member] = {}
+        self._joined = self._last = 0
+        self.area = self.busy = 0
+        self.due = NEVER
+
+    def join(self, flow: int, time: int, member: Member, now: int) -> None:
+        """A member comes that alone would take `time` fs."""
+        self.count(now)
+        self._joined += 1
+        self._members[self._joined] = member
+        self._fluid.join(flow, self._joined, time, now)
+        self._settle(now)
+
+    def leave(self, now: int) -> list[Member]:
+        """Members that end now."""
+        self.count(now)
+        ended = [op for number, due in enumerate(self._fluid.due) if due == now for op in self._fluid.leave(number, now)]
+        self._settle(now)
+        return [self._members.pop(op) for op in sorted(ended)]
+
+    def count(self, now: int) -> int:
+        """Members there; time is counted up to now."""
+        self.area += len(self._members) * (now - self._last)
+        self._last = now
+        return len(self._members)
+
+    def used(self, end: int) -> float:  # noqa: ARG002
+        """Not known of several at once."""
+        return 0.0
+
+    def _settle(self, now: int) -> None:
+        fluid = self._fluid
+        fluid.settle(now)
+        for history in fluid.history:
+            history[:-1] = []  # nothing is kept of what is over
+        self.due = min((due for due in fluid.due if due >= 0), default=NEVER)
+
+
+Issue: TypeAlias = Callable[[Station, int], Serves]
+
+
+def station(of: Station, number: int, issue: Issue | None = None) -> Serves:
+    """The station of a program.
+
+    Args:
+        number: its place.  issue: makes one whose work is issued to the engine.
+    """
+    if of.kind == "issued":
+        if issue is None:
+            raise ValueError(f"nobody issues the work of {of.name}")
+        return issue(of, number)
+    if of.kind == "fifo":
+        return Fifo(of.servers)
+    numbers = {capacity.name: number for number, capacity in enumerate(of.capacities)}
+    flows = [flow_class(demand, rates_of(of.capacities), numbers) for demand in of.demands]
+    if of.kind == "shared":
+        return Shared(flows)
+    return Network(flows, len(of.capacities))

@@ -1,0 +1,172 @@
+"""The steps of a program made ready: each a function of the request that comes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from hwsim.actors.services.strands import WAITS, Do, Service, Strand
+from hwsim.workload.services.program import Ask, Branch, End, Fork, Give, Join, Jump, Keep, Number, Serve, Step, Take
+
+if TYPE_CHECKING:
+    from hwsim.actors.services.play import Play
+
+Sized = Callable[[Strand], int]
+
+
+def made(play: Play, step: Step, at: int, service: Service) -> Do:
+    """What a step, the `at`-th of its service, does."""
+    following = at + 1
+    match step:
+        case Serve():
+            return _serve(play, step, following)
+        case Keep(draw=draw, slot=slot):
+            return _keep(play, draw, slot, service.of.slots, following)
+        case Branch():
+            return _branch(play, step, following)
+        case Fork():
+
+            def fork(strand: Strand) -> int:
+                strand.pc, strand.left = step.to, len(step.branches)
+                play.fork(strand, step.branches)
+                return WAITS
+
+            return fork
+        case Join():
+
+            def join(strand: Strand) -> int:
+                play.joined(strand)
+                return WAITS
+
+            return join
+        case Ask():
+
+            def ask(strand: Strand) -> int:
+                strand.pc, strand.attempts = at, 0
+                play.ask(strand, step)
+                return WAITS
+
+            return ask
+        case Take():
+
+            def take(strand: Strand) -> int:
+                strand.pc = following
+                return following if play.taken(strand, step) else WAITS
+
+            return take
+        case Give(lock=number):
+
+            def give(strand: Strand) -> int:
+                if strand.held:
+                    strand.held.remove(number)
+                play.give_back(number)
+                return following
+
+            return give
+        case Jump(to=to):
+            return lambda _: to
+        case End():
+
+            def end(strand: Strand) -> int:
+                play.leave(strand)
+                return WAITS
+
+            return end
+
+
+def _keep(play: Play, draw: int, slot: int, many: int, following: int) -> Do:
+    draws = play.draws[draw]
+
+    def keep(strand: Strand) -> int:
+        main = strand.main
+        if main.slots is None:
+            main.slots = [0.0] * many
+        main.slots[slot] = draws.at(main.root, main.visit)
+        return following
+
+    return keep
+
+
+def _branch(play: Play, step: Branch, following: int) -> Do:
+    draws, hits, cache, choices = play.draws[step.draw], play.hits, step.cache, step.choices
+    ways = tuple(zip(step.limits, step.to, choices or (-1,) * len(step.to), strict=True))
+
+    def branch(strand: Strand) -> int:
+        main = strand.main
+        share = draws.at(main.root, main.visit)
+        if cache >= 0 and (hit := hits[cache]) is not None:
+            return ways[0][1] if share < hit else following
+        for limit, to, choice in ways:
+            if share < limit:
+                if choice >= 0:
+                    main.choice = choice
+                return to
+        return following
+
+    return branch
+
+
+def _serve(play: Play, step: Serve, following: int) -> Do:
+    """Work at a station; after a latency, if it has one."""
+    served = play.program.served[step.cost]
+    number, flow, latency, resource = served.station, served.flow, served.latency, served.resource
+    body = served.body * play.slower
+    time = round(body * step.size.fixed)
+    sized = None if step.size.is_fixed else _sized(play, step.size, body)
+    if number < 0:
+
+        def delay(strand: Strand) -> int:
+            strand.pc = following
+            play.later(latency + (time if sized is None else sized(strand)), strand)
+            return WAITS
+
+        return delay
+    one, dues, worked, cost = play.stations[number], play.dues, play.worked, step.cost
+    join = one.join
+    if latency:
+
+        def begin(given: tuple[Strand, int]) -> None:
+            strand, alone = given
+            strand.resource, strand.since, strand.alone = resource, play.now, alone
+            worked[cost] += alone
+            join(flow, alone, strand, play.now)
+            dues[number] = one.due
+
+        def wait(strand: Strand) -> int:
+            strand.pc = following
+            play.at(play.now + latency, begin, (strand, time if sized is None else sized(strand)))
+            return WAITS
+
+        return wait
+
+    def serve(strand: Strand) -> int:
+        alone = time if sized is None else sized(strand)
+        now = play.now
+        strand.pc, strand.resource, strand.since, strand.alone = following, resource, now, alone
+        worked[cost] += alone
+        join(flow, alone, strand, now)
+        dues[number] = one.due
+        return WAITS
+
+    return serve
+
+
+def _sized(play: Play, size: Number, body: float) -> Sized:
+    """The time of a work whose size differs from request to request."""
+    if size.draw < 0:
+
+        def kept(strand: Strand) -> int:
+            slots: Any = strand.main.slots
+            return round(body * size.of(slots[size.slot]))
+
+        return kept
+    draws = play.draws[size.draw]
+    if len(size.lines) != 1:
+        return lambda strand: round(body * size.of(draws.at(strand.main.root, strand.main.visit)))
+    [(_, base, slope)] = size.lines
+
+    def drawn(strand: Strand) -> int:
+        main = strand.main
+        return round(body * max(base + slope * draws.at(main.root, main.visit), 0.0))
+
+    return drawn

@@ -1,0 +1,65 @@
+"""What moves while services are played: requests and their branches, workers and lines, locks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from hwsim.results.services.notes import ServiceNotes
+from hwsim.workload.services.program import NONE, ServiceProgram
+
+WAITS: Final = -1  # what a step returns that has to wait
+
+Do: TypeAlias = "Callable[[Strand], int]"  # does a step; the number of the next one, or WAITS
+
+
+class Strand:
+    """A request on its way, or one of its branches.
+
+    main: the request that it is a branch of, or itself. caller: who waits for the answer; attempt: number of its try.
+    waits: fs that it waited, by what for. since, alone: when its work began, and what that takes alone.
+    held: locks. left: branches that have not come to their end. gone: nobody waits for the answer any more.
+    """
+
+    __slots__ = (
+        "alone", "attempt", "attempts", "began", "caller", "choice", "failed", "gone", "held", "left", "main", "pc", "resource",
+        "root", "service", "since", "slots", "visit", "waits", "why",
+    )  # fmt: skip
+
+    def __init__(self, service: Service, root: int, visit: int, began: int) -> None:
+        self.service, self.root, self.visit, self.began = service, root, visit, began
+        self.main = self
+        self.caller: Strand | None = None
+        self.attempt = self.attempts = self.pc = self.left = self.since = self.alone = 0
+        self.choice = self.resource = NONE
+        self.failed = self.gone = False
+        self.waits: dict[int, int] | None = None
+        self.held: list[int] | None = None
+        self.slots: list[float] | None = None
+        self.why = ""
+
+
+class Service:
+    """A service: its steps made ready, its workers and its line."""
+
+    __slots__ = ("do", "down", "free", "line", "notes", "number", "of", "parked", "resource")
+
+    def __init__(self, of: ServiceProgram, number: int, resource: int, notes: ServiceNotes) -> None:
+        self.of, self.number, self.resource, self.notes = of, number, resource, notes
+        self.free = of.workers
+        self.line: deque[Strand] = deque()
+        self.do: list[Do] = []
+        self.down = False
+        self.parked: list[Strand] = []
+
+
+class Lock:
+    """A lock, its line, and those whom its holder has taken along."""
+
+    __slots__ = ("along", "group", "line", "taken")
+
+    def __init__(self, group: int) -> None:
+        self.group, self.taken = group, False
+        self.line: deque[tuple[Strand, int]] = deque()
+        self.along: list[Strand] = []

@@ -1,0 +1,299 @@
+"""What a run of services comes to: answers, refusals, percentiles with their intervals, what was waited for, and limits.
+
+goodput     answers that came in time, a second: neither refused nor given up, and within `within`
+there       requests of a service at once, those in its line included; Little's law: the sum of their stays, to the femtosecond
+above p99   the requests whose answer took longest, one in a hundred: where their time went
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from hwsim.records import dataclass
+from hwsim.results.batches import Batched, Settled
+from hwsim.results.services.notes import BIN, ServiceNotes
+from hwsim.ticks import FEMTO
+
+GROWING: Final = 0.05  # of those who come: more of them left over is no steady state
+FEWEST: Final = 0.005  # of all answers, that are in bins above p99
+PERCENTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+
+
+class Rung(NamedTuple):
+    """A resource of the ladder of limits.
+
+    Args:
+        kind: capacity, workers or lock.
+        per_request_s: seconds of all of it that a request takes, of the service with arrivals that takes most.
+        limit_per_s: requests a second of that service that it allows, the others in proportion.
+        utilisation: at the rates of the file; None where only the run tells.
+        used: part of it that was used in the run; None of workers and locks.
+    """
+
+    name: str
+    kind: str
+    service: str
+    per_request_s: float
+    limit_per_s: float
+    utilisation: float | None
+    used: float | None
+
+
+class Wait(NamedTuple):
+    """What requests waited for, and how long in the mean; "work" is the time that they take alone."""
+
+    what: str
+    seconds: float
+
+
+class Stretch(NamedTuple):
+    """A part of the run: its end, answers a second, percentiles of those answers, requests there and in the line in the mean."""
+
+    until_s: float
+    answers_per_s: float
+    p50_s: float
+    p99_s: float
+    there: float
+    waiting: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers of a service, or of one of its choices.
+
+    Args:
+        name: "web", or "store.small".
+        span_s: from the first request to the last answer, or to the last arrival in a run that never settles.
+        came: requests, from outside and from other services.
+        outside: of them, from outside.  offered_per_s: of these, from the first to the last.
+        served, refused, failed, wasted, dropped: answered; sent away at once; given up by what it asked; worked on to the end for
+            nobody; thrown away at its turn because nobody waited any more.
+        timeouts: attempts that a caller gave up.  asked_again: attempts that were not the first.
+        good: answers that were in time.
+        latency: None where the run has no steady state, or nothing was answered.
+        growth_per_s: requests by which those there grow a second; 0 in a steady state.
+        waits: of all that were answered; waits_above: of those above p99.
+        there_mean, there_most, waiting_mean, waiting_most: requests at once; of them, in the line for a worker.
+        closed: it is asked by clients that wait for their answers.  steady: nothing happens to the services meanwhile.
+        course: stretches of the run.
+    """
+
+    name: str
+    span_s: float
+    came: int
+    outside: int
+    offered_per_s: float
+    served: int
+    refused: int
+    failed: int
+    wasted: int
+    dropped: int
+    timeouts: int
+    asked_again: int
+    good: int
+    latency: Settled | None
+    growth_per_s: float
+    waits: tuple[Wait, ...]
+    waits_above: tuple[Wait, ...]
+    there_mean: float
+    there_most: int
+    waiting_mean: float
+    waiting_most: int
+    closed: bool
+    course: tuple[Stretch, ...]
+    workers: int | None = None
+    left: int = 0
+    steady: bool = True
+
+    @property
+    def per_s(self) -> float:
+        """Answers a second, late ones included."""
+        return self.served / self.span_s if self.span_s > 0 else 0.0
+
+    @property
+    def goodput(self) -> float:
+        """Answers in time, a second."""
+        return self.good / self.span_s if self.span_s > 0 else 0.0
+
+    def values(self) -> Mapping[str, float]:
+        """Quantities for `expect:`, by name, in SI units."""
+        values = {"requests_per_s": self.per_s, "goodput": self.goodput, "refused": _part(self.refused, self.came)}
+        values |= {"failed": _part(self.failed, self.came), "wasted": _part(self.wasted, self.came)}
+        values |= {"there_mean": self.there_mean}
+        settled = self.latency
+        if self.growth_per_s > 0:
+            return values | dict.fromkeys(
+                ("latency_mean", *(f"latency_{name}" for name, _ in PERCENTILES), "latency_max"), math.inf
+            )
+        if settled is not None:
+            values |= {"latency_mean": settled.mean.value, "latency_max": settled.most}
+            values |= {f"latency_{name}": settled.at(share).value for name, share in PERCENTILES}
+        return values
+
+
+def _part(some: int, of: int) -> float:
+    return some / of if of else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """All services of a run.
+
+    Args:
+        answers: of each service, and after it of its choices.
+        ladder: limits, the lowest first.
+        alone: seconds that a request of each service takes if it never waits.
+        end_s: when the last request was over.
+        stuck: requests that wait for each other, in words; "" if none do.
+        never: services whose requests ask on without an end.
+    """
+
+    answers: tuple[Answers, ...]
+    ladder: tuple[Rung, ...]
+    alone: tuple[tuple[str, float], ...]
+    end_s: float
+    stuck: str = ""
+    never: tuple[str, ...] = ()
+
+
+def expected_of(services: Services) -> dict[str, float]:
+    """Quantities of all services for `expect:`: `web.latency_p99`."""
+    return {f"{each.name}.{name}": value for each in services.answers for name, value in each.values().items()}
+
+
+def answers_of(
+    notes: ServiceNotes,
+    *,
+    name: str,
+    choices: Sequence[str],
+    resources: Sequence[str],
+    closed: bool,
+    steady: bool,
+    stationary: bool,
+    utilisation: float | None,
+    workers: int | None,
+    left: int,
+) -> list[Answers]:
+    """The answers of a service, and of each of its choices.
+
+    Args:
+        resources: names of what was waited for, by number.
+        stationary: whether requests come at one rate all the time.
+        utilisation: of the busiest resource, as the ladder has it.
+        left: requests that are there for ever.
+    """
+    notes.flush()
+    begin, end = max(notes.first, 0), max(notes.end, notes.last_came, 0)
+    span = max(end - begin, 0) / FEMTO
+    between = (notes.last_came - notes.first) / FEMTO if notes.came_count > 1 else 0.0
+    growth = _growth(notes) if stationary and not closed else 0.0
+    latency = notes.answers.estimate(utilisation=utilisation) if notes.answers.count and not growth else None
+    whole = Answers(
+        name=name,
+        span_s=span,
+        came=notes.entered,
+        outside=notes.came_count,
+        offered_per_s=(notes.came_count - 1) / between if between > 0 else 0.0,
+        served=notes.answers.count,
+        refused=notes.refused,
+        failed=notes.failed,
+        wasted=notes.wasted,
+        dropped=notes.dropped,
+        timeouts=notes.timeouts,
+        asked_again=notes.asked_again,
+        good=notes.good,
+        latency=latency,
+        growth_per_s=growth,
+        waits=_waits(notes, resources, 0.0),
+        waits_above=() if latency is None else _waits(notes, resources, latency.at(0.99).value),
+        there_mean=notes.area / FEMTO / span if span > 0 else 0.0,
+        there_most=notes.most,
+        waiting_mean=notes.line_area / FEMTO / span if span > 0 else 0.0,
+        waiting_most=notes.line_most,
+        closed=closed,
+        course=_course(notes),
+        workers=workers,
+        left=left,
+        steady=steady,
+    )
+    return [
+        whole,
+        *(_of_choice(whole, f"{name}.{choice}", batched) for choice, batched in zip(choices, notes.by_choice, strict=True)),
+    ]
+
+
+def _of_choice(whole: Answers, name: str, batched: Batched) -> Answers:
+    settled = batched.estimate() if batched.count and not whole.growth_per_s else None
+    if settled is not None and whole.latency is not None and whole.latency.short:
+        settled = Settled(settled.count, settled.dropped, settled.mean, settled.percentiles, settled.most, settled.settled,
+                          tuple(sorted({*settled.short, *whole.latency.short})), settled.needed)  # fmt: skip
+    return Answers(
+        name, whole.span_s, batched.count, 0, 0.0, batched.count, 0, 0, 0, 0, 0, 0, batched.count, settled, whole.growth_per_s,
+        (), (), 0.0, 0, 0.0, 0, whole.closed, (), steady=whole.steady,
+    )  # fmt: skip
+
+
+def _growth(notes: ServiceNotes) -> float:
+    """Requests by which those there grow a second, while requests come; 0 in what may be a steady state."""
+    windows = [window.there for window in notes.windows[:-1]]
+    until = notes.last_came // notes.width
+    windows = windows[:until]
+    if len(windows) < 16 or notes.came_count < 200:
+        return 0.0
+    quarter = len(windows) // 4
+    edges = [0, *windows]
+
+    def mean(first: int, last: int) -> float:
+        return (edges[last] - edges[first]) / ((last - first) * notes.width)
+
+    parts = [mean(at * quarter, (at + 1) * quarter) for at in range(4)]
+    slope = (parts[3] - parts[1]) / (2 * quarter * notes.width / FEMTO)
+    rate = notes.came_count / (notes.last_came / FEMTO)
+    rising = parts[0] < parts[1] < parts[2] < parts[3]
+    return slope if rising and slope > GROWING * rate else 0.0
+
+
+def _waits(notes: ServiceNotes, resources: Sequence[str], above: float) -> tuple[Wait, ...]:
+    """Mean waits of the answers whose bin lies above a number of seconds, the longest first."""
+    first = int(np.array([above], np.float64).view(np.int64)[0]) >> BIN if above > 0 else -1
+    everything = sum(each.count for each in notes.above.values())  # integers
+    if sum(each.count for at, each in notes.above.items() if at > first) < FEWEST * everything:  # integers
+        first -= 1  # most of those above are in its bin
+    count, spent = 0, 0.0
+    waits: dict[int, int] = {}
+    for at, each in notes.above.items():
+        if at > first:
+            count += each.count
+            spent += each.spent
+            for what, time in each.waits.items():
+                waits[what] = waits.get(what, 0) + time
+    if not count:
+        return ()
+    total = sum(waits.values())  # integers
+    rows = [Wait(resources[what], time / FEMTO / count) for what, time in waits.items()]
+    rows.append(Wait("work", max(0.0, spent / count - total / FEMTO / count)))
+    return tuple(sorted(rows, key=lambda row: -row.seconds))
+
+
+def _course(notes: ServiceNotes) -> tuple[Stretch, ...]:
+    stretches, before = [], (0, 0)
+    width = notes.width / FEMTO
+    for number, window in enumerate(notes.windows[:-1]):
+        there, waiting = window.there - before[0], window.waiting - before[1]
+        before = window.there, window.waiting
+        bins = window.answers
+        stretches.append(
+            Stretch(
+                until_s=(number + 1) * width,
+                answers_per_s=len(bins) / width,
+                p50_s=bins.percentile(0.5),
+                p99_s=bins.percentile(0.99),
+                there=there / notes.width,
+                waiting=waiting / notes.width,
+            )
+        )
+    return tuple(stretches)

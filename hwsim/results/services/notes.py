@@ -1,0 +1,173 @@
+"""Notes of services while they are played, in whole fs. What is kept is bounded: bins, and windows that widen with the run."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim.records import dataclass
+from hwsim.results.batches import Batched
+from hwsim.results.bins import Bins
+from hwsim.ticks import FEMTO
+
+FULL: Final = 4096  # answers that are noted together
+WINDOWS: Final = 256  # at most; half as many when they are full
+FIRST: Final = 10**9  # fs: width of the first windows
+BIN: Final = 45  # bits of a double below its bin, as of `hwsim.results.bins`
+
+
+@dataclass(slots=True)
+class Window:
+    """A stretch of the run: answers that ended in it, and the integrals (fs) of requests there and in the line."""
+
+    answers: Bins = field(default_factory=lambda: Bins(few=0))
+    there: int = 0
+    waiting: int = 0
+
+
+@dataclass(slots=True)
+class Above:
+    """Answers that took about as long: seconds of all, and fs that they waited, by what for."""
+
+    count: int = 0
+    spent: float = 0.0
+    waits: dict[int, int] = field(default_factory=dict)
+
+
+class ServiceNotes:
+    """Notes of one service.
+
+    came: requests from outside. entered: all. stay: fs of all that have left, together. area: the integral of the requests there.
+    """
+
+    __slots__ = (
+        "_answers", "_choices", "_edge", "_ends", "_waits", "above", "answers", "area", "asked_again", "by_choice", "came_count",
+        "dropped", "end", "entered", "failed", "first", "good", "here", "last", "last_came", "line", "line_area", "line_last",
+        "line_most", "most", "refused", "stay", "timeouts", "wasted", "width", "windows", "within",
+    )  # fmt: skip
+
+    def __init__(self, choices: int, within: int) -> None:
+        self.came_count = self.entered = self.here = self.area = self.last = self.stay = self.most = 0
+        self.line = self.line_area = self.line_last = self.line_most = 0
+        self.refused = self.failed = self.timeouts = self.wasted = self.dropped = self.good = 0
+        self.asked_again = 0
+        self.first = self.last_came = -1
+        self.end = 0
+        self.within = within
+        self.answers = Batched()
+        self.by_choice = [Batched() for _ in range(choices)]
+        self.above: dict[int, Above] = {}
+        self.windows: list[Window] = [Window()]
+        self.width = self._edge = FIRST
+        self._ends: list[int] = []
+        self._answers: list[int] = []
+        self._choices: list[int] = []
+        self._waits: list[dict[int, int] | None] = []
+
+    def came(self, now: int) -> int:
+        """A request from outside; its number."""
+        self.came_count += 1
+        self.last_came = now
+        return self.came_count - 1
+
+    def enters(self, now: int) -> None:
+        """A request is there."""
+        if now >= self._edge:
+            self._pass(now)
+        if self.first < 0:
+            self.first = now
+        self.entered += 1
+        self.area += self.here * (now - self.last)
+        self.last = now
+        self.here += 1
+        if self.here > self.most:
+            self.most = self.here
+
+    def waits(self, now: int, change: int) -> None:
+        """The line for a worker is longer, or shorter."""
+        if now >= self._edge:
+            self._pass(now)
+        self.line_area += self.line * (now - self.line_last)
+        self.line_last = now
+        self.line += change
+        if self.line > self.line_most:
+            self.line_most = self.line
+
+    def ends(self, now: int, request: Any) -> None:
+        """A request has left."""
+        if now >= self._edge:
+            self._pass(now)
+        self.area += self.here * (now - self.last)
+        self.last = self.end = now
+        self.here -= 1
+        took = now - request.began
+        self.stay += took
+        if request.failed:
+            if request.why == "refused":
+                self.refused += 1
+            elif request.why == "dropped":
+                self.dropped += 1
+            else:
+                self.failed += 1
+            return
+        if request.gone:
+            self.wasted += 1
+            return
+        self._ends.append(now)
+        self._answers.append(took)
+        self._choices.append(request.choice)
+        self._waits.append(request.waits)
+        if len(self._ends) >= FULL:
+            self.flush()
+
+    def timed_out(self) -> None:
+        """Its caller has given up an attempt."""
+        self.timeouts += 1
+
+    def flush(self) -> None:
+        """Count the answers that are noted."""
+        if not self._ends:
+            return
+        took = np.array(self._answers, np.float64) / FEMTO
+        self.answers.extend(took)
+        self.good += len(took) if self.within < 0 else sum(each <= self.within for each in self._answers)  # integers
+        if self.by_choice:
+            choices = np.array(self._choices)
+            for number, batched in enumerate(self.by_choice):
+                batched.extend(took[choices == number])
+        for at, spent, waits in zip((took.view(np.int64) >> BIN).tolist(), took.tolist(), self._waits, strict=True):
+            above = self.above.get(at)
+            if above is None:
+                above = self.above[at] = Above()
+            above.count += 1
+            above.spent += spent
+            if waits:
+                for what, time in waits.items():
+                    above.waits[what] = above.waits.get(what, 0) + time
+        places = np.array([end // self.width for end in self._ends])
+        for place in dict.fromkeys(places.tolist()):
+            self.windows[place].answers.extend(took[places == place])
+        for kept in (self._ends, self._answers, self._choices, self._waits):
+            kept.clear()
+
+    def _pass(self, now: int) -> None:
+        """Close the windows that end by now."""
+        while now >= self._edge:
+            edge = self._edge
+            self.area += self.here * (edge - self.last)
+            self.line_area += self.line * (edge - self.line_last)
+            self.last = self.line_last = edge
+            self.windows[-1].there, self.windows[-1].waiting = self.area, self.line_area
+            if len(self.windows) == WINDOWS:
+                self.flush()
+                self.windows = [_joined(*pair) for pair in zip(self.windows[::2], self.windows[1::2], strict=True)]
+                self.width *= 2
+            self.windows.append(Window())
+            self._edge = len(self.windows) * self.width
+
+
+def _joined(one: Window, other: Window) -> Window:
+    one.answers.merge(other.answers)
+    return Window(one.answers, other.there, other.waiting)

@@ -1,0 +1,225 @@
+"""Services under load: lines and the ladder of the summary, and entries of the JSON document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, Final
+
+from hwsim.formats import format_quantity, format_share, percent
+from hwsim.results.batches import Known, Settled
+from hwsim.results.result import Result
+from hwsim.results.services.answers import Answers, Rung, Services, Wait
+from hwsim.views.kit.document import picked
+from hwsim.views.kit.table import Column, aligned
+
+RUNGS: Final = 8  # of the ladder, shown
+MUCH: Final = 100  # times the lowest limit: higher ones are counted alone
+SHARES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+WIDE: Final = 0.5  # half of an interval, as a part of the number: wider ones are printed as their ends
+LEAST: Final = 0.01  # of a time: shorter waits are not listed
+PLAIN: Final = (
+    "name", "span_s", "came", "outside", "offered_per_s", "served", "refused", "failed", "wasted", "dropped", "timeouts",
+    "asked_again", "growth_per_s", "there_mean", "there_most", "waiting_mean", "waiting_most", "closed", "workers", "left",
+)  # fmt: skip
+
+
+def is_alone(result: Result) -> bool:
+    """Whether the run has services and nothing else."""
+    return result.services is not None and all(label.kind in ("service", "start") for label in result.timeline.flat.graph.labels)
+
+
+def lines(services: Services) -> Iterator[tuple[str, str]]:
+    """(title, text) of each line of the summary."""
+    for each in services.answers:
+        for number, text in enumerate(_of(each)):
+            yield (f"{each.name}" if number == 0 else ""), text
+    yield from _limits(services)
+    if services.stuck:
+        yield (
+            "DEADLOCK",
+            f"requests wait for each other for ever: {services.stuck}; a `timeout` of `ask`, or more workers, frees them",
+        )
+    for name in services.never:
+        yield "DEADLOCK", f"a request of {name} asks on without an end: services ask each other in a circle"
+
+
+def between(fast: Services, slow: Services) -> Iterator[tuple[str, str]]:
+    """What nine of ten such machines do: with all work as fast, and as slow, as the ends of its interval."""
+    for one, other in zip(fast.answers, slow.answers, strict=True):
+        if one.latency is None:
+            yield "9 of 10", f"{one.name}: no steady state at either end"
+        elif other.latency is None:
+            low = ", ".join(f"{name} from {_time(one.latency.at(share).value)}" for name, share in SHARES)
+            yield "9 of 10", f"{one.name}: {low}; at the slow end it cannot keep up"
+        else:
+            ends = [
+                f"{name} {_time(one.latency.at(share).value)} to {_time(other.latency.at(share).value)}" for name, share in SHARES
+            ]
+            yield "9 of 10", f"{one.name}: {', '.join(ends)}, by the machine's numbers"
+
+
+def _of(each: Answers) -> Iterator[str]:
+    closed = " by clients that wait for their answers" if each.closed and each.outside else ""
+    rate = f" at {_rate(each.offered_per_s)}/s" if each.offered_per_s and not each.closed else ""
+    yield f"{each.came:,} requests{rate}{closed}; {_rate(each.per_s)} answers/s" + (
+        f", {_rate(each.goodput)} in time" if each.good < each.served else ""
+    )
+    lost = [
+        (each.refused, "refused"), (each.failed, "given up or failed"), (each.wasted, "worked on for nobody"),
+        (each.dropped, "thrown away at their turn"), (each.timeouts, "attempts timed out"), (each.asked_again, "asked again"),
+    ]  # fmt: skip
+    if any(count for count, _ in lost):
+        yield ", ".join(f"{count:,} {what} ({format_share(count / max(each.came, 1))})" for count, what in lost if count)
+    if each.growth_per_s > 0:
+        yield (
+            f"NO STEADY STATE: {_rate(each.growth_per_s)} more of them are there every second, so that the time of an answer has "
+            "no percentiles; see the limits below"
+        )
+    elif each.latency is not None:
+        yield _latency(each.latency) if each.steady else _as_it_was(each.latency)
+        if each.closed and each.outside:
+            yield (
+                "a client that waits asks less while the service is slow: percentiles of an open load of this rate are longer "
+                "(coordinated omission)"
+            )
+    if each.there_most:
+        line = (
+            f"; in line for a worker {each.waiting_mean:.3g}, {each.waiting_most:,} at most" if each.workers is not None else ""
+        )
+        yield f"there at once {each.there_mean:.3g} in the mean, {each.there_most:,} at most{line}"
+    if each.waits_above:
+        yield f"above p99: {_waits(each.waits_above)}"
+
+
+def _latency(settled: Settled) -> str:
+    parts = [f"mean {_known(settled.mean)}", *(f"{name} {_known(settled.at(share))}" for name, share in SHARES)]
+    text = f"{', '.join(parts)}, longest {_time(settled.most)}"
+    if settled.short:
+        named = ["the mean" if share <= 0 else f"p{100 * share:g}" for share in settled.short]
+        enough = (
+            f": {settled.needed:,} requests would do" if settled.needed is not None and settled.needed > settled.count else ""
+        )
+        text += f"; too short for {' and '.join(filter(None, [', '.join(named[:-1]), named[-1]]))}{enough}"
+    return text
+
+
+def _as_it_was(settled: Settled) -> str:
+    """Without intervals: another run has the same events."""
+    parts = [f"mean {_time(settled.mean.value)}", *(f"{name} {_time(settled.at(share).value)}" for name, share in SHARES)]
+    return f"{', '.join(parts)}, longest {_time(settled.most)}; of the whole run, what happens in it included"
+
+
+def _known(known: Known) -> str:
+    if known.half <= WIDE:
+        return f"{_time(known.value)} +- {percent(known.half, '.2g')}"
+    high = _time(known.high) if math.isfinite(known.high) else "any time"
+    return f"{_time(known.value)} ({_time(known.low)} to {high})"
+
+
+def _waits(waits: tuple[Wait, ...]) -> str:
+    total = math.fsum(wait.seconds for wait in waits)
+    shown = [wait for wait in waits if wait.seconds >= LEAST * total]
+    return f"{_time(total)} each, of it " + ", ".join(
+        f"{_time(wait.seconds)} {'its own work' if wait.what == 'work' else f'waiting for {wait.what}'}" for wait in shown
+    )
+
+
+def _limits(services: Services) -> Iterator[tuple[str, str]]:
+    if not services.ladder:
+        return
+    first = services.ladder[0]
+    over = [rung for rung in services.ladder if rung.utilisation is not None and rung.utilisation >= 1]
+    allowed = f"{_name(first)} allow{'' if first.kind == 'workers' else 's'} {_rate(first.limit_per_s)}/s of {first.service}"
+    if over:
+        asked = format_share(first.utilisation or 0.0)
+        yield "limit", f"{allowed}, and {asked} of that comes"
+    else:
+        yield "limit", allowed
+
+
+def table(services: Services) -> Iterator[str]:
+    """The ladder of limits."""
+    if not services.ladder:
+        return
+    most = MUCH * services.ladder[0].limit_per_s
+    near = [rung for rung in services.ladder if rung.limit_per_s <= most]
+    rows = [rung for number, rung in enumerate(near) if not _repeats(near, number)][:RUNGS]
+    yield from aligned([
+        Column("limit", [_name(rung) for rung in rows], right=False),
+        Column("a request takes", [_time(rung.per_request_s) for rung in rows]),
+        Column("allows", [f"{_rate(rung.limit_per_s)}/s" for rung in rows]),
+        Column("of", [rung.service for rung in rows], right=False),
+        Column("asked", ["" if rung.utilisation is None else format_share(rung.utilisation) for rung in rows]),
+        Column("used", ["" if rung.used is None else format_share(rung.used) for rung in rows]),
+    ])  # fmt: skip
+    if len(services.ladder) > len(rows):
+        yield f"  and {len(services.ladder) - len(rows)} more, which allow more"
+
+
+def _repeats(rungs: list[Rung], number: int) -> bool:
+    """Whether a resource before it is taken just as much: another piece of the same way."""
+    rung = rungs[number]
+    before = rungs[number - 1] if number else None
+    return (
+        before is not None
+        and rung.kind == before.kind == "capacity"
+        and math.isclose(rung.per_request_s, before.per_request_s, rel_tol=1e-9)
+    )
+
+
+def _name(rung: Rung) -> str:
+    return {"workers": f"workers of {rung.name}", "lock": f"lock {rung.name}"}.get(rung.kind, rung.name)
+
+
+def _rate(per_s: float) -> str:
+    return format_quantity(per_s, "1/s").removesuffix("1/s").strip()
+
+
+def _time(seconds: float) -> str:
+    return format_quantity(seconds, "s")
+
+
+def as_dict(services: Services) -> dict[str, Any]:
+    """The entry of the document; keys end in their unit."""
+    return {
+        "services": [_entry(each) for each in services.answers],
+        "ladder": [
+            rung._asdict() | {"limit_per_s": rung.limit_per_s if math.isfinite(rung.limit_per_s) else None}
+            for rung in services.ladder
+        ],
+        "alone_s": dict(services.alone),
+        "end_s": services.end_s,
+        "stuck": services.stuck,
+        "never": list(services.never),
+    }
+
+
+def _entry(each: Answers) -> dict[str, Any]:
+    settled = each.latency
+    return {
+        **picked(each, *PLAIN),
+        "answers_per_s": each.per_s,
+        "goodput_per_s": each.goodput,
+        "latency": None
+        if settled is None
+        else {
+            "count": settled.count,
+            "warm_up": settled.dropped,
+            "mean_s": _ends(settled.mean),
+            **{f"{name}_s": _ends(settled.at(share)) for name, share in SHARES},
+            "max_s": settled.most,
+            "settled": settled.settled,
+            "too_short_for": list(settled.short),
+            "needed": settled.needed,
+        },
+        "waits_s": {wait.what: wait.seconds for wait in each.waits},
+        "waits_above_p99_s": {wait.what: wait.seconds for wait in each.waits_above},
+        "course": [stretch._asdict() for stretch in each.course],
+    }
+
+
+def _ends(known: Known) -> dict[str, float | None]:
+    """A number and where it may be; no end where the run is too short to tell."""
+    return {name: value if math.isfinite(value) else None for name, value in asdict(known).items()}

@@ -1,0 +1,211 @@
+"""All services of a workload, and of its jobs, as one program on a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from hwsim import ticks
+from hwsim.devices import Cpu, Sockets
+from hwsim.machine import Machine
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, Tree, decode, did_you_mean
+from hwsim.workload.file import Workload
+from hwsim.workload.load.traces import read_trace
+from hwsim.workload.services.program import ENDLESS, NONE, Happening, Load, Program, ServiceProgram, Step
+from hwsim.workload.services.reading import Reader
+from hwsim.workload.services.schema import ServiceKeys
+from hwsim.workload.services.stations import stations_of
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The services of a workload, or of one of its jobs."""
+
+    job: str
+    start: int
+    services: Mapping[str, Tree]
+    requests: int | None
+    lasting: float | None
+    seed: int
+
+    @property
+    def prefix(self) -> str:
+        """What comes before the names of its services."""
+        return f"{self.job}." if self.job else ""
+
+
+def parts_of(workload: Workload) -> Iterator[Part]:
+    """The workload's own services, and those of each job."""
+    if workload.services is not None:
+        yield Part("", 0, workload.services, workload.requests, workload.lasting, workload.seed)
+    for name, job in sorted((workload.jobs or {}).items()):
+        if job.services is not None:
+            start = ticks.femtoseconds(job.start)
+            yield Part(name, start, job.services, job.requests, job.lasting, workload.seed)
+
+
+def choices_of(workload: Workload) -> dict[str, tuple[str, ...]]:
+    """The ways of each service that have a name, by its full name."""
+    found = {}
+    for part in parts_of(workload):
+        for name, tree in part.services.items():
+            found[part.prefix + name] = tuple(_ways(tree))
+    return found
+
+
+def _ways(tree: Tree) -> Iterator[str]:
+    for key, inner in tree.items():
+        if key == "choose":
+            yield from (name for name, _ in inner.items())
+        yield from _ways(inner)
+    if tree.is_list:
+        for each in tree.elements():
+            yield from _ways(each)
+
+
+def plan(workload: Workload, machine: Machine, mistakes: Mistakes, shared: Collection[str]) -> Program | None:
+    """The program; None once mistakes are noted."""
+    before = len(mistakes)
+    made: Program | None = None
+    for part in parts_of(workload):
+        one = _program(part, machine, mistakes)
+        if one is not None:
+            made = one if made is None else _joined(made, one)
+    if made is None or len(mistakes) > before:
+        return None
+    events = tuple(_happenings(workload, made, mistakes))
+    served, stations, waited = stations_of(made.served, machine.capacities, shared=shared, in_turn=_in_turn(machine))
+    return (
+        None
+        if len(mistakes) > before
+        else replace(made, served=served, stations=stations, resources=waited, events=events, seed=workload.seed)
+    )
+
+
+def _in_turn(machine: Machine) -> set[str]:
+    """Cores that serve first come first served."""
+    found = set()
+    for name, device in machine.devices.items():
+        model = device.model.model if isinstance(device.model, Sockets) else device.model
+        if isinstance(model, Cpu) and model.serves == "fifo":
+            found.add(f"{name}.cores")
+    return found
+
+
+def _program(part: Part, machine: Machine, mistakes: Mistakes) -> Program | None:
+    before = len(mistakes)
+    services = {name: decode(tree, ServiceKeys, mistakes) for name, tree in part.services.items()}
+    reader = Reader(machine, tuple(services), part.prefix, mistakes)
+    programs: list[ServiceProgram] = []
+    for number, (name, keys) in enumerate(services.items()):
+        if keys is None:
+            continue
+        if keys.queue_limit is not None and keys.workers is None:
+            mistakes.add(keys.place, "`queue_limit` is of the line for a worker, and any number is worked on", "workers: 64")
+        if keys.arrivals is not None:
+            for _, message, hint in keys.arrivals.problems():
+                mistakes.add(keys.arrivals.place, message, hint)
+        read = reader.read(number, keys)
+        programs.append(
+            ServiceProgram(
+                name=part.prefix + name,
+                steps=read.steps,
+                workers=ENDLESS if keys.workers is None else keys.workers,
+                limit=ENDLESS if keys.queue_limit is None else keys.queue_limit,
+                drops=keys.abandoned == "drop",
+                arrivals=keys.arrivals,
+                slots=read.slots,
+                choices=read.choices,
+                start=part.start,
+                within=NONE if keys.within is None else ticks.femtoseconds(keys.within),
+            )
+        )
+    if len(mistakes) > before:
+        return None
+    load = _load(part, programs, mistakes)
+    if load is None:
+        return None
+    return Program(
+        services=tuple(programs),
+        served=tuple(reader.served),
+        stations=(),
+        locks=tuple(reader.locks.values()),
+        draws=tuple(reader.draws),
+        loads=(load,),
+        asks=tuple(reader.asks),
+        caches=tuple(reader.caches),
+    )
+
+
+def _load(part: Part, programs: list[ServiceProgram], mistakes: Mistakes) -> Load | None:
+    entries = tuple(number for number, each in enumerate(programs) if each.arrivals is not None)
+    place = next(iter(part.services.values())).place if part.services else None
+    if place is None:
+        return None
+    if not entries:
+        mistakes.add(place, "no request ever comes: no service has `arrivals`", "arrivals: {poisson: 100 1/s}")
+        return None
+    traces = [programs[number].arrivals for number in entries]
+    if part.requests is None and part.lasting is None:
+        if any(keys is None or keys.trace is None for keys in traces):
+            mistakes.add(place, "the run has no end: nothing says how many requests come", "requests: 100000, or for: 10 min")
+            return None
+        many = sum(len(read_trace(keys.trace, keys.place, tokens=False)) for keys in traces if keys is not None and keys.trace)
+        return Load(entries, requests=many)
+    if part.requests is not None and part.lasting is not None:
+        mistakes.add(place, "a run ends after so many requests, or after so long, not both", "leave out `requests` or `for`")
+        return None
+    until = NONE if part.lasting is None else part.start + ticks.femtoseconds(part.lasting)
+    return Load(entries, NONE if part.requests is None else part.requests, until)
+
+
+def _joined(one: Program, other: Program) -> Program:
+    """Both in one: the places of the other's tables come after those of the first."""
+    services, served, locks, draws = len(one.services), len(one.served), len(one.locks), len(one.draws)
+
+    def moved(step: Step) -> Step:
+        changes: dict[str, object] = {}
+        for key, by in (("cost", served), ("lock", locks), ("draw", draws), ("service", services), ("cache", len(one.caches))):
+            value = getattr(step, key, NONE)
+            if isinstance(value, int) and value >= 0:
+                changes[key] = value + by
+        size = getattr(step, "size", None)
+        if size is not None and size.draw >= 0:
+            changes["size"] = replace(size, draw=size.draw + draws)
+        return replace(step, **changes) if changes else step  # type: ignore[arg-type]
+
+    added = tuple(replace(each, steps=tuple(moved(step) for step in each.steps)) for each in other.services)
+    return Program(
+        services=(*one.services, *added),
+        served=(*one.served, *(replace(each, service=each.service + services) for each in other.served)),
+        stations=(),
+        locks=(*one.locks, *other.locks),
+        draws=(*one.draws, *other.draws),
+        loads=(*one.loads, *(replace(each, services=tuple(at + services for at in each.services)) for each in other.loads)),
+        asks=(*one.asks, *other.asks),
+        caches=(*one.caches, *(each + services for each in other.caches)),
+    )
+
+
+def _happenings(workload: Workload, program: Program, mistakes: Mistakes) -> Iterator[Happening]:
+    """What happens to services."""
+    names = [service.name for service in program.services]
+    for event in workload.events:
+        if not event.service:
+            continue
+        problems = list(event.problems())
+        for _, message, hint in problems:
+            mistakes.add(event.place, message, hint)
+        if problems:
+            continue
+        if event.service not in names:
+            mistakes.add(event.place, f"there is no service '{event.service}'", did_you_mean(event.service, names))
+            continue
+        number, at = names.index(event.service), ticks.femtoseconds(event.at)
+        if event.hit is not None and number not in program.caches:
+            mistakes.add(event.place, f"'{event.service}' has no `cache`", None)
+            continue
+        lasts = event.lasting if event.down is None else event.down
+        until = ticks.LONGEST if lasts is None else at + ticks.femtoseconds(lasts)
+        yield Happening(at, until, number, event.hit)

@@ -1,0 +1,169 @@
+"""Which capacities of a machine services are served at: as few as there are that can ever bind.
+
+A capacity is left out where it cannot bind, whoever is there. Let every kind of work draw most, in time alone, from its first
+capacity. What k draws of L is at most r times what it draws of its first capacity, r the largest ratio among the works with that
+first capacity. No first capacity gives more than all of itself; so where the ratios of all first capacities other than L come to
+at most 1, L is never full. This is exact: the memory and the PCI Express behind a disk are left out on most machines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hwsim.demand import Capacity, Demand, rates_of
+from hwsim.workload.services.program import NONE, Served, Station, StationKind
+
+_SAME: Final = 1e-12
+_DEPTHS: Final = tuple(2**power for power in range(17))  # accesses at a device
+
+
+def stations_of(
+    served: Sequence[Served],
+    capacities: Mapping[str, Capacity],
+    *,
+    shared: Collection[str] = (),
+    in_turn: Collection[str] = (),
+) -> tuple[tuple[Served, ...], tuple[Station, ...], tuple[str, ...]]:
+    """The works with their stations, the stations, and the capacities that works wait for.
+
+    Args:
+        shared: capacities that others than services draw from, too.
+        in_turn: capacities whose servers serve first come first served.
+    """
+    drawing = {
+        number: each.cost.demand for number, each in enumerate(served) if each.cost is not None and _names(each.cost.demand)
+    }
+    outside = _reached(drawing, shared)
+    issued = [number for number, demand in drawing.items() if outside & set(_names(demand))]
+    inside = {number: demand for number, demand in drawing.items() if number not in issued}
+    binding = _binding(list(inside.values()), capacities)
+    cut = {number: _only(demand, binding) for number, demand in inside.items()}
+    stations: list[Station] = []
+    out = list(served)
+    for names in _components(list(cut.values())):
+        members = {number: demand for number, demand in cut.items() if names & set(_names(demand))}
+        kind: StationKind = "shared" if len(names) == 1 and not any(each.holds for each in members.values()) else "network"
+        servers = 1
+        if names <= set(in_turn) and kind == "shared" and all(_is_one(each) for each in members.values()):
+            kind, servers = "fifo", round(capacities[next(iter(names))].rate)
+        demands: list[Demand] = []
+        for number, demand in members.items():
+            alike = next((at for at, other in enumerate(demands) if _alike(demand, other)), len(demands))
+            if alike == len(demands):
+                demands.append(demand)
+            out[number] = replace(out[number], station=len(stations), flow=alike)
+        stations.append(Station(kind, tuple(capacities[name] for name in sorted(names)), tuple(demands), servers))
+    if issued:
+        demands = []
+        for number in issued:
+            out[number] = replace(out[number], station=len(stations), flow=len(demands))
+            demands.append(drawing[number])
+        names = frozenset(name for number in issued for name in _names(drawing[number]))
+        stations.append(Station("issued", tuple(capacities[name] for name in sorted(names)), tuple(demands)))
+    rates = rates_of(capacities.values())
+    first = {number: _first(demand, capacities, rates)[0] for number, demand in drawing.items()}
+    waited = tuple(dict.fromkeys(first[number] for number in sorted(first)))
+    return (
+        tuple(
+            replace(each, resource=waited.index(first[number]) if number in first else NONE) for number, each in enumerate(out)
+        ),
+        tuple(stations),
+        waited,
+    )
+
+
+def _names(demand: Demand) -> tuple[str, ...]:
+    queue = () if demand.crowd is None else (demand.crowd.capacity,)
+    return tuple(dict.fromkeys((*(name for name, _ in (*demand.amounts, *demand.holds)), *queue)))
+
+
+def _reached(drawing: Mapping[int, Demand], shared: Collection[str]) -> set[str]:
+    """The shared capacities, and all that works which draw from one of them draw from besides."""
+    reached = set(shared)
+    while True:
+        more = {name for demand in drawing.values() if reached & set(_names(demand)) for name in _names(demand)} - reached
+        if not more:
+            return reached
+        reached |= more
+
+
+def _share(demand: Demand, capacities: Mapping[str, Capacity]) -> dict[str, float]:
+    """Seconds of each capacity alone."""
+    return {name: amount / capacities[name].rate for name, amount in demand.amounts}
+
+
+def _binding(demands: Sequence[Demand], capacities: Mapping[str, Capacity]) -> frozenset[str]:
+    """The capacities that may bind."""
+    rates = rates_of(capacities.values())
+    kept = {name for demand in demands for name, _ in demand.holds}
+    firsts = [_first(demand, capacities, rates) for demand in demands]
+    kept |= {name for name, _ in firsts} - {""}
+    for name in sorted({each for demand in demands for each, _ in demand.amounts} - kept):
+        ratio: dict[str, float] = {}
+        for demand, (first, least) in zip(demands, firsts, strict=True):
+            drawn = _share(demand, capacities).get(name, 0.0)
+            if drawn > 0:
+                ratio[first] = max(ratio.get(first, 0.0), drawn / least if least > 0 else math.inf)
+        if math.fsum(ratio.values()) > 1.0:
+            kept.add(name)
+    return frozenset(kept)
+
+
+def _first(demand: Demand, capacities: Mapping[str, Capacity], rates: Mapping[str, float]) -> tuple[str, float]:
+    """The capacity that a work draws most from, and the seconds of it that it takes at least."""
+    if demand.crowd is not None:
+        return demand.crowd.capacity, least_of_queue(demand, rates)
+    share = _share(demand, capacities)
+    first = max(share, key=lambda name: (share[name], name), default="")
+    return first, share.get(first, 0.0)
+
+
+def least_of_queue(demand: Demand, rates: Mapping[str, float]) -> float:
+    """Seconds of its device's queue that a work takes at least, whatever the others there are; with one access it takes all."""
+    crowd = demand.crowd
+    if crowd is None:
+        return 0.0
+    alone = demand.body(rates)
+    longer = [depth for depth in _DEPTHS if depth >= crowd.depth]
+    least: float = min([alone * crowd.slowness(depth)[0] * crowd.depth / depth for depth in longer])
+    return least
+
+
+def _only(demand: Demand, names: Collection[str]) -> Demand:
+    """The demand without what cannot bind."""
+    return replace(demand, amounts=tuple(each for each in demand.amounts if each[0] in names))
+
+
+def _components(demands: Sequence[Demand]) -> list[frozenset[str]]:
+    """Capacities that works tie together."""
+    found: list[set[str]] = []
+    for demand in demands:
+        names = set(_names(demand))
+        touching = [each for each in found if each & names]
+        found = [each for each in found if not each & names]
+        found.append(names.union(*touching))
+    return [frozenset(each) for each in sorted(found, key=min)]
+
+
+def _is_one(demand: Demand) -> bool:
+    """Whether it keeps one of the capacity's servers busy, and no more."""
+    [(_, amount)] = demand.amounts
+    return math.isclose(demand.floor, amount, rel_tol=_SAME)
+
+
+def _alike(one: Demand, other: Demand) -> bool:
+    """Whether two works draw in the same proportion to their time alone."""
+    if (
+        one.holds
+        or other.holds
+        or one.crowd
+        or other.crowd
+        or [name for name, _ in one.amounts] != [name for name, _ in other.amounts]
+    ):
+        return one == other
+    pairs = [(one.floor, other.floor), *((a, b) for (_, a), (_, b) in zip(one.amounts, other.amounts, strict=True))]
+    ratio = one.share / other.share
+    return all(math.isclose(a, b * ratio, rel_tol=_SAME, abs_tol=0.0) for a, b in pairs)
