@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final, Literal
 
 from hwsim.records import dataclass
@@ -161,9 +162,9 @@ class Work:
         return self.reads + self.writes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Attended:
-    """A call of fused attention. The numbers may be arrays, one for each call.
+    """A call of fused attention. The numbers may be arrays, one for each call; what follows from them is found once.
 
     Args:
         sequences: in the batch; queries: tokens of each that are computed; cached: tokens of each before them.
@@ -193,12 +194,12 @@ class Attended:
     latent: float = 0.0
     library: str = "flash"
 
-    @property
+    @cached_property
     def context(self) -> float:
         """Tokens that the last query sees, if its window lets it."""
         return self.queries + self.cached
 
-    @property
+    @cached_property
     def seen(self) -> float:
         """Tokens that a query sees on average.
 
@@ -211,7 +212,7 @@ class Attended:
         grown = grown * (grown > 0)
         return self.causal * (near - grown * (grown + 1) / (2 * self.queries)) + (1 - self.causal) * self.context
 
-    @property
+    @cached_property
     def each(self) -> float:
         """Operations of a query with a key."""
         return 4.0 * self.head * (self.latent <= 0) + self.latent
@@ -221,12 +222,12 @@ class Attended:
         """Operations of the products, of what is seen alone."""
         return self.sequences * self.heads * self.queries * self.seen * self.each
 
-    @property
+    @cached_property
     def outer(self) -> float:
         """Bytes of q and of the result."""
         return self.sequences * self.queries * 2 * self.heads * self.head * self.width
 
-    @property
+    @cached_property
     def reach(self) -> float:
         """Tokens that any of its queries sees.
 
@@ -236,17 +237,17 @@ class Attended:
         limit = self.window + (self.queries - 1) * (self.window > 0) + (self.window <= 0) * self.context
         return limit - (limit - self.context) * (limit > self.context)
 
-    @property
+    @cached_property
     def keys(self) -> float:
         """Bytes of keys and values of the tokens that are seen."""
         return self.sequences * self.reach * 2 * self.kv_heads * self.head * self.kv_width
 
-    @property
+    @cached_property
     def old(self) -> float:
         """Bytes of those that were cached before."""
         return self.keys * (self.reach - self.queries) / self.reach
 
-    @property
+    @cached_property
     def fresh(self) -> float:
         """Bytes of the new keys and values."""
         return self.sequences * self.queries * 2 * self.kv_heads * self.head * self.width
