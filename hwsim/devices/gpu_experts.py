@@ -35,6 +35,8 @@ FORMATS: Final[Mapping[str, tuple[str, float]]] = {
     "fp8-block": ("fp8", 1.0),
     "nvfp4": ("fp4", 0.5625),
     "mxfp4-mxfp8": ("fp8", 0.53),
+    "mxfp4-weights": ("bf16", 0.53),
+    "int4-weights": ("bf16", 0.5),
 }
 LARGEST: Final = 181.0  # side of the largest tile
 

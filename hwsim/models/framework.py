@@ -21,7 +21,7 @@ _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Kernels of one kind as a framework runs them: norm, rotary, activation, residual, embedding, softmax, attention."""
+    """Kernels of one kind as a framework runs them: norm, rotary, activation, residual, embedding, softmax, sampling."""
 
     kernels: int = field("it is cut into, one after another; 0: it is part of another", default=1, minimum=0)
     moved: float = field("bytes they move, over those of a fused one", default=1.0, exclusive_minimum=0.0)
@@ -82,7 +82,8 @@ class Framework:
         "whose own kernels sum tensor-parallel activations, a file in machines/parts/own; NCCL's if left out", default=""
     )
     ops: Mapping[str, Style] = field(
-        "of single kernels (norm, rotary, activation, residual, embedding, softmax), where they differ", default_factory=dict
+        "of single kernels (norm, rotary, activation, residual, embedding, softmax, sampling), where they differ",
+        default_factory=dict,
     )
     cached: bool = field("activations are small enough to pass from one kernel to the next through the L2", default=False)
     steady: bool = field("runs for hours, at the power limit and with other data in the cache (a training)", default=True)

@@ -93,8 +93,8 @@ def served(
 def _narrowed(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
     """The part with weights in their own format, keys and values in the checkpoint's."""
     part = replace(part, kept=part.kept or quantised.cache or "")
-    form = {"mxfp4": "mxfp4-mxfp8", "nvfp4": "nvfp4"}.get(quantised.format, "")
-    routed = form if any(name.endswith(f" {form}") for name in gpu.experts) and form else ""
+    forms = {"mxfp4": ("mxfp4-mxfp8", "mxfp4-weights"), "nvfp4": ("nvfp4",), "int4": ("int4-weights",)}.get(quantised.format, ())
+    routed = next((form for form in forms if any(name.endswith(f" {form}") for name in gpu.experts)), "")
     if quantised.of == "experts" or routed:
         part = replace(part, routed=routed, weight_of_experts=quantised.width)
     if quantised.of == "experts" or part.products:
@@ -148,7 +148,8 @@ def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Frame
     )
     if framework.step > 0:
         shares["host"] = framework.step
-    memory = serving_memory(model, part.tensor, part.sequences * model.cached(part.context),
+    kept = part.sequences * model.cached(part.context) if model.causal else 0.0  # what reads alone keeps no keys and values
+    memory = serving_memory(model, part.tensor, kept,
                             part.stored if model.kept("") == "" else part.dtype)  # fmt: skip
     return Pass(math.fsum(shares.values()), shares, memory, memory.verdict(cluster.gpu.memory.size))
 
@@ -261,8 +262,8 @@ def serve(
         seconds = (begin.seconds + end.seconds) / 2
         total += (output - 1) * seconds  # the prefill brings the first
     size, length = cluster.gpu.memory.size, model.cached(prompt + (output if steps else 0))
-    memory = serving_memory(model, tp, batch * length, dtype)
-    capacity = None if size is None else kv_capacity(model, tp, size, dtype)
+    memory = serving_memory(model, tp, batch * length if model.causal else 0.0, dtype)
+    capacity = None if size is None or not model.causal else kv_capacity(model, tp, size, dtype)
     return Service(
         phase=phase,
         tp=tp,

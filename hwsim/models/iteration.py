@@ -126,7 +126,7 @@ class Iterations:
         """Tokens of the group with most of them."""
         if self.groups == 1:
             return answers * self.tokens + sum(tokens for tokens, _ in prompts)
-        read = math.ceil(sum(tokens for tokens, _ in prompts) / max(1, min(self.groups, len(prompts))))
+        read = math.ceil(sum(tokens for tokens, _ in prompts) / max(1, min(self.groups, len(prompts))))  # count
         return self._of_group(answers) * self.tokens + read
 
     def _read(self, prompts: Sequence[tuple[int, int]]) -> Taken:

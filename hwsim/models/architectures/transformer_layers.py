@@ -237,7 +237,10 @@ def embedding(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
 
 @lru_cache(maxsize=4096)
 def output(model: Transformer, part: Slice, *, training: bool = True) -> tuple[Kernel, ...]:
-    """Final norm, logits and, in training, the loss and the way back; the table is split over `tensor` GPUs."""
+    """Final norm and logits; in training the loss and the way back, of a server the choice of a word.
+
+    The table is split over `tensor` GPUs.
+    """
     rows, columns, h = part.rows, max(1, (model.vocab or model.classes) // part.tensor), model.hidden
     if model.patches is not None:  # of the first token of each
         rows = part.sequences
@@ -245,6 +248,8 @@ def output(model: Transformer, part: Slice, *, training: bool = True) -> tuple[K
     logits = product("logits", rows, columns, h, half, kind="output")
     norm = rows * h * part.width
     kernels = [moving("final norm", norm, norm, part.dtype, "output"), logits]
+    if not training and model.causal and model.vocab:  # of all words, which one GPU has in fp32
+        kernels.append(moving("sampling", 4.0 * rows * model.vocab, 4.0 * rows, part.dtype, "output"))
     if training:
         scores = 4.0 * rows * columns  # in fp32
         kernels += [
