@@ -23,7 +23,12 @@ def test_energy_and_cost_of_a_request_are_of_the_same_service() -> None:
     assert bill.energy is not None
     assert bill.cost is not None
     assert bill.cost.total is not None
-    assert {each.name for each in bill.each} == {"request", "1 M tokens of answers"}
+    by_time = {f"1 M tokens {part}, by time" for part in ("read", "written")}
+    assert {each.name for each in bill.each} == {"request", "1 M tokens of answers", *by_time}
+    answers = next(each for each in bill.each if each.name == "1 M tokens of answers")
+    parts = [each.count * each.cost.value for each in bill.each if each.name in by_time and each.cost is not None]
+    assert answers.cost is not None
+    assert sum(parts) == pytest.approx(answers.count * answers.cost.value)  # what is read and what is written share it all
     for each in bill.each:
         assert each.joules is not None
         assert each.cost is not None

@@ -22,7 +22,7 @@ from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode
 from hwsim.units import BYTES
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw
-from hwsim.workload.serving.requests import Drawn, Request, draw, least, mean_tokens
+from hwsim.workload.serving.requests import Requests, draw, least
 from hwsim.workload.serving.schema import InferKeys
 from hwsim.workload.serving.settings import Settings, server_of, settings_of
 
@@ -40,7 +40,6 @@ class ServicePlan:
         copies: the GPUs of each replica of the model; settings: how each of them serves.
         tokens: tokens of context that the KV cache of a replica holds; None: any number, or there is no cache.
         token_bytes: bytes that a token leaves there, on each GPU; memory: bytes on each GPU with an empty cache.
-        cut: number of requests that were cut to the longest sequence of the model.
     """
 
     name: str
@@ -55,8 +54,7 @@ class ServicePlan:
     tokens: int | None
     token_bytes: float
     memory: Footprint
-    requests: tuple[Request, ...]
-    cut: int
+    requests: Requests
 
     def holds(self) -> Iterator[Held]:
         """Memory that it takes of its GPUs from its start on, the whole cache included."""
@@ -84,7 +82,7 @@ class ServicePlan:
 
     def __str__(self) -> str:
         """The service in a line; its iterations are made while it runs."""
-        prompt, output = mean_tokens(self.requests)
+        prompt, output = self.requests.mean_tokens
         lengths = f"{prompt:.4g} + {output:.4g} tokens" if output else f"{prompt:.4g} tokens"
         name = f"service {self.name}" if self.name else "a service"
         cache = "" if self.tokens is None else f", each with a KV cache of {self.tokens:,} tokens"
@@ -96,11 +94,11 @@ class ServicePlan:
     @property
     def warnings(self) -> tuple[Warning, ...]:
         """Warnings of a plan that is right but probably not meant."""
-        if not self.cut or not isinstance(self.model, Transformer):
+        if not self.requests.cut or not isinstance(self.model, Transformer):
             return ()
         whose = f"{self.name}: " if self.name else ""
         message = (
-            f"{self.cut} of {len(self.requests)} requests were cut to the {self.model.sequence:,} tokens that the model reads"
+            f"{self.requests.cut} of {len(self.requests)} requests were cut to the {self.model.sequence:,} tokens that the model reads"
         )
         return (Warning("requests-cut", f"{whose}{message}"),)
 
@@ -133,7 +131,7 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
         return None
     settings = settings_of(server, answers=answers, windowed=isinstance(model, Transformer) and model.cache == "window")
     drawn = _drawn(keys, _longest(model), answers, tree, mistakes)
-    if drawn is None or not _room(drawn.requests, tokens, model, settings.block, tree, mistakes):
+    if drawn is None or not _room(drawn, tokens, model, settings.block, tree, mistakes):
         return None
     return ServicePlan(
         name=name,
@@ -150,8 +148,7 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
         if isinstance(model, Transformer) and answers
         else 0.0,
         memory=memory,
-        requests=drawn.requests,
-        cut=drawn.cut,
+        requests=drawn,
     )
 
 
@@ -281,7 +278,7 @@ def _memory(
     return memory, tokens
 
 
-def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: Mistakes) -> Drawn | None:
+def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: Mistakes) -> Requests | None:
     """The requests; a number that is written down and too large is a mistake, what is drawn is cut."""
     traced = isinstance(keys.arrivals, ArrivalKeys) and keys.arrivals.trace is not None
     prompt, output = least(keys.prompt), least(keys.output) if answers else 0
@@ -302,7 +299,7 @@ def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: M
         return None
 
 
-def _room(requests: Sequence[Request], tokens: int | None, model: Model, block: int, tree: Tree, mistakes: Mistakes) -> bool:
+def _room(requests: Requests, tokens: int | None, model: Model, block: int, tree: Tree, mistakes: Mistakes) -> bool:
     """Whether the longest request fits into the KV cache alone."""
     if tokens is None or not isinstance(model, Transformer) or not model.causal or not requests:
         return True

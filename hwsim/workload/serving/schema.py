@@ -19,6 +19,7 @@ from hwsim.spec import Place, Tree, field, place_field
 from hwsim.units import Ratio, Seconds
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw
+from hwsim.workload.serving.conversations import SessionKeys, SharedKeys
 
 Batching = Literal["continuous", "static"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
@@ -69,6 +70,19 @@ class InferKeys:
     requests: int | None = field("how many (default: 100; of a trace all its lines)", default=None, minimum=1)
     prompt: int | CountDraw = field("tokens of a prompt", default=512, minimum=1, example="{lognormal: {median: 600, sigma: 1}}")
     output: int | CountDraw = field("tokens of an answer, the first included", default=128, minimum=1)
+    shared: SharedKeys | None = field(
+        "what prompts begin with alike: system prompts, or prompts that come again",
+        default=None,
+        example="{tokens: 800, groups: 12}",
+    )
+    sessions: SessionKeys | None = field(
+        "conversations: several requests, each with all that was said before; then those come, or have a client",
+        default=None,
+        example="{turns: {uniform: [2, 8]}, think: {exponential: 20 s}}",
+    )
+    warm_up: Seconds | Literal["until steady"] = field(
+        "requests that come before do not count (until steady: as found by MSER-5)", default=0.0, minimum=0.0, example="10 s"
+    )
     batching: Batching = field(
         "continuous: requests join and leave from one token to the next; static: a batch goes through together",
         default="continuous",
