@@ -20,7 +20,7 @@ from hwsim.records import dataclass
 from hwsim.results.served import Log
 from hwsim.results.serving import Goal, ServiceStatistics, statistics
 from hwsim.workload.serving.plan import ServicePlan
-from hwsim.workload.serving.source import Listed
+from hwsim.workload.serving.source import Asked, Listed
 
 
 @dataclass(slots=True)

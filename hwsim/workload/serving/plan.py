@@ -192,15 +192,18 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     if keys.chunk is not None and keys.batching == "static":
         message = "a static batch passes whole: `chunk` is of continuous batching"
         mistakes.add(tree.key_place("chunk"), message, "batching: continuous")
-    for key, value in (("arrivals", keys.arrivals), ("prompt", keys.prompt), ("output", keys.output)):
-        if isinstance(value, int | str):
+    parts = ("arrivals", "prompt", "output", "shared", "sessions")
+    for key, value in ((key, getattr(keys, key)) for key in parts):
+        if value is None or isinstance(value, int | str):
             continue
         written = tree.get(key)
         for inner, message, hint in value.problems():
             mistakes.add(written.key_place(inner) if written is not None and inner else _place(tree, key), message, hint)
-    if isinstance(keys.arrivals, ArrivalKeys) and keys.arrivals.closed:
-        message = "clients that wait for their answers are not simulated with a model yet"
-        mistakes.add(_place(tree, "arrivals"), message, "poisson: 4 1/s")
+    traced = isinstance(keys.arrivals, ArrivalKeys) and keys.arrivals.trace is not None
+    for key in ("shared", "sessions"):
+        if traced and getattr(keys, key) is not None:
+            message = f"a trace has its own prompts: `{key}` is of prompts that are drawn"
+            mistakes.add(tree.key_place(key), message, "arrivals: {poisson: 4 1/s}, or a trace with `hash_ids`")
     return len(mistakes) == before
 
 
@@ -303,13 +306,13 @@ def _room(requests: Requests, tokens: int | None, model: Model, block: int, tree
     """Whether the longest request fits into the KV cache alone."""
     if tokens is None or not isinstance(model, Transformer) or not model.causal or not requests:
         return True
-    most = max(requests, key=lambda each: each.prompt + each.output)
+    prompt, output = requests.most
     blocks = tokens // block
-    if math.ceil(model.cached(most.prompt + most.output) / block) <= blocks:
+    if math.ceil(model.cached(prompt + output) / block) <= blocks:
         return True
     mistakes.add(
         _place(tree, "prompt"),
-        f"a request of {most.prompt:,} + {most.output:,} tokens does not fit into the KV cache of {blocks * block:,}",
+        f"a request of {prompt:,} + {output:,} tokens does not fit into the KV cache of {blocks * block:,}",
         "a larger tp or `memory`, or shorter requests",
     )
     return False
