@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import field
 
+from hwsim import ticks
 from hwsim.actors.serving.alone import Alone, Written
 from hwsim.actors.serving.beside import Beside
 from hwsim.actors.serving.copy import Copy
@@ -20,7 +21,7 @@ from hwsim.records import dataclass
 from hwsim.results.served import Log
 from hwsim.results.serving import Goal, ServiceStatistics, statistics
 from hwsim.workload.serving.plan import ServicePlan
-from hwsim.workload.serving.source import Asked, Listed
+from hwsim.workload.serving.source import Asked, Listed, Source
 
 
 @dataclass(slots=True)
@@ -41,13 +42,19 @@ class Service:
 
     def __post_init__(self) -> None:
         plan = self.plan
-        self.log = Log(len(plan.copies), self.goal.limits_fs)
+        self.log = Log(len(plan.copies), self.goal.limits_fs, self._warm_up)
         kind = Static if plan.settings.padded else Copy
         numbers = range(len(plan.copies))
         self.copies = [kind(number, plan.settings, plan.blocks, self.log, plan.held) for number in numbers]
         self._exchanges = [Exchanges(plan, self.machine, gpus, self.slower) for gpus in plan.copies]
         first = Pace(plan, self.slower, self._exchanges[0].seconds)
         self._pace = [first if number == 0 else first.also(self._exchanges[number].seconds) for number in numbers]
+
+    @property
+    def _warm_up(self) -> int | None:
+        """Time (fs) in which requests do not count; None until the steady state."""
+        start = self.plan.keys.warm_up
+        return None if isinstance(start, str) else ticks.femtoseconds(start)
 
     @property
     def goal(self) -> Goal:
@@ -98,8 +105,9 @@ class Service:
             for pace, exchanges, gpus in zip(self._pace, self._exchanges, self.plan.copies, strict=True)
         ]
 
-    def _source(self) -> Listed:
-        return Listed(iter(self.plan.requests), self.plan.start)
+    def _source(self) -> Source:
+        requests = self.plan.requests
+        return Asked(requests, self.plan.start) if requests.follow else Listed(iter(requests), self.plan.start)
 
     def _beside(self, driver: Host) -> Beside:
         plan = self.plan

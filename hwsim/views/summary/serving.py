@@ -43,6 +43,9 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
         yield "overloaded", f"{offered}: no steady state, {grows}; times of requests grow with the run"
     else:
         yield from _times(service)
+    if service.cached_tokens:
+        cached = format_share(service.cached_tokens / service.prompt_tokens)
+        yield "prefixes", f"{cached} of the tokens of prompts were in the cache: {service.cached_tokens:,}"
     queue = f"{service.queue_mean:.3g} in the mean, {service.queue_max} at most"
     yield "queue", f"{queue}; {service.in_system_mean:.3g} requests there, all told"
     yield from _limits(service)

@@ -96,10 +96,8 @@ class ServicePlan:
         """Warnings of a plan that is right but probably not meant."""
         if not self.requests.cut or not isinstance(self.model, Transformer):
             return ()
-        whose = f"{self.name}: " if self.name else ""
-        message = (
-            f"{self.requests.cut} of {len(self.requests)} requests were cut to the {self.model.sequence:,} tokens that the model reads"
-        )
+        whose, cut, count = f"{self.name}: " if self.name else "", self.requests.cut, len(self.requests)
+        message = f"{cut} of {count} requests were cut to the {self.model.sequence:,} tokens that the model reads"
         return (Warning("requests-cut", f"{whose}{message}"),)
 
 

@@ -190,9 +190,8 @@ def _whole(draws: NDArray[np.float64]) -> Tokens:
 
 def _conversations(keys: InferKeys, sessions: SessionKeys, longest: int, count: int) -> tuple[list[Request], int]:
     """(requests of conversations one after another, how many were cut): a conversation ends when the model reads no more."""
-    prompts, outputs = (
-        Draws(stream(keys.seed, name), distribution_of(tokens)) for name, tokens in (("prompt", keys.prompt), ("output", keys.output))
-    )
+    prompts = Draws(stream(keys.seed, "prompt"), distribution_of(keys.prompt))
+    outputs = Draws(stream(keys.seed, "output"), distribution_of(keys.output))
     shared = None if keys.shared is None else Beginnings.of(keys.shared, keys.seed)
     thinks, times = thinking(sessions, keys.seed), _times(keys.arrivals, keys.seed)
     rows: list[Request] = []
@@ -232,7 +231,9 @@ def _traced(name: str, place: Place, longest: int, count: int | None, *, answers
     if len(long):
         first = int(long[np.argmin(trace.lines[long])])
         tokens = f"{trace.prompt[first]:,} + {output[first]:,}" if answers else f"{trace.prompt[first]:,}"
-        message = f"line {trace.lines[first]} of the trace '{name}' has {tokens} tokens, more than the {longest:,} that the model reads"
+        message = (
+            f"line {trace.lines[first]} of the trace '{name}' has {tokens} tokens, more than the {longest:,} that the model reads"
+        )
         more = f"; {len(long) - 1:,} more lines have, too" if len(long) > 1 else ""
         raise SpecError([Mistake(place, message + more, "leave them out, or take a model with a longer `sequence`")])
     each = enumerate(zip(trace.arrival.tolist(), trace.prompt.tolist(), output.tolist(), strict=True))
