@@ -33,19 +33,18 @@ def infer(**keys: Any) -> dict[str, Any]:
 
 
 SERVER: Final[dict[str, Any]] = {
-    "prompts": "beside", "chunked": True, "budget": 300, "sequences": 6, "admit": "ratio",
+    "prompts": "beside", "chunked": True, "budget": 300, "sequences": 30, "admit": "ratio",
     "ratio": {"first": 0.9, "least": 0.3, "steps": 30, "most": 16}, "spare": "1 %", "ahead": 1, "look": 3, "padded": False,
     "block": 16, "prefixes": True,
     "graphs": {"sizes": [1, 2, {"from": 4, "to": 64, "by": 4}], "largest": 48, "each": 4.0, "pad": True, "mixed": True,
         "eager": "2 ms"},
-    "memory": {"of": "all", "part": "7.2 %", "kept": "100 MB", "activations": 1.0, "token": "100 kB", "graph": "1 MB",
-        "gpu": "1 MB", "least": "60 MB"},
+    "memory": {"of": "all", "part": "1.4 %", "kept": "100 MB", "activations": 1.0, "token": "100 kB", "graph": "1 MB",
+        "gpu": "1 MB", "least": "85 MB"},
     "host": {"step": "1 ms", "each": "10 us", "api": "2 ms", "out": "100 us"},
-    "sizes": [{"memory": "16 GB", "without": ["volta"], "budget": 300, "sequences": 6, "largest": 48, "least": "60 MB"}],
 }  # fmt: skip
 OF_SERVERS: Final[dict[str, tuple[Any, ...]]] = {
     "framework.server.prompts": ("before", "alone"), "framework.server.admit": ("answer", "prompt"),
-    "framework.server.memory.of": ("free",), "framework.server.sizes.without": (["hopper"], []),
+    "framework.server.memory.of": ("free",), "framework.server.sizes.without": (["ampere"], []),
     "framework.server.sizes.memory": ("400 GB",),
 }  # fmt: skip
 
@@ -124,15 +123,44 @@ EXAMPLES: Final = (
     Example(
         "service of a server of its own",
         gpus(4),
-        infer(arrivals="all at once", requests=30, batch=None, prefill=None, memory=None, block=None, server=None),
-        framework={"server": {key: each for key, each in SERVER.items() if key != "sizes"}},
+        infer(
+            arrivals={"poisson": "4000 1/s"},
+            requests=60,
+            batch=None,
+            prefill=None,
+            memory=None,
+            block=None,
+            batching=None,
+            server={"look": 2},
+            output={"uniform": [5, 60]},
+        ),
+        framework={"server": SERVER},
         tried=OF_SERVERS,
     ),
     Example(
         "service of a server by the size of a gpu",
-        gpus(4),
-        infer(arrivals="all at once", requests=30, batch=None, prefill=None, memory=None, block=None, server=None),
-        framework={"server": SERVER},
+        gpus(4, memory={"size": "40 GB", "bandwidth": "2 TB/s"}, generation="ampere"),
+        infer(
+            arrivals={"poisson": "4000 1/s"},
+            requests=60,
+            batch=None,
+            prefill=None,
+            memory=None,
+            block=None,
+            batching=None,
+            server=None,
+        ),
+        framework={
+            "server": {
+                **SERVER,
+                "memory": {**SERVER["memory"], "part": "10 %"},
+                "look": 1,
+                "sequences": 100,
+                "sizes": [
+                    {"memory": "16 GB", "without": ["volta"], "budget": 300, "sequences": 6, "largest": 8, "least": "60 MB"}
+                ],
+            }
+        },
         tried=OF_SERVERS,
     ),
     Example(
