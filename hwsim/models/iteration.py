@@ -94,16 +94,16 @@ class Iterations:
         found = self._lines.get((answers, low))
         if found is None:
             before, after = self.answers(answers, low).seconds, self.answers(answers, low + step).seconds
-            start = self.around(self._rows_of((), answers), answers * self.tokens) + before
+            start = self.around(self.rows_of((), answers), answers * self.tokens) + before
             found = self._lines[answers, low] = start, (after - before) / step
         start, slope = found
         return Line(start + slope * (context - low), slope, float(low + step))
 
     def seconds(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> float:
         """An iteration, exchanges included; arguments as of `of`."""
-        taken = self.around(self._rows_of(prompts, answers), ended)
+        taken = self.around(self.rows_of(prompts, answers), ended)
         if prompts:
-            taken += self._read(prompts).seconds
+            taken += self.read(prompts).seconds
         return taken + self.answers(answers, context).seconds if answers else taken
 
     def of(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> Taken:
@@ -114,22 +114,22 @@ class Iterations:
             answers: sequences that grow; context: tokens that each looks at in the mean, itself included.
             ended: tokens that are written.
         """
-        taken = self.linear(self._rows_of(prompts, answers))
+        taken = self.linear(self.rows_of(prompts, answers))
         if prompts:
-            taken = taken.plus(self._read(prompts))
+            taken = taken.plus(self.read(prompts))
         if answers:
             taken = taken.plus(self.answers(answers, context))
         taken = taken.plus(self.output(ended))
         return taken._replace(seconds=taken.seconds + self.host)
 
-    def _rows_of(self, prompts: Sequence[tuple[int, int]], answers: int) -> int:
+    def rows_of(self, prompts: Sequence[tuple[int, int]], answers: int) -> int:
         """Tokens of the group with most of them."""
         if self.groups == 1:
             return answers * self.tokens + sum(tokens for tokens, _ in prompts)
         read = math.ceil(sum(tokens for tokens, _ in prompts) / max(1, min(self.groups, len(prompts))))  # count
         return self._of_group(answers) * self.tokens + read
 
-    def _read(self, prompts: Sequence[tuple[int, int]]) -> Taken:
+    def read(self, prompts: Sequence[tuple[int, int]]) -> Taken:
         """Attention of the prompts, those of the groups side by side."""
         groups, taken = min(self.groups, len(prompts)), NOTHING
         alike = -(-len(prompts) // groups)

@@ -95,12 +95,14 @@ class Meters:
 
     def iterated(self, start: int, end: int, spent: Spent) -> None:
         """Iterations from `start` to `end` that did this; decided upon at `start`."""
-        coming = [stay for stay in self.coming if stay.begin < 0]
-        for stay in coming:
-            if stay.seen <= start:
-                self._starts(stay, start)
-        late = [stay for stay in coming if start < stay.seen <= end]
-        self.coming = [stay for stay in coming if stay.seen > end]
+        late: Sequence[Stay] = ()
+        if self.coming:
+            coming = [stay for stay in self.coming if stay.begin < 0]
+            for stay in coming:
+                if stay.seen <= start:
+                    self._starts(stay, start)
+            late = [stay for stay in coming if start < stay.seen <= end]
+            self.coming = [stay for stay in coming if stay.seen > end]
         self.spent = _sum(self.spent, spent)
         if self.refusal == "room":
             self.room += end - start
@@ -198,7 +200,13 @@ def _sum(reading: _Reading, spent: Spent) -> _Reading:
 
 def _charge(parts: list[int], before: _Reading, after: _Reading, prompts: int, answers: int) -> int:
     """Add the difference of two readings to these parts; its sum."""
-    read, written, network, shared, host = (last - first for first, last in zip(before, after, strict=True))
+    read, written, network, shared, host = (
+        after[0] - before[0],
+        after[1] - before[1],
+        after[2] - before[2],
+        after[3] - before[3],
+        after[4] - before[4],
+    )
     parts[prompts] += read
     parts[answers] += written
     parts[NETWORK] += network

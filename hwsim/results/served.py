@@ -67,12 +67,16 @@ class Pile:
     total: float = 0.0
     most: float = 0.0
 
-    def add(self, value: float, count: int = 1) -> None:
-        """A value, `count` times."""
-        place = bin_of(value)
-        self.count[place] = self.count.get(place, 0) + count
-        self.total += value * count
-        self.most = max(self.most, value)
+    def add(self, values: Sequence[float], counts: Sequence[int]) -> None:
+        """Values, each so many times, without the parts that they consist of."""
+        column, times = np.array(values, np.float64), np.array(counts, np.int64)
+        distinct, places = np.unique(column.view(np.int64) >> DROPPED, return_inverse=True)
+        sums = np.zeros(len(distinct), np.int64)
+        np.add.at(sums, places, times)
+        for place, count in zip(distinct.tolist(), sums.tolist(), strict=True):
+            self.count[place] = self.count.get(place, 0) + count
+        self.total += float((column * times).sum())
+        self.most = max(self.most, float(column.max()))
 
     def add_all(self, values: NDArray[np.float64], parts: Sequence[Column], shared_by: Column | None = None) -> None:
         """Values with the parts that they consist of, times `shared_by`."""
@@ -261,6 +265,8 @@ class Log:
     _since: int = 0
     _joined: list[dict[int, int]] = field(init=False)
     _wrote: list[int] = field(init=False)
+    _gap: list[float] = field(default_factory=list)
+    _gap_counts: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.meters = [Meters() for _ in range(self.copies)]
@@ -321,21 +327,34 @@ class Log:
 
     def _gaps(self, copy: int, start: int, end: int, answers: int, count: int, first: int) -> None:
         """Times between tokens."""
-        gap, joined = self.gaps, self._joined[copy]
+        values, counts, joined = self._gap, self._gap_counts, self._joined[copy]
         for since in joined.values():
-            gap.add(float(start + first - since))
+            values.append(start + first - since)
+            counts.append(1)
         if answers > len(joined):
-            gap.add(float(start + first - self._wrote[copy]), answers - len(joined))
-        joined.clear()
+            values.append(start + first - self._wrote[copy])
+            counts.append(answers - len(joined))
+        if joined:
+            joined.clear()
         self._wrote[copy] = end
+        if len(values) > BLOCK:
+            self._settle_gaps()
         if count < 2:
             return
         rest = end - start - first
         last = max(0.0, 2.0 * rest / (count - 1) - first) if count > 2 else float(rest)
-        pieces = 1 if bin_of(float(first)) == bin_of(last) else min(count - 1, 16)
+        pieces = 1 if abs(last - first) < first / 256 else min(count - 1, 16)
         for piece in range(pieces):  # equal steps, so that the middle of a piece stands for it
             low, high = piece * (count - 1) // pieces, (piece + 1) * (count - 1) // pieces
-            gap.add(first + (last - first) * (low + high + 1) / (2 * (count - 1)), answers * (high - low))
+            values.append(first + (last - first) * (low + high + 1) / (2 * (count - 1)))
+            counts.append(answers * (high - low))
+
+    def _settle_gaps(self) -> None:
+        """Add up the times between tokens."""
+        if self._gap:
+            self.gaps.add(self._gap, self._gap_counts)
+            self._gap.clear()
+            self._gap_counts.clear()
 
     def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
         """The prompts of these are read and a token of each is out; out: fs until it is with the client."""
@@ -390,6 +409,7 @@ class Log:
     def finish(self) -> Columns:
         """Count the requests whose rows are kept; the rows, by number."""
         self.settle()
+        self._settle_gaps()
         if not self._kept:
             return {}
         joined = self._join()

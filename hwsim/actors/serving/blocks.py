@@ -56,8 +56,11 @@ class Even:
         >>> [even.wanted(count) for count in range(6)]
         [0, 1, 2, 2, 2, 3]
         """
-        turns, rest = divmod(iterations, self.block)
-        return turns * self.many + (sum(self.counts[-at % self.block] for at in range(rest)) if rest else 0)
+        counts, block = self.counts, self.block
+        if iterations == 1:
+            return counts[0]
+        turns, rest = divmod(iterations, block)
+        return turns * self.many + (counts[0] + sum(counts[block - rest + 1 :]) if rest else 0)  # integers
 
     def grow(self, iterations: int) -> None:
         """All are so many tokens longer."""

@@ -78,6 +78,7 @@ class Copy:
     _rest: int = 0  # tokens that answers which joined have yet to write
     _outputs: int = 0
     _ratio: tuple[float, int] = (0.0, 0)  # at which count
+    _refusal: Refusal = ""
     _hold: int = 0  # the iteration at which a request that a ratio refused is looked at again, unless one ends before
 
     def __post_init__(self) -> None:
@@ -108,8 +109,7 @@ class Copy:
 
     def next(self, now: int) -> Run | None:
         """The next iterations; None if there is nothing to do."""
-        settings = self.settings
-        idle = self.is_idle
+        settings, idle = self.settings, not (self.answers or self.partial)
         if idle and not self.waiting:
             return None
         before = self.put_off
@@ -118,23 +118,31 @@ class Copy:
             self.door = self.seen if settings.ahead and not idle else seen
         self.seen = seen
         beside = settings.prompts == "beside"
-        parts = self._parts(now, self._makes_room(now) if beside else 0)
-        if not parts and not beside:
+        wanted = self._makes_room(now) if beside and self.answers else 0
+        parts: list[tuple[Sequence, int]] = []
+        if self.partial or self.waiting:
+            parts = self._parts(now, wanted)
+        elif self._refusal:
+            self._refuse("")
+        if not parts and not beside and self.answers:
             self._makes_room(now)
         answers = self.answers if beside or not parts else 0
-        if not parts and not answers:
-            return self._nothing(now, before)
-        if parts and answers:
-            self.pool.take(self.growth.wanted(1))
-        run = Run(self.iterations, now, seen, parts, answers, self.context + answers if answers else 0)
-        run.ended = answers + sum(sequence.read + tokens >= sequence.to_read for sequence, tokens in parts)
         if not parts:
+            if not answers:
+                return self._nothing(now, before)
+            run = Run(self.iterations, now, seen, parts, answers, self.context + answers, answers)
             run.most = self._most() if beside or self.put_off == before else 1  # who made room may join again
             self.is_open = (
                 answers + len(self.partial) < settings.sequences
                 and not (self.waiting and self.waiting[0].at <= self.door)
                 and (answers < settings.budget if beside else settings.prompts == "before")
             )
+            return run
+        run = Run(self.iterations, now, seen, parts, answers, self.context + answers if answers else 0, answers)
+        for sequence, tokens in parts:
+            run.ended += sequence.read + tokens >= sequence.to_read
+        if answers:
+            self.pool.take(self.growth.wanted(1))
         return run
 
     def cut(self, run: Run, at: int) -> None:
@@ -155,8 +163,9 @@ class Copy:
         most = self._ends[0][0] - self.count
         if self._hold > self.iterations:
             most = min(most, self._hold - self.iterations)
-        if self.blocks is not None and self.growth.wanted(most) > self.pool.free:
-            most = most_within(self.growth.wanted, self.pool.free, most)
+        free = self.pool.free
+        if (most // self.settings.block + 1) * self.answers > free and self.growth.wanted(most) > free:
+            most = most_within(self.growth.wanted, free, most)
         return most
 
     def _makes_room(self, now: int) -> int:
@@ -231,7 +240,9 @@ class Copy:
         return self._refuse("")
 
     def _refuse(self, why: Refusal) -> None:
-        self.log.refuses(self.number, why)
+        if why != self._refusal:
+            self._refusal = why
+            self.log.refuses(self.number, why)
 
     def _fits(self, sequence: Sequence, blocks: int, rest: int, wanted: int, promised: int) -> bool:
         """Whether a request joins, as far as the cache goes."""
@@ -337,40 +348,42 @@ class Copy:
 
     def done(self, run: Run, end: int) -> list[Sequence]:
         """Note that the iterations of a run have ended; the requests that are answered, in order."""
-        count = run.count
+        count, answers, log = run.count, run.answers, self.log
         self.iterations += count
-        if run.answers:
+        if answers:
             if not run.parts:
-                self.pool.take(self.growth.wanted(count))
+                wanted = self.growth.wanted(count)
+                if wanted:
+                    self.pool.take(wanted)
             self.growth.grow(count)
             self.count += count
-            self.context += run.answers * count
+            self.context += answers * count
             if self.settings.admit == "ratio":
-                self._rest -= run.answers * count
+                self._rest -= answers * count
         if count > 1:
             self._saw(run)
         spent = run.spent(end)
-        for sequence, tokens in run.parts:
-            self.log.reads(sequence.number, spent.prompts * tokens // run.tokens)
-        self.log.iterated(
-            self.number, run.begin, end, spent, answers=run.answers, worked=run.answers + len(run.parts),
-            blocks=self.used, count=count, first=run.first if count > 1 else end - run.begin,
+        if run.parts:
+            all_tokens = run.tokens
+            for sequence, tokens in run.parts:
+                log.reads(sequence.number, spent.prompts * tokens // all_tokens)
+        log.iterated(
+            self.number, run.begin, end, spent, answers=answers, worked=answers + len(run.parts),
+            blocks=self.pool.blocks - self.pool.free, count=count, first=run.first if count > 1 else end - run.begin,
         )  # fmt: skip
         over: list[Sequence] = []
         for sequence, tokens in run.parts:
             self._reads(sequence, tokens, end, over)
-        while self._ends and self._ends[0][0] <= self.count:
-            _, _, put_off, sequence = heapq.heappop(self._ends)
-            if sequence.put_off != put_off:
-                continue
-            sequence.written += self.count - sequence.joined
-            self._leaves(sequence, sequence.read + self.count - sequence.joined)
-            over.append(sequence)
-        while self._ends and self._ends[0][3].put_off != self._ends[0][2]:
-            heapq.heappop(self._ends)
+        ends, now = self._ends, self.count
+        while ends and (ends[0][0] <= now or ends[0][3].put_off != ends[0][2]):
+            _, _, put_off, sequence = heapq.heappop(ends)
+            if sequence.put_off == put_off:
+                sequence.written += now - sequence.joined
+                self._leaves(sequence, sequence.read + now - sequence.joined)
+                over.append(sequence)
         if over:
             self._hold = 0
-            self.log.ends(end, [sequence.number for sequence in over], self.settings.out)
+            log.ends(end, [sequence.number for sequence in over], self.settings.out)
             if len(self._order) > 4 * (self.answers + len(self.partial)) + 64:
                 self._order = [(each, at) for each, at in self._order if each.put_off == at and not each.is_over]
         return over
@@ -378,7 +391,7 @@ class Copy:
     def _saw(self, run: Run) -> None:
         """What the last iteration of a run could be decided upon, and the last look for requests within it."""
         settings, last = self.settings, run.count - 1
-        self.seen = run.start(last) - 1
+        self.seen = run.begin + last * run.first + run.slope * (last * (last - 1) // 2) - 1
         if settings.look > 1:
             look = (run.index + last) // settings.look * settings.look - run.index
             if look > 0:

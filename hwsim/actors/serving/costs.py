@@ -127,7 +127,7 @@ class Costs:
         chain = [IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO, run.host * run.count)]
         while (kernels := kernels - LONGEST) > 0:
             chain.append(IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO))
-        for op, (phase, latency, body) in self.exchanges.of(self.pace.padded(run.rows, mixed=bool(run.parts))):
+        for op, (phase, latency, body) in self.exchanges.of(self.pace.padded(run)):
             number = self._phase(phase)
             if run.count == 1:
                 chain.append(op._replace(label=self._label("all-reduce"), queue=self.queue, cost=number))

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from copy import copy
 from dataclasses import field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hwsim import ticks
 from hwsim.actors.serving.run import Run
@@ -23,7 +23,7 @@ from hwsim.models.architectures.unit_layers import layers_of
 from hwsim.models.framework import Framework, Software
 from hwsim.models.inference import batch_pass
 from hwsim.models.iteration import Iterations
-from hwsim.models.kernel_tables import Taken, knot
+from hwsim.models.kernel_tables import COARSE, Taken, knot
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import kernels
 from hwsim.records import dataclass
@@ -41,6 +41,24 @@ def _nothing(rows: int) -> int:
     return 0 * rows
 
 
+class Line(NamedTuple):
+    """Iterations of answers between two knots of their mean context; fs.
+
+    Args:
+        start: kernels at the first knot, of which `attention`; slope: more for each token of mean context.
+        rows: tokens of an iteration; low, step: the first knot, and tokens of context to the next.
+        host: of each iteration.
+    """
+
+    start: int
+    attention: int
+    slope: int
+    rows: int
+    low: int
+    step: int
+    host: int
+
+
 @dataclass(slots=True)
 class Pace:
     """Times of iterations; a copy looks up what another worked out.
@@ -55,8 +73,11 @@ class Pace:
     exchanged: Callable[[int], int] = _nothing
     _model: Iterations | None = field(init=False)
     _eager: Iterations | None = field(init=False)
-    _lines: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    _lines: dict[tuple[int, int], Line] = field(default_factory=dict)
+    _around: dict[tuple[int, int], int] = field(default_factory=dict)
+    _prompts: dict[tuple[int, ...], int] = field(default_factory=dict)
     _batches: dict[int, Taken] = field(default_factory=dict)
+    sent: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plan, settings = self.plan, self.plan.settings
@@ -72,28 +93,62 @@ class Pace:
     def also(self, exchanged: Callable[[int], int]) -> Pace:
         """Times of another copy, with the same kernels and other links."""
         other = copy(self)
-        other.exchanged = exchanged
+        other.exchanged, other.sent = exchanged, {}
         return other
 
     def set(self, run: Run) -> None:
         """Give a run the time of its first iteration, how it grows, and where that changes."""
-        rows = run.rows
-        if self._model is None or run.parts:
-            run.kernels = ticks.femtoseconds(self._seconds(run) * self.slower)
-            run.most = 1
-            run.answered = self._on_line(run)[0] if run.answers else 0
-        else:
-            run.kernels, run.slope, alike = self._on_line(run)
-            run.most = min(run.most, alike)
+        if self._model is None:
+            run.kernels, run.host = ticks.femtoseconds(self._of_batch(len(run.parts)).seconds * self.slower), self._host(run)
+            run.first = run.host + run.kernels
+            run.count = run.most = 1
+            return
+        answers, context, line, beyond = run.answers, run.context, None, 0
+        if answers:
+            floor = context // answers
+            step = 1 << max(0, floor.bit_length() - 1 - COARSE)
+            low = floor // step * step
+            line = self._lines.get((answers, low)) or self._line(answers, low, step)
+            beyond = context - answers * low
+        if run.parts:
+            self._of_parts(run, 0 if line is None else line.slope * beyond // answers, line)
+        elif line is not None:
+            run.kernels, run.slope, run.host = line.start + line.slope * beyond // answers, line.slope, line.host
+            alike = -((beyond - answers * line.step) // answers)
+            if alike < run.most:
+                run.most = alike
+            sent = self.sent.get(line.rows)
+            run.network = self._sends(line.rows, mixed=False) if sent is None else sent
         run.count = run.most
-        run.network = self.exchanged(self.padded(rows, mixed=bool(run.parts)))
-        run.host = self._host(run, rows)
         run.first = run.host + run.kernels + run.network
 
-    def padded(self, rows: int, *, mixed: bool) -> int:
+    def _of_parts(self, run: Run, more: int, line: Line | None) -> None:
+        """Time of an iteration with prompts."""
+        assert self._eager is not None
+        read, mixed = run.read, self._eager
+        rows = mixed.rows_of(read, run.answers)
+        around = self._around.get((rows, run.ended))
+        if around is None:
+            around = self._around[rows, run.ended] = ticks.femtoseconds(mixed.around(rows, run.ended) * self.slower)
+        prompts, alike = 0, (len(read),)
+        for part in read:
+            key = part + alike
+            found = self._prompts.get(key)
+            if found is None:
+                found = self._prompts[key] = ticks.femtoseconds(mixed.read((part,) * len(read)).seconds / len(read) * self.slower)
+            prompts += found
+        run.kernels, run.slope = around + prompts, 0
+        run.most = 1
+        if line is not None:
+            run.kernels += line.attention + more
+            run.answered = line.start + more
+        run.host = self._host(run)
+        run.network = self._sends(rows, mixed=True)
+
+    def padded(self, run: Run) -> int:
         """Tokens that an iteration computes."""
-        model = self._eager if mixed else self._model
-        return rows if model is None else model.padded(rows)
+        model = self._eager if run.parts else self._model
+        return run.rows if model is None else model.padded(model.rows_of(run.read, run.answers))
 
     def taken(self, run: Run) -> Taken:
         """What the kernels of an iteration draw from a GPU."""
@@ -106,33 +161,39 @@ class Pace:
         low, _ = knot(run.context / run.answers)
         return self._model.of((), run.answers, float(low), run.answers)
 
-    def _on_line(self, run: Run) -> tuple[int, int, int]:
-        """fs of the kernels of its answers alone, more for each iteration that follows, and iterations to the next knot."""
-        answers = run.answers
-        low, step = knot(run.context / answers)
-        line = self._lines.get((answers, low))
-        if line is None:
-            line = self._lines[answers, low] = self._line(answers, low, step)
-        beyond = run.context - answers * low
-        return line[0] + line[1] * beyond // answers, line[1], -((beyond - answers * step) // answers)
+    def _line(self, answers: int, low: int, step: int) -> Line:
+        """The line from a knot on."""
+        model = self._model
+        assert model is not None
+        before, after = (ticks.femtoseconds(model.answers(answers, at).seconds * self.slower) for at in (low, low + step))
+        rows = model.rows_of((), answers)
+        around = ticks.femtoseconds(model.around(rows, answers) * self.slower)
+        line = Line(
+            around + before, before, max(0, round((after - before) / step)), rows, low, step, self._host_of(answers, rows)
+        )
+        self._lines[answers, low] = line
+        return line
 
-    def _line(self, answers: int, low: int, step: int) -> tuple[int, int]:
-        """fs at a knot, and more for each token of mean context."""
-        assert self._model is not None
-        line = self._model.line(answers, float(low))
-        start, end = (ticks.femtoseconds(seconds * self.slower) for seconds in (line.seconds, line.seconds + line.slope * step))
-        return start, max(0, round((end - start) / step))
+    def _sends(self, rows: int, *, mixed: bool) -> int:
+        """fs of the exchanges of an iteration."""
+        key = -rows if mixed else rows
+        found = self.sent.get(key)
+        if found is None:
+            model = self._eager if mixed else self._model
+            assert model is not None
+            found = self.sent[key] = self.exchanged(model.padded(rows))
+        return found
 
-    def _seconds(self, run: Run) -> float:
-        if self._eager is None:
-            return self._of_batch(len(run.parts)).seconds
-        context = run.context / run.answers if run.answers else 0.0
-        return self._eager.seconds(run.read, run.answers, context, run.ended)
-
-    def _host(self, run: Run, rows: int) -> int:
+    def _host(self, run: Run) -> int:
         settings = self.plan.settings
-        host = settings.step + settings.each * (run.answers + len(run.parts))
-        if not settings.eager or not settings.graphs or (run.parts and not settings.mixed):
+        if run.parts and not settings.mixed:
+            return settings.step + settings.each * (run.answers + len(run.parts))
+        return self._host_of(run.answers + len(run.parts), run.rows)
+
+    def _host_of(self, sequences: int, rows: int) -> int:
+        settings = self.plan.settings
+        host = settings.step + settings.each * sequences
+        if not settings.eager or not settings.graphs:
             return host
         at = bisect_left(settings.graphs, rows)
         has = at < len(settings.graphs) and (not settings.exact or settings.graphs[at] == rows)

@@ -106,7 +106,8 @@ class Run:
     def spent(self, end: int) -> Spent:
         """What its time went to; what others on its devices and links took is known at its end."""
         count = self.count
-        kernels, network, host = self.computed, count * self.network, count * self.host
+        network, host = count * self.network, count * self.host
+        kernels = count * self.kernels + self.slope * (count * (count - 1) // 2)
         answers = min(kernels, self.answered) if self.parts else kernels
         shared = end - self.begin - kernels - network - host
         return Spent(kernels - answers, answers, network, shared, host)
@@ -123,7 +124,8 @@ class Run:
     @property
     def end(self) -> int:
         """When the last of its iterations ends."""
-        return self.start(self.count)
+        count = self.count
+        return self.begin + count * self.first + self.slope * (count * (count - 1) // 2)
 
     def after(self, instant: int) -> int:
         """The first of its iterations that begins after an instant.
