@@ -10,6 +10,7 @@ python scripts/check.py tests -- -k disk     what follows `--` goes to the last 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -69,10 +70,22 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at + 1 :]
 
 
+def _environment() -> dict[str, str]:
+    """The environment of a step: where bytecode is not to be kept with the sources it is kept apart from them.
+
+    Tests start hundreds of processes, and without it each compiles all modules anew: a small run takes 1.0 s of CPU time
+    instead of 0.4, collecting the tests 26 s instead of 13.
+    """
+    own = dict(os.environ)
+    if own.pop("PYTHONDONTWRITEBYTECODE", "") and "PYTHONPYCACHEPREFIX" not in own:
+        own["PYTHONPYCACHEPREFIX"] = str(ROOT / ".pytest_cache" / "bytecode")
+    return own
+
+
 def _run(step: str, command: list[str]) -> int:
     print(f"\n== {step} " + "=" * (70 - len(step)), flush=True)
     begin = time.monotonic()
-    status = subprocess.run(command, cwd=ROOT, check=False).returncode
+    status = subprocess.run(command, cwd=ROOT, check=False, env=_environment()).returncode
     print(f"   {step}: {'ok' if status == 0 else 'FAILED'} in {time.monotonic() - begin:.1f} s", flush=True)
     return status
 
