@@ -1,0 +1,115 @@
+"""Closed loops of clients: TensorRT-LLM, vLLM and SGLang, dense and with experts, on H100 to GB200.
+
+Most rows are of InferenceX: prompts and answers of 0.8 to 1.0 of the nominal length at random, ten times as many requests as
+clients, all at once first, no prefix cached; what its scripts say otherwise is in `STATED`. Rows without a number of
+data-parallel attention groups are of NVIDIA's own runs, with equal lengths.
+
+A configuration that occurs more than once, times of a token more than 1.4 apart, has speculative decoding in one of its runs,
+and no column says in which: both are scored apart.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from published.parts import table
+from published.serving_rows import (
+    FRAMEWORKS,
+    Served,
+    Shape,
+    devices,
+    formats,
+    kind_of,
+    loaded,
+    machine_of,
+    model_of,
+    parallel,
+    read,
+    shape_of,
+    whole,
+)
+
+TWINS: Final = 1.4
+TIMES: Final = 10  # requests for each client
+SHORTEST: Final = 0.8  # of the nominal length
+SPECULATING: Final = "speculative decoding in some of its twins, in which is not stated"
+
+
+def rows(data: Path) -> list[Served]:
+    """All rows whose model and GPUs the library has; what no row states is left to the framework's file."""
+    said = table(read(data, "e2e_agg.csv"))
+    unclear = speculating(said)
+    found = (_row(each, at, unclear=_run(each) in unclear) for at, each in enumerate(said) if each["tpot_ms"])
+    return [each for each in found if each is not None]
+
+
+def speculating(said: Sequence[Mapping[str, str]]) -> set[tuple[Any, ...]]:
+    """Configurations that occur more than once, and with quite other times."""
+    times: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+    for each in said:
+        if each["tpot_ms"]:
+            times[_run(each)].append(float(each["tpot_ms"]))
+    return {run for run, found in times.items() if max(found) > TWINS * min(found)}
+
+
+def _run(row: Mapping[str, str]) -> tuple[Any, ...]:
+    """What is equal in twins."""
+    shape = shape_of(row)
+    said = tuple(row[name] for name in ("system", "backend", "precision", "isl", "osl", "concurrency"))
+    return model_of(row["model"]) or row["model"], *said, shape.gpus, shape.ep
+
+
+def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
+    model, machine = model_of(row["model"]), machine_of(row["system"])
+    if model is None or machine is None or row["backend"] not in FRAMEWORKS:
+        return None
+    kind = kind_of(model)
+    shape = shape_of(row) if kind == "MoE" else Shape(whole(row["tp_size"], 1), pp=whole(row["pp_size"], 1))
+    if shape.gpus > len(loaded(machine).devices_of("gpu")):
+        return None
+    clients, batch = whole(row["concurrency"], 0) or whole(row["batch_size"], 1), whole(row["batch_size"], 1)
+    copies = max(1, clients // (batch * whole(row["attention_dp_size"], 1)))
+    infer = {
+        "device": devices(machine, shape.gpus),
+        "framework": FRAMEWORKS[row["backend"]],
+        **formats(model, row["gemm_quant_mode"] or row["precision"], row["moe_quant_mode"] or row["precision"]),
+        "parallel": parallel(shape, kind),
+        **_load(row, max(1, clients // copies)),
+        "server": server(row),
+    }
+    group = f"{row['backend']}, {row['system']}, {model}, {row['precision'] or 'bf16'}"
+    return Served(
+        id=f"{row['id']} #{at}",
+        group=group,
+        kind=kind,
+        machine=machine,
+        infer=infer,
+        copies=copies,
+        measured={"first_token": float(row["ttft_ms"]) / 1e3, "each_token": float(row["tpot_ms"]) / 1e3},
+        apart=SPECULATING if unclear else "",
+    )
+
+
+def _load(row: Mapping[str, str], clients: int) -> dict[str, Any]:
+    prompt, output = whole(row["isl"], 1), whole(row["osl"], 1)
+    lengths: Mapping[str, Any] = {
+        name: {"uniform": [max(1, int(SHORTEST * tokens)), tokens]} for name, tokens in (("prompt", prompt), ("output", output))
+    }
+    return {"arrivals": {"clients": clients}, "requests": TIMES * clients, **lengths}
+
+
+def server(row: Mapping[str, str]) -> dict[str, Any]:
+    """What the scripts of the benchmark say beside the framework's defaults.
+
+    **Source**: SemiAnalysisAI/InferenceX: benchmarks/single_node at 16ffb6581480 and 34bc7c409cd1.
+    """
+    clients, lengths = whole(row["concurrency"], 1), whole(row["isl"], 1) + whole(row["osl"], 1)
+    found: dict[str, Any] = {"prefixes": False}
+    if row["backend"] == "sglang" and row["system"] in ("b200_sxm", "b300_sxm"):
+        found |= {"look": 30 if clients >= 16 else 10, "budget": 32768, "sequences": 128}
+    if row["backend"] == "trtllm":
+        found |= {"budget": max(8192, clients + lengths + 64), "memory": {"part": "80 %"}}
+    return found

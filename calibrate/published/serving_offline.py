@@ -1,0 +1,150 @@
+"""All requests at once: TensorRT-LLM's table of throughput, and MLPerf Inference offline.
+
+The table's rows have as many requests as trtllm-bench is given for their lengths. Samples of MLPerf's data sets are drawn in an
+order of their own; a system is as many copies as have room, all alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from hwsim.devices import Gpu
+from hwsim.models.library import load_transformer
+from published.parts import table
+from published.serving_rows import (
+    Line,
+    Served,
+    Shape,
+    devices,
+    formats,
+    kind_of,
+    loaded,
+    machine_of,
+    model_of,
+    parallel,
+    read,
+    whole,
+)
+
+# Requests by the tokens of prompt and answer together.
+# **Source**: NVIDIA/TensorRT-LLM: docs/source/developer-guide/perf-overview.md, the commands of the table.
+REQUESTS: Final[Mapping[tuple[int, int], int]] = {
+    (1000, 1000): 3000,
+    (1024, 1024): 3000,
+    (8192, 1024): 1500,
+    (1024, 8192): 1500,
+    (32768, 1024): 1000,
+    (1024, 32768): 1000,
+}
+SAMPLES: Final = 6000  # of a copy
+LENGTHS: Final[Mapping[str, str]] = {
+    "llama2-70b": "llama2-70b-99",
+    "llama3.1-8b": "llama3-1-8b-datacenter",
+    "llama3.1-405b": "llama3-1-405b",
+    "mixtral-8x7b": "mixtral-8x7b",
+    "deepseek-r1": "deepseek-r1",
+}
+CUT: Final[Mapping[str, int]] = {"llama3.1-8b": 128}  # tokens of every answer: the data set says none, the rules do
+FULL: Final = 0.6  # of a copy's memory for weights, at most
+BITS: Final[Mapping[str, float]] = {"fp8": 1.0, "fp4": 0.5625, "mxfp4": 0.53}
+
+
+def overview(data: Path) -> list[Served]:
+    """TensorRT-LLM's own table."""
+    found = (_row(each) for each in table(read(data, "trtllm_overview.csv")))
+    return [each for each in found if each is not None]
+
+
+def _row(row: Mapping[str, str]) -> Served | None:
+    model, machine = model_of(row["model"]), machine_of(row["gpu"])
+    if model is None or machine is None:
+        return None
+    kind, shape = kind_of(model), _plan(row["parallel"])
+    prompt, output = whole(row["isl"], 1), whole(row["osl"], 1)
+    infer: dict[str, Any] = {
+        "device": devices(machine, shape.gpus),
+        "framework": "tensorrt-llm",
+        **formats(model, row["precision"].lower()),
+        "parallel": parallel(shape, kind),
+        "requests": REQUESTS.get((prompt, output), 1500),
+        "prompt": prompt,
+        "output": output,
+        "server": {"prefixes": False},
+    }
+    return Served(
+        id=f"{row['model']} {row['gpu']} {row['parallel']} {row['precision']} {prompt}/{output}",
+        group=f"trtllm, {row['gpu']}, {model}",
+        kind=kind,
+        machine=machine,
+        infer=infer,
+        measured={"tokens_per_s": float(row["output_tokens_per_s_per_gpu"]) * shape.gpus},
+    )
+
+
+def _plan(text: str) -> Shape:
+    """The plan in the table's words.
+
+    >>> _plan("DEP4"), _plan("TP1PP2")
+    (Shape(tp=1, attention=4, expert_tp=1, ep=4, pp=1), Shape(tp=1, attention=1, expert_tp=1, ep=1, pp=2))
+    """
+    sizes = {name: int(size) for name, size in re.findall(r"([A-Z]+)(\d+)", text)}
+    if "DEP" in sizes:
+        return Shape(1, sizes["DEP"], 1, sizes["DEP"])
+    return Shape(sizes.get("TP", 1), 1, sizes.get("TP", 1), 1, sizes.get("PP", 1))
+
+
+def mlperf(data: Path) -> list[Served]:
+    """MLPerf Inference 5.1, offline, language models; -99 and -99.9 are one run where both are there."""
+    found = []
+    for row in table(read(data, "mlperf_v51.csv")):
+        if row["scenario"] == "Offline" and row["base"] in LENGTHS and not row["model"].endswith("99.9"):
+            found.append(_system(row, data))
+    return [each for each in found if each is not None]
+
+
+def _system(row: Mapping[str, str], data: Path) -> Served | None:
+    model, machine = model_of(row["base"]), machine_of(row["accelerator"])
+    if model is None or machine is None or "AMD" in row["accelerator"] or row["weights"] not in BITS:
+        return None
+    tp = group_of(model, machine, row["weights"])
+    gpus = whole(row["accelerators_per_node"], 1) * whole(row["nodes"], 1)
+    software = "vllm" if "vLLM" in row["software"] else "tensorrt-llm"
+    kind = kind_of(model)
+    shape = Shape(tp, 1, 1, tp) if kind == "MoE" else Shape(tp)
+    return Served(
+        id=f"{row['base']} {row['accelerator']} x{gpus} {row['weights']} {row['submitter']}",
+        group=f"{software}, {row['accelerator']}, {model}",
+        kind=kind,
+        machine=machine,
+        infer={
+            "device": devices(machine, tp),
+            "framework": software,
+            **formats(model, row["weights"]),
+            "parallel": parallel(shape, kind),
+        },
+        trace=samples(data, row["base"]),
+        copies=max(1, gpus // tp),
+        measured={"tokens_per_s": float(row["result"])},
+    )
+
+
+def group_of(model: str, machine: tuple[str, str], weights: str) -> int:
+    """The smallest tensor-parallel group with room for weights and a cache."""
+    gpu: Any = loaded(machine).device(devices(machine, 1)[0]).model
+    assert isinstance(gpu, Gpu)
+    size = load_transformer(model).parameters * BITS[weights]
+    return next(tp for tp in (1, 2, 4, 8, 16) if tp == 16 or size <= FULL * tp * (gpu.memory.size or 0))
+
+
+@functools.cache
+def samples(data: Path, base: str) -> tuple[Line, ...]:
+    """Samples of a data set, in an order drawn once."""
+    said = table(read(data, f"lengths_{LENGTHS[base]}.csv"))
+    lines = [Line(0.0, max(1, whole(row["input_length"], 1)), CUT.get(base) or max(1, whole(row["output_length"], 1))) for row in said]
+    random.Random(1).shuffle(lines)
+    return tuple(lines[:SAMPLES])

@@ -1,0 +1,263 @@
+"""Runs of servers that others measured, as `infer:` says them: models, machines, number formats and parallel plans by name.
+
+A row states a model, a GPU, a framework, precisions, a plan and a load. It is turned into a machine and an `infer:` here, the
+same way for every model and GPU; what a row leaves out has the framework's default.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from hwsim import api
+from hwsim.machine import Machine
+from hwsim.spec import SpecError, find
+
+Kind = Literal["dense", "MoE"]
+# A name of a model, without its organisation and the like: the library's. The first that is found counts.
+MODELS: Final[tuple[tuple[str, str], ...]] = (
+    (r"deepseek-?(r1|v3(\.1)?)\b", "deepseek-v3"),
+    (r"deepseek-?v3\.2", "deepseek-v3.2"),
+    (r"gpt-oss-120b", "gpt-oss-120b"),
+    (r"gpt-oss-20b", "gpt-oss-20b"),
+    (r"kimi-k2", "kimi-k2"),
+    (r"minimax-m2", "minimax-m2"),
+    (r"glm-5", "glm-5"),
+    (r"qwen3\.5-397b", "qwen3.5-397b-a17b"),
+    (r"qwen3-235b", "qwen3-235b-a22b"),
+    (r"qwen3-30b", "qwen3-30b-a3b"),
+    (r"qwen3-32b", "qwen3-32b"),
+    (r"qwen3-14b", "qwen3-14b"),
+    (r"qwen3-8b", "qwen3-8b"),
+    (r"qwen2\.5-7b", "qwen2.5-7b"),
+    (r"mixtral-8x22b", "mixtral-8x22b"),
+    (r"mixtral-8x7b", "mixtral-8x7b"),
+    (r"mistral-nemo", "mistral-nemo-12b"),
+    (r"mistral-7b", "mistral-7b"),
+    (r"llama-?4-scout", "llama-4-scout"),
+    (r"llama-?3\.?[13]?-?405b", "llama-3-405b"),
+    (r"llama-?3(\.[13])?-70b", "llama-3-70b"),
+    (r"llama-?3(\.1)?-8b", "llama-3-8b"),
+    (r"llama-?2-70b", "llama-2-70b"),
+    (r"llama-?2-13b", "llama-2-13b"),
+    (r"llama-?2-7b", "llama-2-7b"),
+)
+FRAMEWORKS: Final[Mapping[str, str]] = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
+# A name of a GPU: (a machine of the library, its GPU where it is another one).
+MACHINES: Final[tuple[tuple[str, str, str], ...]] = (
+    (r"gb300", "gb200-nvl72", "gb300"),
+    (r"gb200", "gb200-nvl72", ""),
+    (r"b300", "dgx-b300", ""),
+    (r"b200", "dgx-b200", ""),
+    (r"h200", "dgx-h200", ""),
+    (r"h100", "dgx-h100", ""),
+    (r"a100", "p4de.24xlarge", ""),
+    (r"mi325x", "mi325x-8", ""),
+    (r"mi300x", "mi300x-8", ""),
+    (r"l40s", "l40s-8", ""),
+    (r"rtx ?(pro ?)?6000", "rtx-pro-6000-8", ""),
+)
+# A word for a number format: that of `quantised:`, "" for 16 bits.
+FORMATS: Final[Mapping[str, str]] = {
+    "": "",
+    "bf16": "",
+    "bfloat16": "",
+    "fp16": "",
+    "float16": "",
+    "fp8": "fp8",
+    "fp8_block": "fp8",
+    "fp4": "nvfp4",
+    "nvfp4": "nvfp4",
+    "int4": "int4",
+    "int4_wo": "int4",
+    "int8": "int8",
+    "mxfp4": "mxfp4",
+    "w4a16_mxfp4": "mxfp4",
+    "w4a8_mxfp4_mxfp8": "mxfp4",
+}
+GROUP: Final[Mapping[str, int]] = {"fp8": 16384, "nvfp4": 16, "int4": 32, "mxfp4": 32, "int8": 4096}  # weights of one scale
+
+
+class Line(NamedTuple):
+    """A request: seconds, tokens, and which prompt it is where prompts repeat (-1: no other's)."""
+
+    arrival: float
+    prompt: int
+    output: int
+    key: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """One measured run, as hwsim is asked for it.
+
+    Args:
+        id: names the row; group: its framework, model and GPU; kind: of the model.
+        machine: (a machine of the library, its GPU where it is another one); infer: what is simulated there.
+        trace: its requests, where each is known; `infer` says the load if not.
+        copies: how many copies of that share the load of the row; measured: quantities, in seconds or tokens a second.
+        apart: why the row is not scored with the others; "" if it is.
+    """
+
+    id: str
+    group: str
+    kind: Kind
+    machine: tuple[str, str]
+    infer: Mapping[str, Any]
+    measured: Mapping[str, float]
+    trace: tuple[Line, ...] = ()
+    copies: int = 1
+    apart: str = ""
+
+
+DENSE: Final = frozenset({"llama-2-7b", "llama-2-13b", "llama-2-70b", "llama-3-8b", "llama-3-70b", "llama-3-405b", "qwen3-8b",
+                          "qwen3-14b", "qwen3-32b", "qwen2.5-7b", "mistral-7b", "mistral-nemo-12b"})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """GPUs of a copy: tensor parallel; groups of data-parallel attention; tensor and expert parallel of the experts; pipeline."""
+
+    tp: int = 1
+    attention: int = 1
+    expert_tp: int = 1
+    ep: int = 1
+    pp: int = 1
+
+    @property
+    def gpus(self) -> int:
+        return self.tp * self.attention * self.pp
+
+
+def model_of(name: str) -> str | None:
+    """The library's model of that name, or of one with the same dimensions; None without.
+
+    >>> model_of("nvidia/Llama-3.1-8B-Instruct-FP8"), model_of("meta-llama/Llama-2-7b-hf")
+    ('llama-3-8b', 'llama-2-7b')
+    """
+    low = name.lower().replace("_", "-")
+    found = next((known for pattern, known in MODELS if re.search(pattern, low)), None)
+    return found if found is not None and _known("model", found) else None
+
+
+def kind_of(model: str) -> Kind:
+    """Whether a model of the library has experts."""
+    return "dense" if model in DENSE else "MoE"
+
+
+def machine_of(name: str) -> tuple[str, str] | None:
+    """The machine with GPUs of that name.
+
+    >>> machine_of("b200_sxm"), machine_of("NVIDIA GB300")
+    (('dgx-b200', ''), ('gb200-nvl72', 'gb300'))
+    """
+    low = name.lower().replace("_", " ")
+    return next(((machine, gpu) for pattern, machine, gpu in MACHINES if re.search(pattern, low)), None)
+
+
+@functools.cache
+def _known(kind: str, name: str) -> bool:
+    try:
+        return bool(find(kind, name))
+    except SpecError:
+        return False
+
+
+@functools.cache
+def loaded(machine: tuple[str, str]) -> Machine:
+    """The machine itself."""
+    name, gpu = machine
+    if not gpu:
+        return api.load_machine(name)
+    return api.load_machine(f"hwsim: machine/1\nuse: {name}\nparts: {{tray: {{parts: {{gpu: {{use: {gpu}}}}}}}}}\n")
+
+
+def devices(machine: tuple[str, str], count: int) -> list[str]:
+    """The first GPUs of a machine.
+
+    >>> devices(("dgx-h100", ""), 2)
+    ['gpu0', 'gpu1']
+    """
+    return list(loaded(machine).devices_of("gpu")[:count])
+
+
+def shape_of(row: Mapping[str, str], prefix: str = "") -> Shape:
+    """The plan of a row.
+
+    Two rows of one run show what the columns mean: where tensor and expert parallel of the experts are equal and their product
+    is said to be the group, the group is no larger than either. Likewise where tensor parallel and data-parallel attention are
+    equal and their product is said to be expert parallel: servers take the ones' GPUs for the other.
+
+    >>> columns = {"tp_size": "64", "attention_dp_size": "1", "moe_tp_size": "8", "moe_ep_size": "8", "pp_size": "1"}
+    >>> shape_of(columns)
+    Shape(tp=8, attention=1, expert_tp=1, ep=8, pp=1)
+    >>> shape_of({"tp_size": "4", "attention_dp_size": "4", "moe_ep_size": "16"})
+    Shape(tp=1, attention=4, expert_tp=1, ep=4, pp=1)
+    """
+    tp, attention, expert_tp, ep, pp = (
+        whole(row.get(f"{prefix}{name}", ""), 1)
+        for name in ("tp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size", "pp_size")
+    )
+    if expert_tp == ep > 1 and max(tp, attention) == expert_tp * ep:
+        tp, attention, expert_tp = max(1, tp // ep), max(1, attention // ep), 1
+    elif tp == attention > 1 and ep == tp * attention:
+        tp, ep = 1, attention
+    group = tp * attention
+    if expert_tp * ep != group:
+        ep = min(ep, group)
+        expert_tp = max(1, group // ep)
+    return Shape(tp, attention, expert_tp, ep, pp)
+
+
+def whole(text: str, default: int) -> int:
+    """A whole number of a column; the default where it is empty.
+
+    >>> whole("8.0", 1), whole("", 1)
+    (8, 1)
+    """
+    return round(float(text)) if text else default
+
+
+def model_keys(name: str, linear: str = "", experts: str = "") -> Any:
+    """`model:` of a model of the library with weights in these formats; as its checkpoint has them if none is said."""
+    form = linear or experts
+    if not form:
+        return name
+    of = {} if linear else {"of": "experts"}
+    return {"use": name, "quantised": {"format": form, "group": GROUP[form], **of}}
+
+
+def parallel(shape: Shape, kind: Kind) -> dict[str, Any]:
+    """`parallel:` of a copy."""
+    found: dict[str, Any] = {"tp": shape.tp, "dp": 1}
+    if shape.pp > 1:
+        found["pp"] = shape.pp
+    if kind == "MoE" and shape.attention > 1:
+        found["attention"] = shape.attention
+    if kind == "MoE" and shape.ep > 1:
+        found["ep"] = shape.ep
+    return found
+
+
+def formats(model: str, linear: str, experts: str = "") -> dict[str, Any]:
+    """Model and number formats, by the words of a row.
+
+    Of checkpoints in four bits with experts these alone are narrow, as their makers publish them; gpt-oss is only published so.
+    """
+    linear, experts = FORMATS.get(linear, ""), FORMATS.get(experts or linear, "")
+    if model.startswith("gpt-oss"):
+        return {"model": model}
+    if kind_of(model) == "MoE" and experts in ("nvfp4", "int4", "mxfp4"):
+        return {"model": model_keys(model, "", experts)}
+    if not linear and not experts:
+        return {"model": model}
+    return {"model": model_keys(model, linear or experts)}
+
+
+def read(data: Path, name: str) -> Path:
+    """A table of served runs."""
+    return data / "validation" / "serving" / name
