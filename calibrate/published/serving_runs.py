@@ -1,0 +1,89 @@
+"""Measured runs of servers, simulated by `infer:`, and what each is off by."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import hwsim
+from hwsim.spec import SpecError
+from published.score import Miss
+from published.serving_rows import Line, Served, loaded
+
+HASHED: Final = 512  # tokens of a block in a file with prefixes
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A measured run and what the simulation says: the same quantities, in the same units."""
+
+    served: Served
+    predicted: Mapping[str, float]
+
+    def miss(self, quantity: str) -> Miss:
+        """One quantity as a row of a score."""
+        return Miss(self.served.id, self.predicted[quantity], self.served.measured[quantity], self.served.group)
+
+    def has(self, quantity: str) -> bool:
+        return quantity in self.predicted and quantity in self.served.measured
+
+
+def workload(served: Served, folder: Path) -> dict[str, Any]:
+    """What is simulated; requests that are known one by one are a file in the folder."""
+    infer = dict(served.infer)
+    if served.trace:
+        infer["arrivals"] = {"trace": str(_written(served.trace, folder))}
+    return {"hwsim": "workload/1", "infer": infer}
+
+
+def simulated(served: Served) -> Found:
+    """A run, simulated.
+
+    Raises:
+        SpecError: the library cannot serve it so.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            run = hwsim.simulate(loaded(served.machine), workload(served, Path(folder)), interval=False)
+        except hwsim.OutOfMemory as full:  # its times are told all the same
+            run = full.run
+    service = run.serving[0]
+    said: dict[str, float] = {"latency": service.latency.mean, "tokens_per_s": service.tokens_per_s * served.copies}
+    for name, spread in (("first_token", service.first_token), ("each_token", service.each_token)):
+        if spread is not None:
+            said[name] = spread.mean
+    return Found(served, said)
+
+
+def all_of(rows: Iterable[Served]) -> tuple[list[Found], dict[str, str]]:
+    """All of some runs; those that cannot be simulated by why."""
+    found, refused = [], {}
+    for each in rows:
+        try:
+            found.append(simulated(each))
+        except SpecError as error:
+            refused[each.id] = str(error.mistakes[0])
+    return found, refused
+
+
+def _written(lines: Sequence[Line], folder: Path) -> Path:
+    """A file of requests: with blocks of prefixes where prompts repeat."""
+    if not any(line.key >= 0 for line in lines):
+        path = folder / "requests.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("arrival", "prompt", "output"))
+            writer.writerows((repr(line.arrival), line.prompt, line.output) for line in lines)
+        return path
+    path = folder / "requests.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for line in lines:
+            blocks = [1000 * (line.key + 1) + at for at in range(-(-line.prompt // HASHED))]
+            said = {"timestamp": 1e3 * line.arrival, "input_length": line.prompt, "output_length": line.output, "hash_ids": blocks}
+            file.write(json.dumps(said) + "\n")
+    return path
