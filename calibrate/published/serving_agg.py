@@ -33,6 +33,9 @@ from published.serving_rows import (
 )
 
 TWINS: Final = 1.4
+PROMPTS: Final = 100  # that differ, in NVIDIA's own runs of vLLM and SGLang
+RUN: Final = 1000  # requests of those
+SPREAD: Final = 0.1  # of the lengths of answers there
 TIMES: Final = 10  # requests for each client
 SHORTEST: Final = 0.8  # of the nominal length
 SPECULATING: Final = "speculative decoding in some of its twins, in which is not stated"
@@ -75,7 +78,7 @@ def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
     infer = {
         "device": devices(machine, shape.gpus),
         "framework": FRAMEWORKS[row["backend"]],
-        **formats(model, row["gemm_quant_mode"] or row["precision"], row["moe_quant_mode"] or row["precision"]),
+        **formats(model, row["model"], row["gemm_quant_mode"] or row["precision"], row["moe_quant_mode"] or row["precision"]),
         "parallel": parallel(shape, kind),
         **_load(row, max(1, clients // copies)),
         "server": server(row),

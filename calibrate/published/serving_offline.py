@@ -69,12 +69,12 @@ def _row(row: Mapping[str, str]) -> Served | None:
     infer: dict[str, Any] = {
         "device": devices(machine, shape.gpus),
         "framework": "tensorrt-llm",
-        **formats(model, row["precision"].lower()),
+        **formats(model, row["model"], row["precision"].lower()),
         "parallel": parallel(shape, kind),
         "requests": REQUESTS.get((prompt, output), 1500),
         "prompt": prompt,
         "output": output,
-        "server": {"prefixes": False},
+        "server": {"prefixes": False, "chunked": True},  # as trtllm-bench has it, where prompts are long
     }
     return Served(
         id=f"{row['model']} {row['gpu']} {row['parallel']} {row['precision']} {prompt}/{output}",
@@ -124,7 +124,7 @@ def _system(row: Mapping[str, str], data: Path) -> Served | None:
         infer={
             "device": devices(machine, tp),
             "framework": software,
-            **formats(model, row["weights"]),
+            **formats(model, row["base"], row["weights"]),
             "parallel": parallel(shape, kind),
         },
         trace=samples(data, row["base"]),

@@ -52,7 +52,7 @@ def _row(row: Mapping[str, str]) -> Served | None:
         infer={
             "device": devices(machine, tp),
             "framework": "vllm",
-            **formats(model, ""),
+            **formats(model, row["model"], ""),
             "parallel": parallel(Shape(tp), kind_of(model)),
             "server": {"budget": whole(row["max_num_batched_tokens"], 2048), "sequences": whole(row["max_num_seqs"], 256)},
         },

@@ -46,6 +46,8 @@ MODELS: Final[tuple[tuple[str, str], ...]] = (
     (r"llama-?2-13b", "llama-2-13b"),
     (r"llama-?2-7b", "llama-2-7b"),
 )
+# What a later edition of a model reads, where the library's is the first.
+LONGER: Final[Mapping[str, int]] = {r"llama-?3\.[13]": 131072, r"deepseek": 163840, r"qwen3-(8b|14b|32b|30b|235b)": 131072}
 FRAMEWORKS: Final[Mapping[str, str]] = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
 # A name of a GPU: (a machine of the library, its GPU where it is another one).
 MACHINES: Final[tuple[tuple[str, str, str], ...]] = (
@@ -222,13 +224,19 @@ def whole(text: str, default: int) -> int:
     return round(float(text)) if text else default
 
 
-def model_keys(name: str, linear: str = "", experts: str = "") -> Any:
-    """`model:` of a model of the library with weights in these formats; as its checkpoint has them if none is said."""
+def model_keys(name: str, said: str, linear: str = "", experts: str = "") -> Any:
+    """`model:` of a model of the library with weights in these formats; as its checkpoint has them if none is said.
+
+    said: what the row calls it.
+    """
     form = linear or experts
-    if not form:
-        return name
-    of = {} if linear else {"of": "experts"}
-    return {"use": name, "quantised": {"format": form, "group": GROUP[form], **of}}
+    keys: dict[str, Any] = {}
+    if form:
+        keys["quantised"] = {"format": form, "group": GROUP[form], **({} if linear else {"of": "experts"})}
+    longest = next((most for pattern, most in LONGER.items() if re.search(pattern, said.lower())), None)
+    if longest is not None:
+        keys["sequence"] = longest
+    return {"use": name, **keys} if keys else name
 
 
 def parallel(shape: Shape, kind: Kind) -> dict[str, Any]:
@@ -243,7 +251,7 @@ def parallel(shape: Shape, kind: Kind) -> dict[str, Any]:
     return found
 
 
-def formats(model: str, linear: str, experts: str = "") -> dict[str, Any]:
+def formats(model: str, said: str, linear: str, experts: str = "") -> dict[str, Any]:
     """Model and number formats, by the words of a row.
 
     Of checkpoints in four bits with experts these alone are narrow, as their makers publish them; gpt-oss is only published so.
@@ -252,10 +260,8 @@ def formats(model: str, linear: str, experts: str = "") -> dict[str, Any]:
     if model.startswith("gpt-oss"):
         return {"model": model}
     if kind_of(model) == "MoE" and experts in ("nvfp4", "int4", "mxfp4"):
-        return {"model": model_keys(model, "", experts)}
-    if not linear and not experts:
-        return {"model": model}
-    return {"model": model_keys(model, linear or experts)}
+        return {"model": model_keys(model, said, "", experts)}
+    return {"model": model_keys(model, said, linear or experts)}
 
 
 def read(data: Path, name: str) -> Path:

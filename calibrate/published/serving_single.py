@@ -49,7 +49,7 @@ def _run(said: Sequence[Mapping[str, str]]) -> Served | None:
         infer={
             "device": devices(machine, tp * dp),
             "framework": "vllm",
-            **formats(model, "fp8" if "fp8" in first["dtype"] else ""),
+            **formats(model, first["model"], "fp8" if "fp8" in first["dtype"] else ""),
             "parallel": parallel(shape, kind_of(model)) | ({} if together else {"dp": dp}),
             "server": server,
         },
