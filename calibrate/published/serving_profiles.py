@@ -3,14 +3,19 @@
 Prompts repeat whole: as many as there are groups and users serve all requests of a run. Times of a token are computed from
 whole answers: the file's own count every one twice, and its lengths are not those that were generated.
 
+Experiments state neither rates nor lengths. Those whose names are a profile's, and whose stages weigh in the whole as that
+profile's do, are taken to have its load; "lite" ones have another one, which nothing says.
+
 `reasoning` is overloaded: its line grows all the time. It is scored apart.
 """
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from published.parts import table
 from published.serving_rows import (
@@ -29,15 +34,30 @@ from published.serving_rows import (
 
 LONGEST: Final = 120.0  # seconds of a run that are simulated: it is in a steady state after a few
 OVERLOADED: Final = "its line grows all the time"
+ALIKE: Final = 0.005  # of a stage's part of all requests
 
 
 def rows(data: Path) -> list[Served]:
     """The stages of the profiles."""
-    found = (_row(each) for each in table(read(data, "blis_profiles.csv")))
+    keys = _keys(data)
+    found = (_row(each, keys.get(_same(each["model"], float(each["e2e_s_mean"])), ())) for each in table(read(data, "blis_profiles.csv")))
     return [each for each in found if each is not None]
 
 
-def _row(row: Mapping[str, str]) -> Served | None:
+def _keys(data: Path) -> dict[tuple[str, str], tuple[str, ...]]:
+    """What the table of experiments calls a stage, by its model and mean latency."""
+    return {
+        _same(each["model"], float(each["measured_ms"]) / 1e3): (each["set"], each["experiment"], each["stage_index"])
+        for each in table(read(data, "blis_vllm.csv"))
+        if each["metric_name"] == "e2e_mean" and each["stage_index"] != "-1"
+    }
+
+
+def _same(model: str, seconds: float) -> tuple[str, str]:
+    return model, f"{seconds:.5f}"
+
+
+def _row(row: Mapping[str, str], key: tuple[str, ...]) -> Served | None:
     model, machine = model_of(row["model"]), machine_of(row["hardware"])
     if model is None or machine is None:
         return None
@@ -59,6 +79,68 @@ def _row(row: Mapping[str, str]) -> Served | None:
         trace=constant(rate, min(LONGEST, float(row["duration_s"])), float(row["prompt_tokens_mean"]), asked, prompts),
         measured={"latency": latency, "first_token": first, "each_token": (latency - first) / (asked - 1)},
         apart=OVERLOADED if "reasoning" in row["experiment"] else "",
+        key=key,
+    )
+
+
+def experiments(data: Path) -> list[Served]:
+    """Stages of the experiments whose load is a profile's, without the profiles' own."""
+    profiles = table(read(data, "blis_profiles.csv"))
+    loads: dict[str, dict[str, Mapping[str, str]]] = defaultdict(dict)
+    for each in profiles:
+        loads[each["experiment"].rpartition("-")[2]][each["stage"]] = each
+    keys = _keys(data)
+    own = {keys[at][1] for each in profiles if (at := _same(each["model"], float(each["e2e_s_mean"]))) in keys}
+    stages: dict[str, dict[str, dict[str, Mapping[str, str]]]] = defaultdict(lambda: defaultdict(dict))
+    for each in table(read(data, "blis_vllm.csv")):
+        stages[each["experiment"]][each["stage_index"]][each["metric_name"]] = each
+    found = []
+    for name, said in stages.items():
+        first = next(iter(next(iter(said.values())).values()))
+        load = loads.get(first["workload"], {})
+        if name not in own and "lite" not in name and "lite" not in first["workload"] and _alike(said, load):
+            found += [_stage(name, stage, said[stage], load[stage]) for stage in load]
+    return [each for each in found if each is not None]
+
+
+def _alike(said: Mapping[str, Mapping[str, Mapping[str, str]]], load: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether the stages are the load's, and the mean of all is theirs weighted by its rates."""
+    if not load or set(said) - {"-1"} != set(load):
+        return False
+    requests = {stage: float(row["rate_per_s"]) * float(row["duration_s"]) for stage, row in load.items()}
+    latency = {stage: float(row["e2e_mean"]["measured_ms"]) for stage, row in said.items()}
+    mean = sum(requests[stage] * latency[stage] for stage in load) / sum(requests.values())
+    return abs(mean / latency.get("-1", mean) - 1) < ALIKE
+
+
+def _stage(name: str, stage: str, said: Mapping[str, Mapping[str, str]], load: Mapping[str, str]) -> Served | None:
+    row = said["e2e_mean"]
+    model, machine = model_of(row["model"]), machine_of(row["hardware"])
+    if model is None or machine is None:
+        return None
+    tp, asked = whole(row["tp"], 1), whole(load["output_len_asked"], 1)
+    latency, first = (float(said[each]["measured_ms"]) / 1e3 for each in ("e2e_mean", "ttft_mean"))
+    server: dict[str, Any] = {"budget": whole(row["max_num_batched_tokens"], 2048), "sequences": whole(load["max_num_seqs"], 256)}
+    if row["gpu_mem_util"]:
+        server["memory"] = {"part": f"{100 * float(row['gpu_mem_util']):g} %"}
+    prompts = whole(load["system_prompts"], 1) * whole(load["users_per_prompt"], 1)
+    rate, seconds = float(load["rate_per_s"]), min(LONGEST, float(load["duration_s"]))
+    return Served(
+        id=f"{name}, {rate:g}/s",
+        group=f"vllm, {row['hardware']}, {model}",
+        kind=kind_of(model),
+        machine=machine,
+        infer={
+            "device": devices(machine, tp),
+            "framework": "vllm",
+            **formats(model, row["model"], "fp8" if row["precision"] == "FP8" else ""),
+            "parallel": parallel(Shape(tp), kind_of(model)),
+            "server": server,
+        },
+        trace=constant(rate, seconds, float(load["prompt_tokens_mean"]), asked, prompts),
+        measured={"latency": latency, "first_token": first, "each_token": (latency - first) / (asked - 1)},
+        apart=OVERLOADED if "reasoning" in row["workload"] else "",
+        key=(row["set"], name, stage),
     )
 
 

@@ -103,6 +103,7 @@ class Served:
         trace: its requests, where each is known; `infer` says the load if not.
         copies: how many copies of that share the load of the row; measured: quantities, in seconds or tokens a second.
         apart: why the row is not scored with the others; "" if it is.
+        key: what other tables call it.
     """
 
     id: str
@@ -114,6 +115,7 @@ class Served:
     trace: tuple[Line, ...] = ()
     copies: int = 1
     apart: str = ""
+    key: tuple[str, ...] = ()
 
 
 DENSE: Final = frozenset({"llama-2-7b", "llama-2-13b", "llama-2-70b", "llama-3-8b", "llama-3-70b", "llama-3-405b", "qwen3-8b",
