@@ -58,6 +58,7 @@ CONSTANTS: Final = (
     Constant("prologue", 150.0, 5.0, 2500.0),
     Constant("lost", 0.5, 0.01, 3.0),
     Constant("passing", 20e9, 3e8, 3e11),
+    Constant("tokens", 20e9, 3e8, 3e11),
     Constant("rate", 60e9, 3e9, 4e11),
 )
 OWN: Final = ("start", "efficiency", "reading")

@@ -159,6 +159,11 @@ class Grouped:
     prologue: float = field("steps of k that starting and ending a tile take", default=150.0, minimum=0.0)
     lost: float = field("of the last wave", default=0.5, minimum=0.0)
     passing: BytesPerSecond = field("of a multiprocessor, in passes over tokens", default=20e9, exclusive_minimum=0.0)
+    tokens: BytesPerSecond | None = field(
+        "of a multiprocessor, in passes over all tokens of the call, as they come and go (default: that of the other passes)",
+        default=None,
+        exclusive_minimum=0.0,
+    )
     rate: BytesPerSecond = field("of a multiprocessor that reads weights", default=60e9, exclusive_minimum=0.0)
     start: Seconds = field("of all its kernels, in a graph", default=3e-5)
 
@@ -171,8 +176,10 @@ class Grouped:
 
     def passes(self, call: Routed, rates: Rates) -> float:
         """Seconds in which tokens are sorted, gathered and summed."""
-        size = (2 * call.pairs + call.tokens) * (2 * call.hidden + call.inner) * call.width
-        return size / (self.passing * rates.multiprocessors)
+        each = (2 * call.hidden + call.inner) * call.width / rates.multiprocessors
+        if self.tokens is None:
+            return (2 * call.pairs + call.tokens) * each / self.passing
+        return 2 * call.pairs * each / self.passing + call.tokens * each / self.tokens
 
     def product(self, call: Routed, rates: Rates, columns: float, depth: float) -> float:
         """Seconds of one grouped product."""
