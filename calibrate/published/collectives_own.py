@@ -32,16 +32,19 @@ _MIB: Final = 2.0**20
 LIMITS: Final[Mapping[tuple[str, str], tuple[float, float, int]]] = {
     ("trtllm", "nvlink3"): (2e6, 0.0, 8),
     ("trtllm", "nvlink4"): (5e6, 0.0, 8),
-    ("trtllm", "nvlink5"): (12.7e6, 0.0, 8),
+    ("trtllm", "nvlink5"): (12.7e6, 16 * _MIB, 8),
     ("vllm", "nvlink3"): (0.0, 8e6, 8),
     ("vllm", "nvlink4"): (0.0, 8e6, 8),
-    ("vllm", "nvlink5"): (1.1e6, 0.0, 8),
+    ("vllm", "nvlink5"): (1.1e6, 64 * _MIB, 8),
     ("vllm", "pcie"): (0.0, 8e6, 2),
     ("sglang", "nvlink3"): (0.0, 8 * _MIB, 8),
     ("sglang", "nvlink4"): (0.0, 8 * _MIB, 8),
     ("sglang", "nvlink5"): (0.0, 16 * _MIB, 8),
     ("sglang", "pcie"): (0.0, 8 * _MIB, 2),
 }
+# Fewest ranks of two steps: vLLM lets the switch add (symmetric memory, multimem) among six and eight on Blackwell.
+# **Source**: vllm-project/vllm: vllm/distributed/device_communicators/symm_mem.py (recalled); TensorRT-LLM's by its times.
+TWO_FROM: Final[Mapping[tuple[str, str], int]] = {("vllm", "nvlink5"): 6, ("trtllm", "nvlink5"): 6}
 KEYS: Final = ("start", "peer", "one", "sync", "two")
 GUESS: Final = (4e-6, 0.1e-6, 0.7, 4e-6, 0.8)
 
@@ -68,7 +71,10 @@ def covered(row: Row, link: str) -> bool:
     if limits is None:
         return False
     reads, largest, ranks = limits
-    return row.ranks <= ranks and (not largest or row.size <= largest) and (not reads or (row.ranks - 1) * row.size <= reads)
+    if row.ranks > ranks or (largest and row.size > largest):
+        return False
+    two_steps = largest > 0 and row.ranks >= TWO_FROM.get((row.id, link), 2)
+    return two_steps or not reads or (row.ranks - 1) * row.size <= reads
 
 
 def kernels(values: Sequence[float], framework: str, link: str) -> Kernels:
@@ -76,8 +82,8 @@ def kernels(values: Sequence[float], framework: str, link: str) -> Kernels:
     start, peer, one, sync, two = values
     reads, largest, ranks = LIMITS[framework, link]
     return Kernels(
-        start=start, peer=peer, one=min(one, 1.0), sync=sync, two=0.0 if reads else min(two, 1.0), reads=reads, largest=largest,
-        ranks=ranks,
+        start=start, peer=peer, one=min(one, 1.0), sync=sync, two=min(two, 1.0) if largest else 0.0, reads=reads, largest=largest,
+        ranks=ranks, two_from=TWO_FROM.get((framework, link), 2),
     )  # fmt: skip
 
 
@@ -185,5 +191,6 @@ def _text(found: Kernels) -> str:
     if found.two:
         said += [f"sync: {1e6 * found.sync:.3g} us", f"two: {100 * found.two:.3g} %"]
     said += [f"reads: {found.reads / 1e6:.3g} MB"] * bool(found.reads)
+    said += [f"two_from: {found.two_from}"] * (found.two_from > 2)
     said += [f"largest: {found.largest / 1e6:.7g} MB"] * bool(found.largest)
     return ", ".join([*said, *([f"ranks: {found.ranks}"] if found.ranks < 8 else [])])

@@ -17,7 +17,12 @@ from published.score import Half, Miss, Score, mean_error, worst_of
 from published.serving_rows import Kind, Served
 from published.serving_runs import Found, all_of
 
-NAMES: Final = {"latency": "end to end", "first_token": "first token", "each_token": "each token", "tokens_per_s": "tokens a second"}
+NAMES: Final = {
+    "latency": "end to end",
+    "first_token": "first token",
+    "each_token": "each token",
+    "tokens_per_s": "tokens a second",
+}
 
 
 class Bound(NamedTuple):
@@ -38,7 +43,9 @@ class Topic(NamedTuple):
     bounds: tuple[Bound, ...]
 
 
-PROFILES: Final = Topic("vLLM at a constant rate", None, (Bound("latency", 0.04), Bound("latency", 0.06, mean=True), Bound("first_token", 0.10)))
+PROFILES: Final = Topic(
+    "vLLM at a constant rate", None, (Bound("latency", 0.04), Bound("latency", 0.06, mean=True), Bound("first_token", 0.10))
+)
 SINGLE: Final = (
     Topic("single requests, dense", "dense", (Bound("latency", 0.03),)),
     Topic("single requests, experts", "MoE", (Bound("latency", 0.08),)),
@@ -89,8 +96,19 @@ def scored(topic: Topic, found: Sequence[Found], refused: int = 0, half: Half = 
             value = mean_error(misses) if mean else statistics.median(miss.relative for miss in misses)
             metric = f"{'mean' if mean else 'median'} |error|"
             more = f" {refused} rows the library cannot serve." if refused else ""
-            said.append(Score(name=f"{topic.name}, {NAMES[quantity]}", metric=metric, value=value, bound=bound, rows=len(misses),
-                              half=half, reached=reached, worst=worst_of(misses), notes=f"{notes}{more}{bias(misses)}"))  # fmt: skip
+            said.append(
+                Score(
+                    name=f"{topic.name}, {NAMES[quantity]}",
+                    metric=metric,
+                    value=value,
+                    bound=bound,
+                    rows=len(misses),
+                    half=half,
+                    reached=reached,
+                    worst=worst_of(misses),
+                    notes=f"{notes}{more}{bias(misses)}".strip(),
+                )
+            )
     return said
 
 

@@ -100,10 +100,11 @@ def _plan(text: str) -> Shape:
 
 def mlperf(data: Path) -> list[Served]:
     """MLPerf Inference 5.1, offline, language models; -99 and -99.9 are one run where both are there."""
-    found = []
-    for row in table(read(data, "mlperf_v51.csv")):
-        if row["scenario"] == "Offline" and row["base"] in LENGTHS and not row["model"].endswith("99.9"):
-            found.append(_system(row, data))
+    found = (
+        _system(row, data)
+        for row in table(read(data, "mlperf_v51.csv"))
+        if row["scenario"] == "Offline" and row["base"] in LENGTHS and not row["model"].endswith("99.9")
+    )
     return [each for each in found if each is not None]
 
 
@@ -145,6 +146,8 @@ def group_of(model: str, machine: tuple[str, str], weights: str) -> int:
 def samples(data: Path, base: str) -> tuple[Line, ...]:
     """Samples of a data set, in an order drawn once."""
     said = table(read(data, f"lengths_{LENGTHS[base]}.csv"))
-    lines = [Line(0.0, max(1, whole(row["input_length"], 1)), CUT.get(base) or max(1, whole(row["output_length"], 1))) for row in said]
+    lines = [
+        Line(0.0, max(1, whole(row["input_length"], 1)), CUT.get(base) or max(1, whole(row["output_length"], 1))) for row in said
+    ]
     random.Random(1).shuffle(lines)
     return tuple(lines[:SAMPLES])

@@ -11,7 +11,6 @@ profile's do, are taken to have its load; "lite" ones have another one, which no
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,7 +39,10 @@ ALIKE: Final = 0.005  # of a stage's part of all requests
 def rows(data: Path) -> list[Served]:
     """The stages of the profiles."""
     keys = _keys(data)
-    found = (_row(each, keys.get(_same(each["model"], float(each["e2e_s_mean"])), ())) for each in table(read(data, "blis_profiles.csv")))
+    found = (
+        _row(each, keys.get(_same(each["model"], float(each["e2e_s_mean"])), ()))
+        for each in table(read(data, "blis_profiles.csv"))
+    )
     return [each for each in found if each is not None]
 
 

@@ -84,6 +84,11 @@ def _written(lines: Sequence[Line], folder: Path) -> Path:
     with path.open("w", encoding="utf-8") as file:
         for line in lines:
             blocks = [1000 * (line.key + 1) + at for at in range(-(-line.prompt // HASHED))]
-            said = {"timestamp": 1e3 * line.arrival, "input_length": line.prompt, "output_length": line.output, "hash_ids": blocks}
+            said = {
+                "timestamp": 1e3 * line.arrival,
+                "input_length": line.prompt,
+                "output_length": line.output,
+                "hash_ids": blocks,
+            }
             file.write(json.dumps(said) + "\n")
     return path

@@ -40,7 +40,10 @@ def _run(said: Sequence[Mapping[str, str]]) -> Served | None:
         return None
     tp, dp, together = whole(first["tp"], 1), whole(first["dp"], 1), first["ep"] == "True"
     shape = Shape(tp, dp if together else 1, ep=tp * dp if together else 1)
-    server: dict[str, Any] = {"sequences": whole(first["max_num_seqs"], 256), "budget": whole(first["max_num_batched_tokens"], 2048)}
+    server: dict[str, Any] = {
+        "sequences": whole(first["max_num_seqs"], 256),
+        "budget": whole(first["max_num_batched_tokens"], 2048),
+    }
     return Served(
         id=f"{first['model']}, {first['hardware']}, tp {tp}, dp {dp}",
         group=f"vllm, {first['hardware']}, {model}",
@@ -53,7 +56,9 @@ def _run(said: Sequence[Mapping[str, str]]) -> Served | None:
             "parallel": parallel(shape, kind_of(model)) | ({} if together else {"dp": dp}),
             "server": server,
         },
-        trace=tuple(Line(float(row["arrival_s"]), whole(row["prompt_tokens"], 1), whole(row["output_tokens"], 1)) for row in said),
+        trace=tuple(
+            Line(float(row["arrival_s"]), whole(row["prompt_tokens"], 1), whole(row["output_tokens"], 1)) for row in said
+        ),
         measured={
             name: fmean(float(row[column]) for row in said)
             for name, column in (("latency", "e2e_s"), ("first_token", "ttft_s"), ("each_token", "tpot_s"))

@@ -45,6 +45,7 @@ class Kernels:
     reads: Bytes = field("most bytes that a rank reads in one shot; 0: any", default=0.0)
     largest: Bytes = field("longest message; 0: any", default=0.0)
     ranks: int = field("most ranks", default=8, minimum=2)
+    two_from: int = field("fewest ranks of two steps (where a switch adds: multimem)", default=2, minimum=2)
 
     def time(self, ranks: int, size: float, bus: float) -> Timed | None:
         """The faster way, None if there is none for this number of ranks or bytes.
@@ -55,13 +56,14 @@ class Kernels:
         """
         if ranks > self.ranks or (self.largest and size > self.largest):
             return None
+        two = self.two if ranks >= self.two_from else 0.0
         start = self.start + (ranks - 2) * self.peer
         ways = []
         read = (ranks - 1) * size
         if not self.reads or read <= self.reads:
             ways.append(Timed("one-shot", start, read / (self.one * bus)))
-        if self.two:
-            ways.append(Timed("two-shot", start + self.sync, 2 * (ranks - 1) / ranks * size / (self.two * bus)))
+        if two:
+            ways.append(Timed("two-shot", start + self.sync, 2 * (ranks - 1) / ranks * size / (two * bus)))
         return min(ways, key=lambda way: math.fsum(way[1:]), default=None)
 
 
