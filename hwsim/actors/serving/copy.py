@@ -360,16 +360,20 @@ class Copy:
             self.context += answers * count
             if self.settings.admit == "ratio":
                 self._rest -= answers * count
+        begin, first = run.begin, 0
         if count > 1:
+            if self.waiting and self.waiting[-1].at > self.door:
+                begin, first = self._came(run, end)
             self._saw(run)
-        spent = run.spent(end)
+        spent = run.spent(first, count, begin, end)
         if run.parts:
             all_tokens = run.tokens
             for sequence, tokens in run.parts:
                 log.reads(sequence.number, spent.prompts * tokens // all_tokens)
         log.iterated(
-            self.number, run.begin, end, spent, answers=answers, worked=answers + len(run.parts),
-            blocks=self.pool.blocks - self.pool.free, count=count, first=run.first if count > 1 else end - run.begin,
+            self.number, begin, end, spent, answers=answers, worked=answers + len(run.parts),
+            blocks=self.pool.blocks - self.pool.free, count=count - first,
+            first=run.first + first * run.slope if count - first > 1 else end - begin,
         )  # fmt: skip
         over: list[Sequence] = []
         for sequence, tokens in run.parts:
@@ -387,6 +391,34 @@ class Copy:
             if len(self._order) > 4 * (self.answers + len(self.partial)) + 64:
                 self._order = [(each, at) for each, at in self._order if each.put_off == at and not each.is_over]
         return over
+
+    def _came(self, run: Run, end: int) -> tuple[int, int]:
+        """Note a run up to the iterations in which requests came, and each of those; the beginning and number of what is left.
+
+        A request waits for the iteration under way, and then for those after it; for a place, once it is seen and there is none.
+        """
+        begin, first, numbers, seen, settings = run.begin, 0, set(), run.count, self.settings
+        for sequence in reversed(self.waiting):
+            if sequence.at <= self.door:
+                break
+            if sequence.at < end:
+                number = run.after(sequence.at)
+                numbers |= {number - 1, number}
+                seen = run.sees(sequence.at, settings.ahead, settings.look)
+        full = self.answers + len(self.partial) >= settings.sequences or settings.prompts == "alone"
+        if full:
+            numbers.add(seen)
+        for number in sorted(numbers):
+            if first < number < run.count:
+                at = run.start(number)
+                self.log.iterated(
+                    self.number, begin, at, run.spent(first, number, begin, at), answers=run.answers, worked=run.answers,
+                    blocks=self.pool.blocks - self.pool.free, count=number - first, first=run.first + first * run.slope,
+                )  # fmt: skip
+                begin, first = at, number
+            if full and number >= seen and number < run.count:
+                self._refuse("seats")
+        return begin, first
 
     def _saw(self, run: Run) -> None:
         """What the last iteration of a run could be decided upon, and the last look for requests within it."""

@@ -103,14 +103,13 @@ class Run:
         """(tokens read now, tokens read before) of each prompt."""
         return tuple((tokens, sequence.read) for sequence, tokens in self.parts)
 
-    def spent(self, end: int) -> Spent:
-        """What its time went to; what others on its devices and links took is known at its end."""
-        count = self.count
+    def spent(self, first: int, last: int, begin: int, end: int) -> Spent:
+        """What the time of some of its iterations went to; what others on its devices and links took is known at their end."""
+        count = last - first
         network, host = count * self.network, count * self.host
-        kernels = count * self.kernels + self.slope * (count * (count - 1) // 2)
+        kernels = count * self.kernels + self.slope * ((last * (last - 1) - first * (first - 1)) // 2)
         answers = min(kernels, self.answered) if self.parts else kernels
-        shared = end - self.begin - kernels - network - host
-        return Spent(kernels - answers, answers, network, shared, host)
+        return Spent(kernels - answers, answers, network, end - begin - kernels - network - host, host)
 
     @property
     def computed(self) -> int:

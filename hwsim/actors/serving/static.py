@@ -96,7 +96,7 @@ class Static:
         self.iterations += run.count
         self.steps += run.count
         self.left -= run.count
-        spent = run.spent(end)
+        spent = run.spent(0, run.count, run.begin, end)
         for sequence, tokens in run.parts:
             self.log.reads(sequence.number, spent.prompts * tokens // run.tokens)
         self.log.iterated(

@@ -1,0 +1,82 @@
+"""A served model played in runs and on SimPy's clock, iteration by iteration: the same to the femtosecond; and laws of queues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hwsim
+from hwsim.api import load_machine
+from hwsim.results.serving import ServiceStatistics
+from tests.test_infer import FREE, SMALL
+
+KINDS: dict[str, dict[str, Any]] = {
+    "one copy": {"device": "gpu0"},
+    "four pairs": {"device": "gpu*", "parallel": {"tp": 2}, "arrivals": {"poisson": "1500 1/s"}},
+    "little room": {"device": "gpu0", "memory": "3.2 %", "arrivals": "all at once"},
+    "sglang": {"device": "gpu0..1", "framework": "sglang", "server": {"sequences": 6, "look": 10}},
+    "tensorrt-llm": {"device": "gpu0", "framework": "tensorrt-llm", "server": {"sequences": 9}},
+    "sarathi": {"device": "gpu0", "framework": "sarathi-serve"},
+    "static": {"device": "gpu0", "batching": "static", "batch": 7},
+    "chunks": {"device": "gpu0", "chunk": 128, "batch": 5},
+    "before": {"device": "gpu0", "prefill": 1000, "server": FREE},
+}
+
+
+def served(engine: Any, **keys: Any) -> hwsim.Run:
+    infer = {"model": SMALL, "arrivals": {"poisson": "300 1/s"}, "requests": 60, "prompt": {"lognormal": {"median": 500}},
+             "output": {"uniform": [1, 90]}, "seed": 3, **keys}  # fmt: skip
+    return hwsim.simulate(load_machine("dgx-h100"), {"hwsim": "workload/1", "infer": infer}, engine=engine)
+
+
+def only(run: hwsim.Run) -> ServiceStatistics:
+    [found] = run.serving
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_runs_and_iterations_one_by_one_come_to_the_same(kind: str) -> None:
+    runs, ones = served("auto", **KINDS[kind]), served("simpy", **KINDS[kind])
+    assert runs.timeline.makespan_fs == ones.timeline.makespan_fs
+    assert only(runs).rows == only(ones).rows
+    assert only(runs).iterations == only(ones).iterations
+    assert (only(runs).put_off, only(runs).read_again) == (only(ones).put_off, only(ones).read_again)
+    assert len(runs.timeline) < len(ones.timeline)
+    for mine, theirs in zip(runs.usage, ones.usage, strict=True):
+        assert mine.capacity == theirs.capacity
+        assert mine.busy_fs == pytest.approx(theirs.busy_fs, rel=0.03)
+
+
+def test_beside_another_job_that_leaves_its_devices_alone_it_takes_as_long() -> None:
+    infer = {"model": SMALL, "requests": 30, "prompt": 700, "output": 40, "arrivals": {"poisson": "200 1/s"}}
+    busy = {"device": "gpu7", "program": [{"busy": {"device": "gpu7", "time": "300 ms"}}]}
+    both = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {"chat": {"device": "gpu0", "infer": infer}, "x": busy}})
+    alone = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "infer": {"device": "gpu0", **infer}})
+    assert only(both).rows == only(alone).rows
+
+
+def test_a_disturbance_in_the_middle_of_a_run_slows_it() -> None:
+    infer = {"model": "llama-3-8b", "requests": 1, "prompt": 100, "output": 100, "device": "gpu0"}
+    events = [{"at": "20 ms", "part": "gpu0", "speed": "50 %"}]
+    alone = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "infer": infer})
+    slowed = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "infer": infer, "events": events})
+    assert slowed.makespan_s > 1.05 * alone.makespan_s
+
+
+# ---- laws of queues: an encoder that reads one request at a time ----
+
+
+@pytest.mark.parametrize("load", [0.3, 0.6])
+@pytest.mark.parametrize("prompt", [256, {"uniform": [16, 500]}, {"lognormal": {"median": 100, "sigma": 1.2}}])
+def test_waits_at_an_encoder_are_pollaczek_khinchine(load: float, prompt: Any) -> None:
+    keys: dict[str, Any] = {"model": "bert-base", "device": "gpu0", "dtype": "fp16", "batch": 1, "framework": "fastertransformer"}
+    times = [row.end_s - row.begin_s for row in only(served("auto", **keys, prompt=prompt, requests=200)).rows]
+    mean = float(np.mean(times))
+    found = only(served("auto", **{**keys, "seed": 5}, prompt=prompt, requests=3000, arrivals={"poisson": f"{load / mean} 1/s"}))
+    service = np.array([row.end_s - row.begin_s for row in found.rows])
+    rate = found.offered_per_s
+    expected = rate * float(np.mean(service**2)) / (2 * (1 - rate * float(service.mean())))
+    assert found.wait.mean == pytest.approx(expected, rel=0.15)
+    assert found.in_system_mean == pytest.approx(found.requests_per_s * found.latency.mean, rel=1e-9)
