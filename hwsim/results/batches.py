@@ -29,7 +29,8 @@ BATCHES: Final = 32
 _SEGMENTS: Final = 64  # up to twice as many; two that follow each other become one when they are full
 _FINE: Final = 2000  # means over which the warm-up is looked for; up to twice as many
 _FIVE: Final = 5  # requests of the first of them
-_TAIL: Final = 10  # requests of a batch that are above a percentile, below which its spread says nothing
+_TAIL: Final = 32  # requests above a percentile, below which the batches' spread says nothing
+_WIDE: Final = 0.5  # of the value: an interval that says nothing
 _ALIKE: Final = 0.4  # correlation of neighbouring batches, above which they are too short to tell
 PERCENTILES: Final = (0.5, 0.95, 0.99)
 
@@ -178,7 +179,7 @@ class Batched:
             low, _ = everything.around(share - away)
             _, high = everything.around(share + away) if share + away < 1 else (0.0, math.inf)
             known.append((share, Known(value, min(value, low), max(value, high))))
-            if short or related > _ALIKE or math.isinf(high) or count * (1 - share) < BATCHES * _TAIL / 10:
+            if short or related > _ALIKE or known[-1][1].half > _WIDE or count * (1 - share) < _TAIL:
                 short.append(share)
         return Settled(
             count,

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from hwsim.results.expect import Verdict
 
 WITHIN: Final = 0.01
-_DOUBLINGS: Final = 16
+_DOUBLINGS: Final = 40
+_COUNTED: Final = 16  # doublings of a number of things, which may take as much longer
 _HALVINGS: Final = 30
-_SAME: Final = 3  # doublings after which nothing has changed
+_SAME: Final = 8  # doublings after which nothing has changed
+_LITTLE: Final = 0.01  # of an answer, by which three halvings have to change it to go on
 _MOST: Final = 100  # runs
 _ROUNDS: Final = 4  # of longer runs, if those before were too short
 _ASIDE: Final = (1.0, 1.05, 1.15, 1.4, 2.0)  # below the value that is found, to see how sure it is
@@ -137,7 +139,7 @@ class _Search:
         return None, least
 
     def _upwards(self, low: float, step: float) -> tuple[float, float | None]:
-        for _ in range(_DOUBLINGS):
+        for _ in range(_COUNTED if self.knob.whole else _DOUBLINGS):
             value = max(self.knob.rounded(step * low), self.knob.rounded(low + 1) if self.knob.whole else 0.0)
             if not self._try(value).held:
                 return low, value
@@ -154,7 +156,7 @@ class _Search:
         if len(last) < 4 or any(each is None or run.status != "violated" for run, each in zip(last, tightest, strict=True)):
             return True
         strains = [each.strain for each in tightest if each is not None]
-        return value > 0 and strains[0] < strains[-1] * (1 - 1e-9)
+        return value > 0 and strains[0] < strains[-1] * (1 - _LITTLE)
 
     def _try(self, value: float) -> Tried:
         if value not in self.tried:
@@ -215,13 +217,16 @@ class _Search:
 
 
 def _crossing(curve: list[tuple[float, float]]) -> float | None:
-    """The value at which a strain comes to 1, straight between logarithms; None before the first or after the last."""
+    """The value at which a strain comes to 1; None before the first or after the last.
+
+    Straight in 1 / strain: the time in a queue is that of its work over what is left of its capacity.
+    """
     for (one, below), (other, above) in pairwise(curve):
         if below <= 1 < above:
-            if math.isinf(above) or below <= 0:
+            if below <= 0:
                 return one
-            part = math.log(1 / below) / math.log(above / below)
-            return math.exp(math.log(one) + part * math.log(other / one))
+            near, far = 1 / below, 0.0 if math.isinf(above) else 1 / above
+            return one + (other - one) * (near - 1) / (near - far)
     return None
 
 

@@ -50,9 +50,9 @@ class Bounded:
         shown = format_quantity(self.value, self.unit) if math.isfinite(self.value) else "without end"
         if self.known is None:
             return shown
-        if self.short or math.isinf(self.known.high):
-            return f"{shown}, of a run too short to know it"
-        return f"{shown} ({format_quantity(self.known.low, self.unit)} to {format_quantity(self.known.high, self.unit)})"
+        high = "any" if math.isinf(self.known.high) else format_quantity(self.known.high, self.unit)
+        short = "; the run is too short to be sure of that" if self.short else ""
+        return f"{shown} ({format_quantity(self.known.low, self.unit)} to {high}{short})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,10 @@ class State:
     Args:
         requests: that came; there: at once, in the mean, at the rate at which they came.
         counted: where the file says how many come, as `--set` has it.
-        known: by quantity of `expect:`: how far, and whether the run is too short for it. needed: requests that would do.
+        known: by quantity of `expect:`: how far, and whether the run is too short for it.
         grows: why there is no steady state; "" if there may be one.
         where: of a quantity, what most of its time went to, in words.
+        needed: requests that would do. most: requests that are tried.
     """
 
     name: str
@@ -35,7 +36,7 @@ class State:
     grows: str
     where: dict[str, str]
     needed: int | None = None
-    most: int = 10_000
+    most: int = 5_000
 
     @property
     def brief(self) -> bool:
@@ -45,7 +46,7 @@ class State:
     def more(self, quantities: list[str]) -> int | None:
         """Requests with which a run could tell these quantities; None if this one can, or no run that is made here."""
         short = [self.known[each] for each in quantities if each in self.known and self.known[each][1]]
-        if not self.counted or not (self.brief or short):
+        if self.grows or not self.counted or not (self.brief or short):
             return None
         wanted = math.ceil(1.2 * TURNOVERS * self.there) if self.brief else 0
         wanted = max(wanted, self.needed or 4 * self.requests) if short else wanted

@@ -57,7 +57,17 @@ ROOTS: Final[Mapping[str, Any]] = {
     **{f"op {name}": cls for name, cls in OPS.items()},
 }
 ALIKE: Final = frozenset(
-    {"cpu.memory.dram", "gpu.memory.dram", "infer.server", *(f"{kind}.power" for kind in devices.KINDS if kind != "gpu")}
+    {
+        "cpu.memory.dram",
+        "gpu.memory.dram",
+        "infer.server",
+        "infer.arrivals.bursts.size",
+        "infer.arrivals.think",
+        "infer.sessions.think",
+        "infer.sessions.turns",
+        "infer.shared.tokens",
+        *(f"{kind}.power" for kind in devices.KINDS if kind != "gpu"),
+    }
 )  # schemas shared with another kind of part, of which few keys are used here
 ELSEWHERE: Final = frozenset({"runtime", "pipeline", "train", "infer"})  # keys of `workload` that have a root of their own
 

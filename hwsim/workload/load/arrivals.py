@@ -27,6 +27,7 @@ from hwsim.workload.load.numbers import Floats, sine, stream
 BLOCK: Final = 4096  # instants that are drawn together
 UNIT: Final = Exponential(1.0)
 _WAYS: Final = ("poisson", "every", "bursts", "day", "trace", "clients")
+_SMALL: Final = 64  # requests of a burst, up to which a block of bursts is made at once
 _CLOSE: Final = 2.0**-50  # of a cycle
 
 
@@ -188,8 +189,12 @@ def _bursts(keys: BurstKeys, key: int, size: int) -> Iterator[Column]:
     for block in _poisson(keys.poisson, key):
         many = np.maximum(1, np.rint(sizes.many(number, len(block)))).astype(np.int64)
         number += len(block)
-        for first in range(0, len(block), 64):  # bursts may be large
-            yield np.repeat(block[first : first + 64], many[first : first + 64])
+        if int(many.max()) <= _SMALL:
+            yield np.repeat(block, many)
+            continue
+        for instant, count in zip(block.tolist(), many.tolist(), strict=True):
+            for done in range(0, count, BLOCK):
+                yield ticks.column([instant] * min(BLOCK, count - done))
 
 
 def _daily(keys: DayKeys, key: int) -> Iterator[Column]:

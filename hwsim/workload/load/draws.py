@@ -146,7 +146,7 @@ class Pareto:
     @property
     def _cut(self) -> float:
         """Share of the unbounded distribution above the largest."""
-        return float((self.least / self.most) ** self.shape)
+        return 0.0 if math.isinf(self.most) else exp(self.shape * log(self.least / self.most))
 
     def _moment(self, power: int) -> float:
         if math.isinf(self.most) and self.shape <= power:

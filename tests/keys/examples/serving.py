@@ -23,7 +23,7 @@ TRIED: Final[dict[str, tuple[Any, ...]]] = {
     "infer.device": (["node0.gpu0..1"],), "infer.framework": ("sarathi-serve",), "infer.model": ("gpt2",),
         "infer.dtype": ("fp16", "fp32"),
     "infer.prompt.uniform": ([10, 300],), "infer.output.uniform": ([10, 30],), "infer.memory": ("7 %",), "infer.block": (512,),
-    "infer.parallel.dp": ("rest",), "infer.server": ({"host": {"step": "3 ms"}},),
+    "infer.parallel.dp": ("rest",), "infer.arrivals.day.mean": ("110 1/s",), "infer.server": ({"host": {"step": "3 ms"}},),
 }  # fmt: skip
 
 
@@ -91,6 +91,12 @@ def pipeline(**keys: Any) -> dict[str, Any]:
 EACH: Final = pipeline(
     each=["gpu*"], checkpoint={"every": 4, "bytes": "50 MB", "to": "disk", "sharded": True},
     stages=[{"busy": {"device": "cpu", "time": "10 ms"}}, {"busy": {"device": "$self", "time": "6 ms"}}],
+)  # fmt: skip
+LENGTHS: Final[tuple[tuple[str, Any, Any], ...]] = (
+    ("exponential", {"exponential": 100.0}, {"bursts": {"poisson": "40 1/s", "size": 4}}),
+    ("pareto", {"pareto": {"least": 20.0, "shape": 1.5, "most": 500.0}},
+     {"day": {"mean": "100 1/s", "peak": "190 1/s", "at": "30 ms", "cycle": "100 ms"}}),
+    ("values", {"values": [20.0, 200.0]}, {"bursts": {"poisson": "40 1/s", "size": {"uniform": [1, 7]}}}),
 )  # fmt: skip
 EXAMPLES: Final = (
     Example("service", gpus(4), infer(), tried=TRIED),
@@ -182,6 +188,10 @@ EXAMPLES: Final = (
         gpus(4),
         infer(prefill=None, shared={"tokens": 64, "distinct": 5}, warm_up="until steady", requests=30),
         tried=TRIED,
+    ),
+    *(
+        Example(f"service of lengths, {name}", gpus(4), infer(prompt=draw, output=draw, arrivals=arrivals), tried=TRIED)
+        for name, draw, arrivals in LENGTHS
     ),
     Example("service of a crowd", gpus(4), infer(arrivals="all at once", requests=20), tried=TRIED),
     Example("service of narrow weights", gpus(4), infer(model=NARROW, arrivals="all at once", requests=20), tried=TRIED),

@@ -1,0 +1,231 @@
+"""`--find`: the largest value that holds what is expected, how sure it is, and what is no answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hwsim
+from hwsim.cli import main as main_command
+from hwsim.results.expect import Verdict
+from hwsim.spec import SpecError, tree_of
+from hwsim.study import finding
+from hwsim.study.found import Found
+from hwsim.units import parse
+from hwsim.workload import sources
+
+PROGRAM = """hwsim: workload/1
+name: a copy
+let: {size: 100 MB, times: 3, pause: 1 ms}
+program:
+  - busy: {device: cpu, time: $pause}
+  - repeat: {times: $times, do: [{copy: {from: cpu, to: gpu0, bytes: $size}}]}
+expect: {makespan: at most 100 ms}
+"""
+MACHINE = "d2l-4gpu-pcie"
+SERVICE = """hwsim: workload/1
+name: short answers
+let: {rate: 200 1/s}
+infer:
+  model: llama-3-8b
+  device: gpu0
+  arrivals: {poisson: $rate}
+  requests: 200
+  prompt: 100
+  output: 4
+expect: {latency_p95: at most 80 ms}
+"""
+
+
+class Queue:
+    """A stand-in for a run: an M/M/1 queue of a thousand requests a second, whose p99 is known to a part of itself."""
+
+    def __init__(self, *, known: float | None = None, needs: int = 0, bound: float = 0.1, capacity: float = 1000.0) -> None:
+        self.known, self.needs, self.bound, self.capacity = known, needs, bound, capacity
+        self.rates: list[float] = []
+
+    def __call__(self, machine: Any, workload: Any) -> Any:
+        infer = workload.get("infer")
+        rate = parse(workload.get("let").text("rate")).value
+        count = int(infer.get("requests").value)
+        self.rates.append(rate)
+        value = math.log(100) / (self.capacity - rate) if rate < self.capacity else math.inf
+        met = value <= self.bound
+        verdict = Verdict("latency_p99", f"at most {self.bound} s", "met" if met else "violated", value)
+        sampling = []
+        if self.known is not None and math.isfinite(value):
+            ends = value * (1 - self.known), value * (1 + self.known)
+            sampling = [
+                SimpleNamespace(
+                    measure="latency", percentile=99, value_s=value, low_s=ends[0], high_s=ends[1], short=count < self.needs
+                )
+            ]
+        service = SimpleNamespace(
+            name="", overloaded=rate >= self.capacity, offered_per_s=rate, requests_per_s=min(rate, self.capacity),
+            came_s=count / rate, requests=count, latency=SimpleNamespace(mean=value / math.log(100)), where=(), sampling=sampling,
+        )  # fmt: skip
+        return SimpleNamespace(machine="box", workload="queue", verdicts=(verdict,), met=met, serving=(service,))
+
+
+def searched(monkeypatch: pytest.MonkeyPatch, queue: Queue, text: str = SERVICE, **options: Any) -> Found:
+    monkeypatch.setattr(finding, "_simulated", queue)
+    return finding.find("dgx-h100", text, "rate", **options)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.floats(0.02, 2.0), st.floats(0.01, 1e5))
+def test_the_value_is_found_to_a_part_of_it_wherever_it_starts(bound: float, start: float) -> None:
+    """p99 of M/M/1 is ln 100 / (1000 - rate): the largest rate is known."""
+    exact = 1000 - math.log(100) / bound
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        queue = Queue(bound=bound)
+        found = searched(
+            monkeypatch, queue, SERVICE.replace("200 1/s", f"{start:.4g} 1/s"), set={"workload.infer.requests": 10**6}
+        )
+    if exact < 1e-3:
+        return
+    assert found.value is not None
+    assert found.next is not None
+    assert found.value <= exact * (1 + 1e-9) + 1e-9
+    assert found.next > exact
+    assert found.next / found.value < 1.0101
+    assert found.runs == len(queue.rates) <= 45
+    assert all(float(f"{rate:.4g}") == rate for rate in queue.rates)  # what is printed is what was run
+
+
+def test_the_interval_of_the_value_is_that_of_the_percentile_over_its_slope(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = searched(monkeypatch, Queue(known=0.2), set={"workload.infer.requests": 5000})
+    low, high = (1000 - math.log(100) / 0.1 * (1 + error) for error in (0.2, -0.2))
+    assert found.low == pytest.approx(low, rel=0.002)
+    assert found.high == pytest.approx(high, rel=0.002)
+    assert f"with other random numbers {found.low:.3g} 1/s to {found.high:.3g} 1/s" in str(found)
+
+
+def test_runs_that_are_too_short_are_made_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue(known=0.1, needs=2000)
+    found = searched(monkeypatch, queue)
+    assert found.counts == (("workload.infer.requests", 3200),)
+    assert "in runs of 3,200 requests: those of the files are too few to tell" in str(found)
+    hard = searched(monkeypatch, Queue(known=0.1, needs=10**9))
+    assert hard.counts == (("workload.infer.requests", 5000),)
+    assert "too short to be sure" in str(hard)
+    assert found.value == hard.value
+
+
+def test_a_run_that_is_over_at_once_is_no_steady_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred requests at a rate at which fifty are there at once say nothing of a service that goes on."""
+    text = SERVICE.replace("requests: 200", "requests: 100")
+    found = searched(monkeypatch, Queue(bound=4.0), text)
+    assert dict(found.counts)["workload.infer.requests"] >= 5000
+
+
+def test_nothing_holds_or_nothing_larger_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    none = searched(monkeypatch, Queue(bound=1e-6))
+    assert (none.value, none.low, none.high) == (None, None, None)
+    assert none.next == none.tried[0].value
+    assert "none holds: not even" in str(none)
+    assert none.runs < 12
+    free = searched(monkeypatch, Queue(bound=1e9, capacity=1e30))
+    assert free.next is None
+    assert "nothing larger was tried" in str(free)
+
+
+def test_a_parameter_of_any_program_is_found() -> None:
+    found = hwsim.find(MACHINE, PROGRAM, "size")
+    assert found.value is not None
+    assert hwsim.simulate(MACHINE, PROGRAM, set=found.knob.settings(found.value), expect=True).met
+    with pytest.raises(hwsim.ExpectationFailed):
+        hwsim.simulate(MACHINE, PROGRAM, set=found.knob.settings(found.next or 0.0), expect=True)
+    assert found.value == pytest.approx(0.1 / 3 * 16e9, rel=0.02)
+    assert str(found).splitlines()[1].startswith("  size")
+    assert (found.low, found.high) == (None, None)
+    whole = hwsim.find(MACHINE, PROGRAM, "times", set={"size": "160 MB"})
+    assert (whole.value, whole.next) == (9, 10)
+    path = hwsim.find(MACHINE, PROGRAM, "workload.let.pause")
+    assert path.value == pytest.approx(0.1, rel=0.02)  # hidden behind the copies until it is the longer
+
+
+def test_the_rate_of_any_arrivals_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All forms of the same rate, which a stand-in reads from the settings."""
+    seen: list[dict[str, object]] = []
+    original = sources.changed
+
+    def note(machine: Any, workload: Any, changes: dict[str, object], *rest: Any) -> Any:
+        seen.append(changes)
+        return original(machine, workload, changes, *rest)
+
+    class Fixed(Queue):
+        def __call__(self, machine: Any, workload: Any) -> Any:
+            return super().__call__(machine, workload.put("let", tree_of({"rate": "800 1/s"})))
+
+    monkeypatch.setattr(sources, "changed", note)
+    for arrivals, paths in (
+        ("{poisson: 40 1/s}", {"workload.infer.arrivals.poisson": "40 1/s"}),
+        ("{every: 25 ms}", {"workload.infer.arrivals.every": "0.025 s"}),
+        ("{bursts: {poisson: 4 1/s, size: 10}}", {"workload.infer.arrivals.bursts.poisson": "4 1/s"}),
+        ("{day: {mean: 40 1/s, peak: 60 1/s}}",
+         {"workload.infer.arrivals.day.mean": "40 1/s", "workload.infer.arrivals.day.peak": "60 1/s"}),
+    ):  # fmt: skip
+        seen.clear()
+        text = SERVICE.replace("let: {rate: 200 1/s}\n", "").replace("{poisson: $rate}", arrivals)
+        monkeypatch.setattr(finding, "_simulated", Fixed())
+        found = finding.find("dgx-h100", text, set={"workload.infer.requests": 10**6})
+        assert found.knob.start == pytest.approx(40)
+        assert {path: value for path, value in seen[1].items() if path in paths} == paths
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "said"),
+    [
+        (SERVICE, "rat", "neither file has a number 'rat'"),
+        (SERVICE, "workload.infer.models", "neither file has a number"),
+        (SERVICE, "workload.infer.model", "is no number that can be turned"),
+        (SERVICE, "clients", "no parameter 'clients', and no arrivals with one"),
+        (SERVICE.replace("{rate: 200 1/s}", "{rate: 0 1/s}"), "rate", "found by its ratio to a first value above 0"),
+        (SERVICE.replace("expect:", "notes:").replace("{latency_p95: at most 80 ms}", "none"), "rate", "nothing is expected"),
+        (SERVICE.replace("requests: 200", "requests: many"), "rate", "many"),
+    ],
+)
+def test_what_cannot_be_found_is_said(text: str, what: str, said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        hwsim.find("dgx-h100", text, what)
+
+
+def test_the_command_prints_one_answer(tmp_path: Any) -> None:
+    path = tmp_path / "copy.yaml"
+    path.write_text(PROGRAM)
+
+    def run(*arguments: str) -> Any:
+        return CliRunner().invoke(main_command, ["simulate", MACHINE, str(path), *arguments])
+
+    text = run("--find", "times")
+    assert (text.exit_code, text.stderr) == (0, "")
+    assert "  times     15 is the largest that holds" in text.stdout.replace("at 15", "at 15")
+    found = json.loads(run("--find", "times", "--json").stdout)
+    assert (found["hwsim"], found["value"], found["next"], found["settings"]) == ("find/1", 15, 16, {"times": 15})
+    assert [each["status"] for each in found["tried"]] == ["held"] * sum(each["value"] <= 15 for each in found["tried"]) + [
+        "violated"
+    ] * sum(each["value"] > 15 for each in found["tried"])
+    none = run("--find", "times", "--set", "pause=200 ms")
+    assert none.exit_code == 3
+    assert "none holds: not even 1" in none.stdout
+    assert run("--find", "tims").exit_code == 2
+    both = run("--find", "times", "--steady")
+    assert both.exit_code == 2
+    assert "--find goes with --set, --json and --quiet alone" in both.stderr
+
+
+def test_a_real_service_is_found_and_holds_there() -> None:
+    found = hwsim.find("dgx-h100", SERVICE, "rate", within=0.1)
+    assert found.value is not None
+    assert found.next is not None
+    settings_of = {**dict(found.counts), **found.knob.settings(found.value)}
+    assert hwsim.simulate("dgx-h100", SERVICE, set=settings_of, expect=True).met
+    assert found.runs < 30

@@ -1,0 +1,146 @@
+"""Arrivals: rates, order, and the same requests under another rate; days as the exact inverse of their cumulative rate."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwsim import ticks
+from hwsim.ticks import FEMTO
+from hwsim.workload.load.arrivals import ArrivalKeys, BurstKeys, DayKeys, blocks, instants, thoughts
+from hwsim.workload.load.draws import Exponential
+from hwsim.workload.load.keys import CountDraw, CountLognormal, TimeDraw, TimePareto
+
+DAY = DayKeys(mean=300.0, peak=500.0, at=14 * 3600.0)
+OPEN = (
+    ArrivalKeys(poisson=40.0),
+    ArrivalKeys(every=0.025),
+    ArrivalKeys(bursts=BurstKeys(poisson=4.0, size=10)),
+    ArrivalKeys(bursts=BurstKeys(poisson=4.0, size=CountDraw(uniform=(1, 19)))),
+    ArrivalKeys(bursts=BurstKeys(poisson=0.05, size=800)),
+    ArrivalKeys(day=DayKeys(mean=40.0, peak=60.0, cycle=100.0, at=30.0)),
+)
+
+
+@pytest.mark.parametrize("keys", OPEN, ids=repr)
+def test_arrivals_come_in_order_at_the_rate_that_is_said(keys: ArrivalKeys) -> None:
+    came = list(islice(instants(keys, 3, "web"), 40_000))
+    assert came == sorted(came)
+    assert keys.rate == pytest.approx(40.0)
+    groups = keys.bursts.poisson / 40 * 40_000 if keys.bursts else 40_000
+    assert 40_000 / (came[-1] / FEMTO) == pytest.approx(40.0, rel=4 / math.sqrt(groups))
+    assert came[:100] == list(islice(instants(keys, 3, "web"), 100))
+    if keys.every is None:
+        assert came[:100] != list(islice(instants(keys, 4, "web"), 100))
+        assert came[:100] != list(islice(instants(keys, 3, "wec"), 100))
+
+
+@settings(max_examples=20)
+@given(st.floats(1e-3, 1e9), st.integers(0, 99))
+def test_another_rate_stretches_the_same_requests(rate: float, seed: int) -> None:
+    base = np.array(list(islice(instants(ArrivalKeys(poisson=1.0), seed), 50)), np.float64)
+    other = np.array(list(islice(instants(ArrivalKeys(poisson=rate), seed), 50)), np.float64)
+    np.testing.assert_allclose(other * rate, base, rtol=1e-9, atol=50 * rate)
+
+
+def test_poisson_has_exponential_gaps_and_bursts_vary_more() -> None:
+    def dispersion(keys: ArrivalKeys) -> float:
+        came = np.array(list(islice(instants(keys, 1), 50_000)), np.float64) / FEMTO
+        counts = np.histogram(came, bins=np.arange(0, came[-1], 2.5))[0]
+        return float(counts.var() / counts.mean())
+
+    assert dispersion(OPEN[0]) == pytest.approx(1, rel=0.15)
+    assert dispersion(OPEN[2]) == pytest.approx(10, rel=0.2)
+    assert dispersion(OPEN[1]) < 0.01
+
+
+@given(
+    st.floats(0, 1), st.floats(0, 86_400), st.floats(1, 1e5), st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=9)
+)
+def test_a_day_is_inverted_exactly(swing: float, at: float, cycle: float, shares: list[float]) -> None:
+    keys = DayKeys(mean=10.0, peak=10.0 * (1 + swing), at=at, cycle=cycle)
+    turns = keys.turns(np.array(shares))
+    phase = 2 * math.pi * at / cycle
+    for share, turn in zip(shares, turns.tolist(), strict=True):
+        came = turn + swing / (2 * math.pi) * (math.sin(2 * math.pi * turn - phase) + math.sin(phase))
+        assert came == pytest.approx(share, abs=1e-11)
+    assert sorted(turns.tolist()) == pytest.approx(keys.turns(np.sort(shares)).tolist(), abs=1e-5)
+
+
+def test_a_day_is_busiest_at_its_peak() -> None:
+    keys = DayKeys(mean=3.0, peak=6.0, cycle=1000.0, at=700.0)
+    came = np.array(list(islice(instants(ArrivalKeys(day=keys), 0), 60_000)), np.float64) / FEMTO
+    hours = np.histogram(came % 1000, bins=20, range=(0, 1000))[0] / (came[-1] / 1000) / 50
+    for number, rate in enumerate(hours):
+        middle = np.mean([keys.rate(50 * number + each) for each in range(50)])
+        assert rate == pytest.approx(float(middle), rel=0.1, abs=0.15)
+    assert keys.rate(700.0) == pytest.approx(6.0)
+    assert keys.rate(200.0) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_day_goes_on_for_years() -> None:
+    """Past the 2.6 hours that an int64 of femtoseconds holds, and in order."""
+    slow = ArrivalKeys(day=DayKeys(mean=1e-4, peak=1.9e-4))
+    came = list(islice(instants(slow, 0), 20_000))
+    assert came == sorted(came)
+    assert came[-1] > 5 * 365 * 86_400 * FEMTO
+    assert all(isinstance(each, int) for each in came[-5:])
+
+
+def test_memory_does_not_grow_with_the_requests() -> None:
+    tracemalloc.start()
+    for keys in (OPEN[0], ArrivalKeys(bursts=BurstKeys(poisson=1.0, size=10**9))):
+        for _ in islice(blocks(keys, 0), 100):
+            pass
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 3e6
+
+
+def test_the_last_request_may_not_come_after_the_longest_time() -> None:
+    with pytest.raises(ticks.TooLong):
+        list(islice(instants(ArrivalKeys(poisson=1e-8), 0), 100))
+    with pytest.raises(ticks.TooLong):
+        list(islice(instants(ArrivalKeys(day=DayKeys(mean=1e-8, peak=1e-8)), 0), 100))
+
+
+def test_clients_think() -> None:
+    keys = ArrivalKeys(clients=3, think=TimeDraw(exponential=2.0))
+    assert keys.closed
+    assert keys.rate is None
+    assert keys.thinking == Exponential(2.0)
+    drawn = thoughts(keys, 0, "web")
+    assert np.mean([drawn.at(each) for each in range(20_000)]) == pytest.approx(2.0, rel=0.03)
+    assert thoughts(ArrivalKeys(clients=3), 0).at(5) == 0.0
+    with pytest.raises(TypeError, match="clients"):
+        next(instants(keys, 0))
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (ArrivalKeys(), "in one way, not in 0"),
+        (ArrivalKeys(poisson=1.0, clients=2), "in one way, not in 2"),
+        (ArrivalKeys(poisson=1.0, think=1.0), "only clients think"),
+        (ArrivalKeys(day=DayKeys(mean=1.0, peak=2.1)), "more than twice its mean"),
+        (ArrivalKeys(day=DayKeys(mean=1.0, peak=0.9)), "below its mean"),
+        (ArrivalKeys(clients=1, think=TimeDraw(pareto=TimePareto(least=1.0, shape=1.0))), "its mean is infinite"),
+        (ArrivalKeys(clients=1, think=TimeDraw(uniform=(2.0, 1.0))), "goes from 2 down to 1"),
+        (ArrivalKeys(clients=1, think=TimeDraw(values=())), "none to draw"),
+        (ArrivalKeys(bursts=BurstKeys(poisson=1.0, size=CountDraw())), "drawn in one way, not in 0"),
+        (
+            ArrivalKeys(bursts=BurstKeys(poisson=1.0, size=CountDraw(exponential=2.0, lognormal=CountLognormal(3.0)))),
+            "drawn in one way, not in 2",
+        ),
+        (ArrivalKeys(clients=1, think=TimeDraw(pareto=TimePareto(least=2.0, most=1.0))), "not above its least"),
+    ],
+)
+def test_what_cannot_be_is_said(keys: ArrivalKeys, said: str) -> None:
+    (problem,) = keys.problems()
+    assert said in problem[1]
