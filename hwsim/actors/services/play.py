@@ -55,8 +55,8 @@ class Play:
         for service in self.services:
             service.do = [made(self, step, at, service) for at, step in enumerate(service.of.steps)]
         for event in program.events:
-            self.at(event.at, self._begins, event)
-            self.at(event.until, self._over, event)
+            self.when(event.at, self._begins, event)
+            self.when(event.until, self._over, event)
         self._entries = [number for load in program.loads for number in load.services]
         self._left = {number: load for load in program.loads for number in load.services}
         self._came = {id(load): 0 for load in program.loads}
@@ -67,7 +67,7 @@ class Play:
 
     # ---- the calendar
 
-    def at(self, time: int, call: Callable[[Any], None], given: Any) -> None:
+    def when(self, time: int, call: Callable[[Any], None], given: Any) -> None:
         self._set += 1
         heappush(self._timers, (time, self._set, call, given))
 
@@ -105,7 +105,7 @@ class Play:
 
     def later(self, time: int, strand: Strand) -> None:
         """A strand goes on after so long."""
-        self.at(self.now + time, self._goes_on, strand)
+        self.when(self.now + time, self._goes_on, strand)
 
     def _goes_on(self, strand: Strand) -> None:
         self._run(strand, strand.pc)
@@ -139,7 +139,7 @@ class Play:
         number, count = given
         at = next(self._streams[number], None)
         if at is not None:
-            self.at(self.program.services[number].start + at, self._arrives, (number, count))
+            self.when(self.program.services[number].start + at, self._arrives, (number, count))
 
     def _arrives(self, given: tuple[int, int]) -> None:
         number, count = given
@@ -164,7 +164,7 @@ class Play:
     def _think(self, number: int, count: int) -> None:
         """A client thinks, then asks for the `count`-th time of the run."""
         wait = ticks.femtoseconds(self._thoughts[number].at(count))
-        self.at(max(self.now, self.program.services[number].start) + wait, self._asks, (number, count))
+        self.when(max(self.now, self.program.services[number].start) + wait, self._asks, (number, count))
 
     def _asks(self, given: tuple[int, int]) -> None:
         if self._counts(given[0]):
@@ -305,7 +305,7 @@ class Play:
         if attempts:
             child.service.notes.asked_again += 1
         if step.timeout >= 0:
-            self.at(self.now + step.timeout, self._late, (strand, strand.attempt, child, step))
+            self.when(self.now + step.timeout, self._late, (strand, strand.attempt, child, step))
         self._enter(child)
 
     def _late(self, given: tuple[Strand, int, Strand, Ask]) -> None:
@@ -331,7 +331,7 @@ class Play:
         wait = round(wait)
         if wait:
             self._waited(strand, self._retrying, wait)
-        self.at(self.now + wait, self._retry, (strand, step))
+        self.when(self.now + wait, self._retry, (strand, step))
 
     def _retry(self, given: tuple[Strand, Ask]) -> None:
         self.ask(*given)

@@ -209,8 +209,7 @@ class _Issuing:
             cost = each.cost or Cost(replace(program.stations[number].demands[each.flow]))
             service = program.services[each.service].name
             label = driver.label(Label(each.name, each.kind, each.device, service))
-            queue = driver.queue(Queue(f"{service}:{each.device}", each.device))
-            self._ops.append(IssuedOp(label, queue, driver.cost(replace(cost, demand=replace(cost.demand, latency=0.0)))))
+            self._ops.append(IssuedOp(label, -1, driver.cost(replace(cost, demand=replace(cost.demand, latency=0.0)))))
             self._bodies.append(max(each.body, 1))
 
     def join(self, flow: int, time: int, member: Member, now: int) -> None:

@@ -134,7 +134,7 @@ def _serve(play: Play, step: Serve, following: int) -> Do:
 
         def wait(strand: Strand) -> int:
             strand.pc = following
-            play.at(play.now + latency, begin, (strand, time if sized is None else sized(strand)))
+            play.when(play.now + latency, begin, (strand, time if sized is None else sized(strand)))
             return WAITS
 
         return wait

@@ -22,22 +22,18 @@ class Strand:
     held: locks. left: branches that have not come to their end. gone: nobody waits for the answer any more.
     """
 
-    __slots__ = (
-        "alone", "attempt", "attempts", "began", "caller", "choice", "failed", "gone", "held", "left", "main", "pc", "resource",
-        "root", "service", "since", "slots", "visit", "waits", "why",
-    )  # fmt: skip
+    caller: Strand | None = None
+    attempt = attempts = pc = left = since = alone = 0
+    choice = resource = NONE
+    failed = gone = False
+    waits: dict[int, int] | None = None
+    held: list[int] | None = None
+    slots: list[float] | None = None
+    why = ""
 
     def __init__(self, service: Service, root: int, visit: int, began: int) -> None:
         self.service, self.root, self.visit, self.began = service, root, visit, began
         self.main = self
-        self.caller: Strand | None = None
-        self.attempt = self.attempts = self.pc = self.left = self.since = self.alone = 0
-        self.choice = self.resource = NONE
-        self.failed = self.gone = False
-        self.waits: dict[int, int] | None = None
-        self.held: list[int] | None = None
-        self.slots: list[float] | None = None
-        self.why = ""
 
 
 class Service:

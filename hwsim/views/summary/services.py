@@ -35,7 +35,8 @@ def lines(services: Services) -> Iterator[tuple[str, str]]:
     for each in services.answers:
         for number, text in enumerate(_of(each)):
             yield (f"{each.name}" if number == 0 else ""), text
-    yield from _limits(services)
+    if not services.never:
+        yield from _limits(services)
     if services.stuck:
         yield (
             "DEADLOCK",
@@ -141,7 +142,7 @@ def _limits(services: Services) -> Iterator[tuple[str, str]]:
 
 def table(services: Services) -> Iterator[str]:
     """The ladder of limits."""
-    if not services.ladder:
+    if not services.ladder or services.never:
         return
     most = MUCH * services.ladder[0].limit_per_s
     near = [rung for rung in services.ladder if rung.limit_per_s <= most]

@@ -9,6 +9,7 @@ from typing import Any, Final
 from hwsim import ticks
 from hwsim.demand import rates_of
 from hwsim.devices import CannotCompute
+from hwsim.formats import percent
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, FetchOp, Op, Placed, Scope
 from hwsim.records import dataclass
@@ -162,7 +163,9 @@ class Reader:
             return
         whole = sum(keys.share for keys in ways.values() if keys is not None)  # a share: floats
         if not isclose(whole, 1.0, abs_tol=1e-6):
-            self.mistakes.add(tree.place, f"the shares come to {100 * whole:.6g} %, not to 100 %", "one of them is what is left")
+            self.mistakes.add(
+                tree.place, f"the shares come to {percent(whole, '.6g')}, not to 100 %", "one of them is what is left"
+            )
             return
         at = self._append(Jump(0))
         limits, to, counted, leaving = [], [], [], []

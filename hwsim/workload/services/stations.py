@@ -126,7 +126,7 @@ def least_of_queue(demand: Demand, rates: Mapping[str, float]) -> float:
     crowd = demand.crowd
     if crowd is None:
         return 0.0
-    alone = demand.body(rates)
+    alone = max([demand.floor, *(amount / rates[name] for name, amount in demand.amounts if name == crowd.capacity)])
     longer = [depth for depth in _DEPTHS if depth >= crowd.depth]
     least: float = min([alone * crowd.slowness(depth)[0] * crowd.depth / depth for depth in longer])
     return least
