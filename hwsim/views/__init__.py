@@ -52,5 +52,6 @@ FIGURES: Final[dict[str, Report]] = {
     "latency": report("curves.draw"),
     "memory": REPORTS["memory"],
     "queues": REPORTS["queues"],
+    "services": report("services.draw"),
     "serving": report("serving.draw"),
 }

@@ -11,10 +11,10 @@ from hwsim.actors.services.stations import NEVER, Member, Serves
 from hwsim.demand import Capacity, Cost
 from hwsim.engine import Host, IssuedOp, Waits
 from hwsim.graph.opgraph import Label, Queue
-from hwsim.results.services.answers import Answers, Rung, Services, answers_of
+from hwsim.results.services.answers import Answers, Rung, Services, Statement, answers_of
 from hwsim.results.usage import Usage
 from hwsim.ticks import FEMTO
-from hwsim.workload.services.ladder import Ladder, ladder
+from hwsim.workload.services.ladder import Ladder, ladder, statements
 from hwsim.workload.services.program import ENDLESS, Program, Served, ServiceProgram, Station
 
 RETRYING, GIVEN_UP = "the wait before a retry", "attempts that were given up"
@@ -85,6 +85,7 @@ class Running:
             alone=steps.alone,
             end_s=self.end_s,
             stuck=_stuck(program, play),
+            statements=tuple(Statement(*each) for each in statements(program)),
             never=steps.never,
         )
 

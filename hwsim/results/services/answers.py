@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from hwsim.demand import Cost
 from hwsim.records import dataclass
 from hwsim.results.batches import Batched, Settled
 from hwsim.results.services.notes import BIN, ServiceNotes
@@ -139,6 +140,23 @@ def _part(some: int, of: int) -> float:
     return some / of if of else 0.0
 
 
+class Statement(NamedTuple):
+    """A statement of a service.
+
+    Args:
+        seconds: it takes alone, in the mean; times: as often as a request of the service does it, in the mean.
+        cost: behind it.  drawn: it differs from request to request.
+    """
+
+    service: str
+    name: str
+    device: str
+    seconds: float
+    times: float
+    drawn: bool
+    cost: Cost | None
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """All services of a run.
@@ -156,6 +174,7 @@ class Services:
     ladder: tuple[Rung, ...]
     alone: tuple[tuple[str, float], ...]
     end_s: float
+    statements: tuple[Statement, ...] = ()
     stuck: str = ""
     never: tuple[str, ...] = ()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hwsim.results import invariants
 from hwsim.results.result import Result
+from hwsim.views.explain import services
 from hwsim.views.interval import say as interval
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.failing import as_dict as failing_as_dict
@@ -108,6 +109,8 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
             }
             for piece in explanation.path
         ]
+    if result.services is not None:
+        entries |= services.as_dict(result.services)
     return entries
 
 

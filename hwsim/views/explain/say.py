@@ -14,6 +14,7 @@ from hwsim.results.cause import Cause
 from hwsim.results.critical import Share, families
 from hwsim.results.result import Result
 from hwsim.results.training import MAIN
+from hwsim.views.explain import services
 from hwsim.views.explain.derivation import Derivation, Line, duration, fraction, seconds
 from hwsim.views.explain.explanation import Explanation
 from hwsim.views.explain.measure import TIMES
@@ -25,6 +26,7 @@ from hwsim.views.kit.failing import accounted
 from hwsim.views.kit.lines import WIDTH
 from hwsim.views.serving.parts import sentences, table
 from hwsim.views.summary.say import bar
+from hwsim.views.summary.services import is_alone
 
 if TYPE_CHECKING:
     from hwsim.results.failing import Failing
@@ -55,6 +57,10 @@ def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -
     for event in result.events:
         yield from _wrap(f"event {event}", 2)
     yield from warned.lines(result.warnings)
+    if result.services is not None:
+        yield from services.lines(result.services)
+        if is_alone(result):
+            return
     yield ""
     for sentence in explanation.sentences:
         yield from _wrap(sentence, 2)

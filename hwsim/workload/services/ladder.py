@@ -10,13 +10,13 @@ one that is never passed, and may not be reached. Attempts that are made again, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from hwsim.demand import Capacity, rates_of
+from hwsim.demand import Capacity, Cost, rates_of
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 from hwsim.workload.load.draws import Distribution
@@ -259,3 +259,14 @@ def _visits(walks: list[_Walk], entry: int) -> list[float]:
         if max(visits) > 1e12:
             return [math.inf] * len(walks)
     return visits
+
+
+def statements(program: Program) -> Iterator[tuple[str, str, str, float, float, bool, Cost | None]]:
+    """Service, name, device, seconds alone, times a request, whether it is drawn, and cost of each statement that takes time."""
+    for service in program.services:
+        walk = _Walk(program, service)
+        for at, step in enumerate(service.steps):
+            if isinstance(step, Serve):
+                served = program.served[step.cost]
+                drawn = not step.size.is_fixed
+                yield service.name, served.name, served.device, walk.own(at), walk.often[at], drawn, served.cost

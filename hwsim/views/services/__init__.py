@@ -1,0 +1,1 @@
+"""Services under load over time, and the ladder of their limits, as a figure."""
