@@ -80,12 +80,14 @@ class Iterations:
         self.groups, self.ep, self.pp, self.cache = groups, ep, pp, cache
         self.host = max(0.0, times.framework.step)
         alone = OneByOne(times)
-        self._rows = ByRows(alone, self._of_rows)
+        self.sparse = any(kind.experts > 1 for kind in model.kinds)
+        self._rows = ByRows(alone, lambda rows: self._of_rows(rows, experts=False))
+        self._experts = ByRows(alone, lambda rows: self._of_rows(rows, experts=True))
         self._output = ByRows(alone, self._of_output)
         self._answers = ByContext(alone, self._of_answers, tokens)
         self._prompts = ByPrompt(alone, self._of_prompts)
         self._sent: dict[int, Taken] = {}
-        self._around: dict[tuple[int, int], float] = {}
+        self._around: dict[tuple[int, int, int], float] = {}
         self._lines: dict[tuple[int, int], tuple[float, float]] = {}
 
     def line(self, answers: int, context: float) -> Line:
@@ -94,14 +96,14 @@ class Iterations:
         found = self._lines.get((answers, low))
         if found is None:
             before, after = self.answers(answers, low).seconds, self.answers(answers, low + step).seconds
-            start = self.around(self.rows_of((), answers), answers * self.tokens) + before
+            start = self.around(self.rows_of((), answers), answers * self.tokens, answers * self.tokens) + before
             found = self._lines[answers, low] = start, (after - before) / step
         start, slope = found
         return Line(start + slope * (context - low), slope, float(low + step))
 
     def seconds(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> float:
         """An iteration, exchanges included; arguments as of `of`."""
-        taken = self.around(self.rows_of(prompts, answers), ended)
+        taken = self.around(self.rows_of(prompts, answers), ended, self.total_of(prompts, answers))
         if prompts:
             taken += self.read(prompts).seconds
         return taken + self.answers(answers, context).seconds if answers else taken
@@ -114,7 +116,7 @@ class Iterations:
             answers: sequences that grow; context: tokens that each looks at in the mean, itself included.
             ended: tokens that are written.
         """
-        taken = self.linear(self.rows_of(prompts, answers))
+        taken = self.linear(self.rows_of(prompts, answers), self.total_of(prompts, answers))
         if prompts:
             taken = taken.plus(self.read(prompts))
         if answers:
@@ -122,12 +124,16 @@ class Iterations:
         taken = taken.plus(self.output(ended))
         return taken._replace(seconds=taken.seconds + self.host)
 
+    def total_of(self, prompts: Sequence[tuple[int, int]], answers: int) -> int:
+        """Tokens of all groups."""
+        return answers * self.tokens + sum([tokens for tokens, _ in prompts])  # count
+
     def rows_of(self, prompts: Sequence[tuple[int, int]], answers: int) -> int:
         """Tokens of the group with most of them."""
         if self.groups == 1:
-            return answers * self.tokens + sum(tokens for tokens, _ in prompts)
-        read = math.ceil(sum(tokens for tokens, _ in prompts) / max(1, min(self.groups, len(prompts))))  # count
-        return self._of_group(answers) * self.tokens + read
+            return self.total_of(prompts, answers)
+        read = sum([tokens for tokens, _ in prompts])  # count
+        return self._of_group(answers) * self.tokens + -(-read // max(1, min(self.groups, len(prompts))))
 
     def read(self, prompts: Sequence[tuple[int, int]]) -> Taken:
         """Attention of the prompts, those of the groups side by side."""
@@ -141,20 +147,25 @@ class Iterations:
         """The part of a group of a number of sequences."""
         return -(-many // self.groups)
 
-    def around(self, rows: int, ended: int) -> float:
+    def around(self, rows: int, ended: int, total: int | None = None) -> float:
         """Seconds of all of an iteration but attention, exchanges included.
 
-        rows: tokens of each group; ended: tokens that are written, of all.
+        rows: tokens of the group with most of them; ended: tokens that are written; total: tokens of all groups (default: all
+        have as many).
         """
-        found = self._around.get((rows, ended))
+        total = rows * self.groups if total is None else total
+        found = self._around.get((rows, ended, total))
         if found is None:
-            taken = self.linear(rows).seconds + self.exchanged(rows) + self.output(ended).seconds + self.host
-            found = self._around[rows, ended] = taken
+            taken = self.linear(rows, total).seconds + self.exchanged(rows, total) + self.output(ended).seconds + self.host
+            found = self._around[rows, ended, total] = taken
         return found
 
-    def linear(self, rows: int) -> Taken:
-        """All kernels of all layers but attention, and the embedding."""
-        return self._rows.at(self.padded(rows)) if rows else NOTHING
+    def linear(self, rows: int, total: int | None = None) -> Taken:
+        """All kernels of all layers but attention, and the embedding; arguments as of `around`."""
+        if not rows:
+            return NOTHING
+        taken, all_rows = self._rows.at(self.padded(rows)), rows if self.groups == 1 or total is None else self._of_group(total)
+        return taken.plus(self._experts.at(self.padded(all_rows))) if self.sparse else taken
 
     def output(self, ended: int) -> Taken:
         """Logits of so many tokens."""
@@ -164,11 +175,12 @@ class Iterations:
         """Attention of all layers, of sequences that grow."""
         return self._answers.at(self._of_group(answers), context)
 
-    def exchanged(self, rows: int) -> float:
-        """Seconds of what the GPUs exchange while they read so many tokens."""
+    def exchanged(self, rows: int, total: int | None = None) -> float:
+        """Seconds of what the GPUs exchange; arguments as of `around`."""
         if self.exchange is None or self.tp * self.groups * self.pp == 1 or not rows:
             return 0.0
-        return between(self.padded(rows), SMOOTH, self._exchanged).seconds
+        all_rows = rows if self.groups == 1 or total is None else self._of_group(total)
+        return between(self.padded(all_rows), SMOOTH, self._exchanged).seconds
 
     def padded(self, rows: int) -> int:
         """The tokens that kernels are started for: of the smallest graph that has room; as many as there are beyond all."""
@@ -203,10 +215,12 @@ class Iterations:
             part = replace(part, kept=self.cache)
         return part if self.groups == self.ep == 1 else replace(part, together=self.groups, expert=self.ep)
 
-    def _of_rows(self, rows: int) -> Sequence[Counted]:
-        layers = passed(self.model, self._slice(1, rows, rows))[:-1]
+    def _of_rows(self, rows: int, *, experts: bool) -> Sequence[Counted]:
         return [
-            (kernel, float(layer.times)) for layer in layers for kernel in kernels(layer.forward) if kernel.kind != "attention"
+            (kernel, float(layer.times))
+            for layer in passed(self.model, self._slice(1, rows, rows))[:-1]
+            for kernel in kernels(layer.forward)
+            if kernel.kind != "attention" and (kernel.work.experts is not None) == experts
         ]
 
     def _of_output(self, ended: int) -> Sequence[Counted]:
