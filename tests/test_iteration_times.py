@@ -16,7 +16,7 @@ from hwsim.models import cluster_of, load_framework, load_transformer
 from hwsim.models.architectures.slices import Slice, product
 from hwsim.models.cluster import exchanging
 from hwsim.models.inference import one_pass, served
-from hwsim.models.iteration import Iterations
+from hwsim.models.iteration import Iterations, sends
 from hwsim.models.kernel_times import KernelTimes
 
 GRAPHS = (1, 2, 4, *range(8, 257, 8))
@@ -110,3 +110,82 @@ def test_tables_are_of_the_gpu(machine: str) -> None:
         if found is not None:
             exact = [times.seconds(product("up", int(each), 2048, 4096, part)) for each in rows]
             assert found[0] == pytest.approx(exact, rel=1e-12)
+
+
+# ---- groups, stages, verification ----
+
+
+@cache
+def sparse(**layout: int) -> Iterations:
+    framework = load_framework("vllm")
+    exchange = exchanging(node(), node().devices_of("gpu"), framework.all_reduce)
+    return Iterations(
+        load_transformer("qwen3-30b-a3b"),
+        KernelTimes(cluster_of(node()).gpu, framework),
+        layout["tp"],
+        "bf16",
+        (),
+        exchange,
+        tokens=layout.get("tokens", 1),
+        groups=layout.get("groups", 1),
+        ep=layout.get("ep", 1),
+        pp=layout.get("pp", 1),
+    )
+
+
+def test_groups_share_sequences_and_all_see_the_tokens_of_all() -> None:
+    alone, groups = sparse(tp=1), sparse(tp=1, groups=4, ep=4)
+    assert groups.answers(64, 2000.0) == alone.answers(16, 2000.0)
+    assert groups.rows_of((), 64) == 16
+    assert groups.output(64) == alone.output(16)
+    one, all_of_them = groups.linear(16, 16), groups.linear(16, 64)
+    assert one.seconds < all_of_them.seconds  # experts of one group's tokens, and of all groups'
+    assert one.seconds > alone.linear(16).seconds / 4
+
+
+def test_a_prompt_of_one_group_is_no_prompt_of_all() -> None:
+    groups = sparse(tp=1, groups=4, ep=4)
+    one, four = groups.seconds([(2000, 0)], 0, 0.0, 1), groups.seconds([(2000, 0)] * 4, 0, 0.0, 4)
+    assert one < 0.8 * four
+    assert groups.read([(2000, 0)]) == groups.read([(2000, 0)] * 4)
+
+
+def test_exchanges_of_groups_gather_and_scatter_around_experts() -> None:
+    model = load_transformer("deepseek-v3")
+    found = {each.operation: each for each in sends(model, 10, tp=2, groups=4, pp=3)}
+    assert {name: (each.ranks, each.times) for name, each in found.items()} == {
+        "all-reduce": (2, 2 * 61 - 58), "all-gather": (8, 58), "reduce-scatter": (8, 58), "send": (2, 2),
+    }  # fmt: skip
+    assert found["all-gather"].size == 4 * found["all-reduce"].size == 4 * 10 * 7168 * 2
+    assert sends(model, 10, tp=1) == ()
+
+
+def test_few_tokens_leave_experts_idle_and_many_do_not() -> None:
+    [kernel] = [each for each, _ in sparse(tp=1)._of_rows(4, experts=True)]
+    assert kernel.work.experts is not None
+    assert kernel.work.experts.active == pytest.approx(128 * (1 - (1 - 8 / 128) ** 4))
+    [busiest] = [each for each, _ in sparse(tp=1, groups=8, ep=8)._of_rows(4, experts=True)]
+    assert busiest.work.experts is not None
+    assert 32 < busiest.work.experts.pairs < 2 * 32  # of 256 pairs of all, the GPU with most has more than an eighth
+
+
+def test_verified_tokens_pass_together_and_read_the_cache_once() -> None:
+    one, four = sparse(tp=1), sparse(tp=1, tokens=4)
+    assert four.line(16, 4000.0).seconds < 2.5 * one.line(16, 4000.0).seconds
+    assert four.answers(16, 4000.0).memory == pytest.approx(one.answers(16, 4000.0).memory, rel=0.05)
+    assert four.rows_of((), 16) == 64
+
+
+def test_stages_add_their_sends() -> None:
+    one, two = sparse(tp=2), sparse(tp=2, pp=2)
+    more = two.line(8, 500.0).seconds - one.line(8, 500.0).seconds
+    assert 1e-6 < more < 1e-4
+
+
+def test_a_cache_in_eight_bits_is_read_in_half_the_time() -> None:
+    framework, gpu = load_framework("tensorrt-llm"), cluster_of(node()).gpu
+    of = {
+        kept: Iterations(load_transformer("llama-3-8b"), KernelTimes(gpu, framework), 1, "bf16", cache=kept).answers(128, 8000.0)
+        for kept in ("bf16", "fp8")
+    }
+    assert 0.4 < of["fp8"].seconds / of["bf16"].seconds < 0.7

@@ -47,6 +47,34 @@ class Line(NamedTuple):
     until: float
 
 
+class Sent(NamedTuple):
+    """A collective of `ranks` GPUs, `times` times; size: bytes of one GPU's whole array, of a send those of the message."""
+
+    operation: Operation
+    size: float
+    ranks: int
+    times: int
+
+
+def sends(model: Transformer, rows: int, *, tp: int, groups: int = 1, pp: int = 1, width: float = 2.0) -> tuple[Sent, ...]:
+    """What the GPUs of a copy exchange in an iteration of `rows` tokens of each group; arguments as of `Iterations`.
+
+    The GPUs of a group sum what they have of attention, and of what follows. Groups that share experts gather their tokens
+    before those, and scatter what comes of them.
+
+    width: bytes of a number of a token.
+    """
+    size, gpus = rows * model.hidden * width, tp * groups
+    shared = sum(kind.layers for kind in model.kinds if kind.experts > 1) if groups > 1 else 0  # integers
+    found = (
+        Sent("all-reduce", size, tp, 2 * model.layers - shared),
+        Sent("all-gather", size * groups, gpus, shared),
+        Sent("reduce-scatter", size * groups, gpus, shared),
+        Sent("send", size, 2, pp - 1),
+    )
+    return tuple(each for each in found if each.times and each.ranks > 1 and rows)
+
+
 class Iterations:
     """Iterations of a model on a group of GPUs."""
 
@@ -190,23 +218,11 @@ class Iterations:
     def _exchanged(self, rows: int) -> Taken:
         found = self._sent.get(rows)
         if found is None:
-            size = rows * self.model.hidden * self._slice(1, 1, 1).width
-            each = math.fsum(kind.layers * self._of_layer(kind, size) for kind in self.model.kinds)
-            found = self._sent[rows] = Taken(each + (self.pp - 1) * self._collective("send", size, 2))
+            assert self.exchange is not None
+            sent = sends(self.model, rows, tp=self.tp, groups=self.groups, pp=self.pp, width=self._slice(1, 1, 1).width)
+            found = Taken(math.fsum(each.times * self.exchange(each.operation, each.size, each.ranks) for each in sent))
+            self._sent[rows] = found
         return found
-
-    def _of_layer(self, kind: Transformer, size: float) -> float:
-        """Seconds of the exchanges of a layer, of `size` bytes of each group's tokens."""
-        within = self._collective("all-reduce", size, self.tp)
-        if kind.experts == 1 or self.groups == 1:
-            return 2 * within
-        everyone, together = self.tp * self.groups, size * self.groups
-        return (
-            within + self._collective("all-gather", together, everyone) + self._collective("reduce-scatter", together, everyone)
-        )
-
-    def _collective(self, operation: Operation, size: float, ranks: int) -> float:
-        return self.exchange(operation, size, ranks) if self.exchange is not None and ranks > 1 else 0.0
 
     def _slice(self, sequences: int, tokens: int, context: int) -> Slice:
         part = served(sequences, tokens, context, self.tp, self.dtype, self.times.framework.attention, self.times.gpu,

@@ -254,18 +254,36 @@ def batch_memory(network: Network, layers: Sequence[Layer], dtype: str) -> Footp
     return Footprint(0, network.parameters * BYTES[dtype], 0.0, 0.0, largest, 0.0)
 
 
-def serving_memory(model: Transformer, tp: int, tokens: float, dtype: str = "bf16", pp: int = 1) -> Footprint:
-    """Weights, and the KV cache of `tokens` tokens of all layers, on each GPU; weights in narrow formats, where they are."""
+def serving_memory(
+    model: Transformer, tp: int, tokens: float, dtype: str = "bf16", pp: int = 1, *, groups: int = 1, kept: str = ""
+) -> Footprint:
+    """Weights, and the KV cache of `tokens` tokens of all layers, on each GPU; weights in narrow formats, where they are.
+
+    groups: of `tp` GPUs, whose experts are spread over all of them, and whose sequences are their own; `kept`: number format of
+    keys and values, if another than the model's.
+    """
     w = BYTES[dtype]
     heads = max(1.0, model.of_kv_heads / tp) / model.of_kv_heads if model.latent is None else 1.0  # one vector for all heads
     copied = math.fsum(kind.layers * kind.whole for kind in model.kinds) * w
     weights = model.parameters * w if model.quantised is None else model.weight_bytes(w)
-    on_each = weights / (tp * pp) + copied / pp * (1.0 - 1.0 / tp)
-    cached = model.kv_bytes(BYTES[model.kept(dtype)])
-    return Footprint(0, on_each, 0.0, 0.0, 0.0, RESERVED, tokens * cached * heads / pp)
+    narrow = w if model.quantised is None else model.quantised.width
+    experts = math.fsum(kind.layers * kind.experts * kind.expert_weights for kind in model.kinds if kind.experts > 1) * narrow
+    on_each = (weights - experts * (1.0 - 1.0 / groups)) / (tp * pp) + copied / pp * (1.0 - 1.0 / tp)
+    cached = model.kv_bytes(BYTES[kept or model.kept(dtype)])
+    return Footprint(0, on_each, 0.0, 0.0, 0.0, RESERVED, tokens * cached * heads / (pp * groups))
 
 
-def cache_room(model: Transformer, tp: int, size: float | None, dtype: str, server: ServerKeys) -> tuple[Footprint, int | None]:
+def cache_room(
+    model: Transformer,
+    tp: int,
+    size: float | None,
+    dtype: str,
+    server: ServerKeys,
+    *,
+    pp: int = 1,
+    groups: int = 1,
+    kept: str = "",
+) -> tuple[Footprint, int | None]:
     """Bytes on each GPU with an empty cache, and the tokens that the cache of a server holds; None: any number.
 
     Servers try the largest iteration before they lay the cache out: its largest arrays are kept free, the logits of all sequences
@@ -283,13 +301,13 @@ def cache_room(model: Transformer, tp: int, size: float | None, dtype: str, serv
     largest = max(sizes_of(graphs, sequences), default=0)
     arrays = (room.activations or 0.0) * iteration_arrays(model, tp, min(budget, model.sequence * sequences), sequences, dtype)
     free = (room.token or 0.0) * budget + (room.graph or 0.0) * largest + (room.gpu or 0.0) * tp
-    empty = serving_memory(model, tp, 0, dtype)
+    empty = serving_memory(model, tp, 0, dtype, pp, groups=groups, kept=kept)
     empty = replace(empty, buffers=(room.kept or 0.0) + arrays + max(free, room.least or 0.0))
     if size is None or not model.causal:
         return empty, None
     part = room.part or 1.0
     left = part * size - empty.total if room.of == "all" else part * (size - empty.total)
-    return empty, max(0, int(left // serving_memory(model, tp, 1, dtype).cache))
+    return empty, max(0, int(left // serving_memory(model, tp, 1, dtype, pp, groups=groups, kept=kept).cache))
 
 
 def iteration_arrays(model: Transformer, tp: int, tokens: int, sequences: int, dtype: str) -> float:

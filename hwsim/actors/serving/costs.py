@@ -4,8 +4,8 @@ An iteration's kernels run one after another. Some are bound by the units, some 
 a floor, the time they take alone; meanwhile they draw from each GPU its units and its memory. A cost is one second of such an
 iteration, and an op is a number of seconds. Parts are rounded to five bits, so that there are few costs.
 
-The two all-reduces of each layer are one op, as long as all of them, on the links that the machine's library uses. Its cost is
-worked out for 16 numbers of tokens an octave; between them its bytes are in proportion.
+The collectives of all layers that are alike are one op, as long as all of them, on the links that the machine's library uses. Its
+cost is worked out for 16 numbers of tokens an octave; between them its bytes are in proportion.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from hwsim.graph.opgraph import Label, Queue
 from hwsim.machine import Machine
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.framework import Framework
+from hwsim.models.iteration import Sent, sends
 from hwsim.models.kernel_tables import Taken, knot
 from hwsim.records import dataclass
 from hwsim.results.cause import family
@@ -56,7 +57,7 @@ class Exchanges:
     machine: Machine
     gpus: tuple[str, ...]
     slower: float = 1.0
-    _phases: dict[int, tuple[tuple[Cost, int, float], ...]] = field(default_factory=dict)
+    _phases: dict[int, tuple[tuple[int, tuple[Cost, int, float]], ...]] = field(default_factory=dict)
     _sizes: dict[int, tuple[IssuedOp, ...]] = field(default_factory=dict)
 
     def seconds(self, rows: int) -> int:
@@ -65,32 +66,37 @@ class Exchanges:
 
     def of(self, rows: int) -> list[tuple[IssuedOp, tuple[Cost, int, float]]]:
         """For each phase an op of all such phases of the layers, and the (cost, fs of its latency, seconds of its body)."""
-        model = self.plan.model
+        model, parallel = self.plan.model, self.plan.keys.parallel
         if len(self.gpus) < 2 or not isinstance(model, Transformer) or not rows:
             return []
-        priced, times = grid(rows), 2 * model.layers
-        phases = self._known(priced, model.hidden * BYTES[self.plan.dtype])
+        priced = grid(rows)
+        phases = self._phases.get(priced)
+        if phases is None:
+            width = max(2.0, BYTES[self.plan.dtype])  # of what passes between GPUs: 8 bits are of products alone
+            phases = self._phases[priced] = tuple(
+                (each.times, phase)
+                for each in sends(model, priced, tp=parallel.tp, groups=parallel.groups, pp=parallel.pp, width=width)
+                for phase in self._priced(each)
+            )
         ops = self._sizes.get(rows)
         if ops is None:
-            size = self.slower * times * rows / priced
-            ops = self._sizes[rows] = tuple(IssuedOp(-1, -1, -1, size, (times - 1) * latency) for _, latency, _ in phases)
-        return list(zip(ops, phases, strict=True))
-
-    def _known(self, rows: int, width: float) -> tuple[tuple[Cost, int, float], ...]:
-        """(cost, fs of its latency, seconds of its body) of each phase of one all-reduce of `rows` tokens."""
-        if rows not in self._phases:
-            software = self.plan.software
-            framework = software.all_reduce if isinstance(software, Framework) else ""
-            flows = timing.timed(self.machine, timing.own_kernel(framework), "all-reduce", self.gpus, rows * width)
-            self._phases[rows] = tuple(
-                (
-                    replace(each.cost, choice=None),
-                    ticks.femtoseconds(each.cost.demand.latency),
-                    each.cost.demand.body(self.machine.rates()),
-                )
-                for each in flows.phases
+            ops = self._sizes[rows] = tuple(
+                IssuedOp(-1, -1, -1, self.slower * times * rows / priced, (times - 1) * latency)
+                for times, (_, latency, _) in phases
             )
-        return self._phases[rows]
+        return list(zip(ops, (phase for _, phase in phases), strict=True))
+
+    def _priced(self, sent: Sent) -> tuple[tuple[Cost, int, float], ...]:
+        """(cost, fs of its latency, seconds of its body) of each phase of one collective."""
+        software = self.plan.software
+        framework = software.all_reduce if isinstance(software, Framework) and sent.operation == "all-reduce" else ""
+        gpus = self.gpus[: sent.ranks]
+        flows = timing.timed(self.machine, timing.own_kernel(framework), sent.operation, gpus, sent.size)
+        rates = self.machine.rates()
+        return tuple(
+            (replace(each.cost, choice=None), ticks.femtoseconds(each.cost.demand.latency), each.cost.demand.body(rates))
+            for each in flows.phases
+        )
 
 
 @dataclass(slots=True)

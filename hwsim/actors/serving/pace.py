@@ -74,7 +74,7 @@ class Pace:
     _model: Iterations | None = field(init=False)
     _eager: Iterations | None = field(init=False)
     _lines: dict[tuple[int, int], Line] = field(default_factory=dict)
-    _around: dict[tuple[int, int], int] = field(default_factory=dict)
+    _around: dict[tuple[int, int, int], int] = field(default_factory=dict)
     _prompts: dict[tuple[int, ...], int] = field(default_factory=dict)
     _batches: dict[int, Taken] = field(default_factory=dict)
     sent: dict[int, int] = field(default_factory=dict)
@@ -83,12 +83,10 @@ class Pace:
         plan, settings = self.plan, self.plan.settings
         self._model = self._eager = None
         if isinstance(plan.model, Transformer) and isinstance(plan.software, Framework):
-            times = KernelTimes(plan.gpu, plan.software)
             graphs = () if settings.exact else settings.graphs
-            self._model = Iterations(plan.model, times, plan.keys.parallel.tp, plan.dtype, graphs)
-            self._eager = self._model
+            self._model = self._eager = iterations_of(plan, plan.model, plan.software, graphs)
             if graphs and not settings.mixed:
-                self._eager = Iterations(plan.model, times, plan.keys.parallel.tp, plan.dtype)
+                self._eager = iterations_of(plan, plan.model, plan.software, ())
 
     def also(self, exchanged: Callable[[int], int]) -> Pace:
         """Times of another copy, with the same kernels and other links."""
@@ -126,10 +124,11 @@ class Pace:
         """Time of an iteration with prompts."""
         assert self._eager is not None
         read, mixed = run.read, self._eager
-        rows = mixed.rows_of(read, run.answers)
-        around = self._around.get((rows, run.ended))
+        rows, total = mixed.rows_of(read, run.answers), mixed.total_of(read, run.answers)
+        around = self._around.get((rows, run.ended, total))
         if around is None:
-            around = self._around[rows, run.ended] = ticks.femtoseconds(mixed.around(rows, run.ended) * self.slower)
+            around = ticks.femtoseconds(mixed.around(rows, run.ended, total) * self.slower)
+            self._around[rows, run.ended, total] = around
         prompts, alike = 0, (len(read),)
         for part in read:
             key = part + alike
@@ -143,7 +142,7 @@ class Pace:
             run.kernels += line.attention + more
             run.answered = line.start + more
         run.host = self._host(run)
-        run.network = self._sends(rows, mixed=True)
+        run.network = self._sends(-(-total // mixed.groups), mixed=True)
 
     def padded(self, run: Run) -> int:
         """Tokens that an iteration computes."""
@@ -167,7 +166,7 @@ class Pace:
         assert model is not None
         before, after = (ticks.femtoseconds(model.answers(answers, at).seconds * self.slower) for at in (low, low + step))
         rows = model.rows_of((), answers)
-        around = ticks.femtoseconds(model.around(rows, answers) * self.slower)
+        around = ticks.femtoseconds(model.around(rows, answers, model.total_of((), answers)) * self.slower)
         line = Line(
             around + before, before, max(0, round((after - before) / step)), rows, low, step, self._host_of(answers, rows)
         )
@@ -213,3 +212,19 @@ class Pace:
             flop, moved = math.fsum(work.flop for work in works), math.fsum(work.traffic for work in works)
             self._batches[count] = Taken(step.seconds, busy, min(busy, moved / plan.gpu.memory.bandwidth), flop, moved)
         return self._batches[count]
+
+
+def iterations_of(plan: ServicePlan, model: Transformer, framework: Framework, graphs: tuple[int, ...]) -> Iterations:
+    """The iterations of a copy, without exchanges."""
+    parallel = plan.keys.parallel
+    return Iterations(
+        model,
+        KernelTimes(plan.gpu, framework),
+        parallel.tp,
+        plan.dtype,
+        graphs,
+        groups=parallel.groups,
+        ep=parallel.ep,
+        pp=parallel.pp,
+        cache=plan.keys.kv or "",
+    )

@@ -142,7 +142,9 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
         copies=copies,
         settings=settings,
         tokens=tokens if answers else None,
-        token_bytes=serving_memory(model, keys.parallel.tp, 1, dtype).cache
+        token_bytes=serving_memory(
+            model, keys.parallel.tp, 1, dtype, keys.parallel.pp, groups=keys.parallel.groups, kept=keys.kv or ""
+        ).cache
         if isinstance(model, Transformer) and answers
         else 0.0,
         memory=memory,
@@ -225,24 +227,34 @@ def _gpu(machine: Machine, names: Sequence[str], place: Place, mistakes: Mistake
 
 def _copies(keys: InferKeys, model: Model, names: Sequence[str], place: Place, mistakes: Mistakes) -> tuple[tuple[str, ...], ...]:
     """The GPUs of each copy; none once what is wrong is noted."""
-    tp, dp, gpus = keys.parallel.tp, keys.parallel.dp, len(names)
+    parallel, gpus = keys.parallel, len(names)
+    tp, dp, many = parallel.tp, parallel.dp, parallel.gpus
+    sparse = isinstance(model, Transformer) and any(kind.experts > 1 for kind in model.kinds)
     if isinstance(model, Transformer) and model.heads % tp:
         mistakes.add(place, f"tp {tp} does not divide {model.heads} heads", f"a divisor of {model.heads}")
     elif isinstance(model, Transformer) and (uneven := dict(uneven_widths(model, tp))):
         mistakes.add(place, uneven["tp"], "a smaller power of two")
-    elif not isinstance(model, Transformer) and tp > 1:
+    elif not isinstance(model, Transformer) and many > 1:
         mistakes.add(place, "a network of convolutions is not split over GPUs here", "tp: 1, and dp: rest for copies")
-    elif dp == "rest" and gpus % tp:
+    elif not sparse and (parallel.groups > 1 or parallel.ep > 1):
+        mistakes.add(place, "the model has no experts to share", "dp: copies of the whole model")
+    elif parallel.groups * tp % parallel.ep:
+        mistakes.add(
+            place, f"experts are spread over {parallel.ep} of {parallel.groups * tp} GPUs", f"ep: {parallel.groups * tp}"
+        )
+    elif isinstance(model, Transformer) and parallel.pp > model.layers:
+        mistakes.add(place, f"{parallel.pp} stages of {model.layers} layers", "fewer stages")
+    elif dp == "rest" and gpus % many:
         mistakes.add(
             place,
-            f"{gpus} GPUs do not make groups of {tp}",
-            f"tp a divisor of {gpus}, or say how many copies: dp: {gpus // tp or 1}",
+            f"{gpus} GPUs do not make groups of {many}",
+            f"tp a divisor of {gpus}, or say how many copies: dp: {gpus // many or 1}",
         )
-    elif dp != "rest" and tp * dp > gpus:
-        mistakes.add(place, f"tp {tp} x dp {dp} = {tp * dp} GPUs, but there are {gpus}", "fewer copies, or dp: rest")
+    elif dp != "rest" and many * dp > gpus:
+        mistakes.add(place, f"tp {many} x dp {dp} = {many * dp} GPUs, but there are {gpus}", "fewer copies, or dp: rest")
     else:
-        count = gpus // tp if dp == "rest" else dp
-        return tuple(tuple(names[at * tp : (at + 1) * tp]) for at in range(count))
+        count = gpus // many if dp == "rest" else dp
+        return tuple(tuple(names[at * many : (at + 1) * many]) for at in range(count))
     return ()
 
 
@@ -260,7 +272,8 @@ def _memory(
     tp, size = keys.parallel.tp, gpu.memory.size
     part = (server.memory.part if server.memory else None) or 1.0
     if isinstance(model, Transformer):
-        memory, tokens = cache_room(model, tp, size, dtype, server)
+        parallel = keys.parallel
+        memory, tokens = cache_room(model, tp, size, dtype, server, pp=parallel.pp, groups=parallel.groups, kept=keys.kv or "")
     else:
         memory = Footprint(0, model.parameters * BYTES[dtype], 0.0, 0.0, 0.0, 0.0)
         tokens = None

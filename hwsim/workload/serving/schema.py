@@ -30,10 +30,22 @@ class SplitKeys:
     """Parallel plan of the model on the devices."""
 
     tp: int = field("GPUs that split every matrix (tensor parallel)", default=1, minimum=1)
+    groups: int = field(
+        "of `tp` GPUs, each with sequences of its own; all of a copy share the experts (data-parallel attention)", default=1,
+        minimum=1,
+    )  # fmt: skip
+    ep: int = field("GPUs that experts are spread over; what is left of a copy's splits each expert", default=1, minimum=1)
+    pp: int = field("stages of a pipeline that an iteration passes one after another, each of `tp` x `groups` GPUs", default=1,
+                    minimum=1)  # fmt: skip
     dp: int | Literal["rest"] = field(
         "copies of the model, each with a queue of its own; rest: all GPUs that are left", default="rest"
     )
     place: Place = place_field()
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of a copy."""
+        return self.tp * self.groups * self.pp
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,9 @@ class InferKeys:
     parallel: SplitKeys = field("how it is laid over the devices", default=SplitKeys(), example="{tp: 2, dp: rest}")
     dtype: Dtype | None = field(
         "number format of weights, activations and the KV cache (default: bf16 where the gpu has it, else fp16)", default=None
+    )
+    kv: Literal["bf16", "fp16", "fp8"] | None = field(
+        "number format of keys and values (default: as the checkpoint has them, else as `dtype`)", default=None
     )
     framework: str = field(
         "whose kernels and overlaps (default: vllm; of images pytorch-ngc)", default="", example="sarathi-serve"

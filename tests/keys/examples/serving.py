@@ -114,6 +114,29 @@ EXAMPLES: Final = (
         tried=TRIED,
     ),
     Example(
+        "service of experts",
+        gpus(4),
+        infer(
+            model={**BIG, "experts": 4, "top_k": 2},
+            parallel={"tp": 1, "groups": 2, "ep": 2, "pp": 2, "dp": 1},
+            kv="fp8",
+            memory="40 %",
+            prompt=300,
+            output=20,
+        ),
+        tried={
+            "infer.kv": ("bf16",),
+            "infer.parallel.ep": (1,),
+            "infer.parallel.pp": (1,),
+        },
+    ),
+    Example(
+        "service of groups",
+        gpus(4),
+        infer(model={**BIG, "experts": 4, "top_k": 2}, parallel={"tp": 1, "groups": 2, "dp": 1}, prompt=300, output=20),
+        tried={"infer.parallel.groups": (1,)},
+    ),
+    Example(
         "service of a trace",
         gpus(4),
         infer(arrivals={"trace": str(TRACE)}, requests=None),
