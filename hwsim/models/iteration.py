@@ -154,13 +154,13 @@ class Iterations:
 
     def total_of(self, prompts: Sequence[tuple[int, int]], answers: int) -> int:
         """Tokens of all groups."""
-        return answers * self.tokens + sum([tokens for tokens, _ in prompts])  # count
+        return answers * self.tokens + sum([tokens for tokens, _ in prompts])  # integers
 
     def rows_of(self, prompts: Sequence[tuple[int, int]], answers: int) -> int:
         """Tokens of the group with most of them."""
         if self.groups == 1:
             return self.total_of(prompts, answers)
-        read = sum([tokens for tokens, _ in prompts])  # count
+        read = sum([tokens for tokens, _ in prompts])  # integers
         return self._of_group(answers) * self.tokens + -(-read // max(1, min(self.groups, len(prompts))))
 
     def read(self, prompts: Sequence[tuple[int, int]]) -> Taken:
