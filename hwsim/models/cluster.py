@@ -36,6 +36,7 @@ HOP: Final = 14e-6
 # Source: fitted to published training throughput, see `calibrate/published/llm_training.py`.
 NETWORK: Final = 0.633
 KNEE: Final = 8e6
+PRICED: Final = 4  # 2**4 sizes an octave of which an all-reduce is worked out; between them it is straight
 
 
 class NotAlike(ValueError):
@@ -173,8 +174,20 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     if len(held) > 1:
         across, pair = _leaving(machine, first, far)
 
+    known: dict[tuple[float, int, str], float] = {}
+
+    def at(size: float, ranks: int, own: str) -> float:
+        found = known.get((size, ranks, own))
+        if found is None:
+            found = timing.timed(machine, timing.own_kernel(own), "all-reduce", first[:ranks], size).alone(machine.rates())
+            known[size, ranks, own] = found
+        return found
+
     def reducing(size: float, ranks: int, own: str) -> float:
-        return timing.timed(machine, timing.own_kernel(own), "all-reduce", first[:ranks], size).alone(machine.rates())
+        step = 2.0 ** (math.frexp(size)[1] - 1 - PRICED)
+        low = math.floor(size / step) * step
+        part = (size - low) / step
+        return at(low, ranks, own) if part == 0 else (1 - part) * at(low, ranks, own) + part * at(low + step, ranks, own)
 
     return Cluster(gpus[0], len(names), len(first), inside, across, pair, reducing=reducing)
 

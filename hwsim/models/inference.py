@@ -181,7 +181,7 @@ def passed(model: Transformer, part: Slice) -> tuple[Layer, ...]:
     return (
         Layer("embedding", blocks.embedding(model, part)),
         *(
-            replace(blocks.block(kind, part, name=blocks.named(number)), times=kind.layers)
+            replace(blocks.served_block(kind, part, blocks.named(number)), times=kind.layers)
             for number, kind in enumerate(model.kinds)
         ),
         Layer("head", head),
@@ -242,13 +242,16 @@ def serve(
     prompt: int,
     output: int,
     dtype: str,
+    times: KernelTimes | None = None,
 ) -> Service:
     """A batch of prompts of `prompt` tokens, and `output` tokens written after each.
+
+    times: of the kernels on its GPU under the framework, those worked out before among them.
 
     Raises:
         WrongPlan: the group does not divide heads or widths, or there are fewer GPUs.
     """
-    times = KernelTimes(cluster.gpu, framework)
+    times = times or KernelTimes(cluster.gpu, framework)
 
     def passes(tokens: int, context: int) -> Pass:
         part = served(batch, tokens, context, tp, dtype, framework.attention, cluster.gpu, model.quantised)

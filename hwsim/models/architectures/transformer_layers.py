@@ -32,6 +32,7 @@ from hwsim.units import BYTES
 FLASH_BACKWARD: Final = 2.5  # of the forward work: five products in place of two
 FORWARD_PASSES: Final = 6.0  # over the scores of plain attention: scale and mask, softmax, dropout, each read and written
 BACKWARD_PASSES: Final = 8.0
+SUMMED: Final = ("projection", "down", "experts")  # kernels whose results the GPUs of a tensor-parallel group sum
 NARROW: Final = "fp8-block"  # weights of experts in 8 bits: the published ones have a scale for each block
 
 
@@ -281,7 +282,7 @@ def block(
         repeated: part of the matrix products that selective recompute repeats.
         stops: full recompute does not repeat the last product, whose result backward does not need.
     """
-    ahead = _with_exchanges(model, part, forward(model, part), ("projection", "down", "experts"), exposed)
+    ahead = _with_exchanges(model, part, forward(model, part), SUMMED, exposed)
     back = _with_exchanges(model, part, backward(model, part), ("d-qkv", "d-latent-up", "d-up", "d-experts"), exposed)
     again: tuple[Item, ...] = ()
     if recompute == "full":
@@ -293,6 +294,13 @@ def block(
         again = (*scores, *cheap, *(dataclasses.replace(kernel, times=repeated) for kernel in products))
     return Layer(name, ahead, again, back, share(model, part.tensor, part.expert),
                  output_bytes=part.rows * model.hidden * part.width)  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def served_block(model: Transformer, part: Slice, name: str) -> Layer:
+    """One block of a server: forward alone."""
+    ahead = _with_exchanges(model, part, forward(model, part), SUMMED, 1.0)
+    return Layer(name, ahead, output_bytes=part.rows * model.hidden * part.width)
 
 
 def share(model: Transformer, tensor: int, expert: int) -> float:
