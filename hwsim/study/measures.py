@@ -21,6 +21,7 @@ UNITS: Final = {
     "ttft_p95_s": ("TTFT p95", "s"),
     "tpot_p95_s": ("TPOT p95", "s"),
     "requests_per_s": ("requests/s", "1"),
+    "goodput_per_s": ("goodput/s", "1"),
     "batches_per_s": ("batches/s", "1"),
     "busy": ("GPU busy", "%"),
 }  # column -> (its title in the table, unit)
@@ -81,8 +82,8 @@ _MOST: Final = ("_per_s", "/s", "rate", "utilisation", "mfu", "busy", "computing
 class NoSuchNumber(LookupError):
     """A result does not have the number; `hint` says what it has."""
 
-    def __init__(self, name: str, hint: str) -> None:
-        super().__init__(f"the result has no number '{name}'")
+    def __init__(self, name: str, hint: str, message: str = "") -> None:
+        super().__init__(message or f"the result has no number '{name}'")
         self.hint = hint
 
 
@@ -195,6 +196,8 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
         return values[wanted.column]
     if wanted.column in BILL:
         return _billed(result, wanted)
+    if any(service.overloaded for service in result.serving[:1]) and wanted.column in UNITS:
+        raise NoSuchNumber(wanted.title, "fewer requests a second", f"overloaded: no {wanted.title}, which grows with the run")
     if wanted.column.startswith(BUSY):
         name = wanted.column.removeprefix(BUSY)
         used = {usage.capacity: usage.utilisation for usage in result.usage}
@@ -262,11 +265,13 @@ def _values(result: Result) -> Iterator[tuple[str, float]]:
         yield ("tokens_per_s" if trained.unit == "tokens" else "samples_per_s"), trained.rate
         yield "mfu", trained.mfu
     for service in result.serving[:1]:
-        if service.first_token is not None:
+        if service.first_token is not None and not service.overloaded:  # else it grows with the run
             yield "ttft_p95_s", service.first_token.p95
         if service.each_token is not None:
             yield "tpot_p95_s", service.each_token.p95
         yield "requests_per_s", service.requests_per_s
+        if service.goodput_per_s is not None:
+            yield "goodput_per_s", service.goodput_per_s
     if lines:
         phases = [(each.epochs or (each.whole,))[-1] for each in lines]
         yield "batches_per_s", math.fsum(each.batches * FEMTO / each.time_fs for each in phases if each.time_fs)

@@ -205,8 +205,10 @@ class Copy:
         settings, waiting = self.settings, self.waiting
         promised = 0
         while waiting and waiting[0].at <= self.door:
-            if self.answers + len(self.partial) >= settings.sequences or left <= 0:
+            if self.answers + len(self.partial) >= settings.sequences:
                 return self._refuse("seats")
+            if left <= 0:
+                return self._refuse("")
             if self._hold > self.iterations:
                 return self._refuse("room")
             sequence = waiting[0]
@@ -216,7 +218,7 @@ class Copy:
             tokens = min(left, rest)
             if not settings.chunked and tokens < rest:
                 if parts or (settings.prompts == "beside" and self.answers):
-                    return self._refuse("seats")
+                    return self._refuse("")
                 tokens = rest
             blocks = self.growth.need(sequence.to_read) - hit
             if not self._fits(sequence, blocks + stale, rest, wanted, promised):

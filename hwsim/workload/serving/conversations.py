@@ -1,7 +1,7 @@
 """Prompts that begin alike: system prompts, and conversations of several turns whose context grows.
 
 shared: {tokens: 800, groups: 12, skew: 1}      prompts of a group begin with the same 800 tokens, which `prompt` comes after
-shared: {distinct: 44}                          there are only so many prompts; requests repeat them
+shared: {distinct: 44}                          there are 44 prompts; requests repeat them
 sessions: {turns: {uniform: [2, 8]}, think: {exponential: 20 s}}
 
 The prompt of a turn is everything before it, question and answer alike, and then `prompt` new tokens. The next turn comes when
@@ -109,7 +109,7 @@ def turns_of(keys: SessionKeys, seed: int, session: int) -> int:
 
 
 def pieces(session: int, early: int, start: tuple[int, ...], tokens: int) -> tuple[int, ...]:
-    """Ids of the whole pieces of so many tokens of a conversation that begins with a shared one.
+    """Ids of the whole pieces of the first tokens of a conversation that begins with a shared one.
 
     >>> pieces(0, 32, (7, 8), 70)[:2], len(pieces(0, 32, (7, 8), 70))
     ((7, 8), 4)

@@ -1,6 +1,6 @@
 """The requests of a service: when each comes, how long its prompt is and how long its answer, and what others have of it.
 
-Every number is drawn by a hash of the seed, of what it is, and of the request: the same seed gives the same requests whatever
+Every number is drawn by a hash of the seed, its name, and the request: the same seed gives the same requests whatever
 serves them, more requests begin with the same ones, and another rate or length stretches them. Requests that come on their own
 are drawn block by block while the service runs; a trace and conversations are drawn before it.
 """
@@ -35,7 +35,7 @@ Tokens = NDArray[np.int64]
 class Request(NamedTuple):
     """A request: its arrival (fs after the service began), tokens of its prompt and of its answer.
 
-    ids: of the pieces that its prompt begins with, each of `span` tokens (the last may be shorter): prompts with equal ids begin
+    ids: the pieces that its prompt begins with, each of `span` tokens (the last may be shorter): prompts with equal ids begin
     alike.
     after: number of the request whose answer it follows; `arrival` is then fs after that; -1: it follows none.
     """
@@ -176,8 +176,8 @@ class _Lengths:
             for arrival, prompt, output in zip(times, prompts.tolist(), outputs.tolist(), strict=True):
                 yield Request(arrival, prompt, output)
             return
-        each = zip(range(first, first + len(times)), times, prompts.tolist(), outputs.tolist(), strict=True)
-        for number, arrival, prompt, output in each:
+        drawn = zip(range(first, first + len(times)), times, prompts.tolist(), outputs.tolist(), strict=True)
+        for number, arrival, prompt, output in drawn:
             early, _ = self.shared.at(number, 0)
             _, ids = self.shared.at(number, max(0, prompt - early))
             yield Request(arrival, prompt, output, ids[: prompt // PIECE], PIECE)
@@ -236,8 +236,8 @@ def _traced(name: str, place: Place, longest: int, count: int | None, *, answers
         )
         more = f"; {len(long) - 1:,} more lines have, too" if len(long) > 1 else ""
         raise SpecError([Mistake(place, message + more, "leave them out, or take a model with a longer `sequence`")])
-    each = enumerate(zip(trace.arrival.tolist(), trace.prompt.tolist(), output.tolist(), strict=True))
-    return _listed([Request(*row, tuple(trace.prefix(number)), trace.block or 1) for number, row in each])
+    rows = enumerate(zip(trace.arrival.tolist(), trace.prompt.tolist(), output.tolist(), strict=True))
+    return _listed([Request(*row, tuple(trace.prefix(number)), trace.block or 1) for number, row in rows])
 
 
 def least(tokens: int | CountDraw) -> int:

@@ -1,4 +1,4 @@
-"""Where requests come from while a service runs: in an order of their own, or after the answers to earlier ones."""
+"""Sources of requests while a service runs: in an order of their own, or after the answers to earlier ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Source(Protocol):
         """When the next request comes, fs; None: none does, as far as is known now."""
 
     def take(self) -> tuple[int, Request]:
-        """That request, and its number."""
+        """The next request, and its number."""
 
     def ended(self, number: int, at: int) -> None:
         """A request is answered."""
@@ -36,7 +36,7 @@ class Listed:
         return None if self._next is None else self._start + self._next.arrival
 
     def take(self) -> tuple[int, Request]:
-        """That request, and its number."""
+        """The next request, and its number."""
         assert self._next is not None
         found, self._next = self._next, next(self._requests, None)
         self._number += 1
@@ -47,7 +47,7 @@ class Listed:
 
 
 class Asked:
-    """Requests some of which follow an answer: turns of conversations, and those of clients that ask one after another."""
+    """Requests, some after an answer: turns of conversations, and requests by clients, one after another."""
 
     def __init__(self, requests: Requests, start: int = 0) -> None:
         self._rows = enumerate(requests)
@@ -64,7 +64,7 @@ class Asked:
         return self._due[0][0] if self._due else None
 
     def take(self) -> tuple[int, Request]:
-        """That request, and its number."""
+        """The next request, and its number."""
         _, number, request = heapq.heappop(self._due)
         if self._clients is None and request.after < 0:
             self._begins(self._start)
