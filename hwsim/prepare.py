@@ -22,6 +22,7 @@ from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, different, r
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions
 from hwsim.workload.lower import Folding
 from hwsim.workload.names import place_of_op
+from hwsim.workload.services import answering
 from hwsim.workload.sources import changed, names_of_machine, title, tree_from
 from hwsim.workload.unheeded import unheeded
 
@@ -87,7 +88,7 @@ def prepare(
     wanted = Wanted()
     if isinstance(loaded, Workload):
         wanted = wanted_of(
-            loaded.expect, mistakes, jobs, loaded.written_as("infer"), loaded.written_as("train"), _answering(loaded)
+            loaded.expect, mistakes, jobs, loaded.written_as("infer"), loaded.written_as("train"), answering(loaded)
         )
     if built is None or loaded is None:
         if isinstance(loaded, Workload):
@@ -145,16 +146,6 @@ def _planned(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[
     from hwsim.workload.serving import plan_services
 
     return plan_services(workload, machine, mistakes)
-
-
-def _answering(workload: Workload) -> tuple[str, ...]:
-    """Names of services and of their choices."""
-    if not workload.of_services:
-        return ()
-    from hwsim.workload.services import names_of_services
-
-    found = names_of_services(workload)
-    return tuple(each for name, ways in found.items() for each in (name, *(f"{name}.{way}" for way in ways)))
 
 
 def _program(

@@ -77,7 +77,16 @@ def check_tree(tree: Tree) -> tuple[Warning, ...]:
         case "workload/1":
             loaded = read_workload(tree, mistakes)
             if loaded is not None:
-                wanted_of(loaded.expect, mistakes, loaded.jobs or {}, loaded.written_as("infer"), loaded.written_as("train"))
+                from hwsim.workload.services import answering
+
+                wanted_of(
+                    loaded.expect,
+                    mistakes,
+                    loaded.jobs or {},
+                    loaded.written_as("infer"),
+                    loaded.written_as("train"),
+                    answering(loaded),
+                )
             if loaded is not None:
                 check_statements(loaded, mistakes)
             warnings: tuple[Warning, ...] = suspicions(loaded) if loaded else ()

@@ -24,6 +24,10 @@ def check_statements(workload: Workload, mistakes: Mistakes) -> None:
         _check_waits(list(_all(statements)), mistakes)
     if workload.pipeline is not None:
         _check_stages(workload.pipeline, mistakes)
+    if workload.of_services:
+        from hwsim.workload.services.plan import check_services  # few files have services
+
+        check_services(workload, mistakes)
     parts = [(workload.train, workload.infer), *((job.train, job.infer) for job in (workload.jobs or {}).values())]
     for train, infer in parts:
         if train is not None:

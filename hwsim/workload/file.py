@@ -109,7 +109,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload as a file says it: one of program, programs, pipeline, train, infer and jobs; services beside it, or alone."""
+    """A workload as a file says it: one of program, programs, pipeline, train, infer and jobs; services with it, or alone."""
 
     hwsim: str = field("the format of the file: workload/1", default=FORMAT)
     name: str = field("what it is, in a few words", default="")

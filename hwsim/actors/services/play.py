@@ -214,7 +214,7 @@ class Play:
             waits[what] = waits.get(what, 0) + time
 
     def _answer(self, strand: Strand) -> None:
-        """A request is over: noted, and its caller told."""
+        """A request is over: it is noted, and its caller goes on."""
         strand.service.notes.ends(self.now, strand)
         caller = strand.caller
         if caller is None:

@@ -1,4 +1,4 @@
-"""Services in a run: alone they are played at once; where they share capacities with others, on SimPy's clock beside them."""
+"""Services in a run: alone they are played at once; where they share capacities with others, on SimPy's clock with them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Running:
         return 0.0 if self.play is None else max((notes.end for notes in self.play.notes), default=0) / FEMTO
 
     def services(self) -> Services:
-        """What they come to."""
+        """Answers, limits and statements, once the run is over."""
         play, program = self.play, self.program
         if play is None:
             raise RuntimeError("services are over once the run is")
@@ -63,6 +63,7 @@ class Running:
             RETRYING,
             GIVEN_UP,
         ]
+        seconds = {name: each / self.end_s for name, each in self._seconds().items() if each and self.end_s}
         answers: list[Answers] = []
         for service, notes in zip(program.services, play.notes, strict=True):
             answers += answers_of(
@@ -73,15 +74,13 @@ class Running:
                 steady=not program.events,
                 closed=all(_is_closed(each) for each in program.services if each.arrivals is not None),
                 stationary=_is_stationary(program),
-                utilisation=_below_one(steps.utilisation),
+                utilisation=_below_one([steps.utilisation, *seconds.values()]),
                 workers=None if service.workers == ENDLESS else service.workers,
                 left=notes.here,
             )
         return Services(
             answers=tuple(answers),
-            ladder=tuple(
-                _rungs(steps, {name: each / self.end_s for name, each in self._seconds().items() if each and self.end_s})
-            ),
+            ladder=tuple(_rungs(steps, seconds)),
             alone=steps.alone,
             end_s=self.end_s,
             stuck=_stuck(program, play),
@@ -125,8 +124,9 @@ class Running:
         )
 
 
-def _below_one(utilisation: float | None) -> float | None:
-    return None if utilisation is None else min(utilisation, 0.999)
+def _below_one(utilisations: Sequence[float | None]) -> float | None:
+    """Utilisation of the busiest resource, as asked or as used; None where that is not known."""
+    return min(max([each for each in utilisations if each is not None], default=0.0), 0.999) or None
 
 
 def _is_closed(service: ServiceProgram) -> bool:
@@ -146,7 +146,7 @@ def _rungs(steps: Ladder, used: Mapping[str, float]) -> Iterator[Rung]:
 
 
 def _stuck(program: Program, play: Play) -> str:
-    """Who waits for whom, if requests are left that nothing moves any more."""
+    """Services with requests that nothing moves any more, in words; "" if there is none."""
     parts = []
     for at, (service, notes) in enumerate(zip(program.services, play.notes, strict=True)):
         here, waiting = notes.here, len(play.services[at].line)

@@ -1,6 +1,6 @@
 """Stations: where requests are served. Time is whole femtoseconds and is passed in; a station says when its next one ends.
 
-What a shared station gives to whom is what `hwsim.engine.fluid` gives on one capacity, to the femtosecond.
+A shared station gives each member what `hwsim.engine.fluid` gives it on one capacity, to the femtosecond.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ class Alike:
         return [member for _, _, member in ended]
 
     def _pace_of(self, many: int) -> int:
-        """The pace of each of so many."""
+        """The pace of each of this number of members."""
         for number in range(len(self._paces), many + 1):
             self._paces.append(self._alone if number * self._draws <= FULL else FULL // (number * self._weight))
         return self._paces[many]
@@ -318,7 +318,7 @@ class _Class:
         self.draws = self.alone * self.weight
 
     def among(self, under_way: int) -> None:
-        """Be as it is with so many accesses at its device."""
+        """Take pace and weight at this number of accesses at its device."""
         self._is(self.flow.among(under_way) if under_way else self.flow)
 
     def turn(self, now: int, pace: int) -> None:
@@ -394,7 +394,7 @@ def station(of: Station, number: int, issue: Issue | None = None) -> Serves:
     """
     if of.kind == "issued":
         if issue is None:
-            raise ValueError(f"nobody issues the work of {of.name}")
+            raise ValueError(f"the work of {of.name} needs someone to issue it")
         return issue(of, number)
     if of.kind == "fifo":
         return Fifo(of.servers)

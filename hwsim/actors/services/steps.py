@@ -15,7 +15,7 @@ Sized = Callable[[Strand], int]
 
 
 def made(play: Play, step: Step, at: int, service: Service) -> Do:
-    """What a step, the `at`-th of its service, does."""
+    """The function of a step, the `at`-th of its service."""
     following = at + 1
     match step:
         case Serve():

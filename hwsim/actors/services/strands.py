@@ -1,4 +1,4 @@
-"""What moves while services are played: requests and their branches, workers and lines, locks."""
+"""Requests and their branches, workers and lines, and locks: all that moves while services are played."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Strand:
 
     main: the request that it is a branch of, or itself. caller: who waits for the answer; attempt: number of its try.
     waits: fs that it waited, by what for. since, alone: when its work began, and what that takes alone.
-    held: locks. left: branches that have not come to their end. gone: nobody waits for the answer any more.
+    held: locks. left: branches that have not come to their end. gone: its caller has given up.
     """
 
     caller: Strand | None = None

@@ -1,8 +1,7 @@
-"""What a run of services comes to: answers, refusals, percentiles with their intervals, what was waited for, and limits.
+"""Results of services: answers, refusals, percentiles with their intervals, waits, and limits.
 
-goodput     answers that came in time, a second: neither refused nor given up, and within `within`
-there       requests of a service at once, those in its line included; Little's law: the sum of their stays, to the femtosecond
-above p99   the requests whose answer took longest, one in a hundred: where their time went
+Goodput counts answers in time: neither refused nor given up, and not after `within`. Requests in a line are there, too. Above p99 are
+the requests whose answer took longest, one in a hundred.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Rung(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """What requests waited for, and how long in the mean; "work" is the time that they take alone."""
+    """A resource that requests waited for, and how long in the mean; "work" is the time that they take alone."""
 
     what: str
     seconds: float
@@ -70,14 +69,14 @@ class Answers:
         name: "web", or "store.small".
         span_s: from the first request to the last answer, or to the last arrival in a run that never settles.
         came: requests, from outside and from other services.
-        outside: of them, from outside.  offered_per_s: of these, from the first to the last.
-        served, refused, failed, wasted, dropped: answered; sent away at once; given up by what it asked; worked on to the end for
-            nobody; thrown away at its turn because nobody waited any more.
+        outside: those from outside. offered_per_s: their rate, from the first to the last.
+        served, refused, failed, wasted, dropped: answered; sent away at once; given up by what it asked; worked on to the end in
+            vain; thrown away at its turn because its caller had given up.
         timeouts: attempts that a caller gave up.  asked_again: attempts that were not the first.
         good: answers that were in time.
         latency: None where the run has no steady state, or nothing was answered.
         growth_per_s: requests by which those there grow a second; 0 in a steady state.
-        waits: of all that were answered; waits_above: of those above p99.
+        waits: means of all answers; waits_above: means of those above p99.
         there_mean, there_most, waiting_mean, waiting_most: requests at once; of them, in the line for a worker.
         closed: it is asked by clients that wait for their answers.  steady: nothing happens to the services meanwhile.
         course: stretches of the run.
@@ -162,7 +161,7 @@ class Services:
     """All services of a run.
 
     Args:
-        answers: of each service, and after it of its choices.
+        answers: each service's, and after it its choices'.
         ladder: limits, the lowest first.
         alone: seconds that a request of each service takes if it never waits.
         end_s: when the last request was over.
@@ -202,7 +201,7 @@ def answers_of(
     Args:
         resources: names of what was waited for, by number.
         stationary: whether requests come at one rate all the time.
-        utilisation: of the busiest resource, as the ladder has it.
+        utilisation: the busiest resource's.
         left: requests that are there for ever.
     """
     notes.flush()

@@ -47,7 +47,7 @@ def lines(services: Services) -> Iterator[tuple[str, str]]:
 
 
 def between(fast: Services, slow: Services) -> Iterator[tuple[str, str]]:
-    """What nine of ten such machines do: with all work as fast, and as slow, as the ends of its interval."""
+    """Nine of ten such machines: with all work as fast, and as slow, as the ends of its interval."""
     for one, other in zip(fast.answers, slow.answers, strict=True):
         if one.latency is None:
             yield "9 of 10", f"{one.name}: no steady state at either end"

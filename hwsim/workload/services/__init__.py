@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from hwsim.machine import Machine
@@ -26,10 +26,10 @@ def plan_program(workload: Workload, machine: Machine, mistakes: Mistakes, share
     return plan(workload, machine, mistakes, shared)
 
 
-def names_of_services(workload: Workload) -> Mapping[str, tuple[str, ...]]:
-    """The choices of each service, by their full names."""
+def answering(workload: Workload) -> tuple[str, ...]:
+    """Full names of the services and of their choices."""
     if not workload.of_services:
-        return {}
+        return ()
     from hwsim.workload.services.plan import choices_of
 
-    return choices_of(workload)
+    return tuple(each for name, ways in choices_of(workload).items() for each in (name, *(f"{name}.{way}" for way in ways)))

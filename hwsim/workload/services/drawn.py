@@ -25,7 +25,7 @@ _DRAWS: Final = (TimeDraw, SizeDraw, CountDraw)
 
 @dataclass(frozen=True, slots=True)
 class Random:
-    """What a statement has that differs from request to request.
+    """The part of a statement that differs from request to request.
 
     Args:
         distribution: in SI units; dimension: of its values.

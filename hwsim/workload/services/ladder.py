@@ -93,7 +93,7 @@ class Ladder:
 
     @property
     def utilisation(self) -> float | None:
-        """Of the busiest resource; None where the rates are not known."""
+        """Utilisation of the busiest resource; None where the rates are not known."""
         known = [used for step in self.steps if (used := step.utilisation) is not None]
         return max(known, default=None)
 
@@ -129,7 +129,7 @@ def _rate(program: Program, entry: int) -> float | None:
 
 
 class _Walk:
-    """How often a request of a service does each step, in the mean."""
+    """Times that a request of a service does each step, in the mean."""
 
     def __init__(self, program: Program, service: ServiceProgram) -> None:
         self.program, self.service = program, service
@@ -244,7 +244,7 @@ def _time(walk: _Walk, first: int, last: int, alone: list[float]) -> float:
 
 
 def _visits(walks: list[_Walk], entry: int) -> list[float]:
-    """How often a request from outside comes to each service."""
+    """Times that a request from outside comes to each service."""
     asks = [walk.asks() for walk in walks]
     visits = [0.0] * len(walks)
     for _ in range(_ROUNDS):

@@ -31,12 +31,12 @@ class Part:
 
     @property
     def prefix(self) -> str:
-        """What comes before the names of its services."""
+        """The text before the names of its services."""
         return f"{self.job}." if self.job else ""
 
 
 def parts_of(workload: Workload) -> Iterator[Part]:
-    """The workload's own services, and those of each job."""
+    """The workload's own services, and each job's."""
     if workload.services is not None:
         yield Part("", 0, workload.services, workload.requests, workload.lasting, workload.seed)
     for name, job in sorted((workload.jobs or {}).items()):
@@ -83,6 +83,12 @@ def plan(workload: Workload, machine: Machine, mistakes: Mistakes, shared: Colle
     )
 
 
+def check_services(workload: Workload, mistakes: Mistakes) -> None:
+    """Note every mistake that needs no machine to be seen."""
+    for part in parts_of(workload):
+        _program(part, None, mistakes)
+
+
 def _in_turn(machine: Machine) -> set[str]:
     """Cores that serve first come first served."""
     found = set()
@@ -93,7 +99,7 @@ def _in_turn(machine: Machine) -> set[str]:
     return found
 
 
-def _program(part: Part, machine: Machine, mistakes: Mistakes) -> Program | None:
+def _program(part: Part, machine: Machine | None, mistakes: Mistakes) -> Program | None:
     before = len(mistakes)
     services = {name: decode(tree, ServiceKeys, mistakes) for name, tree in part.services.items()}
     reader = Reader(machine, tuple(services), part.prefix, mistakes)
@@ -161,7 +167,7 @@ def _load(part: Part, programs: list[ServiceProgram], mistakes: Mistakes) -> Loa
 
 
 def _joined(one: Program, other: Program) -> Program:
-    """Both in one: the places of the other's tables come after those of the first."""
+    """Both in one: the other's tables come after the first one's."""
     services, served, locks, draws = len(one.services), len(one.served), len(one.locks), len(one.draws)
 
     def moved(step: Step) -> Step:
@@ -189,7 +195,7 @@ def _joined(one: Program, other: Program) -> Program:
 
 
 def _happenings(workload: Workload, program: Program, mistakes: Mistakes) -> Iterator[Happening]:
-    """What happens to services."""
+    """Stops of services, and caches that hit less often."""
     names = [service.name for service in program.services]
     for event in workload.events:
         if not event.service:

@@ -23,11 +23,11 @@ ENDLESS: Final = 2**62  # workers, places of a line, size of a group: any number
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What is drawn for a request, each time it comes to a statement.
+    """A draw for a request, each time it comes to a statement.
 
     Args:
-        names: of the statement, for the key of its stream: ("web", "3.read").
-        distribution: of the number, in SI units.
+        names: the statement's, for the key of its stream: ("web", "3.read").
+        distribution: the number's, in SI units.
     """
 
     names: tuple[str, ...]
@@ -94,7 +94,7 @@ class Branch:
     """On to the first way whose limit is above a uniform number; to the next step if none is.
 
     Args:
-        draw: of the uniform number.
+        draw: the uniform number's.
         limits: rising, at most 1.
         to: step of each way.
         choices: what the request is counted as from now on, for each way: a place among the service's choices; NONE: as before.
@@ -127,11 +127,11 @@ class Ask:
 
     Args:
         service: its place in the program.
-        number: of this step among the asks of the program: a visit there has numbers of its own.
+        number: this step's among the asks of the program: a visit there has numbers of its own.
         timeout: until the attempt is given up; NONE: it never is.
         retries: further attempts after one that was given up.
         first, times, jitter: wait before a retry: first x times^(retry - 1), less a part up to `jitter` by chance.
-        draw: of the uniform number for the jitter.
+        draw: the jitter's.
         again: whether a refused attempt, or one that failed, is tried again as well.
     """
 
@@ -184,7 +184,7 @@ class Served:
     """A cost where it is served.
 
     Args:
-        name: of the statement.  kind: of its op.  device: where it runs.
+        name: the statement's.  kind: its op's.  device: where it runs.
         cost: as its op was lowered.
         latency: fs before the body.  body: fs alone.
         station: place of its station; NONE: it takes its time whatever else is there.
@@ -210,7 +210,7 @@ StationKind = Literal["shared", "fifo", "network", "issued"]
 
 @dataclass(frozen=True, slots=True)
 class Station:
-    """Where work is done.
+    """A place where work is done.
 
     Args:
         kind: shared: a capacity that all who are there share, max-min fair. fifo: `servers`, first come first served.
@@ -247,10 +247,10 @@ class ServiceProgram:
         steps: from the first on; the last is an End.
         workers: requests that are worked on at once; limit: places in its line.
         drops: whether a request whose caller has gone is thrown away at its turn.
-        arrivals: of requests from outside; None: only others ask it.
+        arrivals: requests from outside; None: only others ask it.
         slots: values that are kept for a request.
         choices: what its requests are counted as, by name.
-        start: fs, before which nobody comes.
+        start: fs, before which no request comes.
         within: fs after which an answer is late and does not count as good; NONE: none is late.
     """
 
@@ -295,12 +295,12 @@ class Program:
     """Services that ask each other and share stations.
 
     Args:
-        loads: of the workload, or of each of its jobs.
-        asks: asks of each service in all programs.
+        loads: the workload's, or each job's.
+        asks: number of steps that ask each service.
         caches: service of each cache.
         resources: capacities that works wait for. Waits are counted by number: these, the locks, the workers of each service,
             the wait before a retry, attempts that were given up.
-        seed: of all draws.
+        seed: that all draws share.
     """
 
     services: tuple[ServiceProgram, ...]

@@ -63,9 +63,12 @@ class Read:
 
 
 class Reader:
-    """Reads services one after another into tables that they share; mistakes are noted."""
+    """Reads services one after another into tables that they share; mistakes are noted.
 
-    def __init__(self, machine: Machine, services: Sequence[str], prefix: str, mistakes: Mistakes) -> None:
+    Without a machine nothing is lowered, and only the mistakes count.
+    """
+
+    def __init__(self, machine: Machine | None, services: Sequence[str], prefix: str, mistakes: Mistakes) -> None:
         self.machine, self.mistakes, self.prefix = machine, mistakes, prefix
         self.services = list(services)  # without the prefix
         self.served: list[Served] = []
@@ -73,9 +76,9 @@ class Reader:
         self.locks: dict[str, Lock] = {}
         self.caches: list[int] = []
         self.asks = [0] * len(services)  # of each service
-        self._rates = rates_of(machine.capacities.values())
+        self._rates = {} if machine is None else rates_of(machine.capacities.values())
         self._number = 0
-        self._scope = Scope(machine)
+        self._scope: Scope | None = None
         self._steps: list[Step] = []
         self._slots: dict[str, tuple[int, Random]] = {}
         self._choices: list[str] = []
@@ -86,15 +89,7 @@ class Reader:
     def read(self, number: int, keys: ServiceKeys) -> Read:
         """The steps of a service."""
         self._number, self._steps, self._slots, self._choices, self._statement = number, [], {}, [], 0
-        try:
-            named = self.machine.select((keys.device,)) if keys.device else ()
-            self._scope = (
-                scope_of(self.machine, named[0]) if len(named) == 1 else Scope(self.machine, host=host_of(self.machine, ""))
-            )
-            if len(named) > 1:
-                self.mistakes.add(keys.place, f"'{keys.device}' is {len(named)} parts", f"a service runs on one: {named[0]}")
-        except UnknownName as error:
-            self.mistakes.add(keys.place, error.message, error.hint)
+        if self.machine is not None and not self._stand(self.machine, keys):
             return Read((End(),), 0, ())
         self._body(keys.request)
         self._steps.append(End())
@@ -102,6 +97,18 @@ class Reader:
             message = f"a request of {len(self._steps):,} steps, repeats written out; the limit is {MOST_STEPS:,}"
             self.mistakes.add(keys.place, message, "`times` of a statement makes one op of many")
         return Read(tuple(self._steps), len(self._slots), tuple(self._choices))
+
+    def _stand(self, machine: Machine, keys: ServiceKeys) -> bool:
+        """Whether the device of a service is one of the machine's; names mean from now on what they mean there."""
+        try:
+            named = machine.select((keys.device,)) if keys.device else ()
+        except UnknownName as error:
+            self.mistakes.add(keys.place, error.message, error.hint)
+            return False
+        self._scope = scope_of(machine, named[0]) if len(named) == 1 else Scope(machine, host=host_of(machine, ""))
+        if len(named) > 1:
+            self.mistakes.add(keys.place, f"'{keys.device}' is {len(named)} parts", f"a service runs on one: {named[0]}")
+        return True
 
     # ---- statements
 
@@ -320,16 +327,18 @@ class Reader:
         self._steps += [Keep(number, place), Serve(cost, Number(slot=place, lines=lines))]
 
     def _known(self, tree: Tree, names: Mapping[str, Any]) -> Tree:
-        return substitute(tree, {"self": self._scope.own, **names}, self.mistakes, keep=())
+        own = "self" if self._scope is None else self._scope.own
+        return substitute(tree, {"self": own, **names}, self.mistakes, keep=())
 
     def _placed(self, kind: str, tree: Tree, mistakes: Mistakes) -> tuple[Op, Placed] | None:
         before = len(mistakes)
         op: Any = decode(self._known(tree, {}), OPS[kind], mistakes)
         if op is None or len(mistakes) > before:
             return None
-        scope = self._scope
+        if self._scope is None:
+            return op, Placed("", "", None)
         try:
-            placed: Placed = op.lower(scope)
+            placed: Placed = op.lower(self._scope)
         except (CannotCompute, CannotPlace, NoRoute, UnknownName, ticks.TooLong) as error:
             mistakes.add(op.place, error.message, error.hint)
             return None

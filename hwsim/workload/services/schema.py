@@ -1,20 +1,6 @@
-"""`services:` programs that answer requests, as a file says them.
+"""`services:` programs that answer requests, as a file says them: see docs/services.md.
 
-services:
-  web:
-    device: cpu
-    arrivals: {poisson: 100 1/s}
-    workers: 64
-    queue_limit: 1000
-    request:
-      - busy: {name: parse, time: 300 us}
-      - ask: {service: db, times: 3}
-      - send: {to: client, bytes: 60 kB}
-  db:
-    device: cpu
-    request:
-      - maybe: {ratio: 5 %, do: [{read: {from: disk, bytes: 16 KiB, access: random}}]}
-requests: 200000
+services: {web: {device: cpu, arrivals: {poisson: 100 1/s}, workers: 64, request: [{busy: {time: 3 ms}}, {ask: db}]}}
 """
 
 from __future__ import annotations
