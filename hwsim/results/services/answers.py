@@ -1,7 +1,7 @@
 """Results of services: answers, refusals, percentiles with their intervals, waits, and limits.
 
-Goodput counts answers in time: neither refused nor given up, and not after `within`. Requests in a line are there, too. Above p99 are
-the requests whose answer took longest, one in a hundred.
+Goodput counts answers in time: neither refused nor given up, and not after `within`. Requests in a line are there, too. Above p99
+are the requests whose answer took longest, one in a hundred.
 """
 
 from __future__ import annotations

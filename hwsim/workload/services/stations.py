@@ -1,9 +1,10 @@
 """Which capacities of a machine services are served at: as few as there are that can ever bind.
 
-A capacity is left out where it cannot bind, however many requests there are. Let every kind of work draw most, in time alone, from
-its first capacity; of a disk it is the queue. From another capacity L it draws at most r times as much, r the largest ratio among the
-works with that first capacity. No first capacity gives more than all of itself. So where the ratios of all first capacities other than
-L come to at most 1, L is never full. This is exact: the memory and the PCI Express behind a disk are left out on most machines.
+A capacity is left out where it cannot bind, however many requests there are. Let every kind of work draw most, in time
+alone, from its first capacity; of a disk it is the queue. From another capacity L it draws at most r times as much, r the
+largest ratio among the works with that first capacity. No first capacity gives more than all of itself. So where the ratios
+of all first capacities other than L come to at most 1, L is never full. This is exact: the memory and the PCI Express behind
+a disk are left out on most machines.
 """
 
 from __future__ import annotations
