@@ -53,7 +53,44 @@ def workload_schema() -> dict[str, Any]:
     _replace(out["properties"]["pipeline"], pipeline)
     _replace(out["properties"]["train"], _training(definitions))
     _replace(out["properties"]["infer"], _serving(definitions))
+    services = {"type": "object", "additionalProperties": _service(definitions)}
+    _replace(out["properties"]["services"], services)
+    _replace(definitions["Job"]["properties"]["services"], services)
     return out
+
+
+def _service(definitions: dict[str, Any]) -> dict[str, Any]:
+    """A service; a value of its ops may be a draw, so that their keys are not checked here."""
+    from hwsim.ops import ExchangeOp
+    from hwsim.workload.services import schema
+
+    request = {"type": "array", "items": {"$ref": "#/$defs/Request"}}
+    ops = {kind: {"type": "object"} for kind, op in OPS.items() if not issubclass(op, ExchangeOp | FetchOp)}
+    inside = {}
+    for kind, cls in schema.STATEMENTS.items():
+        inside[kind] = _embedded(cls, definitions)
+        for key in ("do", "miss"):
+            if key in inside[kind]["properties"]:
+                _replace(inside[kind]["properties"][key], request)
+    inside["ask"] = {"anyOf": [{"type": "string"}, inside["ask"]]}
+    way = _embedded(schema.WayKeys, definitions)
+    _replace(way["properties"]["do"], request)
+    definitions["Request"] = {
+        "title": "statement of a request",
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "additionalProperties": False,
+        "properties": {
+            **ops,
+            **inside,
+            "choose": {"type": "object", "additionalProperties": way},
+            "together": {"type": "array", "items": request},
+        },
+    }
+    service = _embedded(schema.ServiceKeys, definitions)
+    _replace(service["properties"]["request"], request)
+    return service
 
 
 def _training(definitions: dict[str, Any]) -> dict[str, Any]:

@@ -56,9 +56,27 @@ def _doors(document: Mapping[str, Any], path: Path) -> Iterator[Found]:
         yield from _program(program, (*path, "programs", name))
     if "pipeline" in document:
         yield from _pipeline(document["pipeline"], (*path, "pipeline"))
+    for name, service in document.get("services", {}).items():
+        here: Path = (*path, "services", name)
+        yield from standing("service", ROOTS["service"], service, here)
+        yield from _request(service["request"], (*here, "request"))
     for door in ("train", "infer"):
         if door in document:
             yield from _door(door, document[door], (*path, door))
+
+
+def _request(statements: Sequence[Any], path: Path) -> Iterator[Found]:
+    for at, statement in enumerate(statements):
+        [(kind, body)] = statement.items()
+        here: Path = (*path, at, kind)
+        if kind == "choose":
+            for name, way in body.items():
+                yield from standing("service choose", ROOTS["service choose"], way, (*here, name))
+        elif f"service {kind}" in ROOTS:
+            yield from standing(f"service {kind}", ROOTS[f"service {kind}"], body, here)
+            for key in ("do", "miss"):
+                if isinstance(body, Mapping) and key in body:
+                    yield from _request(body[key], (*here, key))
 
 
 def _door(door: str, body: Mapping[str, Any], path: Path) -> Iterator[Found]:

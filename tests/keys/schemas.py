@@ -25,6 +25,8 @@ from hwsim.spec import FieldPlan, plan
 from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.pipeline import PipelineKeys, StageKeys
 from hwsim.workload.reading import STATEMENTS
+from hwsim.workload.services.schema import STATEMENTS as SERVICE_STATEMENTS
+from hwsim.workload.services.schema import ServiceKeys, WayKeys
 from hwsim.workload.serving.schema import InferKeys
 from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 
@@ -52,6 +54,9 @@ ROOTS: Final[Mapping[str, Any]] = {
     "failures": Failures,
     "infer": InferKeys,
     **{f"statement {name}": cls for name, cls in STATEMENTS.items()},
+    "service": ServiceKeys,
+    **{f"service {name}": cls for name, cls in SERVICE_STATEMENTS.items()},
+    "service choose": WayKeys,
     "op": Op,
     "op of several": ExchangeOp,
     **{f"op {name}": cls for name, cls in OPS.items()},
@@ -64,6 +69,7 @@ ALIKE: Final = frozenset(
         "infer.arrivals.bursts.size",
         "infer.arrivals.think",
         "infer.sessions.think",
+        "service.arrivals",
         "infer.sessions.turns",
         "infer.shared.tokens",
         *(f"{kind}.power" for kind in devices.KINDS if kind != "gpu"),

@@ -13,6 +13,7 @@ from tests.keys.examples import (
     memories,
     networks,
     programs,
+    services,
     serving,
     storage,
     training,
@@ -29,6 +30,7 @@ EXAMPLES: Final[tuple[Example, ...]] = (
     *programs.EXAMPLES,
     *frameworks.EXAMPLES,
     *training.EXAMPLES,
+    *services.EXAMPLES,
     *serving.EXAMPLES,
     *costs.EXAMPLES,
 )
