@@ -200,6 +200,11 @@ class ServiceStatistics:
         return self.output_tokens / self.span_s if self.span_s > 0 else 0.0
 
     @property
+    def tokens_per_s_gpu(self) -> float:
+        """Tokens written, on each GPU."""
+        return self.tokens_per_s / max(1, self.gpus)
+
+    @property
     def settled_per_s(self) -> float:
         """Requests a second of a service that goes on: as many as come, where it keeps up; the last ones to end do not count.
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from hwsim.api import Run
-from hwsim.formats import percent
 from hwsim.records import dataclass
 from hwsim.results.batches import Known
 from hwsim.results.serving import ServiceStatistics
+from hwsim.views.serving.parts import limited_by
 
 TURNOVERS: Final = 10  # times that the requests which are there are all replaced, at least, in a run that tells of a steady state
 
@@ -70,9 +70,7 @@ def _of_model(service: ServiceStatistics) -> State:
     if service.overloaded:
         grows = f"{service.offered_per_s:.4g} requests/s come, {service.requests_per_s:.4g} are answered"
     where = {
-        f"{start}{each.measure}_p{each.percentile}": f"{percent(each.parts[0][1] / each.mean_s, '.0f')} of it: {each.parts[0][0]}"
-        for each in service.where
-        if each.parts and each.mean_s > 0
+        f"{start}{each.measure}_p{each.percentile}": limited_by(each) for each in service.where if each.parts and each.mean_s > 0
     }
     place = f"workload.jobs.{service.name}.infer" if service.name else "workload.infer"
     there = service.offered_per_s * service.latency.mean

@@ -16,7 +16,8 @@ from hwsim.views.serving.parts import LEAST, NAMES, SLOW, limited_by
 
 PLAIN: Final = (  # entries of the document with the names of the statistics
     "name", "copies", "gpus_per_copy", "requests", "prompt_tokens", "output_tokens", "span_s", "requests_per_s", "offered_per_s",
-    "overloaded", "tokens_per_s", "iterations", "batch_mean", "in_system_mean", "queue_mean", "queue_max", "put_off",
+    "overloaded", "tokens_per_s", "tokens_per_s_gpu", "iterations",
+    "batch_mean", "in_system_mean", "queue_mean", "queue_max", "put_off",
     "cache_tokens", "cache_bytes", "cache_peak", "cache_mean", "cached_tokens", "goodput_per_s", "sampled", "warm_up",
     "grows_per_s",
 )  # fmt: skip
@@ -33,6 +34,8 @@ def lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
 def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     on = f"{service.copies} x {service.gpus_per_copy} GPU{'s' if service.gpus_per_copy > 1 else ''}"
     answers = f", {_rate(service.tokens_per_s)} tokens/s" if service.output_tokens else ""
+    if answers and service.gpus > 1:
+        answers += f" ({_rate(service.tokens_per_s_gpu)} a GPU)"
     rate = f"{_rate(service.requests_per_s)} requests/s"
     yield "served", f"{service.requests:,} requests on {on}: {rate}{answers}; {service.batch_mean:.3g} in a batch"
     if service.warm_up:

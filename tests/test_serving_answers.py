@@ -1,0 +1,97 @@
+"""What a service says of itself: percentiles and their ranges, no steady state, samples of many requests, words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from hwsim.api import ExpectationFailed, simulate
+from hwsim.cli import main
+from hwsim.results import served as log
+from hwsim.results.serving import ServiceStatistics
+
+SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}
+
+
+def workload(**keys: Any) -> dict[str, Any]:
+    infer = {
+        "model": SMALL, "device": "gpu0", "requests": 200, "prompt": {"lognormal": {"median": 300, "sigma": 0.9}},
+        "output": {"uniform": [1, 60]}, "arrivals": {"poisson": "300 1/s"}, **keys,
+    }  # fmt: skip
+    return {"hwsim": "workload/1", "infer": infer}
+
+
+def served(**keys: Any) -> ServiceStatistics:
+    [found] = simulate("dgx-h100", workload(**keys), expect=False).serving
+    return found
+
+
+def test_a_sample_of_many_requests_says_the_same_as_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys: dict[str, Any] = {"requests": 600, "slo": {"ttft": "12 ms", "tpot": "2 ms"}}
+    everything = served(**keys)
+    for name, value in (("ROWS", 150), ("SAMPLE", 40), ("BLOCK", 50)):
+        monkeypatch.setattr(log, name, value)
+    sample = served(**keys)
+    assert sample.sampled
+    assert len(sample.rows) == 40
+    assert set(sample.rows) <= set(everything.rows)
+    for name in ("requests", "prompt_tokens", "output_tokens", "span_s", "good", "in_system_mean", "queue_mean", "spent_s"):
+        assert getattr(sample, name) == getattr(everything, name)
+    for name in ("latency", "wait", "first_token", "each_token"):
+        exact, binned = getattr(everything, name), getattr(sample, name)
+        assert binned.mean == pytest.approx(exact.mean, rel=1e-9)
+        assert binned.max == pytest.approx(exact.max, rel=1e-9)
+        assert (binned.p50, binned.p95) == pytest.approx(
+            (exact.p50, exact.p95), rel=0.03
+        )  # neighbours of a percentile, and a bin
+    for exact, binned in zip(everything.where, sample.where, strict=True):
+        assert binned.requests == exact.requests
+        assert binned.mean_s == pytest.approx(exact.mean_s)
+        assert dict(binned.parts) == pytest.approx(dict(exact.parts))
+
+
+def test_without_a_steady_state_no_time_holds_and_none_is_shown(tmp_path: Path) -> None:
+    asked = workload(arrivals={"every": "10 us"}, batch=4, requests=100)
+    with pytest.raises(ExpectationFailed, match="no steady state"):
+        simulate("dgx-h100", {**asked, "expect": {"ttft_p50": "at most 1 h"}})
+    run = simulate("dgx-h100", {**asked, "expect": {"tpot_p50": "at most 1 h"}})
+    assert [verdict.status for verdict in run.verdicts] == ["met"]
+    [found] = run.serving
+    assert found.overloaded
+    assert found.grows_per_s == pytest.approx(1e5, rel=0.1)  # nearly all that come
+    (tmp_path / "a.yaml").write_text(json.dumps(asked), encoding="utf-8")
+    told = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "a.yaml")]).output
+    assert "no steady state" in told
+    assert "first token  p50" not in told
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_service_that_keeps_up_has_a_steady_state(seed: int) -> None:
+    assert not served(seed=seed, requests=300).overloaded
+    assert not served(seed=seed, arrivals={"bursts": {"poisson": "15 1/s", "size": 20}}, requests=300).overloaded
+    assert not served(seed=seed, arrivals={"clients": 8}, requests=100).overloaded
+
+
+def test_percentiles_have_the_range_of_other_draws_where_the_run_is_long_enough() -> None:
+    runs = [served(seed=seed, requests=700, output=8) for seed in range(20)]
+    rows = [next(row for row in run.sampling if (row.measure, row.percentile) == ("latency", 50)) for run in runs]
+    middle = sum(row.value_s for row in rows) / len(rows)
+    assert sum(row.low_s <= middle <= (row.high_s or middle) for row in rows) >= 16  # of 20, at 95 %
+    for run in runs:
+        short = {row.percentile for row in run.sampling if row.short}
+        assert 99 in short
+        assert all(row.low_s <= row.value_s <= (row.high_s or row.value_s) for row in run.sampling)
+
+
+def test_what_limits_is_said_in_words() -> None:
+    asked = workload(memory="2.42 %", prompt={"uniform": [500, 1500]}, arrivals="all at once", requests=60)
+    [found] = simulate("dgx-h100", asked, expect=False).serving
+    slow = next(where for where in found.where if (where.measure, where.percentile) == ("ttft", 99))
+    assert slow.parts[0][0] == "room"  # the line is served in order, and the cache holds a few
+    few = served(batch=2, arrivals={"poisson": "200 1/s"}, requests=100)
+    slow = next(where for where in few.where if (where.measure, where.percentile) == ("ttft", 99))
+    assert slow.parts[0][0] == "seats"
