@@ -394,8 +394,8 @@ def _simulated(
     if services:
         from hwsim.actors.serving import played
 
-        beside = bool(lowered.changes or in_file or requests or running or which == "simpy")
-        graph, more = played(services, graph, beside=beside)
+        clocked = bool(lowered.changes or in_file or requests or running or which == "simpy")
+        graph, more = played(services, graph, clocked=clocked)
         actors += more
     if running is not None:
         actors.append(running.actor)

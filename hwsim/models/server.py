@@ -1,5 +1,6 @@
-"""How a framework serves: in which order requests are read and answered, what of each GPU's memory holds the cache, and what the
-host takes. The section `server:` of a framework's file; what it leaves out is of a plain server (`PLAIN`).
+"""Servers: the order in which requests are read and answered, the memory of the cache, and the time of the host.
+
+The section `server:` of a framework's file; what it leaves out is as of a plain server (`PLAIN`).
 
     keys = framework.server.over(PLAIN).on(size, generation)
 """
@@ -56,7 +57,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What of a GPU's memory holds keys and values."""
+    """The part of a GPU's memory that holds keys and values."""
 
     of: Literal["all", "free"] | None = field(
         "`part` is of all the memory, weights within; or of what weights and the rest leave free", default=None
@@ -72,7 +73,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostTimes:
-    """What the host takes, beyond the kernels."""
+    """Time of the host, beyond the kernels."""
 
     step: Seconds | None = field("of each iteration", default=None)
     each: Seconds | None = field("of each sequence of an iteration", default=None)
@@ -82,7 +83,7 @@ class HostTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnSize:
-    """What differs on GPUs with at least so much memory."""
+    """Differences on GPUs with this much memory or more."""
 
     memory: Bytes = field("of a GPU", exclusive_minimum=0.0)
     without: tuple[str, ...] = field("generations of GPUs that this is not for", default=(), one_or_many=True)
@@ -94,7 +95,7 @@ class OnSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerKeys:
-    """How requests are put together into iterations; None: not said here."""
+    """A server that puts requests together into iterations; None: not said here."""
 
     prompts: Prompts | None = field(
         "beside: prompts in the same iterations as answers; before: in iterations of their own, before answers go on; alone: only"
@@ -139,26 +140,25 @@ class ServerKeys:
         >>> keys.on(85e9, "hopper").budget, keys.on(24e9, "ada").budget
         (8192, 2048)
         """
-        found = replace(self, sizes=())
-        for each in self.sizes or ():
-            if size is None or size < each.memory or generation in each.without:
+        keys = replace(self, sizes=())
+        for entry in self.sizes or ():
+            if size is None or size < entry.memory or generation in entry.without:
                 continue
-            of_graphs, of_room = Graphs(largest=each.largest), Room(least=each.least)
-            here = ServerKeys(budget=each.budget, sequences=each.sequences, graphs=of_graphs, memory=of_room)
-            found = here.over(found)
-        return found
+            graphs, room = Graphs(largest=entry.largest), Room(least=entry.least)
+            keys = ServerKeys(budget=entry.budget, sequences=entry.sequences, graphs=graphs, memory=room).over(keys)
+        return keys
 
 
-def _over(one: Any, other: Any) -> Any:
-    """A record, and what it leaves out of another of its kind."""
-    found = {}
-    for each in dataclasses.fields(one):
-        mine, theirs = getattr(one, each.name), getattr(other, each.name)
+def _over(upper: Any, lower: Any) -> Any:
+    """A record, with what it leaves out of another of its kind."""
+    merged = {}
+    for entry in dataclasses.fields(upper):
+        mine, theirs = getattr(upper, entry.name), getattr(lower, entry.name)
         if mine is not None and theirs is not None and dataclasses.is_dataclass(mine):
-            found[each.name] = _over(mine, theirs)
+            merged[entry.name] = _over(mine, theirs)
         else:
-            found[each.name] = theirs if mine is None else mine
-    return type(one)(**found)
+            merged[entry.name] = theirs if mine is None else mine
+    return type(upper)(**merged)
 
 
 PLAIN: Final = ServerKeys(

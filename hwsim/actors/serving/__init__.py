@@ -5,9 +5,9 @@
     timeline = engine.simulate(graph, actors=actors)
     services[0].statistics()
 
-A copy of a model is one state machine (`copy`), which decides as its server does. Where a service has its devices and links to
-itself, it is played without a clock, and its ops are a graph (`alone`); beside others its copies are SimPy processes that run
-with the engine (`beside`). Both come to the same, to the femtosecond.
+A replica of a model is one state machine (`copy`), which decides as its server does. Where a service has its devices and links to
+itself, it is played without a clock, and its ops are a graph (`alone`); where it shares them, its copies are SimPy processes
+that run with the engine (`clocked`). Both come to the same, to the femtosecond.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from hwsim.graph.opgraph import OpGraph
 __all__ = ["Service", "played"]
 
 
-def played(services: Sequence[Service], graph: OpGraph, *, beside: bool = False) -> tuple[OpGraph, list[Actor]]:
+def played(services: Sequence[Service], graph: OpGraph, *, clocked: bool = False) -> tuple[OpGraph, list[Actor]]:
     """The graph with what services do that are alone on their devices, and the actors of the others.
 
-    beside: all are actors, as something happens while they run.
+    clocked: all are actors, as something happens while they run.
     """
     actors: list[Actor] = []
     for service in services:
         drawn = {name for each in services if each is not service for name in each.demands()}
-        if beside or not service.is_alone(graph.costs, drawn):
+        if clocked or not service.is_alone(graph.costs, drawn):
             actors.append(service.actor)
         elif len(services) == 1 and not graph.total:
             made = service.graph(graph)

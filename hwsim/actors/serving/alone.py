@@ -50,13 +50,13 @@ class Written:
         self._label = self.ops.label(Label("arrivals", "arrivals", "", self.name or "main"))
         self._arrivals = self.ops.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
 
-    def wakes(self, copy: int, now: int) -> None:
+    def wakes(self, copy: int, instant: int) -> None:
         """A request comes to an idle copy."""
         if self.runs > ROWS:
             return
         number = len(self.ops)
-        self.ops.append(0, [IssuedOp(self._label, self._arrivals, time=now - self.woken)], ())
-        self.woken = now
+        self.ops.append(0, [IssuedOp(self._label, self._arrivals, time=instant - self.woken)], ())
+        self.woken = instant
         self._after[copy] = number
 
     def ended(self, copy: int, run: Run) -> None:
@@ -111,32 +111,32 @@ class Alone:
     def play(self) -> int:
         """Play to the last answer; when that is, fs."""
         due, turns, source = self._due, self._turns, self.source
-        now = 0
+        instant = 0
         while True:
             arrival = source.time()
             while due and (arrival is None or due[0][:2] < (arrival, COME)):
-                now, kind, number, turn = heapq.heappop(due)
+                instant, kind, number, turn = heapq.heappop(due)
                 if turn != turns[number]:
                     continue
                 if kind == END:
-                    self._ends(number, now)
+                    self._ends(number, instant)
                     arrival = source.time()
                 else:
-                    self._begins(number, now)
+                    self._begins(number, instant)
             if arrival is None:
-                return now
+                return instant
             self._comes(arrival)
 
-    def _comes(self, now: int) -> None:
+    def _comes(self, instant: int) -> None:
         number, request = self.source.take()
-        sequence = Sequence.of(number, request, now + self.settings.api)
+        sequence = Sequence.of(number, request, instant + self.settings.api)
         number = choose(self.copies, sequence)
         copy = self.copies[number]
         copy.add(sequence)
-        self.log.came(now, sequence.number, number, sequence.prompt, sequence.output, sequence.at)
+        self.log.came(instant, sequence.number, number, sequence.prompt, sequence.output, sequence.at)
         run = self._runs[number]
         if run is None:
-            self._wakes(number, max(now, copy.waiting[0].at))
+            self._wakes(number, max(instant, copy.waiting[0].at))
         elif run.count > 1:
             before = run.count
             copy.cut(run, sequence.at)
@@ -150,15 +150,15 @@ class Alone:
         self._turns[number] += 1
         heapq.heappush(self._due, (at, kind, number, self._turns[number]))
 
-    def _begins(self, number: int, now: int) -> None:
+    def _begins(self, number: int, instant: int) -> None:
         """An idle copy begins, if it has something to do."""
         if self.written is not None:
-            self.written.wakes(number, now)
-        self._next(number, now)
+            self.written.wakes(number, instant)
+        self._next(number, instant)
 
-    def _next(self, number: int, now: int) -> None:
+    def _next(self, number: int, instant: int) -> None:
         copy = self.copies[number]
-        run = copy.next(now)
+        run = copy.next(instant)
         self._runs[number] = run
         if run is None:
             if copy.waiting:
@@ -169,16 +169,16 @@ class Alone:
             copy.cut(run, copy.waiting[0].at)
         self._plan(number, END, run.end)
 
-    def _ends(self, number: int, now: int) -> None:
+    def _ends(self, number: int, instant: int) -> None:
         copy, run = self.copies[number], self._runs[number]
         assert run is not None
         if self.written is not None:
             self.written.ended(number, run)
         self._runs[number] = None
-        for sequence in copy.done(run, now):
-            self.source.ended(sequence.number, now + self.settings.out)
+        for sequence in copy.done(run, instant):
+            self.source.ended(sequence.number, instant + self.settings.out)
         if copy.is_idle:
             if copy.waiting:
-                self._wakes(number, max(now, copy.waiting[0].at))
+                self._wakes(number, max(instant, copy.waiting[0].at))
             return
-        self._next(number, now)
+        self._next(number, instant)

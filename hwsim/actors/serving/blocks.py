@@ -48,7 +48,7 @@ class Even:
         self.counts[tokens % self.block] -= 1
 
     def wanted(self, iterations: int) -> int:
-        """Blocks that all want for so many iterations from now.
+        """Blocks that all want for a number of iterations from now.
 
         >>> even = Even(4)
         >>> even.add(4), even.add(7)
@@ -63,7 +63,7 @@ class Even:
         return turns * self.many + (counts[0] + sum(counts[block - rest + 1 :]) if rest else 0)  # integers
 
     def grow(self, iterations: int) -> None:
-        """All are so many tokens longer."""
+        """All grow by a number of tokens."""
         shift = iterations % self.block
         if shift:
             self.counts = self.counts[-shift:] + self.counts[:-shift]
@@ -99,14 +99,14 @@ class Windowed:
             del self.bases[base]
 
     def wanted(self, iterations: int) -> int:
-        """Blocks that all want for so many iterations from now."""
+        """Blocks that all want for a number of iterations from now."""
         grown = self.grown
         return sum(  # integers
             count * (self.need(base + grown + iterations) - self.need(base + grown)) for base, count in self.bases.items()
         )
 
     def grow(self, iterations: int) -> None:
-        """All are so many tokens longer."""
+        """All grow by a number of tokens."""
         self.grown += iterations
 
 

@@ -1,18 +1,18 @@
 """One copy of a model as its server runs it: what waits, what is read in part, what is answered, and the blocks they hold.
 
     run = copy.next(now)                what the next iteration does, and how many in a row do the same
-    copy.done(run, count, ...)          so many of them have ended
+    copy.done(run, end)                 they have ended
 
 No time passes here, and nothing is random. `next` decides as the server does at the end of an iteration; who plays it says how
-long it takes. Iterations that only write answers are equal until one ends, until blocks run out, or until a request is seen
-that may join: a run of them is one decision (see `alone`), or each is its own (see `beside`); both come to the same.
+long it takes. Iterations that only write answers are equal until one ends, blocks run out, or a request is seen that may join.
+A run of them is one decision (see `alone`), or each is a decision (see `clocked`); both come to the same.
 
 A request that comes at `at` is seen by the decisions after that instant, one iteration later where the server schedules ahead.
-An instant later is a femtosecond: whether a request that comes just as an iteration ends is told of before or after the end
-makes no difference. An idle copy sees what comes at that instant.
+An instant later is a femtosecond, so for a request that comes just as an iteration ends the order of the two makes no
+difference. An idle copy sees what comes at that instant.
 
-An answer that wants a block when none is free takes those of the request that joined last, answering or half read. It waits at
-the head of the line, and reads its prompt and its tokens again, but for what the cache still has of them.
+An answer that wants a block when none is free takes the blocks of the request that joined last, answering or half read. That
+request waits at the head of the line. It reads its prompt and its tokens again, but for what the cache still has of them.
 
 **Source**: vllm 0.19.0, v1/core/sched/scheduler.py; sglang 0.5.9, srt/managers/schedule_policy.py and schedule_batch.py;
 TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/scheduler.py; Yu et al., "Orca", OSDI 2022; Agrawal et al., OSDI 2024 (chunks).
@@ -107,38 +107,38 @@ class Copy:
 
     # ------------------------------------------------------------ what the next iteration does
 
-    def next(self, now: int) -> Run | None:
+    def next(self, instant: int) -> Run | None:
         """The next iterations; None if there is nothing to do."""
         settings, idle = self.settings, not (self.answers or self.partial)
         if idle and not self.waiting:
             return None
         before = self.put_off
-        seen = now if idle else now - 1
+        seen = instant if idle else instant - 1
         if idle or self.iterations % settings.look == 0:
             self.door = self.seen if settings.ahead and not idle else seen
         self.seen = seen
-        beside = settings.prompts == "beside"
-        wanted = self._makes_room(now) if beside and self.answers else 0
+        mixes = settings.prompts == "beside"
+        wanted = self._makes_room(instant) if mixes and self.answers else 0
         parts: list[tuple[Sequence, int]] = []
         if self.partial or self.waiting:
-            parts = self._parts(now, wanted)
+            parts = self._parts(instant, wanted)
         elif self._refusal:
             self._refuse("")
-        if not parts and not beside and self.answers:
-            self._makes_room(now)
-        answers = self.answers if beside or not parts else 0
+        if not parts and not mixes and self.answers:
+            self._makes_room(instant)
+        answers = self.answers if mixes or not parts else 0
         if not parts:
             if not answers:
-                return self._nothing(now, before)
-            run = Run(self.iterations, now, seen, parts, answers, self.context + answers, answers)
-            run.most = self._most() if beside or self.put_off == before else 1  # who made room may join again
+                return self._nothing(instant, before)
+            run = Run(self.iterations, instant, seen, parts, answers, self.context + answers, answers)
+            run.most = self._most() if mixes or self.put_off == before else 1  # who made room may join again
             self.is_open = (
                 answers + len(self.partial) < settings.sequences
                 and not (self.waiting and self.waiting[0].at <= self.door)
-                and (answers < settings.budget if beside else settings.prompts == "before")
+                and (answers < settings.budget if mixes else settings.prompts == "before")
             )
             return run
-        run = Run(self.iterations, now, seen, parts, answers, self.context + answers if answers else 0, answers)
+        run = Run(self.iterations, instant, seen, parts, answers, self.context + answers if answers else 0, answers)
         for sequence, tokens in parts:
             run.ended += sequence.read + tokens >= sequence.to_read
         if answers:
@@ -150,11 +150,11 @@ class Copy:
         if run.count > 1 and self.is_open:
             run.count = min(run.count, run.sees(at, self.settings.ahead, self.settings.look))
 
-    def _nothing(self, now: int, before: int) -> Run | None:
-        """Another decision, if the last requests under way were put off; else nobody has come yet."""
+    def _nothing(self, instant: int, before: int) -> Run | None:
+        """Another decision, if the last requests under way were put off; else no request has come yet."""
         if self.put_off > before:
-            return self.next(now)
-        if self.waiting and self.waiting[0].at <= now:
+            return self.next(instant)
+        if self.waiting and self.waiting[0].at <= instant:
             raise DoesNotFit(f"a request of {self.waiting[0].to_read:,} tokens does not fit into {self.pool.blocks:,} blocks")
         return None
 
@@ -168,13 +168,13 @@ class Copy:
             most = most_within(self.growth.wanted, free, most)
         return most
 
-    def _makes_room(self, now: int) -> int:
+    def _makes_room(self, instant: int) -> int:
         """Blocks that the answers want now; the last that joined make room for them."""
         while (wanted := self.growth.wanted(1)) > self.pool.free:
-            self._puts_off(self._last(), now)
+            self._puts_off(self._last(), instant)
         return wanted
 
-    def _parts(self, now: int, wanted: int) -> list[tuple[Sequence, int]]:
+    def _parts(self, instant: int, wanted: int) -> list[tuple[Sequence, int]]:
         """Parts of prompts that are read: of those under way, then of those that join. Their blocks are taken."""
         settings, pool, need = self.settings, self.pool, self.growth.need
         left = settings.budget - (self.answers if settings.prompts == "beside" else 0)
@@ -185,9 +185,9 @@ class Copy:
                 continue
             blocks = need(sequence.read + tokens) - need(sequence.read)
             while blocks > pool.free - wanted and self._last() is not sequence:
-                self._puts_off(self._last(), now)
+                self._puts_off(self._last(), instant)
             if blocks > pool.free - wanted:
-                self._puts_off(sequence, now)
+                self._puts_off(sequence, instant)
                 continue
             self._takes(sequence, blocks)
             left -= tokens
@@ -198,10 +198,10 @@ class Copy:
         if settings.prompts == "alone" and self.answers:
             self._refuse("seats")
             return parts
-        self._joined(parts, left, wanted, now)
+        self._joined(parts, left, wanted, instant)
         return parts
 
-    def _joined(self, parts: list[tuple[Sequence, int]], left: int, wanted: int, now: int) -> None:
+    def _joined(self, parts: list[tuple[Sequence, int]], left: int, wanted: int, instant: int) -> None:
         settings, waiting = self.settings, self.waiting
         promised = 0
         while waiting and waiting[0].at <= self.door:
@@ -238,7 +238,7 @@ class Copy:
             self._order.append((sequence, sequence.put_off))
             self.partial.append(sequence)
             parts.append((sequence, tokens))
-            self.log.begins(now, (sequence.number,), sequence.cached)
+            self.log.begins(instant, (sequence.number,), sequence.cached)
         return self._refuse("")
 
     def _refuse(self, why: Refusal) -> None:
@@ -276,17 +276,17 @@ class Copy:
         keys: list[Key] = []
         pool, hit, stale = self.pool, 0, 0
         for key, count in sequence.pieces(self.settings.block):
-            there = pool.held(key)
-            if not there:
+            count_there = pool.held(key)
+            if not count_there:
                 return hit, keys, stale
             stale += pool.waiting(key)
             keys.append(key)
-            hit += there
-            if there < count:
+            hit += count_there
+            if count_there < count:
                 return hit, keys, stale
-        own = (OWN, sequence.number)
-        if sequence.put_off and hit == sequence.kept and (there := pool.held(own)):
-            return hit + there, [*keys, own], stale + there
+        own_key = (OWN, sequence.number)
+        if sequence.put_off and hit == sequence.kept and (count_there := pool.held(own_key)):
+            return hit + count_there, [*keys, own_key], stale + count_there
         return hit, keys, stale
 
     def _takes(self, sequence: Sequence, blocks: int) -> None:
@@ -311,7 +311,7 @@ class Copy:
             order.pop()
         return order[-1][0]
 
-    def _puts_off(self, sequence: Sequence, now: int) -> None:
+    def _puts_off(self, sequence: Sequence, instant: int) -> None:
         """A request loses its blocks and waits at the head of the line."""
         if sequence in self.partial:
             self.partial.remove(sequence)
@@ -329,11 +329,11 @@ class Copy:
             ratio = min(1.0, (written + WRITTEN * self.answers) / max(1, self._outputs))
             self._ratio = max(self._part(), ratio), self.count
         begun = sequence.hit + sequence.kept
-        whole = length // self.settings.block - begun
-        own = (OWN, sequence.number)
-        if self.settings.prefixes and whole > 0 and own not in sequence.keys and self.pool.keeps(own, whole):
-            sequence.own -= whole
-            sequence.keys.append(own)
+        full_blocks = length // self.settings.block - begun
+        own_key = (OWN, sequence.number)
+        if self.settings.prefixes and full_blocks > 0 and own_key not in sequence.keys and self.pool.keeps(own_key, full_blocks):
+            sequence.own -= full_blocks
+            sequence.keys.append(own_key)
         self.pool.gives(sequence.own, sequence.keys)
         self._hold = 0
         self.put_off += 1
@@ -344,7 +344,7 @@ class Copy:
         sequence.keys = []
         sequence.to_read = sequence.prompt + sequence.written
         self.waiting.appendleft(sequence)
-        self.log.puts_off(now, sequence.number, length)
+        self.log.puts_off(instant, sequence.number, length)
 
     # ------------------------------------------------------------ iterations that have ended
 
@@ -380,18 +380,18 @@ class Copy:
         over: list[Sequence] = []
         for sequence, tokens in run.parts:
             self._reads(sequence, tokens, end, over)
-        ends, now = self._ends, self.count
-        while ends and (ends[0][0] <= now or ends[0][3].put_off != ends[0][2]):
+        ends, instant = self._ends, self.count
+        while ends and (ends[0][0] <= instant or ends[0][3].put_off != ends[0][2]):
             _, _, put_off, sequence = heapq.heappop(ends)
             if sequence.put_off == put_off:
-                sequence.written += now - sequence.joined
-                self._leaves(sequence, sequence.read + now - sequence.joined)
+                sequence.written += instant - sequence.joined
+                self._leaves(sequence, sequence.read + instant - sequence.joined)
                 over.append(sequence)
         if over:
             self._hold = 0
             log.ends(end, [sequence.number for sequence in over], self.settings.out)
             if len(self._order) > 4 * (self.answers + len(self.partial)) + 64:
-                self._order = [(each, at) for each, at in self._order if each.put_off == at and not each.is_over]
+                self._order = [row for row in self._order if row[0].put_off == row[1] and not row[0].is_over]
         return over
 
     def _came(self, run: Run, end: int) -> tuple[int, int]:
@@ -423,7 +423,7 @@ class Copy:
         return begin, first
 
     def _saw(self, run: Run) -> None:
-        """What the last iteration of a run could be decided upon, and the last look for requests within it."""
+        """Note until when requests had come at the last decision of a run, and at the last look for requests."""
         settings, last = self.settings, run.count - 1
         self.seen = run.begin + last * run.first + run.slope * (last * (last - 1) // 2) - 1
         if settings.look > 1:
@@ -458,11 +458,11 @@ class Copy:
 
     def _shares(self, sequence: Sequence) -> None:
         """Others may use the pieces of its prompt that are read."""
-        whole = sequence.read // self.settings.block
+        full_blocks = sequence.read // self.settings.block
         start = 0
         for key, count in sequence.pieces(self.settings.block):
             start += count
-            if start > whole:
+            if start > full_blocks:
                 return
             if start > sequence.hit + sequence.kept and count <= sequence.own and key not in sequence.keys:
                 if not self.pool.keeps(key, count):

@@ -42,7 +42,7 @@ BOUND: Final = {"compute": "kernels (units)", "memory": "kernels (memory)", "sta
 
 
 class Registry(Protocol):
-    """What makes labels, queues and costs known: the driver of a run, or what collects ops for one."""
+    """The driver of a run, or a collection of ops for one: labels, queues and costs are made known to it."""
 
     def label(self, label: Label) -> int: ...
     def queue(self, queue: Queue) -> int: ...
@@ -51,7 +51,7 @@ class Registry(Protocol):
 
 @dataclass(slots=True)
 class Exchanges:
-    """The phases of the exchanges of one copy: what an all-reduce of so many tokens costs on the links between its GPUs."""
+    """The phases of the exchanges of one copy: what an all-reduce of a number of tokens costs on the links between its GPUs."""
 
     plan: ServicePlan
     machine: Machine
@@ -143,11 +143,11 @@ class Costs:
 
     def _repeated(self, op: IssuedOp, cost: int, latency: int, body: float, count: int) -> list[IssuedOp]:
         """An op of `count` like this one, to the femtosecond."""
-        whole, label, chain = count * ticks.femtoseconds(body * op.size), self._label("all-reduce"), []
-        pieces = max(1, -(-whole // LONGEST))
+        flowing, label, chain = count * ticks.femtoseconds(body * op.size), self._label("all-reduce"), []
+        pieces = max(1, -(-flowing // LONGEST))
         time = count * (op.time + latency) - pieces * latency
         for number in range(pieces):
-            part = whole // pieces + (number < whole % pieces)
+            part = flowing // pieces + (number < flowing % pieces)
             size = part / FEMTO / body if body > 0 else 0.0
             while (rest := part - ticks.femtoseconds(body * size)) < 0:
                 size = (part + rest) / FEMTO / body

@@ -1,10 +1,10 @@
-"""How long the iterations of a copy take, in whole femtoseconds.
+"""Times of the iterations of a copy, in whole femtoseconds.
 
     iteration = host + kernels + exchanges, one after another
 
 The kernels of an iteration of answers lie on a line over the mean context, from one knot to the next (see
-`hwsim.models.iteration`). Both ends of a line are rounded to a femtosecond, and so is its slope: iterations of the same answers
-are an arithmetic series, and a run of them takes the same whether it is added up or worked out at once.
+`hwsim.models.iteration`). Both ends of a line are rounded to a femtosecond, and so is its slope. Iterations of the same answers
+are an arithmetic series: a run of them takes the same time added up as worked out in one step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hwsim.workload.serving.plan import ServicePlan
 
 
 class Paced(Protocol):
-    """What times the runs of a copy."""
+    """The times of the runs of a copy."""
 
     def set(self, run: Run) -> None:
         """Give a run the time of its first iteration, how it grows, and as many iterations as are alike."""
@@ -45,9 +45,9 @@ class Line(NamedTuple):
     """Iterations of answers between two knots of their mean context; fs.
 
     Args:
-        start: kernels at the first knot, of which `attention`; slope: more for each token of mean context.
+        start: kernels at the first knot; attention: a part of them; slope: more for each token of mean context.
         rows: tokens of an iteration; low, step: the first knot, and tokens of context to the next.
-        host: of each iteration.
+        host: time of the host for each iteration.
     """
 
     start: int
@@ -65,7 +65,7 @@ class Pace:
 
     Args:
         slower: times as long as expected that kernels take, for the ends of an interval.
-        exchanged: fs of all exchanges of an iteration of so many tokens.
+        exchanged: fs of all exchanges of an iteration, by its tokens.
     """
 
     plan: ServicePlan
@@ -132,10 +132,12 @@ class Pace:
         prompts, alike = 0, (len(read),)
         for part in read:
             key = part + alike
-            found = self._prompts.get(key)
-            if found is None:
-                found = self._prompts[key] = ticks.femtoseconds(mixed.read((part,) * len(read)).seconds / len(read) * self.slower)
-            prompts += found
+            seconds_fs = self._prompts.get(key)
+            if seconds_fs is None:
+                seconds_fs = self._prompts[key] = ticks.femtoseconds(
+                    mixed.read((part,) * len(read)).seconds / len(read) * self.slower
+                )
+            prompts += seconds_fs
         run.kernels, run.slope = around + prompts, 0
         run.most = 1
         if line is not None:
@@ -150,7 +152,7 @@ class Pace:
         return run.rows if model is None else model.padded(model.rows_of(run.read, run.answers))
 
     def taken(self, run: Run) -> Taken:
-        """What the kernels of an iteration draw from a GPU."""
+        """Seconds and amounts that the kernels of an iteration draw from a GPU."""
         if self._model is None:
             return self._of_batch(len(run.parts))
         if run.parts:
@@ -176,12 +178,12 @@ class Pace:
     def _sends(self, rows: int, *, mixed: bool) -> int:
         """fs of the exchanges of an iteration."""
         key = -rows if mixed else rows
-        found = self.sent.get(key)
-        if found is None:
+        sent_fs = self.sent.get(key)
+        if sent_fs is None:
             model = self._eager if mixed else self._model
             assert model is not None
-            found = self.sent[key] = self.exchanged(model.padded(rows))
-        return found
+            sent_fs = self.sent[key] = self.exchanged(model.padded(rows))
+        return sent_fs
 
     def _host(self, run: Run) -> int:
         settings = self.plan.settings

@@ -4,12 +4,12 @@ Free blocks stand in one line, those that were given back longest ago first. A b
 taken for something else (least recently used first), so that a later request with the same beginning need not read it again.
 
 A piece is `count` blocks of a prompt that are known under one key (a hash of the prompt up to there). Blocks of no key hold
-answers and prompts that are nobody else's.
+answers, and prompts that no other has.
 
     pool = Pool(100)
     pool.take(3)                 three blocks of no key
     pool.keeps(key, 2)           two of them hold a piece that others may use from now on
-    pool.gives(1, [key])         the third one is free, then those of the piece, once nobody uses them
+    pool.gives(1, [key])         the third one is free, then the piece's, once no request uses it
 
 **Source**: vLLM 0.19, v1/core/kv_cache_manager.py: a chain of hashes, full blocks only, blocks of a request freed from its end.
 """
@@ -27,7 +27,7 @@ Key: TypeAlias = tuple[int, int]
 
 @dataclass(slots=True)
 class Pool:
-    """free: blocks that can be taken, of which some still hold pieces; evicted: blocks whose pieces were given up."""
+    """free: blocks that can be taken, some with pieces in them; evicted: blocks whose pieces were given up."""
 
     blocks: int
     free: int = field(init=False)
@@ -52,13 +52,13 @@ class Pool:
         line = self._line
         while count:
             key = next(iter(line))
-            there = line[key]
-            if there > count:
-                line[key] = there - count
+            count_there = line[key]
+            if count_there > count:
+                line[key] = count_there - count
                 count_here = count
             else:
                 del line[key]
-                count_here = there
+                count_here = count_there
                 if key == self._last:
                     self._last = 0
             if not isinstance(key, int):

@@ -18,7 +18,7 @@ class Sequence:
 
     Args:
         number: its place among the requests; at: when it stands in the line, fs.
-        ids: of the pieces of its prompt, each of `span` tokens, that others may have in common with it.
+        ids: names of the pieces of its prompt, each of `span` tokens, that others may have in common with it.
         to_read: tokens that the cache has to hold before it writes the next one; read: tokens that it held then.
         written: tokens of its answer, up to `joined`; joined: steps of decoding of its copy when it began to answer.
         hit: blocks that were there when it joined; kept: blocks that it shares; own: blocks that it does not.
@@ -51,11 +51,11 @@ class Sequence:
     def pieces(self, block: int) -> Iterator[tuple[Key, int]]:
         """(key, whole blocks) of the pieces of its prompt; a piece that the prompt cuts short is another."""
         before = 0
-        for number, each in enumerate(self.ids, 1):
-            whole = min(number * self.span, self.prompt) // block
-            if whole > before:
-                yield (each, whole - before), whole - before
-            before = whole
+        for number, piece in enumerate(self.ids, 1):
+            blocks = min(number * self.span, self.prompt) // block
+            if blocks > before:
+                yield (piece, blocks - before), blocks - before
+            before = blocks
 
 
 @dataclass(slots=True, eq=False)
@@ -104,7 +104,7 @@ class Run:
         return tuple((tokens, sequence.read) for sequence, tokens in self.parts)
 
     def spent(self, first: int, last: int, begin: int, end: int) -> Spent:
-        """What the time of some of its iterations went to; what others on its devices and links took is known at their end."""
+        """Time of some of its iterations by its use; what others on its devices and links took is known at their end."""
         count = last - first
         network, host = count * self.network, count * self.host
         kernels = count * self.kernels + self.slope * ((last * (last - 1) - first * (first - 1)) // 2)

@@ -1,4 +1,4 @@
-"""A running service: alone on its devices and links it is played at once, beside other jobs on the clock that they share."""
+"""A running service: alone on its devices it is played without a clock, else on the clock that it shares with others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import field
 
 from hwsim import ticks
 from hwsim.actors.serving.alone import Alone, Written
-from hwsim.actors.serving.beside import Beside
+from hwsim.actors.serving.clocked import Clocked
 from hwsim.actors.serving.copy import Copy
 from hwsim.actors.serving.costs import Costs, Exchanges, Registry
 from hwsim.actors.serving.pace import Pace
@@ -64,7 +64,7 @@ class Service:
 
     def actor(self, driver: Host) -> Waits:
         """The service on the clock of a run."""
-        return self._beside(driver).actor(driver)
+        return self._clocked(driver).actor(driver)
 
     def graph(self, like: OpGraph) -> OpGraph:
         """Everything that it does, as a graph on the capacities of another: only where it has its devices and links to itself."""
@@ -78,7 +78,7 @@ class Service:
         return Alone(self.copies, self._pace, self.plan.settings, self._source(), self.log, written).play()
 
     def is_alone(self, others: Iterable[Cost], drawn_by_services: Collection[str] = ()) -> bool:
-        """Whether nobody else draws from its devices and links, and its copies do not slow each other."""
+        """Whether nothing else draws from its devices and links, and its copies do not slow each other."""
         drawn = [self._capacities(number) for number in range(len(self.copies))]
         mine = set().union(*drawn)
         if not mine.isdisjoint(drawn_by_services) or any(
@@ -109,9 +109,9 @@ class Service:
         requests = self.plan.requests
         return Asked(requests, self.plan.start) if requests.follow else Listed(iter(requests), self.plan.start)
 
-    def _beside(self, driver: Host) -> Beside:
+    def _clocked(self, driver: Host) -> Clocked:
         plan = self.plan
-        return Beside(self.copies, self._pace, self._costs(driver), plan.settings, self._source(), self.log, plan.name)
+        return Clocked(self.copies, self._pace, self._costs(driver), plan.settings, self._source(), self.log, plan.name)
 
     def statistics(self) -> ServiceStatistics | None:
         """Statistics of its requests; None without any."""

@@ -62,23 +62,23 @@ class Static:
     def cut(self, run: Run, at: int) -> None:
         """Nobody joins a batch under way."""
 
-    def next(self, now: int) -> Run | None:
+    def next(self, instant: int) -> Run | None:
         """The next iterations of the batch, or the first of the next batch."""
         if not self.places:
-            return self._first(now)
+            return self._first(instant)
         self.log.refuses(self.number, "seats" if self.waiting else "")
-        run = Run(self.iterations, now, now, [], self.places, self.places * (self.longest + self.steps), self.places)
+        run = Run(self.iterations, instant, instant, [], self.places, self.places * (self.longest + self.steps), self.places)
         outputs = [each.output - each.written for each in self.under_way]
         run.most = min(outputs, default=self.left)
         return run
 
-    def _first(self, now: int) -> Run | None:
+    def _first(self, instant: int) -> Run | None:
         longest = most = 0
-        whole = ANY if self.blocks is None else self.blocks
+        blocks_there = ANY if self.blocks is None else self.blocks
         while self.waiting and len(self.under_way) < self.settings.sequences:
             first = self.waiting[0]
             prompt, output = max(longest, first.prompt), max(most, first.output)
-            if self.growth.need(prompt + output) * (len(self.under_way) + 1) > whole or first.at > now:
+            if self.growth.need(prompt + output) * (len(self.under_way) + 1) > blocks_there or first.at > instant:
                 break
             longest, most = prompt, output
             self.under_way.append(self.waiting.popleft())
@@ -87,9 +87,9 @@ class Static:
         self.log.refuses(self.number, "")
         self.places, self.longest, self.left, self.steps = len(self.under_way), longest, most, 0
         self.used = self.places * self.growth.need(longest + most)
-        self.log.begins(now, [each.number for each in self.under_way])
+        self.log.begins(instant, [each.number for each in self.under_way])
         parts = [(each, longest) for each in self.under_way]
-        return Run(self.iterations, now, now, parts, 0, 0, self.places)
+        return Run(self.iterations, instant, instant, parts, 0, 0, self.places)
 
     def done(self, run: Run, end: int) -> list[Sequence]:
         """Note that the iterations of a run have ended; the requests that are answered, in order."""

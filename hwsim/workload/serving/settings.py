@@ -17,7 +17,7 @@ ANY: Final = 1 << 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a copy of a model serves; as of `hwsim.models.server.ServerKeys`. Times in fs.
+    """Settings of the server of a replica, as of `hwsim.models.server.ServerKeys`. Times in fs.
 
     Args:
         graphs: batches for which there are CUDA graphs, in ascending order.
@@ -53,7 +53,7 @@ def server_of(framework: ServerKeys, infer: InferKeys, size: float | None, gener
 
 
 def _old(infer: InferKeys) -> ServerKeys:
-    """What the keys of an `infer:` outside `server:` say of it."""
+    """Settings that the keys of an `infer:` outside `server:` say."""
     keys = ServerKeys(sequences=infer.batch, block=infer.block)
     if infer.memory is not None:
         keys = replace(keys, memory=Room(part=infer.memory))
@@ -74,7 +74,7 @@ def settings_of(keys: ServerKeys, *, answers: bool = True, windowed: bool = Fals
 
     Args:
         answers: whether its model writes tokens; one that does not answers a batch in a pass. windowed: its cache keeps the last
-            tokens only, of which no request can have the first of another.
+            tokens only, so no request can use another's first ones.
     """
     keys = keys.over(PLAIN)
     if not answers:

@@ -1,4 +1,4 @@
-"""A service beside other jobs: its copies as SimPy processes that run with the engine, every iteration a chain of ops."""
+"""A service on the clock of a run: its copies are SimPy processes next to other jobs, every iteration a chain of ops."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from hwsim.workload.serving.source import Source
 
 
 @dataclass(slots=True)
-class Beside:
+class Clocked:
     """The copies of a service on the clock of a run.
 
     Args:
-        idle: of each copy the event that wakes it while it has nothing to do; came: op of the arrival that did.
+        idle: for each copy the event that wakes it while it has nothing to do; came: op of the arrival that did.
         asked: the event that tells the arrivals of an answer after which another request comes.
     """
 
@@ -62,17 +62,17 @@ class Beside:
             while self.source.time() == time:
                 self._comes(driver, time, op)
 
-    def _comes(self, driver: Host, now: int, op: int) -> None:
+    def _comes(self, driver: Host, instant: int, op: int) -> None:
         number, request = self.source.take()
-        sequence = Sequence.of(number, request, now + self.settings.api)
+        sequence = Sequence.of(number, request, instant + self.settings.api)
         number = choose(self.copies, sequence)
         self.copies[number].add(sequence)
-        self.log.came(now, sequence.number, number, sequence.prompt, sequence.output, sequence.at)
+        self.log.came(instant, sequence.number, number, sequence.prompt, sequence.output, sequence.at)
         if self.copies[number].is_idle and self.came[number] < 0:
             self.came[number] = op
         if self.idle[number] is not None:
-            if sequence.at > now:
-                driver.env.process(self._later(driver, number, sequence.at - now))
+            if sequence.at > instant:
+                driver.env.process(self._later(driver, number, sequence.at - instant))
             else:
                 self._wake(number)
 
@@ -100,11 +100,11 @@ class Beside:
             after, self.came[number] = self.came[number], -1
             ended, _ = driver.issue(costs.ops(run), (after,) if after >= 0 else ())
             yield ended
-            now = int(driver.env.now)
-            for sequence in copy.done(run, now):
-                self.source.ended(sequence.number, now + self.settings.out)
+            instant = int(driver.env.now)
+            for sequence in copy.done(run, instant):
+                self.source.ended(sequence.number, instant + self.settings.out)
             if self.asked is not None:
-                asked, self.asked = self.asked, None
-                asked.succeed()
+                self.asked.succeed()
+                self.asked = None
             if copy.is_idle:
                 yield driver.env.timeout(0)
