@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are
     from hwsim.results.ops import NamesOf
     from hwsim.results.requests import LatencyCurve, RequestStatistics
     from hwsim.results.result import Again, JobSpan
+    from hwsim.results.services.answers import Services
     from hwsim.results.serving import ServiceStatistics
     from hwsim.results.timeline import Steady
     from hwsim.results.training import Training
@@ -248,6 +249,8 @@ def simulate(
     )
     if interval == "runs" and services:
         run = replace(run, serving_ends=_served_at_ends(lowered, parts, engine, run.interval.half))
+    if interval == "runs" and answered is not None:
+        run = replace(run, services_ends=_answered_at_ends(lowered, parts, engine, answered))
     check(run)  # before a verdict: a result that contradicts itself has none
     if not run.fits:
         raise OutOfMemory(run)
@@ -297,6 +300,19 @@ def _served_at_ends(
         services = _services(lowered, slower)
         _simulated(lowered, parts, None, services, engine, latency=False)
         ends.append(tuple(statistics for service in services if (statistics := service.statistics()) is not None))
+    return ends[0], ends[1]
+
+
+def _answered_at_ends(lowered: Lowered, parts: Sequence[str], engine: Which, answered: Services) -> tuple[Services, Services]:
+    """Answers of `services:` with their work as fast, and as slow, as the ends of its interval have it."""
+    from hwsim.results.services.unsure import work_interval
+
+    half, ends = work_interval(answered).half, []
+    for slower in (math.exp(-half), math.exp(half)):
+        running = _running(lowered, slower)
+        _simulated(lowered, parts, None, (), engine, latency=False, running=running)
+        if running is not None:
+            ends.append(running.services())
     return ends[0], ends[1]
 
 

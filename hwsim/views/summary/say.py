@@ -141,6 +141,8 @@ def _services(result: Result) -> Iterator[tuple[str, str]]:
     """Services under load."""
     if result.services is None:
         return
+    if result.sure:
+        yield from services.unsure(result.services)
     yield from services.lines(result.services)
     if result.services_ends is not None:
         yield from services.between(*result.services_ends)

@@ -11,6 +11,7 @@ from hwsim.formats import format_quantity, format_share, percent
 from hwsim.results.batches import Known, Settled
 from hwsim.results.result import Result
 from hwsim.results.services.answers import Answers, Rung, Services, Wait
+from hwsim.results.services.unsure import work_interval
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import Column, aligned
 
@@ -44,6 +45,15 @@ def lines(services: Services) -> Iterator[tuple[str, str]]:
         )
     for name in services.never:
         yield "DEADLOCK", f"a request of {name} asks on without an end: services ask each other in a circle"
+
+
+def unsure(services: Services) -> Iterator[tuple[str, str]]:
+    """The line that says how well the machine's numbers are known."""
+    sure = work_interval(services)
+    if sure.half > 0:
+        low, high = math.expm1(-sure.half), math.expm1(sure.half)
+        text = f"by the machine's numbers the work of a request takes {percent(low, '+.2g')} to {percent(high, '+.2g')} of this"
+        yield "interval", f"{text} (--interval: with its waits); +- below is of the sampling alone"
 
 
 def between(fast: Services, slow: Services) -> Iterator[tuple[str, str]]:
@@ -192,6 +202,7 @@ def as_dict(services: Services) -> dict[str, Any]:
         ],
         "alone_s": dict(services.alone),
         "end_s": services.end_s,
+        "work_half": work_interval(services).half,
         "stuck": services.stuck,
         "never": list(services.never),
     }
