@@ -208,7 +208,7 @@ class Gpu(Device):
         return tiled.by_rows(rows, math.fsum(term.seconds for term in starting), least)
 
     def attend(self, work: Work, call: Attended) -> tuple[float, float, float]:
-        """As `by_rows`, of fused attention: of calls as that of the work, whose numbers may be arrays."""
+        """As `by_rows`, of fused attention: of calls like the work's, with numbers or arrays."""
         assert work.attention is not None
         return self._attending("gpu", work, work.attention).times(call)
 

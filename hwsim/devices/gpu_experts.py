@@ -5,8 +5,8 @@
     turns  = blocks x columns of tiles over multiprocessors, at least 1, and half of `lost` more beyond that
     time   = start + of both products ((turns x tile)^4 + (weights in use / bandwidth)^4)^(1/4) + passes over tokens
 
-and the library takes the rows that make this least. The tokens of an expert are equal, or fall off as a power law; those of a
-server are drawn: of E experts with k of each of n tokens, E (1 - (1 - k/E)^n) have any.
+and the library takes the rows that make this least. The tokens of an expert are equal, or fall off as a power law. Tokens of
+a server draw their experts: n tokens that go to k of E experts each reach E (1 - (1 - k/E)^n).
 
 **Source**: Gale et al., "MegaBlocks", arXiv:2211.15841 (padding, blocks); the constants are fitted: each part file says to what.
 **Error**: see `docs/validation/components.md`.
@@ -89,10 +89,10 @@ def experts_call(
 
 
 def drawn_call(
-    tokens: float, top_k: int, experts: int, here: int, hidden: int, inner: int, gates: int, kernel: str, *, weight: float,
+    tokens: float, top_k: int, experts: int, local: int, hidden: int, inner: int, gates: int, kernel: str, *, weight: float,
     width: float = 2.0,
 ) -> Routed:  # fmt: skip
-    """A call of `here` of a model's experts on one GPU by `tokens` tokens, each of which goes to any `top_k` of the experts.
+    """A call of `local` ones of a model's experts on one GPU by `tokens` tokens; each goes to any `top_k` of the experts.
 
     An expert has a binomial number of tokens: few tokens leave some experts idle, and of several GPUs one has most.
 
@@ -100,17 +100,17 @@ def drawn_call(
     >>> round(call.active, 1), call.pairs, drawn_call(16, 8, 128, 16, 64, 64, 2, "", weight=2.0).pairs > 16
     (82.4, 128.0, True)
     """
-    part, pairs = top_k / experts, tokens * top_k * here / experts
-    if here < experts:  # the GPU with most, of as many as share the experts
-        sharing = experts / here
-        pairs = min(tokens * min(top_k, here), pairs + math.sqrt(2.0 * math.log(sharing) * pairs * (1.0 - 1.0 / sharing)))
-    each = pairs / here
-    some = 1.0 - (1.0 - part) ** (each / part)
+    part, pairs = top_k / experts, tokens * top_k * local / experts
+    if local < experts:  # the GPU with most, of as many as share the experts
+        sharing = experts / local
+        pairs = min(tokens * min(top_k, local), pairs + math.sqrt(2.0 * math.log(sharing) * pairs * (1.0 - 1.0 / sharing)))
+    mean = pairs / local
+    some = 1.0 - (1.0 - part) ** (mean / part)
     return Routed(
         tokens=tokens,
         pairs=pairs,
-        active=here * some,
-        blocks=tuple(here * _blocks(each, math.sqrt(each * (1.0 - part)), some, rows) for rows in TILES),
+        active=local * some,
+        blocks=tuple(local * _blocks(mean, math.sqrt(mean * (1.0 - part)), some, rows) for rows in TILES),
         hidden=hidden,
         inner=inner,
         gates=float(gates),

@@ -263,7 +263,7 @@ def _way(
 
 @functools.cache
 def _cut_ways(tiling: Tiling) -> tuple[Floats, Floats, Floats, Floats]:
-    """Rows, columns and splits of all ways to cut, and the speed of their tiles over that of the largest."""
+    """Rows, columns and splits of all ways to cut, and the speed of their tiles over the largest one's."""
     import numpy as np
 
     powers = range(tiling.splits.bit_length())
@@ -275,7 +275,7 @@ def _cut_ways(tiling: Tiling) -> tuple[Floats, Floats, Floats, Floats]:
 def by_rows(
     rows: Floats, product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Floats
 ) -> tuple[Floats, Floats]:
-    """Seconds of a product at each of some numbers of rows, and those of all multiprocessors at work; as `best` has them.
+    """Seconds of a product at some numbers of rows, and seconds of all multiprocessors at work; as `best` has them.
 
     memory: seconds in which every matrix crosses to memory once, at each.
     """

@@ -126,10 +126,10 @@ class Tiled:
         product, tiling, l2, width = self.product, self.tiling, self.parts.l2, self.widths[0]
         if tiling.memory is None or product.element > 0 or self.work.working_set is not None:
             return None
-        each = width * product.k * product.batch
-        first = rows * each
+        row = width * product.k * product.batch
+        first = rows * row
         held = first / (1.0 + (first / (HELD * l2.size)) ** SUDDEN) if l2 is not None else np.zeros_like(first)
-        reads = self.work.reads - product.m * each + first
+        reads = self.work.reads - product.m * row + first
         traffic = np.maximum(reads - held, 0.0) + self.work.writes / product.m * rows
         memory = traffic / (self.parts.memory.bandwidth * tiling.memory)
         time, busy = by_rows(rows, product, self.widths, tiling, self.chip, memory)
@@ -143,7 +143,7 @@ class Tiled:
         return np.maximum(starts + time, least), busy, memory
 
     def _cast_rate(self, size: float) -> tuple[float, str]:
-        """B/s of the kernel that casts so many bytes, and in words where it is from."""
+        """B/s of the kernel that casts `size` bytes, and in words where it is from."""
         cast, parts = self.tiling.cast, self.parts
         assert cast is not None
         rate, whose = math.inf if cast.rate is None else cast.rate * self.chip.multiprocessors, self._said("cast.rate")

@@ -36,7 +36,7 @@ HOP: Final = 14e-6
 # Source: fitted to published training throughput, see `calibrate/published/llm_training.py`.
 NETWORK: Final = 0.633
 KNEE: Final = 8e6
-PRICED: Final = 4  # 2**4 sizes an octave of which an all-reduce is worked out; between them it is straight
+PRICED: Final = 4  # 2**4 sizes an octave have an all-reduce worked out; between them it is straight
 
 
 class NotAlike(ValueError):
@@ -174,14 +174,14 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     if len(held) > 1:
         across, pair = _leaving(machine, first, far)
 
-    known: dict[tuple[float, int, str], float] = {}
+    reduced: dict[tuple[float, int, str], float] = {}
 
     def at(size: float, ranks: int, own: str) -> float:
-        found = known.get((size, ranks, own))
-        if found is None:
-            found = timing.timed(machine, timing.own_kernel(own), "all-reduce", first[:ranks], size).alone(machine.rates())
-            known[size, ranks, own] = found
-        return found
+        seconds = reduced.get((size, ranks, own))
+        if seconds is None:
+            flows = timing.timed(machine, timing.own_kernel(own), "all-reduce", first[:ranks], size)
+            seconds = reduced[size, ranks, own] = flows.alone(machine.rates())
+        return seconds
 
     def reducing(size: float, ranks: int, own: str) -> float:
         step = 2.0 ** (math.frexp(size)[1] - 1 - PRICED)
@@ -194,12 +194,12 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
 
 def exchanging(machine: Machine, names: Sequence[str], framework: str) -> Callable[[Operation, float, int], float]:
     """Seconds of a collective (bytes of one GPU's array, GPUs) among the first of these; sums by a framework's own kernels."""
-    own, rates = timing.own_kernel(framework), machine.rates()
+    kernel, rates = timing.own_kernel(framework), machine.rates()
 
     def seconds(operation: Operation, size: float, ranks: int) -> float:
         if ranks < 2 or size <= 0:
             return 0.0
-        algorithm = own if operation == "all-reduce" else None
+        algorithm = kernel if operation == "all-reduce" else None
         return timing.timed(machine, algorithm, operation, names[:ranks], size).alone(rates)
 
     return seconds

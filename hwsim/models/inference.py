@@ -246,7 +246,7 @@ def serve(
 ) -> Service:
     """A batch of prompts of `prompt` tokens, and `output` tokens written after each.
 
-    times: of the kernels on its GPU under the framework, those worked out before among them.
+    times: seconds of kernels on its GPU under the framework, with what was worked out before.
 
     Raises:
         WrongPlan: the group does not divide heads or widths, or there are fewer GPUs.

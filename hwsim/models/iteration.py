@@ -8,7 +8,7 @@ for the mean context.
 
     an iteration of equal prompts alone = a prefill, one of answers alone = a step of decoding, both as `one_pass` has them
 
-Where kernels are started by a CUDA graph, the linear maps are those of the smallest graph with room for all tokens. Answers
+If a CUDA graph starts the kernels, the linear maps have the rows of the smallest graph with room for all tokens. Answers
 that are verified (speculative decoding) have several tokens each: they attend as one token with as many times the heads.
 
 Times are tabled (`hwsim.models.kernel_tables`). An iteration of answers is a line of the mean context between two knots.
@@ -48,7 +48,7 @@ class Line(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A collective of `ranks` GPUs, `times` times; size: bytes of one GPU's whole array, of a send those of the message."""
+    """A collective of `ranks` GPUs, `times` times; size: bytes of one GPU's whole array, or of a message."""
 
     operation: Operation
     size: float
@@ -57,7 +57,7 @@ class Sent(NamedTuple):
 
 
 def sends(model: Transformer, rows: int, *, tp: int, groups: int = 1, pp: int = 1, width: float = 2.0) -> tuple[Sent, ...]:
-    """What the GPUs of a copy exchange in an iteration of `rows` tokens of each group; arguments as of `Iterations`.
+    """Exchanges of the GPUs of a copy in an iteration of `rows` tokens of each group; arguments as of `Iterations`.
 
     The GPUs of a group sum what they have of attention, and of what follows. Groups that share experts gather their tokens
     before those, and scatter what comes of them.
@@ -66,13 +66,13 @@ def sends(model: Transformer, rows: int, *, tp: int, groups: int = 1, pp: int = 
     """
     size, gpus = rows * model.hidden * width, tp * groups
     shared = sum(kind.layers for kind in model.kinds if kind.experts > 1) if groups > 1 else 0  # integers
-    found = (
+    collectives = (
         Sent("all-reduce", size, tp, 2 * model.layers - shared),
         Sent("all-gather", size * groups, gpus, shared),
         Sent("reduce-scatter", size * groups, gpus, shared),
         Sent("send", size, 2, pp - 1),
     )
-    return tuple(each for each in found if each.times and each.ranks > 1 and rows)
+    return tuple(each for each in collectives if each.times and each.ranks > 1 and rows)
 
 
 class Iterations:
@@ -97,8 +97,8 @@ class Iterations:
             tp: GPUs that attention and dense networks are split over.
             graphs: numbers of tokens that a graph was captured for: fewer are padded to the next.
             exchange: seconds of a collective among the first GPUs of the group; without it, kernels alone.
-            tokens: of each answer that pass at once: one, and those that are verified.
-            groups: of `tp` GPUs, each with sequences of its own; experts are shared by all (data-parallel attention).
+            tokens: tokens of each answer that pass at once: one, and drafts that are verified.
+            groups: groups of `tp` GPUs, each with sequences of its own; experts are shared by all (data-parallel attention).
             ep: GPUs that experts are spread over; what is left of all of them splits each expert.
             pp: stages of a pipeline, each of `tp` x `groups` GPUs.
             cache: number format of keys and values, if another than the model's or `dtype`.
@@ -121,12 +121,12 @@ class Iterations:
     def line(self, answers: int, context: float) -> Line:
         """An iteration of answers alone, exchanges included, at a mean context and as it grows."""
         low, step = knot(context)
-        found = self._lines.get((answers, low))
-        if found is None:
+        known = self._lines.get((answers, low))
+        if known is None:
             before, after = self.answers(answers, low).seconds, self.answers(answers, low + step).seconds
             start = self.around(self.rows_of((), answers), answers * self.tokens, answers * self.tokens) + before
-            found = self._lines[answers, low] = start, (after - before) / step
-        start, slope = found
+            known = self._lines[answers, low] = start, (after - before) / step
+        start, slope = known
         return Line(start + slope * (context - low), slope, float(low + step))
 
     def seconds(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> float:
@@ -164,7 +164,7 @@ class Iterations:
         return self._of_group(answers) * self.tokens + -(-read // max(1, min(self.groups, len(prompts))))
 
     def read(self, prompts: Sequence[tuple[int, int]]) -> Taken:
-        """Attention of the prompts, those of the groups side by side."""
+        """Attention of the prompts; groups read theirs side by side."""
         groups, taken = min(self.groups, len(prompts)), NOTHING
         alike = -(-len(prompts) // groups)
         for tokens, before in prompts:
@@ -182,11 +182,11 @@ class Iterations:
         have as many).
         """
         total = rows * self.groups if total is None else total
-        found = self._around.get((rows, ended, total))
-        if found is None:
-            taken = self.linear(rows, total).seconds + self.exchanged(rows, total) + self.output(ended).seconds + self.host
-            found = self._around[rows, ended, total] = taken
-        return found
+        seconds = self._around.get((rows, ended, total))
+        if seconds is None:
+            seconds = self.linear(rows, total).seconds + self.exchanged(rows, total) + self.output(ended).seconds + self.host
+            self._around[rows, ended, total] = seconds
+        return seconds
 
     def linear(self, rows: int, total: int | None = None) -> Taken:
         """All kernels of all layers but attention, and the embedding; arguments as of `around`."""
@@ -196,7 +196,7 @@ class Iterations:
         return taken.plus(self._experts.at(self.padded(all_rows))) if self.sparse else taken
 
     def output(self, ended: int) -> Taken:
-        """Logits of so many tokens."""
+        """Logits of the tokens that are written."""
         return self._output.at(self._of_group(ended)) if ended and self.model.causal else NOTHING
 
     def answers(self, answers: int, context: float) -> Taken:
@@ -216,13 +216,13 @@ class Iterations:
         return self.graphs[at] if at < len(self.graphs) and rows > 0 else rows
 
     def _exchanged(self, rows: int) -> Taken:
-        found = self._sent.get(rows)
-        if found is None:
+        taken = self._sent.get(rows)
+        if taken is None:
             assert self.exchange is not None
             sent = sends(self.model, rows, tp=self.tp, groups=self.groups, pp=self.pp, width=self._slice(1, 1, 1).width)
-            found = Taken(math.fsum(each.times * self.exchange(each.operation, each.size, each.ranks) for each in sent))
-            self._sent[rows] = found
-        return found
+            taken = Taken(math.fsum(each.times * self.exchange(each.operation, each.size, each.ranks) for each in sent))
+            self._sent[rows] = taken
+        return taken
 
     def _slice(self, sequences: int, tokens: int, context: int) -> Slice:
         part = served(sequences, tokens, context, self.tp, self.dtype, self.times.framework.attention, self.times.gpu,

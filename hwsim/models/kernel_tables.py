@@ -66,15 +66,15 @@ class OneByOne:
 
     def taken(self, group: Iterable[Counted]) -> Taken:
         """Time of some kernels."""
-        found = NOTHING
+        total = NOTHING
         for kernel, times in group:
             work = self.times.asked(kernel)
             alone, compute, memory = known(self._works, work, self._drawn)
             seconds = self.times.seconds(kernel)
             slower = seconds / alone if alone > 0 else 0.0
             units, bus = min(seconds, slower * compute), min(seconds, kernel.times * memory)
-            found = found.plus(Taken(seconds, units, bus, kernel.times * work.flop, kernel.times * work.traffic), times)
-        return found
+            total = total.plus(Taken(seconds, units, bus, kernel.times * work.flop, kernel.times * work.traffic), times)
+        return total
 
     def _drawn(self, work: Work) -> tuple[float, float, float]:
         """Seconds of a kernel in the GPU's own model, of them of its units, and of its memory."""
@@ -148,11 +148,11 @@ class ByRows:
             points = np.concatenate([starts + 1, starts + (1 << octave - FINE)])
         total = np.zeros((5, len(points)))
         for _, kernel, twice, times in self.products:
-            found = self.alone.times.by_rows(kernel, points)
-            assert found is not None
+            seconds = self.alone.times.by_rows(kernel, points)
+            assert seconds is not None
             work, part = kernel.work, points / SOME
             moved = work.traffic + (twice.traffic - work.traffic) * (part - 1)
-            total += times * np.stack([*found, kernel.times * work.flop * part, kernel.times * moved])
+            total += times * np.stack([*seconds, kernel.times * work.flop * part, kernel.times * moved])
         self._products.update(zip(points.astype(int).tolist(), map(Taken._make, total.T.tolist()), strict=True))
 
 
@@ -193,15 +193,15 @@ class ByContext:
         for kernel, call, times in self.calls:
             assert call is not None
             cached = points - 1.0
-            asked = dataclasses.replace(call, sequences=call.sequences * sequences, cached=cached, heads=call.heads * self.tokens)
-            total += times * np.stack([*self.alone.times.attending(kernel, asked), *_amounts(kernel, asked, points)])
-        for at, found in zip(points.tolist(), total.T.tolist(), strict=True):
-            self._answers[sequences, at] = Taken(*found)
+            calls = dataclasses.replace(call, sequences=call.sequences * sequences, cached=cached, heads=call.heads * self.tokens)
+            total += times * np.stack([*self.alone.times.attending(kernel, calls), *_amounts(kernel, calls, points)])
+        for at, taken in zip(points.tolist(), total.T.tolist(), strict=True):
+            self._answers[sequences, at] = Taken(*taken)
         return self._answers[sequences, context]
 
 
 class ByPrompt:
-    """Attention of the tokens of equal prompts, by their number, and by those of each that are cached.
+    """Attention of the tokens of equal prompts, by their number, and by the cached ones of each.
 
     make: the kernels for a number of prompts, tokens of each that are read, and tokens of each that are cached.
     """
@@ -241,11 +241,11 @@ class ByPrompt:
         for kernel, times in fused:
             call = kernel.work.attention
             assert call is not None
-            asked = dataclasses.replace(call, queries=1.0 * points)
-            total += times * np.stack([*self.alone.times.attending(kernel, asked), *_amounts(kernel, asked, points)])
+            calls = dataclasses.replace(call, queries=1.0 * points)
+            total += times * np.stack([*self.alone.times.attending(kernel, calls), *_amounts(kernel, calls, points)])
         total += np.array(self.alone.taken(fixed))[:, None]
-        for at, found in zip(points.tolist(), (total / alike).T.tolist(), strict=True):
-            self._prompts[alike, at, cached] = Taken(*found)
+        for at, taken in zip(points.tolist(), (total / alike).T.tolist(), strict=True):
+            self._prompts[alike, at, cached] = Taken(*taken)
         return self._prompts[alike, tokens, cached]
 
 
@@ -276,7 +276,7 @@ def between(value: float, fine: int, at: Callable[[int], Taken]) -> Taken:
 
 
 def known(table: dict[K, V], key: K, make: Callable[[K], V]) -> V:
-    """What a table has under a key, made at the first time."""
+    """The entry of a table, made at the first time."""
     found = table.get(key)
     if found is None:
         found = table[key] = make(key)

@@ -92,8 +92,8 @@ class KernelTimes:
 
         None: they can only be worked out one by one.
         """
-        found = self.gpu.by_rows(self.asked(kernel), rows)
-        return None if found is None else self._slowed(kernel, *found)
+        alone = self.gpu.by_rows(self.asked(kernel), rows)
+        return None if alone is None else self._slowed(kernel, *alone)
 
     def attending(self, kernel: Kernel, call: Attended) -> tuple[Floats, Floats, Floats]:
         """As `by_rows`, of fused attention: of calls as the kernel's, whose numbers may be arrays."""

@@ -51,7 +51,7 @@ class Registry(Protocol):
 
 @dataclass(slots=True)
 class Exchanges:
-    """The phases of the exchanges of one copy: what an all-reduce of a number of tokens costs on the links between its GPUs."""
+    """The phases of the exchanges of one copy: what its collectives cost on the links between its GPUs."""
 
     plan: ServicePlan
     machine: Machine
