@@ -259,7 +259,7 @@ def serving_memory(
 ) -> Footprint:
     """Weights, and the KV cache of `tokens` tokens of all layers, on each GPU; weights in narrow formats, where they are.
 
-    groups: groups of `tp` GPUs, whose experts are spread over all of them, and whose sequences are their own; `kept`: number format of
+    groups: groups of `tp` GPUs, whose experts are spread over all of them, and whose sequences are their own; `kept`: format of
     keys and values, if another than the model's.
     """
     w = BYTES[dtype]
