@@ -20,6 +20,8 @@ UNITS: Final = {
     "mfu": ("MFU", "%"),
     "ttft_p95_s": ("TTFT p95", "s"),
     "tpot_p95_s": ("TPOT p95", "s"),
+    "latency_p50_s": ("p50", "s"),
+    "latency_p99_s": ("p99", "s"),
     "requests_per_s": ("requests/s", "1"),
     "goodput_per_s": ("goodput/s", "1"),
     "batches_per_s": ("batches/s", "1"),
@@ -272,6 +274,12 @@ def _values(result: Result) -> Iterator[tuple[str, float]]:
         yield "requests_per_s", service.requests_per_s
         if service.goodput_per_s is not None:
             yield "goodput_per_s", service.goodput_per_s
+    for answers in result.services.answers[:1] if result.services is not None else ():
+        if answers.latency is not None:
+            yield "latency_p50_s", answers.latency.at(0.5).value
+            yield "latency_p99_s", answers.latency.at(0.99).value
+        yield "requests_per_s", answers.per_s
+        yield "goodput_per_s", answers.goodput
     if lines:
         phases = [(each.epochs or (each.whole,))[-1] for each in lines]
         yield "batches_per_s", math.fsum(each.batches * FEMTO / each.time_fs for each in phases if each.time_fs)

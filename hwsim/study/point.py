@@ -23,6 +23,7 @@ from hwsim.spec.shelf import Shelf, shared, shared_by
 from hwsim.study.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.study.work import Work, work_of
 from hwsim.version import __version__
+from hwsim.views.summary.services import is_alone
 from hwsim.workload import sources
 
 if TYPE_CHECKING:
@@ -217,10 +218,21 @@ def _run(
     except NoSuchNumber as error:
         return Outcome(error=f"{error} ({error.hint})", fingerprint=fingerprint, warnings=_small(warnings))
     name, share = next(((name, share) for name, _, share in families(limited_by(run.timeline))), ("", None))
+    if is_alone(run) and run.services is not None and run.services.ladder:
+        rung = run.services.ladder[0]
+        name, share = rung.name, rung.utilisation
     numbers = tuple(pair for pair in {**dict(measures(run)), **requested}.items() if pair[0] != TIME)
     warnings = _small(different(warnings, run.warnings))
     return Outcome(
-        run.makespan_s, name, share, "", fingerprint, numbers, warnings, work_of(run), None if run.serving else run.interval
+        run.makespan_s,
+        name,
+        share,
+        "",
+        fingerprint,
+        numbers,
+        warnings,
+        work_of(run),
+        None if run.serving or is_alone(run) else run.interval,
     )
 
 

@@ -50,7 +50,7 @@ def ranking(rows: Sequence[Row], by: str = "") -> Ranking:
     ran = [row for row in rows if row.makespan_s is not None]
     if any(SERVICE in dict(row.measures) for row in ran):
         return Ranking(
-            None, (None,) * len(rows), "which row of a service is best depends on the measure: --by ttft_p95, tpot_p95, ..."
+            None, (None,) * len(rows), "which row of a service is best depends on the measure: --by ttft_p95, latency_p99, ..."
         )
     unit = differing([row.work for row in ran])
     if not unit:

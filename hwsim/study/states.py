@@ -9,9 +9,11 @@ from typing import Final
 from hwsim.api import Run
 from hwsim.records import dataclass
 from hwsim.results.batches import Known
+from hwsim.results.services.answers import Answers
 from hwsim.results.serving import ServiceStatistics
 from hwsim.views.serving.parts import limited_by
 
+MOST: Final = 200_000  # requests of a service of `services:` that are tried
 TURNOVERS: Final = 10  # times that the requests which are there are all replaced, at least, in a run that tells of a steady state
 
 
@@ -57,6 +59,29 @@ def states(run: Run) -> Iterator[State]:
     """The services of a run."""
     for service in run.serving:
         yield _of_model(service)
+    for answers in run.services.answers if run.services is not None else ():
+        if answers.outside:
+            yield _of_program(answers)
+
+
+def _of_program(answers: Answers) -> State:
+    """The state of a service of `services:`."""
+    known, settled = {}, answers.latency
+    if settled is not None:
+        known[f"{answers.name}.latency_mean"] = settled.mean, 0.0 in settled.short
+        for share, each in settled.percentiles:
+            known[f"{answers.name}.latency_p{100 * share:g}"] = each, share in settled.short
+    grows = ""
+    if answers.growth_per_s > 0:
+        grows = f"{answers.offered_per_s:.4g} requests/s come, {answers.per_s:.4g} are answered"
+    longest = max(answers.waits_above, key=lambda wait: wait.seconds, default=None)
+    where = {}
+    if longest is not None:
+        where[f"{answers.name}.latency_p99"] = "its own work" if longest.what == "work" else f"waits for {longest.what}"
+    job, dot, _ = answers.name.rpartition(".")
+    counted = "" if answers.closed else f"workload.jobs.{job}.requests" if dot else "workload.requests"
+    return State(answers.name, answers.outside, answers.there_mean, counted, known, grows, where,
+                 None if settled is None else settled.needed, MOST)  # fmt: skip
 
 
 def _of_model(service: ServiceStatistics) -> State:
