@@ -16,7 +16,7 @@ from typing import Final
 from hwsim.actors.serving.copy import Copy
 from hwsim.actors.serving.costs import Costs
 from hwsim.actors.serving.pace import Paced
-from hwsim.actors.serving.router import choose
+from hwsim.actors.serving.router import Least, Router
 from hwsim.actors.serving.run import Run, Sequence
 from hwsim.actors.serving.static import Static
 from hwsim.engine.issued import Issued, IssuedOp
@@ -100,6 +100,7 @@ class Alone:
     source: Source
     log: Log
     written: Written | None = None
+    router: Router = field(default_factory=Least)
     _runs: list[Run | None] = field(init=False)
     _due: list[tuple[int, int, int, int]] = field(default_factory=list)  # time, kind, copy, turn
     _turns: list[int] = field(init=False)
@@ -130,7 +131,11 @@ class Alone:
     def _comes(self, instant: int) -> None:
         number, request = self.source.take()
         sequence = Sequence.of(number, request, instant + self.settings.api)
-        number = choose(self.copies, sequence)
+        if self.router.looks:
+            for copy, under_way in zip(self.copies, self._runs, strict=True):
+                if under_way is not None:
+                    copy.catches_up(under_way, instant)
+        number = self.router.choose(self.copies, sequence)
         copy = self.copies[number]
         copy.add(sequence)
         self.log.came(instant, sequence.number, number, sequence.prompt, sequence.output, sequence.at)

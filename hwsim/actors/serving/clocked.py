@@ -8,7 +8,7 @@ from dataclasses import field
 from hwsim.actors.serving.copy import Copy
 from hwsim.actors.serving.costs import Costs
 from hwsim.actors.serving.pace import Paced
-from hwsim.actors.serving.router import choose
+from hwsim.actors.serving.router import Router
 from hwsim.actors.serving.run import Sequence
 from hwsim.actors.serving.static import Static
 from hwsim.engine import Event, Host, IssuedOp, Waits
@@ -35,6 +35,7 @@ class Clocked:
     source: Source
     log: Log
     name: str
+    router: Router
     idle: list[Event | None] = field(init=False)
     came: list[int] = field(init=False)
     asked: Event | None = None
@@ -65,7 +66,7 @@ class Clocked:
     def _comes(self, driver: Host, instant: int, op: int) -> None:
         number, request = self.source.take()
         sequence = Sequence.of(number, request, instant + self.settings.api)
-        number = choose(self.copies, sequence)
+        number = self.router.choose(self.copies, sequence)
         self.copies[number].add(sequence)
         self.log.came(instant, sequence.number, number, sequence.prompt, sequence.output, sequence.at)
         if self.copies[number].is_idle and self.came[number] < 0:

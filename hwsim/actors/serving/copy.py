@@ -92,6 +92,20 @@ class Copy:
         return len(self.waiting) + len(self.partial) + self.answers
 
     @property
+    def in_line(self) -> int:
+        """Requests that wait."""
+        return len(self.waiting)
+
+    @property
+    def room(self) -> float:
+        """Part of the blocks that is free."""
+        return self.pool.free / self.pool.blocks
+
+    def cached(self, sequence: Sequence) -> int:
+        """Tokens of its prompt that need not be read here."""
+        return self._found(sequence)[0] * self.settings.block
+
+    @property
     def is_idle(self) -> bool:
         """Nothing is worked on."""
         return not (self.answers or self.partial)
@@ -135,7 +149,7 @@ class Copy:
             self.is_open = (
                 answers + len(self.partial) < settings.sequences
                 and not (self.waiting and self.waiting[0].at <= self.door)
-                and (answers < settings.budget if mixes else settings.prompts == "before")
+                and (answers * settings.verified < settings.budget if mixes else settings.prompts == "before")
             )
             return run
         run = Run(self.iterations, instant, seen, parts, answers, self.context + answers if answers else 0, answers)
@@ -177,7 +191,7 @@ class Copy:
     def _parts(self, instant: int, wanted: int) -> list[tuple[Sequence, int]]:
         """Parts of prompts that are read: of those under way, then of those that join. Their blocks are taken."""
         settings, pool, need = self.settings, self.pool, self.growth.need
-        left = settings.budget - (self.answers if settings.prompts == "beside" else 0)
+        left = settings.budget - (self.answers * settings.verified if settings.prompts == "beside" else 0)
         parts: list[tuple[Sequence, int]] = []
         for sequence in list(self.partial):
             tokens = min(left, sequence.to_read - sequence.read)
@@ -317,12 +331,7 @@ class Copy:
             self.partial.remove(sequence)
             length = sequence.read
         else:
-            length = sequence.read + self.count - sequence.joined
-            sequence.written += self.count - sequence.joined
-            sequence.own += self.growth.need(length) - self.growth.need(sequence.read)
-            self.answers -= 1
-            self.context -= length
-            self.growth.remove(length)
+            length = self._stops(sequence)
         self._counts(sequence, -1)
         if self.settings.admit == "ratio":
             written = max(0, self._outputs - self._rest)
@@ -354,7 +363,7 @@ class Copy:
         self.iterations += count
         if answers:
             if not run.parts:
-                wanted = self.growth.wanted(count)
+                wanted = self.growth.wanted(count) - run.taken
                 if wanted:
                     self.pool.take(wanted)
             self.growth.grow(count)
@@ -384,8 +393,9 @@ class Copy:
         while ends and (ends[0][0] <= instant or ends[0][3].put_off != ends[0][2]):
             _, _, put_off, sequence = heapq.heappop(ends)
             if sequence.put_off == put_off:
-                sequence.written += instant - sequence.joined
-                self._leaves(sequence, sequence.read + instant - sequence.joined)
+                self._stops(sequence)
+                self._counts(sequence, -1)
+                self._gives(sequence)
                 over.append(sequence)
         if over:
             self._hold = 0
@@ -422,6 +432,14 @@ class Copy:
                 self._refuse("seats")
         return begin, first
 
+    def catches_up(self, run: Run, instant: int) -> None:
+        """Take the blocks of those iterations of a run that have ended, so that its cache is as it is at that instant."""
+        ended = min(run.count, run.after(instant)) - 1
+        if ended > 0 and not run.parts:
+            wanted = self.growth.wanted(ended) - run.taken
+            self.pool.take(wanted)
+            run.taken += wanted
+
     def _saw(self, run: Run) -> None:
         """Note until when requests had come at the last decision of a run, and at the last look for requests."""
         settings, last = self.settings, run.count - 1
@@ -449,12 +467,31 @@ class Copy:
             self._gives(sequence)
             over.append(sequence)
             return
+        self._starts(sequence)
+
+    def _starts(self, sequence: Sequence) -> None:
+        """A sequence begins to answer, or goes on with it."""
         sequence.joined = self.count
         self._places += 1
-        heapq.heappush(self._ends, (self.count + sequence.output - sequence.written, self._places, sequence.put_off, sequence))
+        heapq.heappush(self._ends, (self.count + self._steps(sequence), self._places, sequence.put_off, sequence))
         self.answers += 1
         self.context += sequence.read
         self.growth.add(sequence.read)
+
+    def _steps(self, sequence: Sequence) -> int:
+        """Steps of decoding until its answer is written."""
+        return sequence.output - sequence.written
+
+    def _stops(self, sequence: Sequence) -> int:
+        """A sequence answers no more; its tokens in the cache."""
+        steps = self.count - sequence.joined
+        length = sequence.read + steps
+        sequence.written += steps
+        sequence.own += self.growth.need(length) - self.growth.need(sequence.read)
+        self.answers -= 1
+        self.context -= length
+        self.growth.remove(length)
+        return length
 
     def _shares(self, sequence: Sequence) -> None:
         """Others may use the pieces of its prompt that are read."""
@@ -470,15 +507,6 @@ class Copy:
                 sequence.own -= count
                 sequence.kept += count
                 sequence.keys.append(key)
-
-    def _leaves(self, sequence: Sequence, length: int) -> None:
-        """An answer is written."""
-        self.answers -= 1
-        self.context -= length
-        self.growth.remove(length)
-        sequence.own += self.growth.need(length) - self.growth.need(sequence.read)
-        self._counts(sequence, -1)
-        self._gives(sequence)
 
     def _gives(self, sequence: Sequence) -> None:
         """Give its blocks back."""

@@ -69,6 +69,7 @@ class Run:
         ended: sequences that write a token in the first.
         most: iterations that are alike; count: iterations that it has.
         first: fs of the first, of its host, kernels and network; slope: more of the kernels for each after it.
+        taken: blocks of the cache that its answers have so far.
         answered: fs that its answers would take without the prompts.
     """
 
@@ -87,6 +88,7 @@ class Run:
     network: int = 0
     slope: int = 0
     answered: int = 0
+    taken: int = 0
 
     @property
     def tokens(self) -> int:

@@ -11,6 +11,7 @@ from hwsim.actors.serving.clocked import Clocked
 from hwsim.actors.serving.copy import Copy
 from hwsim.actors.serving.costs import Costs, Exchanges, Registry
 from hwsim.actors.serving.pace import Pace
+from hwsim.actors.serving.router import Router, router_of
 from hwsim.actors.serving.static import Static
 from hwsim.demand import Cost
 from hwsim.engine import Host, Waits
@@ -75,7 +76,7 @@ class Service:
 
     def play(self, written: Written | None = None) -> int:
         """Play it without a clock; when its last answer is written, fs."""
-        return Alone(self.copies, self._pace, self.plan.settings, self._source(), self.log, written).play()
+        return Alone(self.copies, self._pace, self.plan.settings, self._source(), self.log, written, self._router()).play()
 
     def is_alone(self, others: Iterable[Cost], drawn_by_services: Collection[str] = ()) -> bool:
         """Whether nothing else draws from its devices and links, and its copies do not slow each other."""
@@ -109,9 +110,13 @@ class Service:
         requests = self.plan.requests
         return Asked(requests, self.plan.start) if requests.follow else Listed(iter(requests), self.plan.start)
 
+    def _router(self) -> Router:
+        return router_of(self.plan.keys.router)
+
     def _clocked(self, driver: Host) -> Clocked:
         plan = self.plan
-        return Clocked(self.copies, self._pace, self._costs(driver), plan.settings, self._source(), self.log, plan.name)
+        costs, source = self._costs(driver), self._source()
+        return Clocked(self.copies, self._pace, costs, plan.settings, source, self.log, plan.name, self._router())
 
     def statistics(self) -> ServiceStatistics | None:
         """Statistics of its requests; None without any."""

@@ -51,6 +51,21 @@ class Static:
         return len(self.waiting) + len(self.under_way)
 
     @property
+    def in_line(self) -> int:
+        """Requests that wait."""
+        return len(self.waiting)
+
+    @property
+    def room(self) -> float:
+        """Part of the blocks that is free."""
+        return 1.0 - self.used / (ANY if self.blocks is None else self.blocks)
+
+    def cached(self, sequence: Sequence) -> int:
+        """Tokens of its prompt that need not be read here."""
+        del sequence
+        return 0
+
+    @property
     def is_idle(self) -> bool:
         """Nothing is worked on."""
         return not self.places
@@ -61,6 +76,9 @@ class Static:
 
     def cut(self, run: Run, at: int) -> None:
         """Nobody joins a batch under way."""
+
+    def catches_up(self, run: Run, instant: int) -> None:
+        """Blocks are held from the beginning."""
 
     def next(self, instant: int) -> Run | None:
         """The next iterations of the batch, or the first of the next batch."""

@@ -192,7 +192,7 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     if keys.chunk is not None and keys.batching == "static":
         message = "a static batch passes whole: `chunk` is of continuous batching"
         mistakes.add(tree.key_place("chunk"), message, "batching: continuous")
-    parts = ("arrivals", "prompt", "output", "shared", "sessions")
+    parts = ("arrivals", "prompt", "output", "shared", "sessions", "router")
     for key, value in ((key, getattr(keys, key)) for key in parts):
         if value is None or isinstance(value, int | str):
             continue

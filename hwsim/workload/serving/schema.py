@@ -20,6 +20,7 @@ from hwsim.units import Ratio, Seconds
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw
 from hwsim.workload.serving.conversations import SessionKeys, SharedKeys
+from hwsim.workload.serving.routing import Routing, ScoreKeys
 
 Batching = Literal["continuous", "static"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
@@ -126,6 +127,12 @@ class InferKeys:
     block: int | None = field("tokens of a block of the KV cache (default: as the framework's server)", default=None, minimum=1)
     server: ServerKeys = field(
         "what differs from the `server:` of the framework", default=ServerKeys(), example="{budget: 4096, ahead: 0}"
+    )
+    router: Routing | ScoreKeys = field(
+        "which copy a request goes to: the one with the fewest requests (least); 4 x waiting + worked on (waiting); in turn;"
+        " or by scores",
+        default="least",
+        example="{prefix: 2, queue: 1, room: 1}",
     )
     seed: int = field("another seed, other requests", default=0, minimum=0)
     slo: SloKeys | None = field(

@@ -21,6 +21,7 @@ class Settings:
 
     Args:
         graphs: batches for which there are CUDA graphs, in ascending order.
+        verified: tokens of each answer that pass in an iteration.
         mixed: iterations with prompts have them as well.
         promise: (first part, least part, iterations from one to the other, tokens of an answer) of `admit: ratio`.
     """
@@ -29,6 +30,7 @@ class Settings:
     chunked: bool = True
     budget: int = 2048
     sequences: int = 256
+    verified: int = 1
     admit: Admission = "prompt"
     promise: tuple[float, float, int, int] = (1.0, 1.0, 1, ANY)
     spare: float = 0.0
@@ -69,12 +71,12 @@ def _old(infer: InferKeys) -> ServerKeys:
     return keys
 
 
-def settings_of(keys: ServerKeys, *, answers: bool = True, windowed: bool = False) -> Settings:
+def settings_of(keys: ServerKeys, *, answers: bool = True, windowed: bool = False, verified: int = 1) -> Settings:
     """The settings of a server all of whose keys are said.
 
     Args:
         answers: whether its model writes tokens; one that does not answers a batch in a pass. windowed: its cache keeps the last
-            tokens only, so no request can use another's first ones.
+            tokens only, so no request can use another's first ones. verified: tokens of each answer in an iteration.
     """
     keys = keys.over(PLAIN)
     if not answers:
@@ -83,12 +85,13 @@ def settings_of(keys: ServerKeys, *, answers: bool = True, windowed: bool = Fals
     assert host is not None
     budget, sequences = keys.budget or 1, keys.sequences or 1
     if keys.prompts == "beside":
-        sequences = min(sequences, budget)
+        sequences = max(1, min(sequences, budget // verified))
     return Settings(
         prompts=keys.prompts or "beside",
         chunked=bool(keys.chunked),
         budget=budget,
         sequences=sequences,
+        verified=verified,
         admit=keys.admit or "prompt",
         promise=(promise.first or 0.0, promise.least or 0.0, promise.steps or 1, promise.most or ANY),
         spare=keys.spare or 0.0,

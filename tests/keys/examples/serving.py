@@ -216,6 +216,25 @@ EXAMPLES: Final = (
         Example(f"service of lengths, {name}", gpus(4), infer(prompt=draw, output=draw, arrivals=arrivals), tried=TRIED)
         for name, draw, arrivals in LENGTHS
     ),
+    Example(
+        "service of a router",
+        gpus(4),
+        infer(
+            prefill=None,
+            router={"prefix": 2, "queue": 0.5, "room": 0.4},
+            parallel={"tp": 1, "dp": 4},
+            requests=50,
+            shared={"tokens": 200, "groups": 7},
+            arrivals={"poisson": "3000 1/s"},
+        ),
+        tried={
+            **TRIED,
+            "infer.router": ("round robin", "waiting"),
+            "infer.router.prefix": (0.0,),
+            "infer.router.queue": (9.0,),
+            "infer.router.room": (9.0,),
+        },
+    ),
     Example("service of a crowd", gpus(4), infer(arrivals="all at once", requests=20), tried=TRIED),
     Example("service of narrow weights", gpus(4), infer(model=NARROW, arrivals="all at once", requests=20), tried=TRIED),
     Example("static service", gpus(4), infer(batching="static", prompt=300, output=20), tried=TRIED),

@@ -1,0 +1,72 @@
+"""Routers: which copy a request goes to; alone and on the clock they choose the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import hwsim
+from hwsim.results.serving import ServiceStatistics
+
+SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}
+ALIKE: dict[str, Any] = {"shared": {"tokens": 900, "groups": 9, "skew": 1}, "arrivals": {"poisson": "2500 1/s"}, "device": "gpu0..2"}
+SCORES = {"prefix": 2, "queue": 1, "room": 1}
+
+
+def served(engine: Any = "auto", machine: str = "dgx-h100", events: Any = None, **keys: Any) -> ServiceStatistics:
+    infer = {
+        "model": SMALL, "device": "gpu0", "requests": 120, "prompt": {"lognormal": {"median": 300, "sigma": 0.9}},
+        "output": {"uniform": [1, 60]}, **keys,
+    }  # fmt: skip
+    workload: dict[str, Any] = {"hwsim": "workload/1", "infer": infer}
+    if events:
+        workload["events"] = events
+    [found] = hwsim.simulate(machine, workload, engine=engine, expect=False).serving
+    return found
+
+
+@pytest.mark.parametrize("router", ["least", "waiting", "round robin", SCORES, {"prefix": 0, "queue": 0, "room": 1}])
+def test_alone_and_on_the_clock_a_router_chooses_the_same(router: Any) -> None:
+    alone, clock = served(**ALIKE, router=router), served("simpy", **ALIKE, router=router)
+    assert [(row.copy, row.end_s) for row in alone.rows] == [(row.copy, row.end_s) for row in clock.rows]
+
+
+@pytest.mark.parametrize("router", ["least", "waiting", "round robin", SCORES])
+def test_a_router_of_one_copy_is_none(router: Any) -> None:
+    keys: dict[str, Any] = {"arrivals": {"poisson": "700 1/s"}}
+    assert served(**keys, router=router).rows == served(**keys).rows
+
+
+def test_round_robin_takes_turns_and_a_slow_copy_is_spared_by_the_others() -> None:
+    keys: dict[str, Any] = {"device": "gpu0..1", "prompt": 4000, "output": 5, "arrivals": {"poisson": "400 1/s"},
+                            "events": [{"at": "1 ms", "part": "gpu1", "speed": "30 %"}]}  # fmt: skip
+    turns, least = served(**keys, router="round robin"), served(**keys, router="least")
+    assert Counter(row.copy for row in turns.rows) == {0: 60, 1: 60}
+    shares = Counter(row.copy for row in least.rows)
+    assert shares[0] > 1.2 * shares[1]
+    assert least.latency.mean < turns.latency.mean
+
+
+def test_a_router_that_looks_for_prefixes_finds_more_of_them() -> None:
+    many: dict[str, Any] = {**ALIKE, "shared": {"tokens": 1200, "groups": 30}, "memory": "5 %", "device": "gpu0..3"}
+    blind, sees = served(**many), served(**many, router={"prefix": 5, "queue": 1, "room": 0})
+    assert sees.cached_tokens > 1.15 * blind.cached_tokens
+
+
+def test_two_models_share_a_gpu_and_slow_each_other() -> None:
+    def job(start: str, device: str) -> dict[str, Any]:
+        infer = {"model": "llama-3-8b", "device": device, "requests": 20, "prompt": 500, "output": 40, "memory": "45 %",
+                 "arrivals": {"poisson": "40 1/s"}}  # fmt: skip
+        return {"start": start, "infer": infer}
+
+    def both(second: str) -> list[ServiceStatistics]:
+        jobs = {"chat": job("0 s", "gpu0"), "code": job("0 s", second)}
+        return list(hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": jobs}).serving)
+
+    apart, together = both("gpu1"), both("gpu0")
+    for alone, shared in zip(apart, together, strict=True):
+        assert shared.latency.mean > 1.2 * alone.latency.mean
+        assert dict(shared.spent_s)["shared"] > 0
+        assert dict(alone.spent_s).get("shared", 0.0) == pytest.approx(0.0, abs=1e-12)
