@@ -11,7 +11,11 @@ import hwsim
 from hwsim.results.serving import ServiceStatistics
 
 SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}
-ALIKE: dict[str, Any] = {"shared": {"tokens": 900, "groups": 9, "skew": 1}, "arrivals": {"poisson": "2500 1/s"}, "device": "gpu0..2"}
+ALIKE: dict[str, Any] = {
+    "shared": {"tokens": 900, "groups": 9, "skew": 1},
+    "arrivals": {"poisson": "2500 1/s"},
+    "device": "gpu0..2",
+}
 SCORES = {"prefix": 2, "queue": 1, "room": 1}
 
 
