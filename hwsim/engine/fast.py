@@ -30,9 +30,7 @@ def code_for(ops: int, classes: int = 0, choice: Choice | None = None) -> Kernel
         ValueError: HWSIM_FAST is none of its words.
         ImportError: `always`, and there is no numba.
     """
-    wanted = choice or cast("Choice", os.environ.get("HWSIM_FAST") or "auto")
-    if wanted not in CHOICES:
-        raise ValueError(f"HWSIM_FAST is one of {', '.join(CHOICES)}, not '{wanted}'")
+    wanted = choice_of(choice)
     large = ops + CLASS * classes >= (LOADED if MODULE in sys.modules else LARGE)
     if wanted == "never" or (wanted == "auto" and not (large and is_there())):
         return None
@@ -41,6 +39,18 @@ def code_for(ops: int, classes: int = 0, choice: Choice | None = None) -> Kernel
     from hwsim.engine import kernels
 
     return kernels
+
+
+def choice_of(choice: Choice | None) -> Choice:
+    """What is wanted: as given, or as the environment says.
+
+    Raises:
+        ValueError: HWSIM_FAST is none of its words.
+    """
+    wanted = choice or cast("Choice", os.environ.get("HWSIM_FAST") or "auto")
+    if wanted not in CHOICES:
+        raise ValueError(f"HWSIM_FAST is one of {', '.join(CHOICES)}, not '{wanted}'")
+    return wanted
 
 
 def is_there() -> bool:

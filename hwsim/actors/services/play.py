@@ -220,9 +220,9 @@ class Play:
         if caller is None:
             self._answered(strand)
             return
-        if strand.gone or caller.attempt != strand.attempt:
+        if strand.gone or caller.asking != strand.attempt:
             return
-        caller.attempt = 0
+        caller.asking = 0
         if strand.waits:
             for what, time in strand.waits.items():
                 self._waited(caller, what, time)
@@ -297,23 +297,23 @@ class Play:
         attempts = strand.attempts
         strand.attempts = attempts + 1
         self._set += 1
-        strand.attempt = self._set
+        strand.asking = self._set
         ways = self.program.asks[step.service]
         visit = strand.main.visit * ways * self._most + step.number + ways * attempts
         child = Strand(self.services[step.service], strand.main.root, visit, self.now)
-        child.caller, child.attempt = strand, strand.attempt
+        child.caller, child.attempt = strand, strand.asking
         if attempts:
             child.service.notes.asked_again += 1
         if step.timeout >= 0:
-            self.when(self.now + step.timeout, self._late, (strand, strand.attempt, child, step))
+            self.when(self.now + step.timeout, self._late, (strand, strand.asking, child, step))
         self._enter(child)
 
     def _late(self, given: tuple[Strand, int, Strand, Ask]) -> None:
         """An attempt is given up, if it is still under way."""
         strand, attempt, child, step = given
-        if strand.attempt != attempt:
+        if strand.asking != attempt:
             return
-        strand.attempt = 0
+        strand.asking = 0
         child.gone = True
         child.service.notes.timed_out()
         self._waited(strand, self._given_up, step.timeout)

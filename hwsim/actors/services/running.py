@@ -4,20 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.actors.services.play import Play
-from hwsim.actors.services.stations import NEVER, Member, Serves
+from hwsim.actors.services.stations import NEVER, Counts, Member, Serves
 from hwsim.demand import Capacity, Cost
 from hwsim.engine import Host, IssuedOp, Waits
+from hwsim.engine.fast import Choice, choice_of, is_there
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.results.services.answers import Answers, Rung, Services, Statement, answers_of
 from hwsim.results.usage import Usage
+from hwsim.spec.shelf import shared_by
 from hwsim.ticks import FEMTO
 from hwsim.workload.services.ladder import Ladder, ladder, statements
 from hwsim.workload.services.program import ENDLESS, Program, Served, ServiceProgram, Station
 
+if TYPE_CHECKING:
+    from hwsim.actors.services.compiled import CompiledPlay
+
+SLOW: Final = 3_000_000  # requests from which it pays even if it has to be compiled first, which takes half a minute
+LARGE: Final = 100_000  # requests of a study from which compiled code pays, if it is there
 RETRYING, GIVEN_UP = "the wait before a retry", "attempts that were given up"
+
+
+def played(program: Program, slower: float = 1.0, choice: Choice | None = None) -> Play | CompiledPlay:
+    """A program played to its end: many requests by compiled code, where there is some; the notes do not depend on it.
+
+    choice: instead of what HWSIM_FAST says (see `hwsim.engine.fast`).
+    """
+    wanted = choice_of(choice)
+    if program.compiles and is_there() and (wanted == "always" or (wanted == "auto" and _is_large(program))):
+        from hwsim.actors.services.compiled import CompiledPlay, TooFar, is_kept
+
+        if wanted == "always" or _requests(program) >= SLOW or is_kept():
+            try:
+                compiled = CompiledPlay(program, slower=slower)
+                compiled.until(NEVER)
+            except TooFar:  # Python's numbers have no end
+                pass
+            else:
+                return compiled
+    play = Play(program, slower=slower)
+    play.until(NEVER)
+    return play
+
+
+def _is_large(program: Program) -> bool:
+    """Whether the requests of the study so far are many."""
+    tally = shared_by("requests")
+    requests = _requests(program)
+    if tally is None:
+        return requests >= LARGE
+    tally[""] = tally.get("", 0) + requests
+    return int(tally[""]) >= LARGE
+
+
+def _requests(program: Program) -> float:
+    """Requests of a program, as far as that is known."""
+    found = 0.0
+    for load in program.loads:
+        rates = [keys.rate or 0.0 for number in load.services if (keys := program.services[number].arrivals) is not None]
+        come = sum(rates) * load.until / FEMTO if load.until >= 0 else float("inf")
+        found += min(come, load.requests) if load.requests >= 0 else come
+    return found
 
 
 class Running:
@@ -25,13 +74,12 @@ class Running:
 
     def __init__(self, program: Program, capacities: Mapping[str, Capacity], slower: float = 1.0) -> None:
         self.program, self._capacities, self._slower = program, capacities, slower
-        self.play: Play | None = None
+        self.play: Play | CompiledPlay | None = None
 
     def actor(self, driver: Host) -> Waits:
         """The requests; each service that is alone on its capacities is an op from its first request to its last answer."""
         if all(station.kind != "issued" for station in self.program.stations):
-            play = self.play = Play(self.program, slower=self._slower)
-            play.until(NEVER)
+            play = self.play = played(self.program, self._slower)
             for service, notes in zip(self.program.services, play.notes, strict=True):
                 if notes.first >= 0:
                     label = driver.label(Label("requests", "service", "", service.name))
@@ -41,7 +89,7 @@ class Running:
             yield driver.env.timeout(0)
             return
         beside = _Beside(driver, self.program)
-        play = self.play = Play(self.program, slower=self._slower, issue=beside.station)
+        self.play = play = Play(self.program, slower=self._slower, issue=beside.station)
         beside.begin(play)
         yield driver.env.timeout(0)
 
@@ -104,7 +152,8 @@ class Running:
             for name, amount in served.cost.demand.amounts:
                 drawn[name] = drawn.get(name, 0.0) + amount / self._capacities[name].rate * worked / served.body
         end = max((notes.end for notes in play.notes), default=0)
-        for of, one in zip(self.program.stations, play.stations, strict=True):
+        stations: Sequence[Counts] = play.stations
+        for of, one in zip(self.program.stations, stations, strict=True):
             one.count(max(end, play.now))
             if of.kind == "shared" and any(demand.crowd is not None for demand in of.demands) and end > 0:
                 drawn[of.name] = one.used(end) * end / FEMTO  # less, of an arm that has a choice
@@ -145,11 +194,11 @@ def _rungs(steps: Ladder, used: Mapping[str, float]) -> Iterator[Rung]:
         yield Rung(step.name, step.kind, service, demand, step.limit(service), step.utilisation, used.get(step.name))
 
 
-def _stuck(program: Program, play: Play) -> str:
+def _stuck(program: Program, play: Play | CompiledPlay) -> str:
     """Services with requests that nothing moves any more, in words; "" if there is none."""
     parts = []
-    for at, (service, notes) in enumerate(zip(program.services, play.notes, strict=True)):
-        here, waiting = notes.here, len(play.services[at].line)
+    for service, notes in zip(program.services, play.notes, strict=True):
+        here, waiting = notes.here, notes.line
         if not here:
             continue
         held = "" if service.workers == ENDLESS else f", all {service.workers:,} workers held" if waiting else ""

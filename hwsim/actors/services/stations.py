@@ -21,6 +21,14 @@ NEVER: Final = 2**200  # fs
 Member: TypeAlias = Any  # what is served: the player's strand
 
 
+class Counts(Protocol):
+    """A station as the results see it."""
+
+    def count(self, now: int) -> int: ...
+
+    def used(self, end: int) -> float: ...
+
+
 class Serves(Protocol):
     """A station as the player sees it: `due` is when the next member ends."""
 
@@ -257,7 +265,7 @@ class Alike:
         self._joined += 1
         heappush(members, (self._virtual + self._alone * time, self._joined, member))
         pace = self._pace = self._paces[many + 1] if many + 1 < len(self._paces) else self._pace_of(many + 1)
-        self.due = now - (self._virtual - members[0][0]) // pace
+        self.due = max(now, now - (self._virtual - members[0][0]) // pace)  # its all may have come within this fs
 
     def leave(self, now: int) -> list[Member]:
         """Members that end now."""
@@ -325,7 +333,9 @@ class _Class:
         """Another pace, and when the first member then ends."""
         self.virtual += self.pace * (now - self.since)
         self.since, self.pace = now, pace
-        self.due = now - (self.virtual - self.members[0][0]) // pace
+        self.due = max(
+            now, now - (self.virtual - self.members[0][0]) // pace
+        )  # not before now, though it may have received its all
 
 
 def _number(entry: tuple[int, Member]) -> int:

@@ -18,12 +18,13 @@ class Strand:
     """A request on its way, or one of its branches.
 
     main: the request that it is a branch of, or itself. caller: who waits for the answer; attempt: number of its try.
+    asking: number of the try whose answer it waits for itself.
     waits: fs that it waited, by what for. since, alone: when its work began, and what that takes alone.
     held: locks. left: branches that have not come to their end. gone: its caller has given up.
     """
 
     caller: Strand | None = None
-    attempt = attempts = pc = left = since = alone = 0
+    attempt = asking = attempts = pc = left = since = alone = 0
     choice = resource = NONE
     failed = gone = False
     waits: dict[int, int] | None = None

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from numba import njit
 
-from hwsim.engine.kernels import flows, play
+from hwsim.engine.kernels import flows, play, requests, stations
 
-__all__ = ["flows", "longest_path", "play", "replay"]
+__all__ = ["begin", "flows", "longest_path", "play", "play_requests", "replay", "requests", "set_event", "stations"]
 
 
 def _kept(digest):
@@ -32,9 +32,25 @@ def _kept(digest):
             raise ValueError
         return play.replay(first, follow, missing, joins, fixed, take, give, free, start, end, granted, flow, flow_class, flows)
 
-    return longest_path, replay
+    @kept
+    def begin(state, entry):
+        if digest:
+            requests.begin(state, entry)
+
+    @kept
+    def set_event(state, time, happening, begins):
+        if digest:
+            requests.set_event(state, time, happening, begins)
+
+    @kept
+    def play_requests(state, limit, margin):
+        if not digest:
+            raise ValueError
+        return requests.play(state, limit, margin)
+
+    return longest_path, replay, begin, set_event, play_requests
 
 
 _DIGEST = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))) + 1
 
-longest_path, replay = _kept(_DIGEST)
+longest_path, replay, begin, set_event, play_requests = _kept(_DIGEST)

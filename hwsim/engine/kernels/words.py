@@ -69,6 +69,38 @@ def less(typing, left, right):
     return types.boolean(_THREE, _THREE), code
 
 
+@intrinsic
+def kept(typing, value):
+    """A pointer to a tuple, which is as good as the function that makes it: calls hand on one word instead of all of it."""
+    pointer = types.CPointer(value)
+
+    def code(context, builder, signature, values):
+        return builder.bitcast(cgutils.alloca_once_value(builder, values[0]), context.get_value_type(pointer))
+
+    return pointer(value), code
+
+
+@intrinsic
+def opened(typing, pointer):
+    """The tuple behind a pointer, of which only what is used is read."""
+
+    def read(builder, place, kind):
+        if not isinstance(kind, ir.LiteralStructType | ir.ArrayType):
+            return builder.load(place)
+        value = ir.Constant(kind, ir.Undefined)
+        many = kind.count if isinstance(kind, ir.ArrayType) else len(kind.elements)
+        for at in range(many):
+            inner = cgutils.gep_inbounds(builder, place, 0, at)
+            value = builder.insert_value(value, read(builder, inner, inner.type.pointee), at)
+        return value
+
+    def code(context, builder, signature, values):
+        kind = context.get_value_type(pointer.dtype)
+        return read(builder, builder.bitcast(values[0], kind.as_pointer()), kind)
+
+    return pointer.dtype(pointer), code
+
+
 @bare
 def wide(number):
     """A number that is not negative."""

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwsim.records import dataclass
 from hwsim.results.batches import Batched
 from hwsim.results.bins import Bins
 from hwsim.ticks import FEMTO
 
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 FULL: Final = 4096  # answers that are noted together
 WINDOWS: Final = 256  # at most; half as many when they are full
 FIRST: Final = 10**9  # fs: width of the first windows
+HALF_BITS: Final = 31
+HALF: Final = (1 << HALF_BITS) - 1
 BIN: Final = 45  # bits of a double below its bin, as of `hwsim.results.bins`
 
 
@@ -131,12 +138,8 @@ class ServiceNotes:
         if not self._ends:
             return
         took = np.array(self._answers, np.float64) / FEMTO
-        self.answers.extend(took)
+        self._count(took, np.array([end // self.width for end in self._ends]), self._choices)
         self.good += len(took) if self.within < 0 else sum(each <= self.within for each in self._answers)  # integers
-        if self.by_choice:
-            choices = np.array(self._choices)
-            for number, batched in enumerate(self.by_choice):
-                batched.extend(took[choices == number])
         for at, spent, waits in zip((took.view(np.int64) >> BIN).tolist(), took.tolist(), self._waits, strict=True):
             above = self.above.get(at)
             if above is None:
@@ -146,11 +149,72 @@ class ServiceNotes:
             if waits:
                 for what, time in waits.items():
                     above.waits[what] = above.waits.get(what, 0) + time
-        places = np.array([end // self.width for end in self._ends])
-        for place in dict.fromkeys(places.tolist()):
-            self.windows[place].answers.extend(took[places == place])
         for kept in (self._ends, self._answers, self._choices, self._waits):
             kept.clear()
+
+    def answered(self, ends: Ints, times: Ints, choices: Ints, waits: Ints) -> None:
+        """Answers in columns: when they ended, fs that they took, what they are counted as, fs that they waited by what for."""
+        first = min((FULL - len(self._ends)) % FULL, len(ends))
+        last = first + (len(ends) - first) // FULL * FULL
+        self._keep(ends[:first], times[:first], choices[:first], waits[:first])
+        for begin in range(first, last, FULL):
+            part = slice(begin, begin + FULL)
+            took = times[part] / FEMTO
+            self._count(took, ends[part] // self.width, choices[part])
+            self.good += FULL if self.within < 0 else int(np.count_nonzero(times[part] <= self.within))
+        if last > first:
+            self._wait(times[first:last] / FEMTO, waits[first:last])
+        self._keep(ends[last:], times[last:], choices[last:], waits[last:])
+
+    def _keep(self, ends: Ints, times: Ints, choices: Ints, waits: Ints) -> None:
+        """Answers that are counted later."""
+        self._ends += ends.tolist()
+        self._answers += times.tolist()
+        self._choices += choices.tolist()
+        self._waits += [{what: time for what, time in enumerate(row) if time} or None for row in waits.tolist()]
+        if len(self._ends) >= FULL:
+            self.flush()
+
+    def _wait(self, took: Floats, waits: Ints) -> None:
+        """What answers waited for, in columns."""
+        bins, place, many = np.unique(took.view(np.int64) >> BIN, return_inverse=True, return_counts=True)
+        low, high = (np.zeros((len(bins), waits.shape[1]), np.int64) for _ in range(2))
+        np.add.at(low, place, waits & HALF)  # in two parts: no sum leaves an int64
+        np.add.at(high, place, waits >> HALF_BITS)
+        aboves = [self.above.setdefault(at, Above()) for at in bins.tolist()]
+        spent = np.array([above.spent for above in aboves])
+        np.add.at(spent, place, took)  # one after another, as they came
+        for above, count, seconds, lows, highs in zip(
+            aboves, many.tolist(), spent.tolist(), low.tolist(), high.tolist(), strict=True
+        ):
+            above.count += count
+            above.spent = seconds
+            for what, (part, rest) in enumerate(zip(lows, highs, strict=True)):
+                if part or rest:
+                    above.waits[what] = above.waits.get(what, 0) + (rest << HALF_BITS) + part
+
+    def _count(self, took: Floats, places: Ints, choices: Sequence[int] | Ints) -> None:
+        """Answers, by choice and by window."""
+        self.answers.extend(took)
+        if self.by_choice:
+            chosen = np.asarray(choices)
+            for number, batched in enumerate(self.by_choice):
+                batched.extend(took[chosen == number])
+        for place in dict.fromkeys(places.tolist()):
+            self.windows[place].answers.extend(took[places == place])
+
+    def join_windows(self) -> None:
+        """Half as many windows, twice as wide."""
+        while len(self.windows) < WINDOWS:
+            self.windows.append(Window())
+        self.windows = [_joined(*pair) for pair in zip(self.windows[::2], self.windows[1::2], strict=True)]
+        self.width *= 2
+
+    def open_windows(self, many: int) -> None:
+        """At least so many windows."""
+        while len(self.windows) < many:
+            self.windows.append(Window())
+        self._edge = len(self.windows) * self.width
 
     def _pass(self, now: int) -> None:
         """Close the windows that end by now."""
@@ -161,11 +225,8 @@ class ServiceNotes:
             self.last = self.line_last = edge
             self.windows[-1].there, self.windows[-1].waiting = self.area, self.line_area
             if len(self.windows) == WINDOWS:
-                self.flush()
-                self.windows = [_joined(*pair) for pair in zip(self.windows[::2], self.windows[1::2], strict=True)]
-                self.width *= 2
-            self.windows.append(Window())
-            self._edge = len(self.windows) * self.width
+                self.join_windows()
+            self.open_windows(len(self.windows) + 1)
 
 
 def _joined(one: Window, other: Window) -> Window:

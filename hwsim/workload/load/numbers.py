@@ -77,11 +77,11 @@ def _word(name: str | int) -> int:
 
 # ---- functions with the same bits everywhere ----
 
-_HALF_ROOT: Final = math.sqrt(0.5)
-_LN2_HIGH: Final = 6.93147180369123816490e-01  # its last 20 bits are 0, so that a whole multiple is exact
-_LN2_LOW: Final = 1.90821492927058770002e-10
-_LOG: Final = tuple(1.0 / number for number in range(23, 0, -2))
-_EXP: Final = tuple(1.0 / math.factorial(number) for number in range(14, -1, -1))
+HALF_ROOT: Final = math.sqrt(0.5)
+LN2_HIGH: Final = 6.93147180369123816490e-01  # its last 20 bits are 0, so that a whole multiple is exact
+LN2_LOW: Final = 1.90821492927058770002e-10
+LOG_TERMS: Final = tuple(1.0 / number for number in range(23, 0, -2))
+EXP_TERMS: Final = tuple(1.0 / math.factorial(number) for number in range(14, -1, -1))
 _SINE: Final = tuple((-1.0) ** number / math.factorial(2 * number + 1) for number in range(11, -1, -1))
 
 
@@ -89,10 +89,10 @@ def log(number: Number) -> Number:
     """The natural logarithm of a positive number."""
     given: Any = number
     part, power = np.frexp(given) if isinstance(given, np.ndarray) else math.frexp(given)
-    low = part < _HALF_ROOT
+    low = part < HALF_ROOT
     part, exponent = part * (1.0 + low), (power - low * 1) * 1.0
     ratio = (part - 1.0) / (part + 1.0)
-    found: Any = 2.0 * ratio * _polynomial(_LOG, ratio * ratio) + exponent * _LN2_LOW + exponent * _LN2_HIGH
+    found: Any = 2.0 * ratio * _polynomial(LOG_TERMS, ratio * ratio) + exponent * LN2_LOW + exponent * LN2_HIGH
     return cast("Number", found)
 
 
@@ -100,8 +100,8 @@ def exp(number: Number) -> Number:
     """e to the power of a number between -700 and 700."""
     nearest: Any = number * (1 / math.log(2)) + 0.5
     turns: Any = np.floor(nearest) if isinstance(nearest, np.ndarray) else math.floor(nearest)
-    rest: Any = (number - turns * _LN2_HIGH) - turns * _LN2_LOW
-    part = _polynomial(_EXP, rest)
+    rest: Any = (number - turns * LN2_HIGH) - turns * LN2_LOW
+    part = _polynomial(EXP_TERMS, rest)
     found: Any = np.ldexp(part, turns.astype(np.int32)) if isinstance(part, np.ndarray) else math.ldexp(part, turns)
     return cast("Number", found)
 
@@ -123,19 +123,19 @@ def _polynomial(factors: tuple[float, ...], number: Any) -> Any:
     return found
 
 
-_MIDDLE: Final = (
+MIDDLE: Final = (
     (2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457, 13731.693765509461125,
      1971.5909503065514427, 133.14166789178437745, 3.387132872796366608),
     (5226.495278852545925, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867, 5394.1960214247511077,
      687.1870074920579083, 42.313330701600911252, 1.0),
 )  # fmt: skip
-_SIDES: Final = (
+SIDES: Final = (
     (7.7454501427834140764e-4, 0.0227238449892691845833, 0.24178072517745061177, 1.27045825245236838258,
      3.64784832476320460504, 5.7694972214606914055, 4.6303378461565452959, 1.42343711074968357734),
     (1.05075007164441684324e-9, 5.475938084995344946e-4, 0.0151986665636164571966, 0.14810397642748007459,
      0.68976733498510000455, 1.6763848301838038494, 2.05319162663775882187, 1.0),
 )  # fmt: skip
-_TAILS: Final = (
+TAILS: Final = (
     (2.01033439929228813265e-7, 2.71155556874348757815e-5, 0.0012426609473880784386, 0.026532189526576123093,
      0.29656057182850489123, 1.7848265399172913358, 5.4637849111641143699, 6.6579046435011037772),
     (2.04426310338993978564e-15, 1.4215117583164458887e-7, 1.8463183175100546818e-5, 7.868691311456132591e-4,
@@ -152,19 +152,19 @@ def normal(share: Number) -> Number:
 def _normal(share: float) -> float:
     middle = share - 0.5
     if abs(middle) <= 0.425:
-        return float(middle * _ratio(_MIDDLE, 0.180625 - middle * middle))
+        return float(middle * _ratio(MIDDLE, 0.180625 - middle * middle))
     root = math.sqrt(-log(min(share, 1.0 - share)))
-    far = float(_ratio(_SIDES, root - 1.6) if root <= 5.0 else _ratio(_TAILS, root - 5.0))
+    far = float(_ratio(SIDES, root - 1.6) if root <= 5.0 else _ratio(TAILS, root - 5.0))
     return -far if middle < 0 else far
 
 
 def _normals(share: Floats) -> Floats:
     middle = share - 0.5
-    found: Floats = middle * _ratio(_MIDDLE, 0.180625 - middle * middle)
+    found: Floats = middle * _ratio(MIDDLE, 0.180625 - middle * middle)
     outside = np.abs(middle) > 0.425
     share, middle = share[outside], middle[outside]
     root = np.sqrt(-log(np.minimum(share, 1.0 - share)))
-    far = np.where(root <= 5.0, _ratio(_SIDES, root - 1.6), _ratio(_TAILS, root - 5.0))
+    far = np.where(root <= 5.0, _ratio(SIDES, root - 1.6), _ratio(TAILS, root - 5.0))
     found[outside] = np.where(middle < 0, -far, far)
     return found
 

@@ -1,0 +1,300 @@
+"""Stations on columns: what `hwsim.actors.services.stations` says, to the femtosecond.
+
+Members of a class, and works that a server does, are skew heaps of requests; the pace of a class is shared out as in
+`hwsim.engine.fair`, on one capacity.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hwsim.engine.kernels.flows import merged
+from hwsim.engine.kernels.words import (
+    NIL,
+    NONE,
+    UNIT,
+    ZERO,
+    bare,
+    divide,
+    is_same,
+    is_zero,
+    less,
+    minus_product,
+    opened,
+    plus_product,
+    put_three,
+    put_two,
+    three,
+    two,
+    wide,
+)  # fmt: skip
+
+LARGEST = 2**63 - 1  # fs: later times do not fit
+
+SHARED, FIFO = 0, 1
+# a station; of a line, FIRST_CLASS: the row of words that says what none of its servers is of FULL, one, two ...
+(KIND, SERVERS, FREE, FIRST_CLASS, LAST_CLASS, LAST, THERE, DUE, HEAD, TAIL, WORKING, DEPTH, CROWDED, LINE_FIRST, WORDS_AT,
+ STATION_WIDTH) = range(16)  # fmt: skip
+# its words: what its members would draw alone, what is used, members x fs, and what was used x fs in two parts
+DRAWN, USED, AREA, BUSY_HIGH, BUSY_LOW, WORDS_WIDTH = 0, 3, 6, 9, 12, 15
+# a class
+MEMBERS, ROOT, SINCE, CLASS_DUE, CROWD, OWN_DEPTH, CLASS_WORDS, SEEN_ROOT = range(8)
+ALONE, WEIGHT, DRAWS, VIRTUAL, PACE, SERVED_ALONE = 0, 2, 4, 7, 10, 12  # two words, two, three, three, two, two
+# of a strand, behind what `requests` has
+FOLLOWING, JOINED, WORKS, ASKING = 21, 22, 23, 24
+# short-lived lists
+ENDED_LIST, READY_STRANDS, READY_STEPS, FREE_LIST, RISING, LISTS = range(6)
+WHOLE = np.uint64(1 << 36)  # of FULL, the third word
+
+
+@bare
+def count(pointer, station, now):
+    """Bring the integrals of a station up to now."""
+    state = opened(pointer)
+    row, words = state.stations[station], state.words
+    passed = now - row[LAST]
+    if passed == 0:
+        return
+    row[LAST] = now
+    span = wide(passed)
+    put_three(words, row[WORDS_AT], AREA, plus_product(three(words, row[WORDS_AT], AREA), wide(row[THERE]), span))
+    if row[KIND] == FIFO:
+        used = three(words, row[FIRST_CLASS] + row[SERVERS] - row[FREE], 0)
+    else:
+        used = three(words, row[WORDS_AT], USED)  # 165 bits at most: in two parts, so that fs times them fit
+    low = (used[0], ZERO, ZERO)
+    high = (used[1], used[2], ZERO)
+    put_three(words, row[WORDS_AT], BUSY_LOW, plus_product(three(words, row[WORDS_AT], BUSY_LOW), low, span))
+    put_three(words, row[WORDS_AT], BUSY_HIGH, plus_product(three(words, row[WORDS_AT], BUSY_HIGH), high, span))
+
+
+@bare
+def _begin(pointer, station, strand, time, now):
+    """A server of a line takes on a work."""
+    state = opened(pointer)
+    row = state.stations[station]
+    row[WORKING] += 1
+    put_three(state.targets, strand, 0, (np.uint64(row[WORKING]), np.uint64(now + time), ZERO))
+    state.strands[strand, 0], state.strands[strand, 1] = NONE, NONE
+    state.stations[station, HEAD] = merged(state.strands, state.targets, row[HEAD], strand)
+    row[DUE] = np.int64(state.targets[row[HEAD], 1])
+
+
+@bare
+def join(pointer, station, flow, time, strand, now):
+    """A request comes that alone would take `time` fs; False if that is beyond an int64."""
+    state = opened(pointer)
+    row = state.stations[station]
+    count(pointer, station, now)
+    row[THERE] += 1
+    if time > LARGEST - now:
+        return False
+    if row[KIND] == FIFO:
+        if row[FREE] > 0:
+            row[FREE] -= 1
+            _begin(pointer, station, strand, time, now)
+            return True
+        state.strands[strand, FOLLOWING] = NONE
+        state.strands[strand, WORKS] = time
+        if row[TAIL] < 0:
+            row[LINE_FIRST] = strand
+        else:
+            state.strands[row[TAIL], FOLLOWING] = strand
+        row[TAIL] = strand
+        return True
+    one = row[FIRST_CLASS] + flow
+    table, words = state.stations, state.words
+    if table[one, MEMBERS] > 0:
+        _bring(table, words, one, now)
+    else:
+        put_three(words, table[one, CLASS_WORDS], VIRTUAL, NIL)
+        table[one, SEEN_ROOT] = NONE
+    table[one, SINCE] = now
+    row[WORKING] += 1
+    state.strands[strand, JOINED] = row[WORKING]
+    table[one, MEMBERS] += 1
+    put_three(
+        state.words, row[WORDS_AT], DRAWN,
+        plus_product(three(state.words, row[WORDS_AT], DRAWN), three(words, table[one, CLASS_WORDS], DRAWS), UNIT),
+    )  # fmt: skip
+    target = plus_product(
+        three(words, table[one, CLASS_WORDS], VIRTUAL), two(words, table[one, CLASS_WORDS], SERVED_ALONE), wide(time)
+    )
+    put_three(state.targets, strand, 0, target)
+    state.strands[strand, 0], state.strands[strand, 1] = NONE, NONE
+    table[one, ROOT] = merged(state.strands, state.targets, table[one, ROOT], strand)
+    row[DEPTH] += table[one, OWN_DEPTH]
+    return _settle(pointer, station, now)
+
+
+@bare
+def _bring(table, words, one, now):
+    passed = wide(now - table[one, SINCE])
+    put_three(
+        words,
+        table[one, CLASS_WORDS],
+        VIRTUAL,
+        plus_product(three(words, table[one, CLASS_WORDS], VIRTUAL), two(words, table[one, CLASS_WORDS], PACE), passed),
+    )
+    table[one, SINCE] = now
+
+
+@bare
+def leave(pointer, station, now):
+    """List the members that end now, in the order in which they came; how many, -1 if an end is beyond an int64."""
+    state = opened(pointer)
+    row = state.stations[station]
+    count(pointer, station, now)
+    ended = state.lists[ENDED_LIST]
+    many = 0
+    if row[KIND] == FIFO:
+        while row[HEAD] >= 0 and np.int64(state.targets[row[HEAD], 1]) <= now:
+            strand = row[HEAD]
+            ended[many] = strand
+            many += 1
+            row[HEAD] = merged(state.strands, state.targets, state.strands[strand, 0], state.strands[strand, 1])
+            row[THERE] -= 1
+            following = row[LINE_FIRST]
+            if following >= 0:
+                row[LINE_FIRST] = state.strands[following, FOLLOWING]
+                if row[LINE_FIRST] < 0:
+                    row[TAIL] = NONE
+                if state.strands[following, WORKS] > LARGEST - now:
+                    return -1
+                _begin(pointer, station, following, state.strands[following, WORKS], now)
+            else:
+                row[FREE] += 1
+        row[DUE] = np.int64(state.targets[row[HEAD], 1]) if row[HEAD] >= 0 else LARGEST
+        return many
+    table, words = state.stations, state.words
+    for one in range(row[FIRST_CLASS], row[LAST_CLASS]):
+        if table[one, MEMBERS] == 0 or table[one, CLASS_DUE] != now:
+            continue
+        _bring(table, words, one, now)
+        reached = three(words, table[one, CLASS_WORDS], VIRTUAL)
+        before = many
+        root = table[one, ROOT]
+        while root >= 0 and not less(reached, three(state.targets, root, 0)):
+            ended[many] = root
+            many += 1
+            root = merged(state.strands, state.targets, state.strands[root, 0], state.strands[root, 1])
+        table[one, ROOT] = root
+        table[one, SEEN_ROOT] = NONE
+        left = many - before
+        table[one, MEMBERS] -= left
+        row[THERE] -= left
+        row[DEPTH] -= left * table[one, OWN_DEPTH]
+        put_three(
+            state.words, row[WORDS_AT], DRAWN,
+            minus_product(three(state.words, row[WORDS_AT], DRAWN), three(words, table[one, CLASS_WORDS], DRAWS), wide(left)),
+        )  # fmt: skip
+    for place in range(1, many):
+        strand, to = ended[place], place
+        while to > 0 and state.strands[ended[to - 1], JOINED] > state.strands[strand, JOINED]:
+            ended[to] = ended[to - 1]
+            to -= 1
+        ended[to] = strand
+    if not _settle(pointer, station, now):
+        return -1
+    return many
+
+
+@bare
+def _swell(pointer, station):
+    """Bring the classes of a crowd to its present size."""
+    state = opened(pointer)
+    row, table, words = state.stations[station], state.stations, state.words
+    drawn = NIL
+    for one in range(row[FIRST_CLASS], row[LAST_CLASS]):
+        if table[one, MEMBERS] == 0:
+            continue
+        if table[one, CROWD] >= 0:
+            at = table[one, CROWD] + row[DEPTH]
+            put_two(words, table[one, CLASS_WORDS], ALONE, two(words, at, 0))
+            put_two(words, table[one, CLASS_WORDS], WEIGHT, two(words, at, 2))
+            put_three(words, table[one, CLASS_WORDS], DRAWS, plus_product(NIL, two(words, at, 0), two(words, at, 2)))
+        drawn = plus_product(drawn, three(words, table[one, CLASS_WORDS], DRAWS), wide(table[one, MEMBERS]))
+    put_three(state.words, row[WORDS_AT], DRAWN, drawn)
+
+
+@bare
+def _settle(pointer, station, now):
+    """Paces and ends, after members have come or gone; False if an end is beyond an int64."""
+    state = opened(pointer)
+    row, table, words = state.stations[station], state.stations, state.words
+    row[DUE] = LARGEST
+    if row[CROWDED] > 0:
+        _swell(pointer, station)
+    full = (ZERO, ZERO, WHOLE)
+    drawn = three(state.words, row[WORDS_AT], DRAWN)
+    begin, end = row[FIRST_CLASS], row[LAST_CLASS]
+    if not less(full, drawn):
+        put_three(state.words, row[WORDS_AT], USED, drawn)
+        for one in range(begin, end):
+            if table[one, MEMBERS] > 0 and not _turn(pointer, station, one, two(words, table[one, CLASS_WORDS], ALONE), now):
+                return False
+        return True
+    put_three(state.words, row[WORDS_AT], USED, full)
+    left, load, rising = full, NIL, 0
+    for one in range(begin, end):
+        if table[one, MEMBERS] == 0:
+            continue
+        load = plus_product(load, two(words, table[one, CLASS_WORDS], WEIGHT), wide(table[one, MEMBERS]))
+        place = rising
+        rising += 1
+        while place > 0 and less(
+            two(words, table[one, CLASS_WORDS], ALONE), two(words, table[state.lists[RISING, place - 1], CLASS_WORDS], ALONE)
+        ):
+            state.lists[RISING, place] = state.lists[RISING, place - 1]
+            place -= 1
+        state.lists[RISING, place] = one
+    level = divide(left, load)
+    for place in range(rising):
+        one = state.lists[RISING, place]
+        alone = two(words, table[one, CLASS_WORDS], ALONE)
+        pace = level
+        if not less(level, alone):
+            pace = alone
+            many = plus_product(NIL, two(words, table[one, CLASS_WORDS], WEIGHT), wide(table[one, MEMBERS]))
+            left = minus_product(left, pace, many)
+            load = minus_product(load, many, UNIT)
+            if not is_zero(load):
+                level = divide(left, load)
+        if end - begin == 1 and row[CROWDED] == 0:  # what is rounded off is not used
+            many = plus_product(NIL, two(words, table[one, CLASS_WORDS], WEIGHT), wide(table[one, MEMBERS]))
+            put_three(words, row[WORDS_AT], USED, plus_product(NIL, pace, many))
+        if not _turn(pointer, station, one, pace, now):
+            return False
+    return True
+
+
+@bare
+def _turn(pointer, station, one, pace, now):
+    """Another pace of a class, and when its first member then ends."""
+    state = opened(pointer)
+    table, words = state.stations, state.words
+    if table[one, SEEN_ROOT] == table[one, ROOT] and is_same(pace, two(words, table[one, CLASS_WORDS], PACE)):
+        if table[one, CLASS_DUE] < state.stations[station, DUE]:
+            state.stations[station, DUE] = table[one, CLASS_DUE]
+        return True
+    table[one, SEEN_ROOT] = table[one, ROOT]
+    _bring(table, words, one, now)
+    put_two(words, table[one, CLASS_WORDS], PACE, pace)
+    if is_zero(pace):
+        table[one, CLASS_DUE] = LARGEST
+        return True
+    if not less(three(words, table[one, CLASS_WORDS], VIRTUAL), three(state.targets, table[one, ROOT], 0)):
+        table[one, CLASS_DUE] = now  # it has received its all within this femtosecond
+        state.stations[station, DUE] = now
+        return True
+    left = minus_product(three(state.targets, table[one, ROOT], 0), three(words, table[one, CLASS_WORDS], VIRTUAL), UNIT)
+    time = divide(left, pace)
+    if time[1] != ZERO or time[0] >= np.uint64(LARGEST - now):
+        return False
+    due = now + np.int64(time[0])
+    if less(plus_product(NIL, pace, time), left):
+        due += 1
+    table[one, CLASS_DUE] = due
+    if due < state.stations[station, DUE]:
+        state.stations[station, DUE] = due
+    return True

@@ -1,0 +1,280 @@
+"""Programs of services by hand and at random: every step, several services that ask each other, and what happens to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from hwsim.demand import Capacity, Cost, Crowd, Demand
+from hwsim.devices.crowding import Arm, Knee
+from hwsim.workload.load.arrivals import ArrivalKeys, BurstKeys
+from hwsim.workload.load.draws import Constant, Distribution, Exponential, Lognormal, Pareto, Uniform, Values, Whole
+from hwsim.workload.services.program import (
+    ENDLESS,
+    NONE,
+    Ask,
+    Branch,
+    Drawn,
+    End,
+    Fork,
+    Give,
+    Happening,
+    Join,
+    Jump,
+    Keep,
+    Load,
+    Lock,
+    Number,
+    Program,
+    Serve,
+    Served,
+    ServiceProgram,
+    Station,
+    Step,
+    Take,
+)
+
+MS, US = 10**12, 10**9  # fs
+CORES = Capacity("cpu.cores", 4.0)
+DISK = Capacity("disk.media", 1.0)
+LINK = Capacity("net.tx", 3.125e9, "B")
+
+WORKS: dict[str, tuple[Demand, Capacity]] = {
+    "compute": (Demand(amounts=(("cpu.cores", 2e-3),), floor=2e-3), CORES),
+    "wide": (Demand(amounts=(("cpu.cores", 6e-3),), floor=2e-3, share=3.0), CORES),
+    "seek": (Demand(amounts=(("disk.media", 4e-4),)), DISK),
+    "read": (
+        Demand(amounts=(("disk.media", 1 / 3e5),), floor=1e-4, crowd=Crowd("disk.media", 1, Knee(1e-4, 3e5, 1.5, 64, 1 / 3e5))),
+        DISK,
+    ),
+    "arm": (Demand(amounts=(("disk.media", 1.2e-2),), crowd=Crowd("disk.media", 1, Arm(2e-3, 1e-2, 0.2, 32))), DISK),
+    "deep": (Demand(amounts=(("disk.media", 4e-3),), share=2.0, crowd=Crowd("disk.media", 7, Arm(1e-3, 5e-3, 0.2, 32))), DISK),
+    "send": (Demand(amounts=(("net.tx", 1e5),), share=1e5), LINK),
+}
+
+
+def served(name: str, station: int, flow: int = 0, latency: int = 0, service: int = 0, resource: int | None = None) -> Served:
+    """A cost of `WORKS` at a station; at none (-1) it takes its time whatever else is there."""
+    demand, capacity = WORKS[name]
+    body = round(demand.body({capacity.name: capacity.rate}) * 1e15)
+    return Served(
+        name, "op", "dev", Cost(demand), latency, body, station, flow, service, station if resource is None else resource
+    )
+
+
+def one_service(
+    steps: Sequence[Step],
+    stations: Sequence[Station],
+    costs: Sequence[Served],
+    draws: Sequence[Distribution],
+    *,
+    arrivals: ArrivalKeys,
+    requests: int,
+    seed: int = 0,
+    **keys: Any,
+) -> Program:
+    """A program of one service."""
+    return Program(
+        services=(ServiceProgram("web", (*steps, End()), arrivals=arrivals, **keys),),
+        served=tuple(costs),
+        stations=tuple(stations),
+        locks=(),
+        draws=tuple(Drawn(("web", str(at)), each) for at, each in enumerate(draws)),
+        loads=(Load((0,), requests),),
+        asks=(0,),
+        resources=tuple(station.name for station in stations),
+        seed=seed,
+    )
+
+
+DISTRIBUTIONS: tuple[Distribution, ...] = (
+    Constant(1.0),
+    Exponential(1.0),
+    Lognormal(1.0, 0.7),
+    Uniform(0.2, 1.8),
+    Pareto(1.5, 0.4, 50.0),
+    Pareto(2.5, 0.6),
+    Values((0.1, 0.5, 1.0, 1.0, 4.0)),
+    Whole(1, 3),
+)
+UNIT = Uniform(0.0, 1.0)
+
+
+@st.composite
+def programs(draw: st.DrawFn, requests: int = 150) -> Program:
+    """Up to three services, the later ones asked by the earlier; each step may wait, hold, branch and fail."""
+    count = draw(st.integers(1, 3))
+    drawn: list[Drawn] = []
+    costs: list[Served] = []
+    locks = tuple(Lock(f"lock{at}", draw(st.sampled_from([1, 1, 3]))) for at in range(2))
+    stations = (
+        Station("shared", (CORES,), tuple(WORKS[name][0] for name in ("compute", "wide"))),
+        Station("fifo", (DISK,), (WORKS["seek"][0],), draw(st.integers(1, 3))),
+        Station("shared", (DISK,), tuple(WORKS[name][0] for name in ("read", "arm", "deep", "seek"))),
+        Station("shared", (LINK,), (WORKS["send"][0],)),
+    )
+    places = {"compute": (0, 0), "wide": (0, 1), "seek": (1, 0), "read": (2, 0), "arm": (2, 1), "deep": (2, 2), "send": (3, 0)}
+    asks = [0] * count
+    caches: list[int] = []
+
+    def a_draw(service: int, distribution: Distribution) -> int:
+        drawn.append(Drawn((f"s{service}", str(len(drawn))), distribution))
+        return len(drawn) - 1
+
+    def a_cost(service: int) -> int:
+        name = draw(st.sampled_from(sorted(WORKS)))
+        station, flow = places[name] if draw(st.integers(0, 4)) else (NONE, 0)
+        costs.append(served(name, station, flow, draw(st.sampled_from([0, 0, 50 * US])), service, max(0, station - station // 2)))
+        return len(costs) - 1
+
+    def a_number(service: int, slots: int) -> Number:
+        lines = draw(st.sampled_from([(), ((1.0, 0.5, 0.5), (9e9, 0.0, 1.0)), ((9e9, -0.2, 1.0),)]))
+        match draw(st.sampled_from(["fixed", "drawn", "kept"] if slots else ["fixed", "drawn"])):
+            case "fixed":
+                return Number(draw(st.sampled_from([1.0, 0.5, 0.0])))
+            case "drawn":
+                return Number(draw=a_draw(service, draw(st.sampled_from(DISTRIBUTIONS))), lines=lines)
+            case _:
+                return Number(slot=0, lines=lines)
+
+    def body(service: int, base: int, size: int, depth: int, held: tuple[int, ...]) -> list[Step]:
+        """Steps whose first is the `base`-th."""
+        steps: list[Step] = []
+        keeps = False
+        for _ in range(size):
+            at = base + len(steps)
+            kind = draw(
+                st.sampled_from(
+                    ["serve", "serve", "keep", "branch", "fork", "ask", "lock"] if depth else ["serve", "serve", "ask"]
+                )
+            )
+            if kind == "keep":
+                steps.append(Keep(a_draw(service, draw(st.sampled_from(DISTRIBUTIONS))), 0))
+                keeps = True
+            elif kind == "branch":
+                inner = body(service, at + 1, 1, depth - 1, held)
+                cache = NONE
+                if draw(st.booleans()):
+                    caches.append(service)
+                    cache = len(caches) - 1
+                choices = () if cache >= 0 else (draw(st.integers(-1, 1)),)
+                limit = draw(st.sampled_from([0.3, 0.9, 1.0]))
+                steps += [Branch(a_draw(service, UNIT), (limit,), (at + 1 + len(inner),), choices, cache), *inner]
+            elif kind == "fork":
+                parts: list[list[Step]] = []
+                begin = at + 1
+                for _ in range(draw(st.integers(1, 3))):
+                    parts.append([*body(service, begin, 1, depth - 1, ()), Join()])
+                    begin += len(parts[-1])
+                begins = [at + 1 + sum(map(len, parts[:number])) for number in range(len(parts))]
+                steps += [Fork(tuple(begins), begin), *(step for part in parts for step in part)]
+            elif kind == "ask" and service + 1 < count:
+                other = draw(st.integers(service + 1, count - 1))
+                asks[other] += 1
+                timeout, retries = draw(st.sampled_from([(NONE, 0), (5 * MS, 0), (3 * MS, 2), (20 * MS, 1)]))
+                jitter = draw(st.sampled_from([0.0, 0.5]))
+                steps.append(
+                    Ask(
+                        other,
+                        asks[other] - 1,
+                        timeout,
+                        retries,
+                        draw(st.sampled_from([0, MS])),
+                        2.0,
+                        jitter,
+                        a_draw(service, UNIT) if jitter else NONE,
+                        draw(st.booleans()),
+                    )
+                )
+            elif kind == "lock" and len(held) < 2:
+                lock = len(held)
+                inner = body(service, at + 1, 1, depth - 1, (*held, lock))
+                steps += [Take(lock, at + 2 + len(inner)), *inner, Give(lock)]
+            else:
+                cost = a_cost(service)
+                steps.append(Serve(cost, a_number(service, int(keeps))))
+        return steps
+
+    services = []
+    for service in range(count):
+        steps = body(service, 0, draw(st.integers(1, 4)), 2, ())
+        if draw(st.integers(0, 5)) == 0:
+            steps = [Jump(1), *_moved(steps)]
+        arrivals = None
+        if service == 0 or draw(st.integers(0, 2)) == 0:
+            arrivals = draw(
+                st.sampled_from(
+                    [
+                        ArrivalKeys(poisson=400.0),
+                        ArrivalKeys(every=1e-3),
+                        ArrivalKeys(clients=5, think=2e-3),
+                        ArrivalKeys(clients=30),
+                        ArrivalKeys(bursts=BurstKeys(poisson=50.0, size=6)),
+                        ArrivalKeys(poisson=2000.0),
+                    ]
+                )
+            )
+        services.append(
+            ServiceProgram(
+                f"s{service}",
+                (*steps, End()),
+                draw(st.sampled_from([1, 4, ENDLESS])),
+                draw(st.sampled_from([0, 3, ENDLESS, ENDLESS])),
+                draw(st.booleans()),
+                arrivals,
+                1,
+                ("a", "b"),
+                draw(st.sampled_from([0, 3 * MS])),
+                draw(st.sampled_from([NONE, 5 * MS])),
+            )
+        )
+    entries = tuple(number for number, each in enumerate(services) if each.arrivals is not None)
+    split = len(entries) > 1 and draw(st.booleans())
+    loads = (
+        tuple(Load((entry,), requests) for entry in entries)
+        if split
+        else (Load(entries, requests, draw(st.sampled_from([NONE, 80 * MS]))),)
+    )
+    events = draw(
+        st.lists(
+            st.sampled_from(
+                [
+                    Happening(10 * MS, 30 * MS, 0),
+                    Happening(20 * MS, 60 * MS, 0, 0.0),
+                    Happening(5 * MS, 25 * MS, count - 1),
+                ]
+            ),
+            max_size=2,
+        )
+    )
+    return Program(
+        tuple(services),
+        tuple(costs),
+        stations,
+        locks,
+        tuple(drawn),
+        loads,
+        tuple(asks),
+        tuple(caches),
+        ("cpu.cores", "disk.media", "net.tx"),
+        tuple(events),
+        draw(st.integers(0, 5)),
+    )
+
+
+def _moved(steps: Sequence[Step]) -> list[Step]:
+    """Steps one place further on."""
+    moved: list[Step] = []
+    for step in steps:
+        match step:
+            case Branch():
+                moved.append(Branch(step.draw, step.limits, tuple(to + 1 for to in step.to), step.choices, step.cache))
+            case Fork():
+                moved.append(Fork(tuple(begin + 1 for begin in step.branches), step.to + 1))
+            case Take():
+                moved.append(Take(step.lock, step.end + 1))
+            case _:
+                moved.append(step)
+    return moved

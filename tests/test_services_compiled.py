@@ -1,0 +1,111 @@
+"""Compiled code plays services as Python does: the same notes, to the femtosecond, request by request."""
+
+from __future__ import annotations
+
+import tracemalloc
+from os import environ
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from hwsim.actors.services.play import Play
+from hwsim.actors.services.stations import NEVER
+from hwsim.workload.load.arrivals import ArrivalKeys
+from hwsim.workload.load.draws import Exponential
+from hwsim.workload.services.program import Ask, End, Load, Number, Program, Serve, ServiceProgram, Station
+from tests.service_programs import CORES, DISK, LINK, MS, WORKS, one_service, programs, served
+
+numba = pytest.importorskip("numba", reason="the extra [fast] is not installed: nothing to compare Python with")
+
+from hwsim.actors.services.compiled import CompiledPlay  # noqa: E402  (needs numba)
+
+CASES = settings(max_examples=2000 if environ.get("HWSIM_THOROUGH") else 25, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+
+
+def noted(play: Play | CompiledPlay) -> list[object]:
+    """All that a run has noted."""
+    found: list[object] = [play.now]
+    for notes in play.notes:
+        notes.flush()
+        kept = {name: getattr(notes, name) for name in notes.__slots__}
+        kept["above"] = sorted((at, above.count, above.spent, sorted(above.waits.items())) for at, above in notes.above.items())
+        found.append(repr(kept))
+    for station in play.stations:
+        there = station.count(play.now)
+        found.append((there, station.area, station.used(max(play.now, 1))))
+    return found
+
+
+@CASES
+@given(programs())
+def test_every_note_is_the_same(program: Program) -> None:
+    plain, compiled = Play(program), CompiledPlay(program)
+    plain.until(NEVER)
+    compiled.until(NEVER)
+    assert noted(compiled) == noted(plain)
+
+
+@CASES
+@given(programs(), st.lists(st.integers(0, 10**14), max_size=4))
+def test_a_run_may_be_played_in_pieces(program: Program, limits: list[int]) -> None:
+    whole, pieces = CompiledPlay(program, slower=1.3), CompiledPlay(program, slower=1.3)
+    whole.until(NEVER)
+    for limit in sorted(limits):
+        pieces.until(limit)
+        assert pieces.next() >= limit
+    pieces.until(NEVER)
+    assert noted(pieces) == noted(whole)
+
+
+def test_whom_another_asks_may_ask_a_third() -> None:
+    """An answer comes back through all of them, and says what it waited for."""
+    steps = ((Ask(1, 0, timeout=50 * MS), End()), (Ask(2, 0, timeout=40 * MS), Serve(0), End()), (Serve(0), End()))
+    keys = [ArrivalKeys(every=10e-3), None, None]
+    services = [ServiceProgram(f"s{at}", each, arrivals=key) for at, (each, key) in enumerate(zip(steps, keys, strict=True))]
+    costs = (served("compute", 0),)
+    stations = (Station("shared", (CORES,), (WORKS["compute"][0],)),)
+    program = Program(tuple(services), costs, stations, (), (), (Load((0,), 100),), (0, 1, 1), resources=("cpu.cores",))
+    for play in (Play(program), CompiledPlay(program)):
+        play.until(NEVER)
+        for notes in play.notes:
+            notes.flush()
+            assert (notes.timeouts, notes.wasted, notes.here, notes.answers.count) == (0, 0, 0, 100)
+        assert play.notes[0].stay == 100 * 4 * MS
+
+
+def test_a_run_of_three_works_equals_python_and_little_s_law_holds_exactly() -> None:
+    demands = {"compute": CORES, "seek": DISK, "send": LINK}
+    costs = [served(name, at) for at, name in enumerate(demands)]
+    stations = [
+        Station("fifo" if name == "seek" else "shared", (capacity,), (WORKS[name][0],)) for name, capacity in demands.items()
+    ]
+    steps = [Serve(at, Number(draw=at)) for at in range(3)]
+    program = one_service(
+        steps, stations, costs, [Exponential(1.0)] * 3, arrivals=ArrivalKeys(poisson=1400.0), requests=30_000, seed=3
+    )
+    plain, compiled = Play(program), CompiledPlay(program)
+    for play in (plain, compiled):
+        play.until(NEVER)
+        [notes] = play.notes
+        assert notes.stay == notes.area  # all have left: what each stayed is what there was of them over time
+        assert notes.area == sum(station.area for station in play.stations)  # integers
+    assert noted(plain) == noted(compiled)
+
+
+def test_memory_does_not_grow_with_requests() -> None:
+    peaks = []
+    for requests in (5_000, 50_000):
+        program = one_service(
+            [Serve(0, Number(draw=0))],
+            [Station("fifo", (DISK,), (WORKS["seek"][0],))],
+            [served("seek", 0)],
+            [Exponential(1.0)],
+            arrivals=ArrivalKeys(poisson=1200.0),
+            requests=requests,
+        )
+        tracemalloc.start()
+        CompiledPlay(program).until(NEVER)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
