@@ -20,7 +20,11 @@ numba = pytest.importorskip("numba", reason="the extra [fast] is not installed: 
 
 from hwsim.actors.services.compiled import CompiledPlay  # noqa: E402  (needs numba)
 
-CASES = settings(max_examples=2000 if environ.get("HWSIM_THOROUGH") else 25, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+CASES = settings(
+    max_examples=2000 if environ.get("HWSIM_THOROUGH") else 25,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
 
 
 def noted(play: Play | CompiledPlay) -> list[object]:
@@ -95,7 +99,7 @@ def test_a_run_of_three_works_equals_python_and_little_s_law_holds_exactly() -> 
 
 def test_memory_does_not_grow_with_requests() -> None:
     peaks = []
-    for requests in (5_000, 50_000):
+    for requests in (40_000, 120_000):
         program = one_service(
             [Serve(0, Number(draw=0))],
             [Station("fifo", (DISK,), (WORKS["seek"][0],))],

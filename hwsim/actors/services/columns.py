@@ -33,7 +33,7 @@ from hwsim.workload.services.program import (
 WORD: Final = (1 << 64) - 1
 FLOATS: Final = 4  # in a row
 ROOM: Final = 256  # strands, timers to begin with
-ANSWERS: Final = 65536  # kept before they are counted
+ANSWERS: Final = 16384  # kept before they are counted
 CROWD: Final = 1024  # accesses under way that the table of a crowd begins with
 
 
