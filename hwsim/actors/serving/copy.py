@@ -393,8 +393,10 @@ class Copy:
         while ends and (ends[0][0] <= instant or ends[0][3].put_off != ends[0][2]):
             _, _, put_off, sequence = heapq.heappop(ends)
             if sequence.put_off == put_off:
-                self._stops(sequence)
+                length = self._stops(sequence)
                 self._counts(sequence, -1)
+                if self.settings.prefixes and (len(sequence.ids) - 1) * sequence.span >= sequence.prompt:
+                    self._shares(sequence, length)  # the next turn of a conversation has its answer, too
                 self._gives(sequence)
                 over.append(sequence)
         if over:
@@ -493,11 +495,11 @@ class Copy:
         self.growth.remove(length)
         return length
 
-    def _shares(self, sequence: Sequence) -> None:
-        """Others may use the pieces of its prompt that are read."""
-        full_blocks = sequence.read // self.settings.block
+    def _shares(self, sequence: Sequence, written: int = 0) -> None:
+        """Others may use the pieces of its prompt that are read; written: tokens of prompt and answer, once it has ended."""
+        full_blocks = (written or sequence.read) // self.settings.block
         start = 0
-        for key, count in sequence.pieces(self.settings.block):
+        for key, count in sequence.pieces(self.settings.block, written):
             start += count
             if start > full_blocks:
                 return

@@ -48,11 +48,11 @@ class Sequence:
         """A request that stands in the line from `at` on."""
         return cls(number, request.prompt, request.output, at, request.ids, request.span, request.prompt)
 
-    def pieces(self, block: int) -> Iterator[tuple[Key, int]]:
-        """(key, whole blocks) of the pieces of its prompt; a piece that the prompt cuts short is another."""
+    def pieces(self, block: int, tokens: int = 0) -> Iterator[tuple[Key, int]]:
+        """(key, whole blocks) of the pieces of its prompt, or of this many tokens; a piece that they cut short is another."""
         before = 0
         for number, piece in enumerate(self.ids, 1):
-            blocks = min(number * self.span, self.prompt) // block
+            blocks = min(number * self.span, tokens or self.prompt) // block
             if blocks > before:
                 yield (piece, blocks - before), blocks - before
             before = blocks

@@ -36,7 +36,7 @@ class Request(NamedTuple):
     """A request: its arrival (fs after the service began), tokens of its prompt and of its answer.
 
     ids: the pieces that its prompt begins with, each of `span` tokens (the last may be shorter): prompts with equal ids begin
-    alike.
+    alike. More pieces than the prompt has are those of its answer, which a next turn begins with.
     after: number of the request whose answer it follows; `arrival` is then fs after that; -1: it follows none.
     """
 
@@ -208,7 +208,7 @@ def _conversations(keys: InferKeys, sessions: SessionKeys, longest: int, count: 
             less = min(output, longest - short)
             cut += short < prompt or less < output
             after = len(rows) - 1 if turn else -1
-            rows.append(Request(arrival, short, less, pieces(session, early, start, short), PIECE, after))
+            rows.append(Request(arrival, short, less, pieces(session, early, start, short + less), PIECE, after))
             if len(rows) == count or short + less >= longest:
                 break
             context, arrival = short + less, ticks.femtoseconds(thinks.at(session, turn + 1))
