@@ -19,7 +19,7 @@ from hwsim.spec.expectation import parse_expectation
 from hwsim.spec.shelf import Shelf, shared
 from hwsim.study.found import Bounded, Found, Tried
 from hwsim.study.knob import Knob, knob
-from hwsim.study.states import states
+from hwsim.study.states import states, utilisation
 from hwsim.workload import sources
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class _Search:
         self.names = ("", "")
         self.counts: dict[str, int] = {}  # where the file says how many requests come -> more of them
         self.runs = 0
+        self.loads: dict[float, tuple[float, str]] = {}  # of the busiest capacity, by value
 
     def run(self) -> Found:
         start, step = self.knob.start, 2.0
@@ -159,6 +160,9 @@ class _Search:
         return value > 0 and strains[0] < strains[-1] * (1 - _LITTLE)
 
     def _try(self, value: float) -> Tried:
+        known = self._beyond(value)
+        if value not in self.tried and known is not None:
+            self.tried[value] = known
         if value not in self.tried:
             self.runs += 1
             with shared(self.shelf):
@@ -166,6 +170,16 @@ class _Search:
             if self.progress is not None:
                 self.progress(self.runs, max(self.runs, 12))
         return self.tried[value]
+
+    def _beyond(self, value: float) -> Tried | None:
+        """A value above the ladder's lowest step, if what is turned goes with the load: no run is needed to see that."""
+        loads = sorted(self.loads.items())
+        if len(loads) < 2:
+            return None
+        (one, (low, _)), (other, (high, name)) = loads[0], loads[-1]
+        if not low > 0 or abs(high / low / (other / one) - 1) > _LITTLE / 100 or value / other * high < 1:
+            return None
+        return Tried(value, "overloaded", reason=f"{name} is full at {self.knob.shown(other / high)}")
 
     def _ran(self, value: float) -> Tried:
         try:
@@ -182,6 +196,10 @@ class _Search:
             hint = "such as expect: {ttft_p99: at most 500 ms}, or --set workload.expect.ttft_p99='at most 500 ms'"
             raise SpecError([Mistake(self.workload.place, "nothing is expected, so that every value holds", hint)])
         self.names = (run.machine, run.workload)
+        nothing = next((verdict for verdict in run.verdicts if verdict.value is None), None)
+        if nothing is not None:
+            return Tried(value, "failed", reason=f"there is no {nothing.quantity}: {nothing.reason}")
+        self.loads[value] = utilisation(run)
         served = list(states(run))
         known = {name: each for state in served for name, each in state.known.items()}
         expected = tuple(each for verdict in run.verdicts if (each := _bounded(verdict, known)) is not None)

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from hwsim.api import Run
+from hwsim.formats import percent
 from hwsim.records import dataclass
 from hwsim.results.batches import Known
-from hwsim.results.services.answers import Answers
+from hwsim.results.services.answers import Answers, Services
 from hwsim.results.serving import ServiceStatistics
 from hwsim.views.serving.parts import limited_by
 
-MOST: Final = 200_000  # requests of a service of `services:` that are tried
+MOST: Final = 100_000  # requests of a program's service that are tried
 TURNOVERS: Final = 10  # times that the requests which are there are all replaced, at least, in a run that tells of a steady state
 
 
@@ -59,29 +60,15 @@ def states(run: Run) -> Iterator[State]:
     """The services of a run."""
     for service in run.serving:
         yield _of_model(service)
-    for answers in run.services.answers if run.services is not None else ():
-        if answers.outside:
-            yield _of_program(answers)
+    if run.services is not None:
+        for answers in run.services.answers:
+            yield _of_program(run.services, answers)
 
 
-def _of_program(answers: Answers) -> State:
-    """The state of a service of `services:`."""
-    known, settled = {}, answers.latency
-    if settled is not None:
-        known[f"{answers.name}.latency_mean"] = settled.mean, 0.0 in settled.short
-        for share, each in settled.percentiles:
-            known[f"{answers.name}.latency_p{100 * share:g}"] = each, share in settled.short
-    grows = ""
-    if answers.growth_per_s > 0:
-        grows = f"{answers.offered_per_s:.4g} requests/s come, {answers.per_s:.4g} are answered"
-    longest = max(answers.waits_above, key=lambda wait: wait.seconds, default=None)
-    where = {}
-    if longest is not None:
-        where[f"{answers.name}.latency_p99"] = "its own work" if longest.what == "work" else f"waits for {longest.what}"
-    job, dot, _ = answers.name.rpartition(".")
-    counted = "" if answers.closed else f"workload.jobs.{job}.requests" if dot else "workload.requests"
-    return State(answers.name, answers.outside, answers.there_mean, counted, known, grows, where,
-                 None if settled is None else settled.needed, MOST)  # fmt: skip
+def utilisation(run: Run) -> tuple[float, str]:
+    """(part of the busiest capacity that those who come take, its name); 0 where only a run tells."""
+    rungs = () if run.services is None else run.services.ladder
+    return max(((rung.utilisation or 0.0, rung.name) for rung in rungs if rung.kind == "capacity"), default=(0.0, ""))
 
 
 def _of_model(service: ServiceStatistics) -> State:
@@ -101,3 +88,30 @@ def _of_model(service: ServiceStatistics) -> State:
     there = service.offered_per_s * service.latency.mean
     counted = f"{place}.requests" if service.came_s > 0 else ""
     return State(service.name, service.requests, there, counted, known, grows, where)
+
+
+def _of_program(services: Services, answers: Answers) -> State:
+    """A service of `services:`, or one of its choices."""
+    settled = answers.latency
+    known = {}
+    if settled is not None:
+        known[f"{answers.name}.latency_mean"] = settled.mean, 0.0 in settled.short
+        for share, each in settled.percentiles:
+            known[f"{answers.name}.latency_p{100 * share:.0f}"] = each, share in settled.short
+    full = next((rung for rung in services.ladder if rung.kind == "capacity" and (rung.utilisation or 0.0) >= 1), None)
+    grows = services.stuck
+    if full is not None and answers.outside and answers.offered_per_s > full.limit_per_s:
+        grows = f"{full.name} does {full.limit_per_s:.4g} requests/s at most, {answers.offered_per_s:.4g} come"
+    elif answers.growth_per_s > 0:
+        grows = f"those there grow by {answers.growth_per_s:.3g} requests a second"
+    total = math.fsum(wait.seconds for wait in answers.waits_above)
+    where = {}
+    if total > 0:
+        first = answers.waits_above[0]
+        what = "its own work" if first.what == "work" else f"waits for {first.what}"
+        where[f"{answers.name}.latency_p99"] = f"{percent(first.seconds / total, '.0f')} of the time of those above it: {what}"
+    job, dot, _ = answers.name.rpartition(".")
+    counted = f"workload.jobs.{job}.requests" if dot else "workload.requests"
+    counted = "" if answers.closed or not answers.outside else counted
+    needed = None if settled is None else settled.needed
+    return State(answers.name, answers.outside, answers.there_mean, counted, known, grows, where, needed, MOST)
