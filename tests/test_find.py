@@ -71,7 +71,7 @@ class Queue:
             name="", overloaded=rate >= self.capacity, offered_per_s=rate, requests_per_s=min(rate, self.capacity),
             came_s=count / rate, requests=count, latency=SimpleNamespace(mean=value / math.log(100)), where=(), sampling=sampling,
         )  # fmt: skip
-        return SimpleNamespace(machine="box", workload="queue", verdicts=(verdict,), met=met, serving=(service,))
+        return SimpleNamespace(machine="box", workload="queue", verdicts=(verdict,), met=met, serving=(service,), services=None)
 
 
 def searched(monkeypatch: pytest.MonkeyPatch, queue: Queue, text: str = SERVICE, **options: Any) -> Found:

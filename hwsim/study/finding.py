@@ -32,8 +32,8 @@ _HALVINGS: Final = 30
 _SAME: Final = 8  # doublings after which nothing has changed
 _LITTLE: Final = 0.01  # of an answer, by which three halvings have to change it to go on
 _MOST: Final = 100  # runs
-_ROUNDS: Final = 4  # of longer runs, if those before were too short
-_ASIDE: Final = (1.0, 1.05, 1.15, 1.4, 2.0)  # below the value that is found, to see how sure it is
+_ROUNDS: Final = 6  # of longer runs, if those before were too short
+_ASIDE: Final = (1.0, 1.05, 1.15, 1.4, 2.0)  # from the value that is found, to see how sure it is
 _NEAR: Final = 1.2  # first step of a round after the first
 
 
@@ -79,7 +79,7 @@ class _Search:
         high: float | None = None
         for rounds_left in range(_ROUNDS, -1, -1):
             low, high = self._bracket(self.knob.rounded(start), step)
-            more = self._more(low, high)
+            more = self._more(low, high if low is None else None)
             if not more or not rounds_left:
                 low, high = self._bisected(low, high)
                 more = self._more(low, high)
@@ -224,6 +224,12 @@ class _Search:
         for step in _ASIDE:  # runs further away, until the worse end of what is known holds, too
             run = self._try(self.knob.rounded(low / step))
             if run.held and all(each.strains[1] <= 1 for each in run.expected):
+                break
+        for step in (
+            _ASIDE if any(not run.held for run in self.tried.values()) else ()
+        ):  # and above, until the better end does not
+            run = self._try(self.knob.rounded(low * step))
+            if run.status in ("overloaded", "failed") or any(each.strains[0] > 1 for each in run.expected):
                 break
         curves: list[list[tuple[float, float]]] = [[], []]
         for value in sorted(self.tried):

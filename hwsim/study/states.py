@@ -52,7 +52,7 @@ class State:
         if self.grows or not self.counted or not (self.brief or short):
             return None
         wanted = math.ceil(1.2 * TURNOVERS * self.there) if self.brief else 0
-        wanted = max(wanted, self.needed or 4 * self.requests) if short else wanted
+        wanted = max(wanted, self.needed or 0, 2 * self.requests) if short else wanted
         return min(wanted, self.most) if min(wanted, self.most) > self.requests else None
 
 
