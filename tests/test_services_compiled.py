@@ -13,7 +13,7 @@ from hwsim.actors.services.play import Play
 from hwsim.actors.services.stations import NEVER
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.draws import Exponential
-from hwsim.workload.services.program import Ask, End, Load, Number, Program, Serve, ServiceProgram, Station
+from hwsim.workload.services.program import Ask, End, Load, Number, Program, Serve, ServiceProgram, Station, Step
 from tests.service_programs import CORES, DISK, LINK, MS, WORKS, one_service, programs, served
 
 numba = pytest.importorskip("numba", reason="the extra [fast] is not installed: nothing to compare Python with")
@@ -64,7 +64,11 @@ def test_a_run_may_be_played_in_pieces(program: Program, limits: list[int]) -> N
 
 def test_whom_another_asks_may_ask_a_third() -> None:
     """An answer comes back through all of them, and says what it waited for."""
-    steps = ((Ask(1, 0, timeout=50 * MS), End()), (Ask(2, 0, timeout=40 * MS), Serve(0), End()), (Serve(0), End()))
+    steps: tuple[tuple[Step, ...], ...] = (
+        (Ask(1, 0, timeout=50 * MS), End()),
+        (Ask(2, 0, timeout=40 * MS), Serve(0), End()),
+        (Serve(0), End()),
+    )
     keys = [ArrivalKeys(every=10e-3), None, None]
     services = [ServiceProgram(f"s{at}", each, arrivals=key) for at, (each, key) in enumerate(zip(steps, keys, strict=True))]
     costs = (served("compute", 0),)
