@@ -27,7 +27,7 @@ from hwsim.machine import Machine
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.framework import Framework
 from hwsim.models.iteration import Sent, sends
-from hwsim.models.kernel_tables import Taken, knot
+from hwsim.models.kernel_tables import Taken
 from hwsim.records import dataclass
 from hwsim.results.cause import family
 from hwsim.ticks import FEMTO
@@ -111,7 +111,7 @@ class Costs:
     queue: int = -1
     _labels: dict[str, int] = field(default_factory=dict)
     _costs: dict[tuple[float, ...], int] = field(default_factory=dict)
-    _drawn: dict[tuple[int, int], int] = field(default_factory=dict)
+    _drawn: dict[tuple[int, ...], int] = field(default_factory=dict)
     _phases: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -131,8 +131,11 @@ class Costs:
         )
         label, cost, kernels = self._label(name), self._kernels(run), run.computed
         chain = [IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO, run.host * run.count)]
-        while (kernels := kernels - LONGEST) > 0:
+        while kernels > LONGEST:
+            kernels -= LONGEST
             chain.append(IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO))
+        if len(self.gpus) < 2:
+            return chain
         for op, (phase, latency, body) in self.exchanges.of(self.pace.padded(run)):
             number = self._phase(phase)
             if run.count == 1:
@@ -167,12 +170,14 @@ class Costs:
 
     def _kernels(self, run: Run) -> int:
         """The cost of a second of the run's kernels."""
-        if run.parts:
-            return self._cost(self.pace.taken(run))
-        drawn = run.answers, knot(run.context / run.answers)[0]
-        if drawn not in self._drawn:
-            self._drawn[drawn] = self._cost(self.pace.taken(run))
-        return self._drawn[drawn]
+        answers = run.answers
+        drawn: tuple[int, ...] = (grid(answers), grid(run.context // answers)) if answers else (0, 0)
+        if run.parts:  # iterations of about as many tokens draw alike
+            drawn += (grid(run.tokens), grid(1 + sum(sequence.read for sequence, _ in run.parts)), len(run.parts))  # integers
+        cost = self._drawn.get(drawn)
+        if cost is None:
+            cost = self._drawn[drawn] = self._cost(self.pace.taken(run))
+        return cost
 
     def _cost(self, taken: Taken) -> int:
         """The cost of a second of such kernels."""
