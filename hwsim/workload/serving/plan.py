@@ -127,7 +127,8 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
     memory, tokens = _memory(model, keys, dtype, gpu, copies, server, tree, mistakes)
     if tokens == 0:
         return None
-    settings = settings_of(server, answers=answers, windowed=isinstance(model, Transformer) and model.cache == "window")
+    windowed = isinstance(model, Transformer) and model.cache == "window"
+    settings = settings_of(server, answers=answers, windowed=windowed, groups=keys.parallel.groups)
     drawn = _drawn(keys, _longest(model), answers, tree, mistakes)
     if drawn is None or not _room(drawn, tokens, model, settings.block, tree, mistakes):
         return None

@@ -71,12 +71,15 @@ def _old(infer: InferKeys) -> ServerKeys:
     return keys
 
 
-def settings_of(keys: ServerKeys, *, answers: bool = True, windowed: bool = False, verified: int = 1) -> Settings:
+def settings_of(
+    keys: ServerKeys, *, answers: bool = True, windowed: bool = False, verified: int = 1, groups: int = 1
+) -> Settings:
     """The settings of a server all of whose keys are said.
 
     Args:
         answers: whether its model writes tokens; one that does not answers a batch in a pass. windowed: its cache keeps the last
             tokens only, so no request can use another's first ones. verified: tokens of each answer in an iteration.
+        groups: of GPUs of a copy, each with the budget and the sequences of the server (data-parallel attention).
     """
     keys = keys.over(PLAIN)
     if not answers:
@@ -89,8 +92,8 @@ def settings_of(keys: ServerKeys, *, answers: bool = True, windowed: bool = Fals
     return Settings(
         prompts=keys.prompts or "beside",
         chunked=bool(keys.chunked),
-        budget=budget,
-        sequences=sequences,
+        budget=budget * groups,
+        sequences=sequences * groups,
         verified=verified,
         admit=keys.admit or "prompt",
         promise=(promise.first or 0.0, promise.least or 0.0, promise.steps or 1, promise.most or ANY),
