@@ -80,8 +80,8 @@ class Columns:
         self.caches = [self.floats.add(-1.0) for _ in program.caches]
         self.cache_rows = [self.table.add(whose, at) for whose, at in zip(program.caches, self.caches, strict=True)]
         self.classes: list[tuple[int, Any]] = []  # of crowds: row of the class, the class
-        asked = [step for service in program.services for step in service.steps if isinstance(step, Ask)]
-        self.most = 1 + max((step.retries for step in asked), default=0)
+        wanted = [step for service in program.services for step in service.steps if isinstance(step, Ask)]
+        self.most = 1 + max((step.retries for step in wanted), default=0)
         forks = [len(step.branches) for service in program.services for step in service.steps if isinstance(step, Fork)]
         self.margin = 8 + 2 * max(forks, default=0) + 2 * len(program.services)
         self.entries = [number for load in program.loads for number in load.services]
@@ -104,9 +104,9 @@ class Columns:
     @property
     def too_long(self) -> bool:
         """Whether a time in it is too long for compiled code."""
-        asked = [step for service in self.program.services for step in service.steps if isinstance(step, Ask)]
+        wanted = [step for service in self.program.services for step in service.steps if isinstance(step, Ask)]
         served = self.program.served
-        longest = [*(each.latency for each in served), *(each.body for each in served), *(step.timeout for step in asked)]
+        longest = [*(each.latency for each in served), *(each.body for each in served), *(step.timeout for step in wanted)]
         ends = [*(each.until for each in self.program.events), *(each.start for each in self.program.services)]
         return bool(max([*longest, *ends], default=0) > self.code.FARTHEST)
 
@@ -145,7 +145,7 @@ class Columns:
             for _ in range(code.MOST_WINDOWS + 1):
                 self.words.add()
             entry = self.entries.index(number) if number in self.entries else NONE
-            load = next((at for at, each in enumerate(program.loads) if number in each.services), NONE)
+            load = next((at for at, entrys in enumerate(program.loads) if number in entrys.services), NONE)
             row = [0] * code.SERVICE_WIDTH
             for column, value in (
                 (code.BASE, bases[number]), (code.WORKERS, service.workers), (code.LIMIT_OF_LINE, service.limit),
@@ -234,9 +234,9 @@ class Columns:
                 alone = words(flow.alone, 2)
                 at = self.words.add(*alone, *words(weight, 2), *words(flow.alone * weight, 3), 0, 0, 0, 0, 0, *alone)
                 crowd = flow.crowd
-                one = self.stations.add(0, NONE, 0, places.LARGEST, NONE, 0 if crowd is None else crowd.depth, at)
+                first = self.stations.add(0, NONE, 0, places.LARGEST, NONE, 0 if crowd is None else crowd.depth, at)
                 if crowd is not None:
-                    self.classes.append((one, flow))
+                    self.classes.append((first, flow))
                     row[places.CROWDED] = CROWD
             row[places.LAST_CLASS] = len(self.stations)
 

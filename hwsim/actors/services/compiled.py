@@ -232,8 +232,8 @@ class CompiledPlay:
     def _grow_crowds(self, depth: int) -> None:
         places, state = self._kernels.stations, self._state
         begins, rows = self._columns.crowd_rows(self._fixed, depth)
-        for (one, _), begin in zip(self._columns.classes, begins, strict=True):
-            state.stations[one, places.CROWD] = begin
+        for (first, _), begin in zip(self._columns.classes, begins, strict=True):
+            state.stations[first, places.CROWD] = begin
         crowded = state.stations[: len(self.program.stations), places.CROWDED]
         crowded[crowded > 0] = depth
         self._state = state._replace(words=np.concatenate([state.words[: self._fixed], rows]))
@@ -246,10 +246,10 @@ class CompiledPlay:
         many = int(state.counts[names.ANSWERS])
         answers = state.answers[:many]
         for number, notes in enumerate(self.notes):
-            own = answers[answers[:, 0] == number]
+            mine = answers[answers[:, 0] == number]
             self._widen(number)
-            if len(own):
-                notes.answered(own[:, 1], own[:, 2], own[:, 3], own[:, names.ANSWER_WIDTH :])
+            if len(mine):
+                notes.answered(mine[:, 1], mine[:, 2], mine[:, 3], mine[:, names.ANSWER_WIDTH :])
         state.counts[names.ANSWERS] = 0
 
     def _widen(self, number: int) -> None:

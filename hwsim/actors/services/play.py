@@ -48,8 +48,8 @@ class Play:
         ]
         self.draws = [Draws(stream(program.seed, *each.names), each.distribution) for each in program.draws]
         self.hits: list[float | None] = [None] * len(program.caches)
-        asked = [step for service in program.services for step in service.steps if isinstance(step, Ask)]
-        self._most = 1 + max((step.retries for step in asked), default=0)
+        wanted = [step for service in program.services for step in service.steps if isinstance(step, Ask)]
+        self._most = 1 + max((step.retries for step in wanted), default=0)
         self.slower = slower
         self.worked = [0] * len(program.served)  # fs alone, of each
         for service in self.services:
@@ -95,9 +95,9 @@ class Play:
                 return
             self.now = soonest
             at = dues.index(soonest)
-            one = stations[at]
-            ended = one.leave(soonest)
-            dues[at] = one.due
+            first = stations[at]
+            ended = first.leave(soonest)
+            dues[at] = first.due
             for strand in ended:
                 served(strand)
                 while ready:
@@ -224,8 +224,8 @@ class Play:
             return
         caller.asking = 0
         if strand.waits:
-            for what, time in strand.waits.items():
-                self._waited(caller, what, time)
+            for resource, time in strand.waits.items():
+                self._waited(caller, resource, time)
         step = caller.service.of.steps[caller.pc]
         assert isinstance(step, Ask)
         if not strand.failed:
@@ -284,8 +284,8 @@ class Play:
         if main.left:
             return
         if strand.waits:
-            for what, time in strand.waits.items():
-                self._waited(main, what, time)
+            for resource, time in strand.waits.items():
+                self._waited(main, resource, time)
         if main.main.failed:
             self._fail(main, main.main.why)
         else:

@@ -61,12 +61,12 @@ def _is_large(program: Program) -> bool:
 
 def _requests(program: Program) -> float:
     """Requests of a program, as far as that is known."""
-    found = 0.0
+    result = 0.0
     for load in program.loads:
         rates = [keys.rate or 0.0 for number in load.services if (keys := program.services[number].arrivals) is not None]
         come = sum(rates) * load.until / FEMTO if load.until >= 0 else float("inf")
-        found += min(come, load.requests) if load.requests >= 0 else come
-    return found
+        result += min(come, load.requests) if load.requests >= 0 else come
+    return result
 
 
 class Running:
@@ -153,10 +153,10 @@ class Running:
                 drawn[name] = drawn.get(name, 0.0) + amount / self._capacities[name].rate * worked / served.body
         end = max((notes.end for notes in play.notes), default=0)
         stations: Sequence[Counts] = play.stations
-        for of, one in zip(self.program.stations, stations, strict=True):
-            one.count(max(end, play.now))
+        for of, first in zip(self.program.stations, stations, strict=True):
+            first.count(max(end, play.now))
             if of.kind == "shared" and any(demand.crowd is not None for demand in of.demands) and end > 0:
-                drawn[of.name] = one.used(end) * end / FEMTO  # less, of an arm that has a choice
+                drawn[of.name] = first.used(end) * end / FEMTO  # less, of an arm that has a choice
         return drawn
 
     def _is_issued(self, served: Served) -> bool:
@@ -198,11 +198,11 @@ def _stuck(program: Program, play: Play | CompiledPlay) -> str:
     """Services with requests that nothing moves any more, in words; "" if there is none."""
     parts = []
     for service, notes in zip(program.services, play.notes, strict=True):
-        here, waiting = notes.here, notes.line
-        if not here:
+        left, waiting = notes.here, notes.line
+        if not left:
             continue
         held = "" if service.workers == ENDLESS else f", all {service.workers:,} workers held" if waiting else ""
-        parts.append(f"{here:,} requests of {service.name} ({waiting:,} in its line{held})")
+        parts.append(f"{left:,} requests of {service.name} ({waiting:,} in its line{held})")
     return "; ".join(parts)
 
 

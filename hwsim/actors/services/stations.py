@@ -58,23 +58,23 @@ class Fifo:
         self.area = self.busy = 0
         self.due = NEVER
 
-    def join(self, flow: int, time: int, member: Member, now: int) -> None:  # noqa: ARG002 (one kind of work)
+    def join(self, flow: int, time: int, member: Member, instant: int) -> None:  # noqa: ARG002 (one kind of work)
         """A member comes that takes a server `time` fs."""
-        self.count(now)
+        self.count(instant)
         if self._free:
             self._free -= 1
-            self._begin(time, member, now)
+            self._begin(time, member, instant)
         else:
             self._line.append((time, member))
 
-    def leave(self, now: int) -> list[Member]:
+    def leave(self, instant: int) -> list[Member]:
         """Members that end now."""
-        self.count(now)
+        self.count(instant)
         ended = []
-        while self._ends and self._ends[0][0] <= now:
+        while self._ends and self._ends[0][0] <= instant:
             ended.append(heappop(self._ends)[2])
             if self._line:
-                self._begin(*self._line.popleft(), now)
+                self._begin(*self._line.popleft(), instant)
             else:
                 self._free += 1
         self.due = self._ends[0][0] if self._ends else NEVER
@@ -89,15 +89,15 @@ class Fifo:
         """Part of it that was used, from 0 to `end`."""
         return self.busy / FULL / end
 
-    def count(self, now: int) -> int:
+    def count(self, instant: int) -> int:
         """Members there; time is counted up to now."""
         working = self.servers - self._free
-        there = working + len(self._line)
-        passed = now - self._last
-        self.area += there * passed
+        inside = working + len(self._line)
+        passed = instant - self._last
+        self.area += inside * passed
         self.busy += working * FULL // self.servers * passed
-        self._last = now
-        return there
+        self._last = instant
+        return inside
 
 
 class Shared:
@@ -115,58 +115,58 @@ class Shared:
         self.area = self.busy = 0
         self.due = NEVER
 
-    def join(self, flow: int, time: int, member: Member, now: int) -> None:
+    def join(self, flow: int, time: int, member: Member, instant: int) -> None:
         """A member comes that alone would take `time` fs."""
-        one = self.classes[flow]
-        passed = now - self._last
+        first = self.classes[flow]
+        passed = instant - self._last
         if passed:
             self.area += self._there * passed
             self.busy += self._used * passed
-            self._last = now
-        if one.members:
-            one.virtual += one.pace * (now - one.since)
+            self._last = instant
+        if first.members:
+            first.virtual += first.pace * (instant - first.since)
         else:
-            one.virtual = 0
-        one.since = now
+            first.virtual = 0
+        first.since = instant
         self._joined += 1
         self._there += 1
-        self._drawn += one.draws
-        heappush(one.members, (one.virtual + one.full * time, self._joined, member))
-        if one.depth:
-            self._depth += one.depth
+        self._drawn += first.draws
+        heappush(first.members, (first.virtual + first.full * time, self._joined, member))
+        if first.depth:
+            self._depth += first.depth
             self._swell()
-        self._settle(now, one)
+        self._settle(instant, first)
 
-    def leave(self, now: int) -> list[Member]:
+    def leave(self, instant: int) -> list[Member]:
         """Members that end now."""
-        self.count(now)
+        self.count(instant)
         ended: list[tuple[int, Member]] = []
-        for one in self.classes:
-            if one.due != now:
+        for first in self.classes:
+            if first.due != instant:
                 continue
-            members = one.members
-            one.virtual += one.pace * (now - one.since)
-            one.since = now
-            reached = one.virtual
+            members = first.members
+            first.virtual += first.pace * (instant - first.since)
+            first.since = instant
+            reached = first.virtual
             while members and members[0][0] <= reached:
                 _, number, member = heappop(members)
                 ended.append((number, member))
-                self._drawn -= one.draws
+                self._drawn -= first.draws
                 self._there -= 1
-                self._depth -= one.depth
+                self._depth -= first.depth
         if self._crowded:
             self._swell()
-        self._settle(now, None)
+        self._settle(instant, None)
         if len(ended) > 1:
             ended.sort(key=_number)
         return [member for _, member in ended]
 
-    def count(self, now: int) -> int:
+    def count(self, instant: int) -> int:
         """Members there; time is counted up to now."""
-        passed = now - self._last
+        passed = instant - self._last
         self.area += self._there * passed
         self.busy += self._used * passed
-        self._last = now
+        self._last = instant
         return self._there
 
     def used(self, end: int) -> float:
@@ -180,45 +180,45 @@ class Shared:
                 one.among(self._depth)
         self._drawn = sum(one.draws * len(one.members) for one in self.classes)  # integers
 
-    def _settle(self, now: int, touched: _Class | None) -> None:
+    def _settle(self, instant: int, touched: _Class | None) -> None:
         """Paces and ends, after members have come or gone."""
         drawn = self._drawn
         due = NEVER
         if drawn <= FULL:
             self._used = drawn
-            for one in self.classes:
-                if one.members:
-                    if one is touched or one.pace != one.alone or one.due <= now or one.due == NEVER:
-                        one.turn(now, one.alone)
-                    if one.due < due:
-                        due = one.due
+            for first in self.classes:
+                if first.members:
+                    if first is touched or first.pace != first.alone or first.due <= instant or first.due == NEVER:
+                        first.turn(instant, first.alone)
+                    if first.due < due:
+                        due = first.due
                 else:
-                    one.due = NEVER
+                    first.due = NEVER
             self.due = due
             return
         self._used = left = FULL
         rising = []
         load = 0
-        for one in self.classes:
-            if one.members:
-                rising.append(one)
-                load += one.weight * len(one.members)
+        for first in self.classes:
+            if first.members:
+                rising.append(first)
+                load += first.weight * len(first.members)
             else:
-                one.due = NEVER
+                first.due = NEVER
         if len(rising) > 1:
             rising.sort(key=_alone)
-        for one in rising:
+        for first in rising:
             level = left // load
             pace = level
-            if one.alone <= level:
-                pace = one.alone
-                many = one.weight * len(one.members)
+            if first.alone <= level:
+                pace = first.alone
+                many = first.weight * len(first.members)
                 left -= pace * many
                 load -= many
-            if pace != one.pace or one is touched or one.due <= now or one.due == NEVER:
-                one.turn(now, pace)
-            if one.due < due:
-                due = one.due
+            if pace != first.pace or first is touched or first.due <= instant or first.due == NEVER:
+                first.turn(instant, pace)
+            if first.due < due:
+                due = first.due
         self.due = due
 
 
@@ -250,9 +250,9 @@ class Alike:
         self.area = self.busy = 0
         self.due = NEVER
 
-    def join(self, flow: int, time: int, member: Member, now: int) -> None:  # noqa: ARG002 (one kind of work)
+    def join(self, flow: int, time: int, member: Member, instant: int) -> None:  # noqa: ARG002 (one kind of work)
         """A member comes that alone would take `time` fs."""
-        members, passed = self._members, now - self._since
+        members, passed = self._members, instant - self._since
         many = len(members)
         if many:
             if passed:
@@ -261,26 +261,26 @@ class Alike:
                 self._virtual += self._pace * passed
         else:
             self._virtual = 0
-        self._since = now
+        self._since = instant
         self._joined += 1
         heappush(members, (self._virtual + self._alone * time, self._joined, member))
         pace = self._pace = self._paces[many + 1] if many + 1 < len(self._paces) else self._pace_of(many + 1)
-        self.due = max(now, now - (self._virtual - members[0][0]) // pace)  # its all may have come within this fs
+        self.due = max(instant, instant - (self._virtual - members[0][0]) // pace)  # its all may have come within this fs
 
-    def leave(self, now: int) -> list[Member]:
+    def leave(self, instant: int) -> list[Member]:
         """Members that end now."""
-        members, passed = self._members, now - self._since
+        members, passed = self._members, instant - self._since
         many = len(members)
         self.area += many * passed
         self.busy += self._pace * many * passed
         reached = self._virtual = self._virtual + self._pace * passed
-        self._since = now
+        self._since = instant
         ended = [heappop(members)]
         while members and members[0][0] <= reached:
             ended.append(heappop(members))
         if members:
             pace = self._pace = self._paces[len(members)]
-            self.due = now - (reached - members[0][0]) // pace
+            self.due = instant - (reached - members[0][0]) // pace
         else:
             self.due = NEVER
         if len(ended) > 1:
@@ -293,13 +293,13 @@ class Alike:
             self._paces.append(self._alone if number * self._draws <= FULL else FULL // (number * self._weight))
         return self._paces[many]
 
-    def count(self, now: int) -> int:
+    def count(self, instant: int) -> int:
         """Members there; time is counted up to now."""
-        many, passed = len(self._members), now - self._since
+        many, passed = len(self._members), instant - self._since
         self.area += many * passed
         self.busy += self._pace * many * passed
         self._virtual += self._pace * passed
-        self._since = now
+        self._since = instant
         return many
 
     def used(self, end: int) -> float:
@@ -329,12 +329,12 @@ class _Class:
         """Take pace and weight at this number of accesses at its device."""
         self._is(self.flow.among(under_way) if under_way else self.flow)
 
-    def turn(self, now: int, pace: int) -> None:
+    def turn(self, instant: int, pace: int) -> None:
         """Another pace, and when the first member then ends."""
-        self.virtual += self.pace * (now - self.since)
-        self.since, self.pace = now, pace
+        self.virtual += self.pace * (instant - self.since)
+        self.since, self.pace = instant, pace
         self.due = max(
-            now, now - (self.virtual - self.members[0][0]) // pace
+            instant, instant - (self.virtual - self.members[0][0]) // pace
         )  # not before now, though it may have received its all
 
 
@@ -360,13 +360,13 @@ class Network:
         self.area = self.busy = 0
         self.due = NEVER
 
-    def join(self, flow: int, time: int, member: Member, now: int) -> None:
+    def join(self, flow: int, time: int, member: Member, instant: int) -> None:
         """A member comes that alone would take `time` fs."""
-        self.count(now)
+        self.count(instant)
         self._joined += 1
         self._members[self._joined] = member
-        self._fluid.join(flow, self._joined, time, now)
-        self._settle(now)
+        self._fluid.join(flow, self._joined, time, instant)
+        self._settle(instant)
 
     def leave(self, now: int) -> list[Member]:
         """Members that end now."""

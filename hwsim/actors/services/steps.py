@@ -121,8 +121,8 @@ def _serve(play: Play, step: Serve, following: int) -> Do:
             return WAITS
 
         return delay
-    one, dues, worked, cost = play.stations[number], play.dues, play.worked, step.cost
-    join = one.join
+    first, dues, worked, cost = play.stations[number], play.dues, play.worked, step.cost
+    join = first.join
     if latency:
 
         def begin(given: tuple[Strand, int]) -> None:
@@ -130,7 +130,7 @@ def _serve(play: Play, step: Serve, following: int) -> Do:
             strand.resource, strand.since, strand.alone = resource, play.now, alone
             worked[cost] += alone
             join(flow, alone, strand, play.now)
-            dues[number] = one.due
+            dues[number] = first.due
 
         def wait(strand: Strand) -> int:
             strand.pc = following
@@ -141,11 +141,11 @@ def _serve(play: Play, step: Serve, following: int) -> Do:
 
     def serve(strand: Strand) -> int:
         alone = time if sized is None else sized(strand)
-        now = play.now
-        strand.pc, strand.resource, strand.since, strand.alone = following, resource, now, alone
+        instant = play.now
+        strand.pc, strand.resource, strand.since, strand.alone = following, resource, instant, alone
         worked[cost] += alone
-        join(flow, alone, strand, now)
-        dues[number] = one.due
+        join(flow, alone, strand, instant)
+        dues[number] = first.due
         return WAITS
 
     return serve

@@ -210,7 +210,7 @@ def answers_of(
     between = (notes.last_came - notes.first) / FEMTO if notes.came_count > 1 else 0.0
     growth = _growth(notes) if stationary and not closed else 0.0
     latency = notes.answers.estimate(utilisation=utilisation) if notes.answers.count and not growth else None
-    whole = Answers(
+    total = Answers(
         name=name,
         span_s=span,
         came=notes.entered,
@@ -239,19 +239,19 @@ def answers_of(
         steady=steady,
     )
     return [
-        whole,
-        *(_of_choice(whole, f"{name}.{choice}", batched) for choice, batched in zip(choices, notes.by_choice, strict=True)),
+        total,
+        *(_of_choice(total, f"{name}.{choice}", batched) for choice, batched in zip(choices, notes.by_choice, strict=True)),
     ]
 
 
-def _of_choice(whole: Answers, name: str, batched: Batched) -> Answers:
-    settled = batched.estimate() if batched.count and not whole.growth_per_s else None
-    if settled is not None and whole.latency is not None and whole.latency.short:
+def _of_choice(total: Answers, name: str, batched: Batched) -> Answers:
+    settled = batched.estimate() if batched.count and not total.growth_per_s else None
+    if settled is not None and total.latency is not None and total.latency.short:
         settled = Settled(settled.count, settled.dropped, settled.mean, settled.percentiles, settled.most, settled.settled,
-                          tuple(sorted({*settled.short, *whole.latency.short})), settled.needed)  # fmt: skip
+                          tuple(sorted({*settled.short, *total.latency.short})), settled.needed)  # fmt: skip
     return Answers(
-        name, whole.span_s, batched.count, 0, 0.0, batched.count, 0, 0, 0, 0, 0, 0, batched.count, settled, whole.growth_per_s,
-        (), (), 0.0, 0, 0.0, 0, whole.closed, (), steady=whole.steady,
+        name, total.span_s, batched.count, 0, 0.0, batched.count, 0, 0, 0, 0, 0, 0, batched.count, settled, total.growth_per_s,
+        (), (), 0.0, 0, 0.0, 0, total.closed, (), steady=total.steady,
     )  # fmt: skip
 
 
@@ -287,12 +287,12 @@ def _waits(notes: ServiceNotes, resources: Sequence[str], above: float) -> tuple
         if at > first:
             count += each.count
             spent += each.spent
-            for what, time in each.waits.items():
-                waits[what] = waits.get(what, 0) + time
+            for resource, time in each.waits.items():
+                waits[resource] = waits.get(resource, 0) + time
     if not count:
         return ()
     total = sum(waits.values())  # integers
-    rows = [Wait(resources[what], time / FEMTO / count) for what, time in waits.items()]
+    rows = [Wait(resources[resource], time / FEMTO / count) for resource, time in waits.items()]
     rows.append(Wait("work", max(0.0, spent / count - total / FEMTO / count)))
     return tuple(sorted(rows, key=lambda row: -row.seconds))
 
@@ -301,7 +301,7 @@ def _course(notes: ServiceNotes) -> tuple[Stretch, ...]:
     stretches, before = [], (0, 0)
     width = notes.width / FEMTO
     for number, window in enumerate(notes.windows[:-1]):
-        there, waiting = window.there - before[0], window.waiting - before[1]
+        inside, waiting = window.there - before[0], window.waiting - before[1]
         before = window.there, window.waiting
         bins = window.answers
         stretches.append(
@@ -310,7 +310,7 @@ def _course(notes: ServiceNotes) -> tuple[Stretch, ...]:
                 answers_per_s=len(bins) / width,
                 p50_s=bins.percentile(0.5),
                 p99_s=bins.percentile(0.99),
-                there=there / notes.width,
+                there=inside / notes.width,
                 waiting=waiting / notes.width,
             )
         )

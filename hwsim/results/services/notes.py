@@ -79,37 +79,37 @@ class ServiceNotes:
         self.last_came = now
         return self.came_count - 1
 
-    def enters(self, now: int) -> None:
+    def enters(self, instant: int) -> None:
         """A request is there."""
-        if now >= self._edge:
-            self._pass(now)
+        if instant >= self._edge:
+            self._pass(instant)
         if self.first < 0:
-            self.first = now
+            self.first = instant
         self.entered += 1
-        self.area += self.here * (now - self.last)
-        self.last = now
+        self.area += self.here * (instant - self.last)
+        self.last = instant
         self.here += 1
         if self.here > self.most:
             self.most = self.here
 
-    def waits(self, now: int, change: int) -> None:
+    def waits(self, instant: int, change: int) -> None:
         """The line for a worker is longer, or shorter."""
-        if now >= self._edge:
-            self._pass(now)
-        self.line_area += self.line * (now - self.line_last)
-        self.line_last = now
+        if instant >= self._edge:
+            self._pass(instant)
+        self.line_area += self.line * (instant - self.line_last)
+        self.line_last = instant
         self.line += change
         if self.line > self.line_most:
             self.line_most = self.line
 
-    def ends(self, now: int, request: Any) -> None:
+    def ends(self, instant: int, request: Any) -> None:
         """A request has left."""
-        if now >= self._edge:
-            self._pass(now)
-        self.area += self.here * (now - self.last)
-        self.last = self.end = now
+        if instant >= self._edge:
+            self._pass(instant)
+        self.area += self.here * (instant - self.last)
+        self.last = self.end = instant
         self.here -= 1
-        took = now - request.began
+        took = instant - request.began
         self.stay += took
         if request.failed:
             if request.why == "refused":
@@ -122,7 +122,7 @@ class ServiceNotes:
         if request.gone:
             self.wasted += 1
             return
-        self._ends.append(now)
+        self._ends.append(instant)
         self._answers.append(took)
         self._choices.append(request.choice)
         self._waits.append(request.waits)
@@ -147,8 +147,8 @@ class ServiceNotes:
             above.count += 1
             above.spent += spent
             if waits:
-                for what, time in waits.items():
-                    above.waits[what] = above.waits.get(what, 0) + time
+                for resource, time in waits.items():
+                    above.waits[resource] = above.waits.get(resource, 0) + time
         for kept in (self._ends, self._answers, self._choices, self._waits):
             kept.clear()
 
@@ -171,7 +171,7 @@ class ServiceNotes:
         self._ends += ends.tolist()
         self._answers += times.tolist()
         self._choices += choices.tolist()
-        self._waits += [{what: time for what, time in enumerate(row) if time} or None for row in waits.tolist()]
+        self._waits += [{resource: time for resource, time in enumerate(row) if time} or None for row in waits.tolist()]
         if len(self._ends) >= FULL:
             self.flush()
 
@@ -189,9 +189,9 @@ class ServiceNotes:
         ):
             above.count += count
             above.spent = seconds
-            for what, (part, rest) in enumerate(zip(lows, highs, strict=True)):
+            for resource, (part, rest) in enumerate(zip(lows, highs, strict=True)):
                 if part or rest:
-                    above.waits[what] = above.waits.get(what, 0) + (rest << HALF_BITS) + part
+                    above.waits[resource] = above.waits.get(resource, 0) + (rest << HALF_BITS) + part
 
     def _count(self, took: Floats, places: Ints, choices: Sequence[int] | Ints) -> None:
         """Answers, by choice and by window."""
@@ -216,9 +216,9 @@ class ServiceNotes:
             self.windows.append(Window())
         self._edge = len(self.windows) * self.width
 
-    def _pass(self, now: int) -> None:
+    def _pass(self, instant: int) -> None:
         """Close the windows that end by now."""
-        while now >= self._edge:
+        while instant >= self._edge:
             edge = self._edge
             self.area += self.here * (edge - self.last)
             self.line_area += self.line * (edge - self.line_last)

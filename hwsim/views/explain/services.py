@@ -33,14 +33,14 @@ def _waits(answers: Answers) -> Iterator[str]:
     above = {wait.what: wait.seconds for wait in answers.waits_above}
     rows = sorted({wait.what for wait in (*answers.waits, *answers.waits_above)}, key=lambda what: (-above.get(what, 0.0), what))
     mean = {wait.what: wait.seconds for wait in answers.waits}
-    whole, longest = (math.fsum(times.values()) for times in (mean, above))
+    total, longest = (math.fsum(times.values()) for times in (mean, above))
     yield from aligned([
         Column("", ["its own work" if what == "work" else f"waits for {what}" for what in rows], right=False),
         Column("in the mean", [_time(mean.get(what, 0.0)) for what in rows]),
         Column("above p99", [_time(above.get(what, 0.0)) for what in rows]),
         Column("share", [format_share(above.get(what, 0.0) / longest) if longest else "" for what in rows]),
     ])  # fmt: skip
-    yield f"  {_time(whole)} in the mean, {_time(longest)} in the mean of those above p99"
+    yield f"  {_time(total)} in the mean, {_time(longest)} in the mean of those above p99"
 
 
 def _statement(statement: Statement) -> Iterator[str]:

@@ -33,9 +33,9 @@ def is_alone(result: Result) -> bool:
 
 def lines(services: Services) -> Iterator[tuple[str, str]]:
     """(title, text) of each line of the summary."""
-    for each in services.answers:
-        for number, text in enumerate(_of(each)):
-            yield (f"{each.name}" if number == 0 else ""), text
+    for entry in services.answers:
+        for number, text in enumerate(_of(entry)):
+            yield (f"{entry.name}" if number == 0 else ""), text
     if not services.never:
         yield from _limits(services)
     if services.stuck:
@@ -58,50 +58,54 @@ def unsure(services: Services) -> Iterator[tuple[str, str]]:
 
 def between(fast: Services, slow: Services) -> Iterator[tuple[str, str]]:
     """Nine of ten such machines: with all work as fast, and as slow, as the ends of its interval."""
-    for one, other in zip(fast.answers, slow.answers, strict=True):
-        if one.latency is None:
-            yield "9 of 10", f"{one.name}: no steady state at either end"
-        elif other.latency is None:
-            low = ", ".join(f"{name} from {_time(one.latency.at(share).value)}" for name, share in SHARES)
-            yield "9 of 10", f"{one.name}: {low}; at the slow end it cannot keep up"
+    for first, second in zip(fast.answers, slow.answers, strict=True):
+        if first.latency is None:
+            yield "9 of 10", f"{first.name}: no steady state at either end"
+        elif second.latency is None:
+            low = ", ".join(f"{name} from {_time(first.latency.at(share).value)}" for name, share in SHARES)
+            yield "9 of 10", f"{first.name}: {low}; at the slow end it cannot keep up"
         else:
             ends = [
-                f"{name} {_time(one.latency.at(share).value)} to {_time(other.latency.at(share).value)}" for name, share in SHARES
+                f"{name} {_time(first.latency.at(share).value)} to {_time(second.latency.at(share).value)}"
+                for name, share in SHARES
             ]
-            yield "9 of 10", f"{one.name}: {', '.join(ends)}, by the machine's numbers"
+            yield "9 of 10", f"{first.name}: {', '.join(ends)}, by the machine's numbers"
 
 
-def _of(each: Answers) -> Iterator[str]:
-    closed = " by clients that wait for their answers" if each.closed and each.outside else ""
-    rate = f" at {_rate(each.offered_per_s)}/s" if each.offered_per_s and not each.closed else ""
-    yield f"{each.came:,} requests{rate}{closed}; {_rate(each.per_s)} answers/s" + (
-        f", {_rate(each.goodput)} in time" if each.good < each.served else ""
+def _of(entry: Answers) -> Iterator[str]:
+    closed = " by clients that wait for their answers" if entry.closed and entry.outside else ""
+    rate = f" at {_rate(entry.offered_per_s)}/s" if entry.offered_per_s and not entry.closed else ""
+    yield f"{entry.came:,} requests{rate}{closed}; {_rate(entry.per_s)} answers/s" + (
+        f", {_rate(entry.goodput)} in time" if entry.good < entry.served else ""
     )
     lost = [
-        (each.refused, "refused"), (each.failed, "given up or failed"), (each.wasted, "worked on for nobody"),
-        (each.dropped, "thrown away at their turn"), (each.timeouts, "attempts timed out"), (each.asked_again, "asked again"),
+        (entry.refused, "refused"), (entry.failed, "given up or failed"), (entry.wasted, "worked on for nobody"),
+        (entry.dropped, "thrown away at their turn"), (entry.timeouts, "attempts timed out"), (entry.asked_again, "asked again"),
     ]  # fmt: skip
     if any(count for count, _ in lost):
-        yield ", ".join(f"{count:,} {what} ({format_share(count / max(each.came, 1))})" for count, what in lost if count)
-    if each.growth_per_s > 0:
+        shares = [f"{count:,} {label} ({format_share(count / max(entry.came, 1))})" for count, label in lost if count]
+        yield ", ".join(shares)
+    if entry.growth_per_s > 0:
         yield (
-            f"NO STEADY STATE: {_rate(each.growth_per_s)} more of them are there every second, so that the time of an answer has "
+            f"NO STEADY STATE: {_rate(entry.growth_per_s)} more of them are there every second: the time of an answer has "
             "no percentiles; see the limits below"
         )
-    elif each.latency is not None:
-        yield _latency(each.latency) if each.steady else _as_it_was(each.latency)
-        if each.closed and each.outside:
+    elif entry.latency is not None:
+        yield _latency(entry.latency) if entry.steady else _as_it_was(entry.latency)
+        if entry.closed and entry.outside:
             yield (
                 "a client that waits asks less while the service is slow: percentiles of an open load of this rate are longer "
                 "(coordinated omission)"
             )
-    if each.there_most:
+    if entry.there_most:
         line = (
-            f"; in line for a worker {each.waiting_mean:.3g}, {each.waiting_most:,} at most" if each.workers is not None else ""
+            f"; in line for a worker {entry.waiting_mean:.3g}, {entry.waiting_most:,} at most"
+            if entry.workers is not None
+            else ""
         )
-        yield f"there at once {each.there_mean:.3g} in the mean, {each.there_most:,} at most{line}"
-    if each.waits_above:
-        yield f"above p99: {_waits(each.waits_above)}"
+        yield f"there at once {entry.there_mean:.3g} in the mean, {entry.there_most:,} at most{line}"
+    if entry.waits_above:
+        yield f"above p99: {_waits(entry.waits_above)}"
 
 
 def _latency(settled: Settled) -> str:
@@ -144,8 +148,8 @@ def _limits(services: Services) -> Iterator[tuple[str, str]]:
     over = [rung for rung in services.ladder if rung.utilisation is not None and rung.utilisation >= 1]
     allowed = f"{_name(first)} allow{'' if first.kind == 'workers' else 's'} {_rate(first.limit_per_s)}/s of {first.service}"
     if over:
-        asked = format_share(first.utilisation or 0.0)
-        yield "limit", f"{allowed}, and {asked} of that comes"
+        wanted = format_share(first.utilisation or 0.0)
+        yield "limit", f"{allowed}, and {wanted} of that comes"
     else:
         yield "limit", allowed
 
@@ -208,12 +212,12 @@ def as_dict(services: Services) -> dict[str, Any]:
     }
 
 
-def _entry(each: Answers) -> dict[str, Any]:
-    settled = each.latency
+def _entry(entry: Answers) -> dict[str, Any]:
+    settled = entry.latency
     return {
-        **picked(each, *PLAIN),
-        "answers_per_s": each.per_s,
-        "goodput_per_s": each.goodput,
+        **picked(entry, *PLAIN),
+        "answers_per_s": entry.per_s,
+        "goodput_per_s": entry.goodput,
         "latency": None
         if settled is None
         else {
@@ -226,9 +230,9 @@ def _entry(each: Answers) -> dict[str, Any]:
             "too_short_for": list(settled.short),
             "needed": settled.needed,
         },
-        "waits_s": {wait.what: wait.seconds for wait in each.waits},
-        "waits_above_p99_s": {wait.what: wait.seconds for wait in each.waits_above},
-        "course": [stretch._asdict() for stretch in each.course],
+        "waits_s": {wait.what: wait.seconds for wait in entry.waits},
+        "waits_above_p99_s": {wait.what: wait.seconds for wait in entry.waits_above},
+        "course": [stretch._asdict() for stretch in entry.course],
     }
 
 

@@ -52,8 +52,8 @@ def draws_in(tree: Tree) -> Iterator[Tree]:
         yield tree
         return
     inside = tree.value.values() if isinstance(tree.value, dict) else tree.value if isinstance(tree.value, list) else ()
-    for each in inside:
-        yield from draws_in(each)
+    for entry in inside:
+        yield from draws_in(entry)
 
 
 def kept_in(tree: Tree) -> Iterator[str]:
@@ -61,41 +61,41 @@ def kept_in(tree: Tree) -> Iterator[str]:
     if isinstance(tree.value, str):
         yield from names_in(tree.value)
     inside = tree.value.values() if isinstance(tree.value, dict) else tree.value if isinstance(tree.value, list) else ()
-    for each in inside:
-        yield from kept_in(each)
+    for entry in inside:
+        yield from kept_in(entry)
 
 
 def kept_of(tree: Tree) -> frozenset[str]:
     """Names that `as:` gives anywhere in the services of a file, or of its jobs: only a request knows their values."""
     jobs = tree.get("jobs")
     inside = [] if jobs is None else [job.get("services") for _, job in jobs.items()]
-    found: set[str] = set()
+    result: set[str] = set()
     stack = [each for each in (tree.get("services"), *inside) if each is not None]
     while stack:
         node = stack.pop()
         if (name := node.text("as")) is not None:
-            found.add(name)
+            result.add(name)
         stack += node.value.values() if isinstance(node.value, dict) else node.value if isinstance(node.value, list) else ()
-    return frozenset(found)
+    return frozenset(result)
 
 
 def read_draw(tree: Tree, mistakes: Mistakes, wanted: Dimension | None = None) -> Random | None:
     """The distribution that a node says; None once its mistakes are noted."""
-    found: Any = None
+    result: Any = None
     tried = [each for each in _DRAWS if wanted is None or each.dimension is wanted]
     for keys in tried:
         trial = Mistakes()
-        found = decode(tree, keys, trial)
-        if found is not None and not len(trial):
+        result = decode(tree, keys, trial)
+        if result is not None and not len(trial):
             break
-        found = None
-    if found is None:
+        result = None
+    if result is None:
         decode(tree, tried[-1] if len(tried) == 1 else TimeDraw, mistakes)
         return None
     before = len(mistakes)
-    for key, message, hint in found.problems():
+    for key, message, hint in result.problems():
         mistakes.add(tree.key_place(key) if key else tree.place, message, hint)
-    return Random(found.distribution, found.dimension) if len(mistakes) == before else None
+    return Random(result.distribution, result.dimension) if len(mistakes) == before else None
 
 
 def filled(tree: Tree, drawn: Tree | None, value: Any) -> Tree:
@@ -116,10 +116,10 @@ def lines_of(random: Random, time: Callable[[float], float]) -> tuple[tuple[floa
     values = sorted({float(distribution.at(share)) for share in SHARES} | {mean})
     if len(values) == 1:
         values = [mean, 2 * mean]
-    whole = time(mean)
-    if whole <= 0:
+    total = time(mean)
+    if total <= 0:
         return ((math.inf, 1.0, 0.0),)
-    points = _bends([(value, time(value) / whole) for value in values])
+    points = _bends([(value, time(value) / total) for value in values])
     lines = []
     for (x0, y0), (x1, y1) in pairwise(points):
         slope = (y1 - y0) / (x1 - x0)

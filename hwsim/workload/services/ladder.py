@@ -70,12 +70,12 @@ class Step:
     def limit(self, name: str) -> float:
         """Requests a second of a service, the others' rates as they are in proportion; infinite where it takes none of it."""
         demands, rates = dict(self.demands), dict(self.rates)
-        own = rates.get(name)
-        if own is None or any(rate is None for rate in rates.values()):
+        mine = rates.get(name)
+        if mine is None or any(rate is None for rate in rates.values()):
             demand = demands.get(name, 0.0)
             return 1.0 / demand if demand > 0 else math.inf
         used = self.utilisation
-        return own / used if used else math.inf
+        return mine / used if used else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +109,17 @@ def ladder(program: Program, capacities: Mapping[str, Capacity]) -> Ladder:
     taken: dict[tuple[str, str], dict[int, float]] = {}
     for entry in entries:
         for number, often in enumerate(visits[entry]):
-            for (kind, name), each in walks[number].takes(capacities, alone).items():
+            for (kind, name), entrys in walks[number].takes(capacities, alone).items():
                 of = taken.setdefault((kind, name), {})
-                of[entry] = of.get(entry, 0.0) + often * each
+                of[entry] = of.get(entry, 0.0) + often * entrys
     steps = [
-        Step(name, kind, tuple((program.services[entry].name, each) for entry, each in of.items() if each > 0), rates)
+        Step(name, kind, tuple((program.services[entry].name, entrys) for entry, entrys in of.items() if entrys > 0), rates)
         for (kind, name), of in taken.items()
         if any(of.values())
     ]
     first = program.services[entries[0]].name if entries else ""
     steps.sort(key=lambda step: (min((step.limit(name) for name, _ in rates), default=math.inf), step.name, first))
-    named = tuple((service.name, each) for service, each in zip(program.services, alone, strict=True))
+    named = tuple((service.name, entrys) for service, entrys in zip(program.services, alone, strict=True))
     return Ladder(tuple(steps), named, never)
 
 
@@ -149,8 +149,8 @@ class _Walk:
                         before = max(before, limit)
                     self.often[at + 1] += often * (1.0 - before)
                 case Fork(branches=branches, to=to):
-                    for each in (*branches, to):
-                        self.often[each] += often
+                    for entry in (*branches, to):
+                        self.often[entry] += often
                 case Jump(to=to):
                     self.often[to] += often
                 case Join() | End():
@@ -172,11 +172,11 @@ class _Walk:
 
     def asks(self) -> dict[int, float]:
         """Requests to each service."""
-        found: dict[int, float] = {}
+        result: dict[int, float] = {}
         for often, step in zip(self.often, self.service.steps, strict=False):
             if isinstance(step, Ask):
-                found[step.service] = found.get(step.service, 0.0) + often
-        return found
+                result[step.service] = result.get(step.service, 0.0) + often
+        return result
 
     def own(self, at: int) -> float:
         """Seconds of a step's work alone."""
@@ -188,10 +188,10 @@ class _Walk:
 
     def takes(self, capacities: Mapping[str, Capacity], alone: list[float]) -> dict[tuple[str, str], float]:
         """Seconds of each resource that one request of the service takes."""
-        found: dict[tuple[str, str], float] = {}
+        result: dict[tuple[str, str], float] = {}
 
         def add(kind: str, name: str, seconds: float) -> None:
-            found[kind, name] = found.get((kind, name), 0.0) + seconds
+            result[kind, name] = result.get((kind, name), 0.0) + seconds
 
         held: list[tuple[int, int]] = []
         for at, step in enumerate(self.service.steps):
@@ -208,13 +208,13 @@ class _Walk:
             elif isinstance(step, Give):
                 held.pop()
             for lock, since in held:
-                own = self.own(at) + (alone[step.service] if isinstance(step, Ask) else 0.0)
-                if at > since and own:
-                    add("lock", self.program.locks[lock].name, often * own / self.program.locks[lock].group)
+                mine = self.own(at) + (alone[step.service] if isinstance(step, Ask) else 0.0)
+                if at > since and mine:
+                    add("lock", self.program.locks[lock].name, often * mine / self.program.locks[lock].group)
         if self.service.workers < ENDLESS:
             number = self.program.services.index(self.service)
             add("workers", self.service.name, alone[number] / self.service.workers)
-        return found
+        return result
 
 
 def _alone(walks: list[_Walk]) -> list[float]:
@@ -235,7 +235,7 @@ def _time(walk: _Walk, first: int, last: int, alone: list[float]) -> float:
         step = steps[at]
         if isinstance(step, Fork):
             edges = [*step.branches, step.to]
-            total += max(_time(walk, one, other, alone) for one, other in pairwise(edges))
+            total += max(_time(walk, firsts, second, alone) for firsts, second in pairwise(edges))
             at = step.to
             continue
         total += walk.often[at] * (walk.own(at) + (alone[step.service] if isinstance(step, Ask) else 0.0))
@@ -251,8 +251,8 @@ def _visits(walks: list[_Walk], entry: int) -> list[float]:
         after = [0.0] * len(walks)
         after[entry] = 1.0
         for number, often in enumerate(visits):
-            for service, each in asks[number].items():
-                after[service] += often * each
+            for service, entrys in asks[number].items():
+                after[service] += often * entrys
         if all(math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-300) for a, b in zip(visits, after, strict=True)):
             return after
         visits = after

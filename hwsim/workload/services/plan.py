@@ -47,11 +47,11 @@ def parts_of(workload: Workload) -> Iterator[Part]:
 
 def choices_of(workload: Workload) -> dict[str, tuple[str, ...]]:
     """The ways of each service that have a name, by its full name."""
-    found = {}
+    result = {}
     for part in parts_of(workload):
         for name, tree in part.services.items():
-            found[part.prefix + name] = tuple(_ways(tree))
-    return found
+            result[part.prefix + name] = tuple(_ways(tree))
+    return result
 
 
 def _ways(tree: Tree) -> Iterator[str]:
@@ -60,8 +60,8 @@ def _ways(tree: Tree) -> Iterator[str]:
             yield from (name for name, _ in inner.items())
         yield from _ways(inner)
     if tree.is_list:
-        for each in tree.elements():
-            yield from _ways(each)
+        for entry in tree.elements():
+            yield from _ways(entry)
 
 
 def plan(workload: Workload, machine: Machine, mistakes: Mistakes, shared: Collection[str]) -> Program | None:
@@ -69,9 +69,9 @@ def plan(workload: Workload, machine: Machine, mistakes: Mistakes, shared: Colle
     before = len(mistakes)
     made: Program | None = None
     for part in parts_of(workload):
-        one = _program(part, machine, mistakes)
-        if one is not None:
-            made = one if made is None else _joined(made, one)
+        first = _program(part, machine, mistakes)
+        if first is not None:
+            made = first if made is None else _joined(made, first)
     if made is None or len(mistakes) > before:
         return None
     events = tuple(_happenings(workload, made, mistakes))
@@ -91,12 +91,12 @@ def check_services(workload: Workload, mistakes: Mistakes) -> None:
 
 def _in_turn(machine: Machine) -> set[str]:
     """Cores that serve first come first served."""
-    found = set()
+    result = set()
     for name, device in machine.devices.items():
         model = device.model.model if isinstance(device.model, Sockets) else device.model
         if isinstance(model, Cpu) and model.serves == "fifo":
-            found.add(f"{name}.cores")
-    return found
+            result.add(f"{name}.cores")
+    return result
 
 
 def _program(part: Part, machine: Machine | None, mistakes: Mistakes) -> Program | None:
@@ -145,7 +145,7 @@ def _program(part: Part, machine: Machine | None, mistakes: Mistakes) -> Program
 
 
 def _load(part: Part, programs: list[ServiceProgram], mistakes: Mistakes) -> Load | None:
-    entries = tuple(number for number, each in enumerate(programs) if each.arrivals is not None)
+    entries = tuple(number for number, entry in enumerate(programs) if entry.arrivals is not None)
     place = next(iter(part.services.values())).place if part.services else None
     if place is None:
         return None
@@ -166,13 +166,13 @@ def _load(part: Part, programs: list[ServiceProgram], mistakes: Mistakes) -> Loa
     return Load(entries, NONE if part.requests is None else part.requests, until)
 
 
-def _joined(one: Program, other: Program) -> Program:
+def _joined(first: Program, second: Program) -> Program:
     """Both in one: the other's tables come after the first one's."""
-    services, served, locks, draws = len(one.services), len(one.served), len(one.locks), len(one.draws)
+    services, served, locks, draws = len(first.services), len(first.served), len(first.locks), len(first.draws)
 
     def moved(step: Step) -> Step:
         changes: dict[str, object] = {}
-        for key, by in (("cost", served), ("lock", locks), ("draw", draws), ("service", services), ("cache", len(one.caches))):
+        for key, by in (("cost", served), ("lock", locks), ("draw", draws), ("service", services), ("cache", len(first.caches))):
             value = getattr(step, key, NONE)
             if isinstance(value, int) and value >= 0:
                 changes[key] = value + by
@@ -181,16 +181,16 @@ def _joined(one: Program, other: Program) -> Program:
             changes["size"] = replace(size, draw=size.draw + draws)
         return replace(step, **changes) if changes else step  # type: ignore[arg-type]
 
-    added = tuple(replace(each, steps=tuple(moved(step) for step in each.steps)) for each in other.services)
+    added = tuple(replace(each, steps=tuple(moved(step) for step in each.steps)) for each in second.services)
     return Program(
-        services=(*one.services, *added),
-        served=(*one.served, *(replace(each, service=each.service + services) for each in other.served)),
+        services=(*first.services, *added),
+        served=(*first.served, *(replace(each, service=each.service + services) for each in second.served)),
         stations=(),
-        locks=(*one.locks, *other.locks),
-        draws=(*one.draws, *other.draws),
-        loads=(*one.loads, *(replace(each, services=tuple(at + services for at in each.services)) for each in other.loads)),
-        asks=(*one.asks, *other.asks),
-        caches=(*one.caches, *(each + services for each in other.caches)),
+        locks=(*first.locks, *second.locks),
+        draws=(*first.draws, *second.draws),
+        loads=(*first.loads, *(replace(each, services=tuple(at + services for at in each.services)) for each in second.loads)),
+        asks=(*first.asks, *second.asks),
+        caches=(*first.caches, *(each + services for each in second.caches)),
     )
 
 

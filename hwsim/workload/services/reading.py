@@ -119,8 +119,10 @@ class Reader:
     def _one(self, tree: Tree) -> None:
         if not tree.is_mapping or len(tree.items()) != 1 or len(self._steps) > MOST_STEPS:
             if len(self._steps) <= MOST_STEPS:
-                what = f"{len(tree.items())} keys" if tree.is_mapping else tree.what()
-                self.mistakes.add(tree.place, f"a statement is a mapping of one key, not {what}", "such as `busy: {time: 3 ms}`")
+                resource = f"{len(tree.items())} keys" if tree.is_mapping else tree.what()
+                self.mistakes.add(
+                    tree.place, f"a statement is a mapping of one key, not {resource}", "such as `busy: {time: 3 ms}`"
+                )
             return
         [(kind, inner)] = tree.items()
         self._statement += 1
@@ -136,8 +138,8 @@ class Reader:
         elif kind in OPS and not issubclass(OPS[kind], ExchangeOp | FetchOp):
             self._op(kind, inner)
         else:
-            known = [each for each, op in OPS.items() if not issubclass(op, ExchangeOp | FetchOp)]
-            hint = did_you_mean(kind, [*known, *STATEMENTS, *OTHERS])
+            names = [entry for entry, op in OPS.items() if not issubclass(op, ExchangeOp | FetchOp)]
+            hint = did_you_mean(kind, [*names, *STATEMENTS, *OTHERS])
             if kind in OPS:
                 hint = (
                     "several programs meet there, and a request is alone" if issubclass(OPS[kind], ExchangeOp) else "leave it out"
@@ -165,13 +167,13 @@ class Reader:
                 tree.place, "`choose` is a mapping of names to ways", "choose: {small: {share: 90 %, do: [...]}, ...}"
             )
             return
-        ways = {name: decode(each, WayKeys, self.mistakes) for name, each in tree.items()}
+        ways = {name: decode(entry, WayKeys, self.mistakes) for name, entry in tree.items()}
         if any(keys is None for keys in ways.values()):
             return
-        whole = sum(keys.share for keys in ways.values() if keys is not None)  # a share: floats
-        if not isclose(whole, 1.0, abs_tol=1e-6):
+        totals = sum(keys.share for keys in ways.values() if keys is not None)  # a share: floats
+        if not isclose(totals, 1.0, abs_tol=1e-6):
             self.mistakes.add(
-                tree.place, f"the shares come to {percent(whole, '.6g')}, not to 100 %", "one of them is what is left"
+                tree.place, f"the shares come to {percent(totals, '.6g')}, not to 100 %", "one of them is what is left"
             )
             return
         at = self._append(Jump(0))
@@ -193,8 +195,8 @@ class Reader:
             leaving.append(self._append(Jump(0)))
         limits[-1] = 1.0
         self._steps[at] = Branch(self._share("choose"), tuple(limits), tuple(to), tuple(counted))
-        for each in leaving:
-            self._steps[each] = Jump(len(self._steps))
+        for entry in leaving:
+            self._steps[entry] = Jump(len(self._steps))
 
     def _maybe(self, keys: MaybeKeys, _: Tree) -> None:
         at = self._append(Jump(0))
@@ -212,10 +214,10 @@ class Reader:
         if keys.name in self._within:
             self.mistakes.add(tree.place, f"the lock '{keys.name}' is held there already: it would wait for itself for ever")
             return
-        known = self.locks.setdefault(keys.name, Lock(self.prefix + keys.name, keys.group))
-        if known.group != keys.group:
+        names = self.locks.setdefault(keys.name, Lock(self.prefix + keys.name, keys.group))
+        if names.group != keys.group:
             self.mistakes.add(
-                tree.place, f"the lock '{keys.name}' has a group of {known.group} elsewhere", "one group for one lock"
+                tree.place, f"the lock '{keys.name}' has a group of {names.group} elsewhere", "one group for one lock"
             )
         number = list(self.locks).index(keys.name)
         at = self._append(Jump(0))
@@ -308,8 +310,8 @@ class Reader:
         before = len(self.mistakes)
 
         def time(value: float) -> float:
-            found = self._placed(kind, at(max(value, mean * 1e-9)), self.mistakes)
-            return 0.0 if found is None else self._body_s(found[1])
+            result = self._placed(kind, at(max(value, mean * 1e-9)), self.mistakes)
+            return 0.0 if result is None else self._body_s(result[1])
 
         lines = lines_of(random, time)
         if len(self.mistakes) > before:

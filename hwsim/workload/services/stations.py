@@ -52,7 +52,7 @@ def stations_of(
             kind, servers = "fifo", round(capacities[next(iter(names))].rate)
         demands: list[Demand] = []
         for number, demand in members.items():
-            alike = next((at for at, other in enumerate(demands) if _alike(demand, other)), len(demands))
+            alike = next((at for at, second in enumerate(demands) if _alike(demand, second)), len(demands))
             if alike == len(demands):
                 demands.append(demand)
             out[number] = replace(out[number], station=len(stations), flow=alike)
@@ -102,7 +102,7 @@ def _binding(demands: Sequence[Demand], capacities: Mapping[str, Capacity]) -> f
     kept = {name for demand in demands for name, _ in demand.holds}
     firsts = [_first(demand, capacities, rates) for demand in demands]
     kept |= {name for name, _ in firsts} - {""}
-    for name in sorted({each for demand in demands for each, _ in demand.amounts} - kept):
+    for name in sorted({entry for demand in demands for entry, _ in demand.amounts} - kept):
         ratio: dict[str, float] = {}
         for demand, (first, least) in zip(demands, firsts, strict=True):
             drawn = _share(demand, capacities).get(name, 0.0)
@@ -140,13 +140,13 @@ def _only(demand: Demand, names: Collection[str]) -> Demand:
 
 def _components(demands: Sequence[Demand]) -> list[frozenset[str]]:
     """Capacities that works tie together."""
-    found: list[set[str]] = []
+    result: list[set[str]] = []
     for demand in demands:
         names = set(_names(demand))
-        touching = [each for each in found if each & names]
-        found = [each for each in found if not each & names]
-        found.append(names.union(*touching))
-    return [frozenset(each) for each in sorted(found, key=min)]
+        touching = [each for each in result if each & names]
+        result = [each for each in result if not each & names]
+        result.append(names.union(*touching))
+    return [frozenset(each) for each in sorted(result, key=min)]
 
 
 def _is_one(demand: Demand) -> bool:
@@ -155,16 +155,16 @@ def _is_one(demand: Demand) -> bool:
     return math.isclose(demand.floor, amount, rel_tol=_SAME)
 
 
-def _alike(one: Demand, other: Demand) -> bool:
+def _alike(first: Demand, second: Demand) -> bool:
     """Whether two works draw in the same proportion to their time alone."""
     if (
-        one.holds
-        or other.holds
-        or one.crowd
-        or other.crowd
-        or [name for name, _ in one.amounts] != [name for name, _ in other.amounts]
+        first.holds
+        or second.holds
+        or first.crowd
+        or second.crowd
+        or [name for name, _ in first.amounts] != [name for name, _ in second.amounts]
     ):
-        return one == other
-    pairs = [(one.floor, other.floor), *((a, b) for (_, a), (_, b) in zip(one.amounts, other.amounts, strict=True))]
-    ratio = one.share / other.share
+        return first == second
+    pairs = [(first.floor, second.floor), *((a, b) for (_, a), (_, b) in zip(first.amounts, second.amounts, strict=True))]
+    ratio = first.share / second.share
     return all(math.isclose(a, b * ratio, rel_tol=_SAME, abs_tol=0.0) for a, b in pairs)
