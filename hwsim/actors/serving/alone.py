@@ -62,11 +62,11 @@ class Written:
     def ended(self, copy: int, run: Run) -> None:
         """A run has ended."""
         self.runs += 1
-        chain = self.costs[copy].ops(run)
+        costs = self.costs[copy]
         if self.runs <= ROWS:
             after = self._after.pop(copy, -1)
-            self.ops.append(0, chain, (after,) if after >= 0 else ())
-        for op in chain:
+            self.ops.append(0, costs.ops(run), (after,) if after >= 0 else ())
+        for op in costs.sums(run):
             key = copy, op.label, op.cost
             size, time = self._sums.get(key, (0.0, 0))
             self._sums[key] = size + op.size, time + op.time

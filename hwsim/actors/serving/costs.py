@@ -118,18 +118,22 @@ class Costs:
         first, name = self.gpus[0], self.plan.name
         self.queue = self.known.queue(Queue(f"{name}:{first}.serving" if name else f"{first}.serving", first))
 
+    def sums(self, run: Run) -> list[IssuedOp]:
+        """The iterations of a run as ops that are only added up."""
+        if len(self.gpus) > 1:
+            return self.ops(run)
+        return [IssuedOp(self._named(run), self.queue, self._kernels(run), run.computed / FEMTO, run.host * run.count)]
+
+    def _named(self, run: Run) -> int:
+        if not self.plan.answers:
+            return self._label("batch")
+        if not run.parts:
+            return self._label("tokens")
+        return self._label("prompts and tokens" if run.answers else "prompts")
+
     def ops(self, run: Run) -> list[IssuedOp]:
         """The chain of the iterations of a run: host and kernels of all of them, then their exchanges."""
-        name = (
-            "batch"
-            if not self.plan.answers
-            else "prompts"
-            if not run.answers
-            else "tokens"
-            if not run.parts
-            else "prompts and tokens"
-        )
-        label, cost, kernels = self._label(name), self._kernels(run), run.computed
+        label, cost, kernels = self._named(run), self._kernels(run), run.computed
         chain = [IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO, run.host * run.count)]
         while kernels > LONGEST:
             kernels -= LONGEST
