@@ -38,6 +38,8 @@ RUN: Final = 1000  # requests of those
 SPREAD: Final = 0.1  # of the lengths of answers there
 TIMES: Final = 10  # requests for each client
 SHORTEST: Final = 0.8  # of the nominal length
+WAITING: Final = 0.5  # of the time in which an answer is written, that a first token takes at most without a limit of its own
+LIMITED: Final = "most of a request's time is spent in a line, before a limit that is not stated"
 SPECULATING: Final = "speculative decoding in some of its twins, in which is not stated"
 
 
@@ -74,14 +76,14 @@ def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
     if shape.gpus > len(loaded(machine).devices_of("gpu")):
         return None
     clients, batch = whole(row["concurrency"], 0) or whole(row["batch_size"], 1), whole(row["batch_size"], 1)
-    copies = max(1, clients // (batch * whole(row["attention_dp_size"], 1)))
+    copies = max(1, clients // max(1, batch * whole(row["attention_dp_size"], 1)))
     infer = {
         "device": devices(machine, shape.gpus),
         "framework": FRAMEWORKS[row["backend"]],
         **formats(model, row["model"], row["gemm_quant_mode"] or row["precision"], row["moe_quant_mode"] or row["precision"]),
         "parallel": parallel(shape, kind),
         **_load(row, max(1, clients // copies)),
-        "server": server(row),
+        "server": server(row, max(1, clients // copies)),
     }
     group = f"{row['backend']}, {row['system']}, {model}, {row['precision'] or 'bf16'}"
     return Served(
@@ -92,27 +94,48 @@ def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
         infer=infer,
         copies=copies,
         measured={"first_token": float(row["ttft_ms"]) / 1e3, "each_token": float(row["tpot_ms"]) / 1e3},
-        apart=SPECULATING if unclear else "",
+        apart=SPECULATING if unclear else LIMITED if waits(row) else "",
     )
 
 
+def waits(row: Mapping[str, str]) -> bool:
+    """Whether requests stand in a line for long: every place is taken, and how many there are is not said."""
+    return float(row["ttft_ms"]) > WAITING * float(row["tpot_ms"]) * whole(row["osl"], 1)
+
+
 def _load(row: Mapping[str, str], clients: int) -> dict[str, Any]:
+    """Arrivals and lengths: InferenceX's, or those of NVIDIA's own runs."""
     prompt, output = whole(row["isl"], 1), whole(row["osl"], 1)
-    lengths: Mapping[str, Any] = {
-        name: {"uniform": [max(1, int(SHORTEST * tokens)), tokens]} for name, tokens in (("prompt", prompt), ("output", output))
-    }
-    return {"arrivals": {"clients": clients}, "requests": TIMES * clients, **lengths}
+    if not own(row):
+        lengths = {name: {"uniform": [max(1, int(SHORTEST * n)), n]} for name, n in (("prompt", prompt), ("output", output))}
+        return {"arrivals": {"clients": clients}, "requests": TIMES * clients, **lengths}
+    spread = [max(1, round((1 - SPREAD) * output)), round((1 + SPREAD) * output)]
+    found: dict[str, Any] = {"prompt": prompt, "output": {"uniform": spread}}
+    if row["backend"] == "trtllm":
+        return found | {"arrivals": {"clients": clients + 1}, "requests": TIMES * clients}
+    return found | {"arrivals": {"clients": clients}, "requests": RUN, "shared": {"distinct": PROMPTS}}
 
 
-def server(row: Mapping[str, str]) -> dict[str, Any]:
+def own(row: Mapping[str, str]) -> bool:
+    """Whether NVIDIA ran it: its rows leave out the groups of attention.
+
+    Inferred from the rows: with TensorRT-LLM a request waits for the place of another, so there is a client more than places;
+    with vLLM and SGLang nine of ten prompts are in the cache, as those are that come from a hundred.
+    """
+    return row["attention_dp_size"] == ""
+
+
+def server(row: Mapping[str, str], clients: int) -> dict[str, Any]:
     """What the scripts of the benchmark say beside the framework's defaults.
 
     **Source**: SemiAnalysisAI/InferenceX: benchmarks/single_node at 16ffb6581480 and 34bc7c409cd1.
     """
-    clients, lengths = whole(row["concurrency"], 1), whole(row["isl"], 1) + whole(row["osl"], 1)
+    if own(row):
+        return {"sequences": clients} if row["backend"] == "trtllm" else {}
+    lengths = whole(row["isl"], 1) + whole(row["osl"], 1)
     found: dict[str, Any] = {"prefixes": False}
     if row["backend"] == "sglang" and row["system"] in ("b200_sxm", "b300_sxm"):
-        found |= {"look": 30 if clients >= 16 else 10, "budget": 32768, "sequences": 128}
+        found |= {"look": 30 if clients >= 16 else 10, "budget": 32768, "sequences": max(128, clients)}
     if row["backend"] == "trtllm":
         found |= {"budget": max(8192, clients + lengths + 64), "memory": {"part": "80 %"}}
     return found
