@@ -53,6 +53,7 @@ TOPICS: Final[dict[str, str]] = {
     "products_serving": "matrix products of serving frameworks",
     "programs": "recorded programs of numpy, and functions left out of a calibration",
     "peers": "all-reduces that other simulators were given",
+    "serving": "models that are served",
     "ssd": "solid-state drives beside MQSim",
     "tinymembench": "latency of random reads on small computers",
     "twins_storage": "disks request by request",
@@ -76,6 +77,7 @@ PAGES: Final[dict[str, tuple[str, ...]]] = {
         "cnn_inference",
         "cnn_d2l",
     ),
+    "serving": ("serving",),
     "collectives": (
         "collectives_text",
         "collectives",

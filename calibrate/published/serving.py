@@ -2,17 +2,22 @@
 
 Nothing is fitted to a run: kernels are those of the library, and what a server's host takes is a handful of constants of each
 framework's file. Rows of models and GPUs that the library has not are left out, and counted.
+
+    python -m published serving --data DIR                a sample of each set, bounded in time
+    python -m published.serving --data DIR [GROUP ...]    every row whose group or name has these words, a line each
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from time import process_time
 from typing import Final, NamedTuple
 
 from hwsim.formats import percent
-from published import serving_agg, serving_offline, serving_profiles, serving_single
+from published import serving_agg, serving_disagg, serving_offline, serving_peers, serving_profiles, serving_single
 from published.score import Half, Miss, Score, mean_error, worst_of
 from published.serving_rows import Kind, Served
 from published.serving_runs import Found, all_of
@@ -23,10 +28,12 @@ NAMES: Final = {
     "each_token": "each token",
     "tokens_per_s": "tokens a second",
 }
+EACH: Final = 6  # rows of a group that a bounded run has
+Rows = Callable[[Path], list[Served]]
 
 
 class Bound(NamedTuple):
-    """What a figure of some rows may be at most: the median of |error|, or their mean."""
+    """What a figure of some rows may be at most: the median of |error|, or their mean; reached, notes: as of a score."""
 
     quantity: str
     bound: float
@@ -36,46 +43,60 @@ class Bound(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """Rows that are scored together."""
+    """Rows that are scored together; kind: of their models, None: of all; half: what the framework's constants saw of them."""
 
     name: str
     kind: Kind | None
     bounds: tuple[Bound, ...]
+    half: Half = "not fitted"
 
 
-PROFILES: Final = Topic(
-    "vLLM at a constant rate", None, (Bound("latency", 0.04), Bound("latency", 0.06, mean=True), Bound("first_token", 0.10))
-)
+PROFILES: Final = (
+    Topic("vLLM at a constant rate", None,
+          (Bound("latency", 0.04), Bound("latency", 0.06, mean=True), Bound("first_token", 0.10)), "all"),
+)  # fmt: skip
+EXPERIMENTS: Final = (Topic("vLLM's experiments", None, (Bound("latency", 0.04), Bound("first_token", 0.10))),)
 SINGLE: Final = (
     Topic("single requests, dense", "dense", (Bound("latency", 0.03),)),
     Topic("single requests, experts", "MoE", (Bound("latency", 0.08),)),
 )
 CLOSED: Final = (
-    Topic("closed loop, dense", "dense", (Bound("each_token", 0.06), Bound("first_token", 0.15))),
-    Topic("closed loop, experts", "MoE", (Bound("each_token", 0.12), Bound("first_token", 0.30))),
+    Topic("closed loop, dense", "dense", (Bound("each_token", 0.06), Bound("first_token", 0.15)), "all"),
+    Topic("closed loop, experts", "MoE", (Bound("each_token", 0.12), Bound("first_token", 0.30)), "all"),
 )
 TABLE: Final = (
-    Topic("TensorRT-LLM's table, dense", "dense", (Bound("tokens_per_s", 0.10),)),
+    Topic("TensorRT-LLM's table, dense", "dense", (Bound("tokens_per_s", 0.10),), "all"),
     Topic("TensorRT-LLM's table, experts", "MoE", (Bound("tokens_per_s", 0.15),)),
 )
-MLPERF: Final = Topic("MLPerf Inference offline", None, (Bound("tokens_per_s", 0.14),))
+MLPERF: Final = (Topic("MLPerf Inference offline", None, (Bound("tokens_per_s", 0.14),)),)
+DISAGG: Final = (Topic("decoding on GPUs of its own", None, (Bound("each_token", 0.12),)),)
+SETS: Final[tuple[tuple[Rows, tuple[Topic, ...]], ...]] = (
+    (serving_profiles.rows, PROFILES),
+    (serving_profiles.experiments, EXPERIMENTS),
+    (serving_single.rows, SINGLE),
+    (serving_agg.rows, CLOSED),
+    (serving_offline.overview, TABLE),
+    (serving_offline.mlperf, MLPERF),
+    (serving_disagg.rows, DISAGG),
+)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
-    """All sets; the closed loop by a sample of its rows."""
-    profiles, singles = serving_profiles.rows(data), serving_single.rows(data)
-    closed = sampled(serving_agg.rows(data))
-    table, mlperf = serving_offline.overview(data), serving_offline.mlperf(data)
+    """All sets, of large ones a sample of every group."""
     found: list[Score] = []
-    for rows, topics in ((profiles, (PROFILES,)), (singles, SINGLE), (closed, CLOSED), (table, TABLE), (mlperf, (MLPERF,))):
-        ran, refused = all_of(each for each in rows if not each.apart)
+    staged: list[Found] = []
+    for rows, topics in SETS:
+        chosen = sampled(rows(data), 1000 if topics in (PROFILES, EXPERIMENTS, SINGLE, DISAGG) else EACH)
+        ran, refused = all_of(chosen)
         for topic in topics:
             found += scored(topic, [each for each in ran if topic.kind in (None, each.served.kind)], len(refused))
-    return tuple(found)
+        if topics in (PROFILES, EXPERIMENTS):
+            staged += ran
+    return *found, _peers(data, staged)
 
 
-def sampled(rows: Sequence[Served], each: int = 6) -> list[Served]:
-    """As many rows of each group as the others have, spread over them."""
+def sampled(rows: Sequence[Served], each: int = EACH) -> list[Served]:
+    """As many rows of each group as the others have, spread over them; none of those that are apart."""
     groups: dict[str, list[Served]] = {}
     for row in rows:
         if not row.apart:
@@ -87,32 +108,79 @@ def sampled(rows: Sequence[Served], each: int = 6) -> list[Served]:
     return chosen
 
 
-def scored(topic: Topic, found: Sequence[Found], refused: int = 0, half: Half = "not fitted") -> list[Score]:
+def scored(topic: Topic, found: Sequence[Found], refused: int = 0) -> list[Score]:
     """The figures of a topic."""
-    said = []
+    out = []
     for quantity, bound, mean, reached, notes in topic.bounds:
         misses = [each.miss(quantity) for each in found if each.has(quantity)]
         if misses:
             value = mean_error(misses) if mean else statistics.median(miss.relative for miss in misses)
-            metric = f"{'mean' if mean else 'median'} |error|"
             more = f" {refused} rows the library cannot serve." if refused else ""
-            said.append(
+            out.append(
                 Score(
                     name=f"{topic.name}, {NAMES[quantity]}",
-                    metric=metric,
+                    metric=f"{'mean' if mean else 'median'} |error|",
                     value=value,
                     bound=bound,
                     rows=len(misses),
-                    half=half,
+                    half=topic.half,
                     reached=reached,
                     worst=worst_of(misses),
-                    notes=f"{notes}{more}{bias(misses)}".strip(),
+                    notes=f"{notes}{more} {bias(misses)}".strip(),
                 )
             )
-    return said
+    return out
 
 
 def bias(misses: Iterable[Miss]) -> str:
     """Whether predictions are too long or too short, in words."""
     middle = statistics.median(miss.predicted / miss.measured for miss in misses) - 1
-    return f" Predictions are {percent(abs(middle), '.1f')} {'above' if middle > 0 else 'below'} in the middle."
+    return f"In the middle, predictions are {percent(abs(middle), '.1f')} {'above' if middle > 0 else 'below'}."
+
+
+def _peers(data: Path, staged: Sequence[Found]) -> Score:
+    """Ours beside what other simulators said of the same stages."""
+    said = serving_peers.said(data, staged)
+    ours = [each for each in said if each.simulator == serving_peers.OURS and each.quantity == "latency"]
+    text = f"{serving_peers.as_table(said)}\n\n![predicted over measured, by simulator](serving.png)"
+    return Score(
+        name="the stages that other simulators were asked for, end to end",
+        metric="median |error|",
+        value=statistics.median(abs(each.ratio - 1) for each in ours),
+        bound=0.04,
+        rows=len(ours),
+        notes=text,
+    )
+
+
+def main() -> None:
+    """Simulate every row that the command line names, and say what it took."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="the folder of published measurements")
+    parser.add_argument("words", nargs="*", help="of the groups or names of rows; all rows without")
+    arguments = parser.parse_args()
+    for rows, topics in SETS:
+        chosen = [
+            each for each in rows(arguments.data)
+            if not each.apart and all(word in f"{each.group} {each.id}" for word in arguments.words)
+        ]  # fmt: skip
+        began = process_time()
+        ran, refused = all_of(chosen)
+        for each in ran:
+            said = ", ".join(
+                f"{NAMES[name]} {each.predicted[name]:.4g} of {measured:.4g} ({each.predicted[name] / measured - 1:+.1%})"
+                for name, measured in each.served.measured.items()
+                if name in each.predicted
+            )
+            print(f"{each.served.id}: {said}")
+        for name, why in refused.items():
+            print(f"{name}: {why}")
+        for topic in topics:
+            for score in scored(topic, [each for each in ran if topic.kind in (None, each.served.kind)], len(refused)):
+                print(f"{score.name}: {percent(score.value)} {score.metric}, {score.rows} rows. {score.notes}")
+        if chosen:
+            print(f"{(process_time() - began) / len(chosen):.2f} s of CPU a row")
+
+
+if __name__ == "__main__":
+    main()

@@ -18,6 +18,7 @@ from typing import Any, Final
 from published.parts import table
 from published.serving_rows import (
     FRAMEWORKS,
+    Kind,
     Served,
     Shape,
     devices,
@@ -33,7 +34,7 @@ from published.serving_rows import (
 )
 
 TWINS: Final = 1.4
-PROMPTS: Final = 100  # that differ, in NVIDIA's own runs of vLLM and SGLang
+PROMPTS: Final = 100  # that differ, in NVIDIA's own runs of vLLM with dense models
 RUN: Final = 1000  # requests of those
 SPREAD: Final = 0.1  # of the lengths of answers there
 TIMES: Final = 10  # requests for each client
@@ -64,7 +65,7 @@ def _run(row: Mapping[str, str]) -> tuple[Any, ...]:
     """What is equal in twins."""
     shape = shape_of(row)
     said = tuple(row[name] for name in ("system", "backend", "precision", "isl", "osl", "concurrency"))
-    return model_of(row["model"]) or row["model"], *said, shape.gpus, shape.ep
+    return model_of(row["model"]) or row["model"], *said, shape.gpus
 
 
 def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
@@ -82,8 +83,9 @@ def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
         "framework": FRAMEWORKS[row["backend"]],
         **formats(model, row["model"], row["gemm_quant_mode"] or row["precision"], row["moe_quant_mode"] or row["precision"]),
         "parallel": parallel(shape, kind),
-        **_load(row, max(1, clients // copies)),
-        "server": server(row, max(1, clients // copies)),
+        **_cache(row),
+        **_load(row, max(1, clients // copies), kind),
+        "server": server(row, max(1, clients // copies), shape.attention),
     }
     group = f"{row['backend']}, {row['system']}, {model}, {row['precision'] or 'bf16'}"
     return Served(
@@ -98,12 +100,19 @@ def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
     )
 
 
+def _cache(row: Mapping[str, str]) -> dict[str, Any]:
+    """Keys and values in eight bits, where the scripts say so."""
+    narrow = row["precision"] in ("fp8", "fp4") and not own(row)
+    said = row["backend"] == "trtllm" or (row["backend"] == "sglang" and row["system"] in ("b200_sxm", "b300_sxm"))
+    return {"kv": "fp8"} if narrow and said else {}
+
+
 def waits(row: Mapping[str, str]) -> bool:
     """Whether requests stand in a line for long: every place is taken, and how many there are is not said."""
     return float(row["ttft_ms"]) > WAITING * float(row["tpot_ms"]) * whole(row["osl"], 1)
 
 
-def _load(row: Mapping[str, str], clients: int) -> dict[str, Any]:
+def _load(row: Mapping[str, str], clients: int, kind: Kind) -> dict[str, Any]:
     """Arrivals and lengths: InferenceX's, or those of NVIDIA's own runs."""
     prompt, output = whole(row["isl"], 1), whole(row["osl"], 1)
     if not own(row):
@@ -113,19 +122,21 @@ def _load(row: Mapping[str, str], clients: int) -> dict[str, Any]:
     found: dict[str, Any] = {"prompt": prompt, "output": {"uniform": spread}}
     if row["backend"] == "trtllm":
         return found | {"arrivals": {"clients": clients + 1}, "requests": TIMES * clients}
-    return found | {"arrivals": {"clients": clients}, "requests": RUN, "shared": {"distinct": PROMPTS}}
+    if row["backend"] == "vllm" and kind == "dense":
+        return found | {"arrivals": {"clients": clients}, "requests": RUN, "shared": {"distinct": PROMPTS}}
+    return found | {"arrivals": {"clients": clients}, "requests": TIMES * clients}
 
 
 def own(row: Mapping[str, str]) -> bool:
     """Whether NVIDIA ran it: its rows leave out the groups of attention.
 
     Inferred from the rows: with TensorRT-LLM a request waits for the place of another, so there is a client more than places;
-    with vLLM and SGLang nine of ten prompts are in the cache, as those are that come from a hundred.
+    with vLLM and dense models nine of ten prompts are in the cache, as those are that come from a hundred.
     """
     return row["attention_dp_size"] == ""
 
 
-def server(row: Mapping[str, str], clients: int) -> dict[str, Any]:
+def server(row: Mapping[str, str], clients: int, groups: int = 1) -> dict[str, Any]:
     """What the scripts of the benchmark say beside the framework's defaults.
 
     **Source**: SemiAnalysisAI/InferenceX: benchmarks/single_node at 16ffb6581480 and 34bc7c409cd1.
@@ -136,6 +147,8 @@ def server(row: Mapping[str, str], clients: int) -> dict[str, Any]:
     found: dict[str, Any] = {"prefixes": False}
     if row["backend"] == "sglang" and row["system"] in ("b200_sxm", "b300_sxm"):
         found |= {"look": 30 if clients >= 16 else 10, "budget": 32768, "sequences": max(128, clients)}
+    if row["backend"] == "sglang":  # --mem-fraction-static
+        found |= {"memory": {"part": "82 %", "kept": "0 B", "token": "0 B", "graph": "0 B", "gpu": "0 B", "least": "0 B"}}
     if row["backend"] == "trtllm":
-        found |= {"budget": max(8192, clients + lengths + 64), "memory": {"part": "80 %"}}
+        found |= {"budget": max(8192, clients // groups + lengths + 64), "memory": {"part": "80 %"}}
     return found

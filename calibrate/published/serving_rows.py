@@ -247,7 +247,7 @@ def parallel(shape: Shape, kind: Kind) -> dict[str, Any]:
     if shape.pp > 1:
         found["pp"] = shape.pp
     if kind == "MoE" and shape.attention > 1:
-        found["attention"] = shape.attention
+        found["groups"] = shape.attention
     if kind == "MoE" and shape.ep > 1:
         found["ep"] = shape.ep
     return found

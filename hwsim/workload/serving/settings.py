@@ -108,7 +108,7 @@ def settings_of(
         mixed=bool(graphs.mixed),
         eager=ticks.femtoseconds(graphs.eager or 0.0),
         step=ticks.femtoseconds(host.step or 0.0),
-        each=ticks.femtoseconds(host.each or 0.0),
+        each=ticks.femtoseconds((host.each or 0.0) / groups),
         api=ticks.femtoseconds(host.api or 0.0),
         out=ticks.femtoseconds(host.out or 0.0),
     )
