@@ -12,7 +12,7 @@ from published import TOPICS, scores_of
 LONG = frozenset({
     "attention", "babelstream", "cnn_inference", "cnn_simulated", "cnn_training", "collectives_levels", "collectives_serving",
     "decode", "dram", "gpu_bandwidth", "llm_simulated", "llm_training", "moe", "peers", "products_serving", "programs",
-    "twins_storage",
+    "serving", "twins_storage",
 })  # fmt: skip
 
 

@@ -19,11 +19,11 @@ What all-reduces and their kin take: the text's own numbers, NCCL and MPI as oth
 small cases of other simulators, and hwsim's own two levels beside each other.""",
     "serving": """# Served models beside measurements
 
-What clients of vLLM, SGLang and TensorRT-LLM measured, and `infer:` with the default settings of each framework's file: nothing is
-set for a single run but what its benchmark says. Fitted are two constants of the host for vLLM, three for TensorRT-LLM and one for SGLang
-(`host:` in `workloads/frameworks`), and the kernels, to tables of single kernels. Apart, and not scored, are runs whose line grows
-all the time, runs with a twin of other speed (speculative decoding is in no column), and runs before a limit that is not stated.
-`python -m published.serving --data DIR` simulates every row and says what it takes.""",
+What clients of vLLM, SGLang and TensorRT-LLM measured, and `infer:` with the default settings of each framework's file: nothing
+is set for a single run but what its benchmark says. Fitted are the host's constants, as `host:` in `workloads/frameworks` says,
+and the kernels, to tables of single kernels. Apart, and not scored, are runs whose line grows all the time, runs with a twin of
+other speed (speculative decoding is in no column), and runs before a limit that is not stated. `python -m published.serving`
+simulates every row and says what it takes.""",
     "models": """# Models beside measurements
 
 What the closed forms of whole networks come to beside published runs: steps of training transformers, passes of inference,

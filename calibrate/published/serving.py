@@ -28,7 +28,7 @@ NAMES: Final = {
     "each_token": "each token",
     "tokens_per_s": "tokens a second",
 }
-EACH: Final = 6  # rows of a group that a bounded run has
+EACH: Final = 4  # rows of a group that a bounded run has
 Rows = Callable[[Path], list[Served]]
 
 

@@ -1,0 +1,70 @@
+"""Rows of served runs become what `infer:` is asked, the same way for every model, GPU and framework."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from published import serving_agg, serving_profiles, serving_single
+from published.serving_rows import Shape, formats, machine_of, model_of, shape_of
+from published.serving_runs import all_of
+
+ROW = {
+    "id": "a", "backend": "vllm", "model": "meta-llama/Llama-3.1-8B-Instruct", "system": "h200_sxm", "precision": "fp8",
+    "isl": "1024", "osl": "512", "gemm_quant_mode": "fp8", "moe_quant_mode": "", "batch_size": "8", "tp_size": "2",
+    "pp_size": "1", "attention_dp_size": "1", "moe_tp_size": "1", "moe_ep_size": "1", "ttft_ms": "50", "tpot_ms": "8",
+    "concurrency": "8",
+}  # fmt: skip
+
+
+def test_names_of_models_and_gpus() -> None:
+    names = {"nvidia/Qwen3-32B-NVFP4": "qwen3-32b", "deepseek-ai/DeepSeek-R1": "deepseek-v3", "Llama-3.3-70B": "llama-3-70b"}
+    assert {name: model_of(name) for name in names} == names
+    assert model_of("acme/unheard-of-9b") is None
+    assert machine_of("NVIDIA H200-NVL-141GB") == ("dgx-h200", "")
+    assert machine_of("gb300") == ("gb200-nvl72", "gb300")
+    assert machine_of("tpu_v6") is None
+
+
+def test_plans_name_as_many_gpus_as_they_have() -> None:
+    said = {"tp_size": "4", "attention_dp_size": "1", "moe_tp_size": "1", "moe_ep_size": "4"}
+    assert shape_of(said) == Shape(4, 1, 1, 4)
+    twin = {"tp_size": "16", "attention_dp_size": "1", "moe_tp_size": "4", "moe_ep_size": "4"}
+    assert shape_of(twin) == Shape(4, 1, 1, 4)
+    assert shape_of({"tp_size": "1", "attention_dp_size": "64", "moe_tp_size": "8", "moe_ep_size": "8"}) == Shape(1, 8, 1, 8)
+    assert shape_of({}) == Shape()
+
+
+def test_formats_of_checkpoints() -> None:
+    assert formats("llama-2-7b", "meta-llama/Llama-2-7b-hf", "") == {"model": "llama-2-7b"}
+    narrow = formats("llama-3-70b", "Llama-3.1-70B", "fp8")["model"]
+    assert narrow["quantised"]["format"] == "fp8"
+    assert narrow["sequence"] == 131072
+    assert formats("deepseek-v3", "DeepSeek-R1", "nvfp4", "nvfp4")["model"]["quantised"]["of"] == "experts"
+    assert formats("gpt-oss-120b", "gpt-oss-120b", "nvfp4") == {"model": "gpt-oss-120b"}
+
+
+def test_configurations_with_another_speed_are_apart() -> None:
+    rows = [ROW, {**ROW, "tpot_ms": "4"}, {**ROW, "tpot_ms": "8", "concurrency": "16"}]
+    assert len(serving_agg.speculating(rows)) == 1
+    assert serving_agg.speculating([ROW, {**ROW, "tpot_ms": "9"}]) == set()
+
+
+def test_requests_that_wait_for_most_of_their_time_are_apart() -> None:
+    assert not serving_agg.waits(ROW)
+    assert serving_agg.waits({**ROW, "ttft_ms": "9000"})
+
+
+@pytest.mark.slow
+def test_served_runs_on_one_and_two_gpus_stay_near(reference_data: Path) -> None:
+    rows = [each for each in serving_profiles.rows(reference_data) if not each.apart]
+    found, refused = all_of(rows)
+    assert not refused
+    latency = [each.miss("latency").relative for each in found]
+    assert statistics.median(latency) <= 0.04
+    assert statistics.fmean(latency) <= 0.06
+    assert statistics.median(each.miss("first_token").relative for each in found) <= 0.10
+    dense = [each for each in serving_single.rows(reference_data) if each.kind == "dense"]
+    assert max(each.miss("latency").relative for each in all_of(dense)[0]) <= 0.03
