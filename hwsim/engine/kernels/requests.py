@@ -342,7 +342,7 @@ def _enter(pointer, strand):
 
 @bare
 def _answer(pointer, strand):
-    """A request is over: noted, and its caller told; the caller if that fails of it."""
+    """A request is over: noted, and its caller goes on; the caller if that fails of it."""
     state = opened(pointer)
     _note_end(pointer, strand)
     row = state.strands[strand]
@@ -421,7 +421,7 @@ def _joined(pointer, strand):
 
 @bare
 def _over(pointer, strand, entered, stack):
-    """A request ends, and whoever fails of it: each gives its worker back, is noted, and lets the first of the line in.
+    """A request ends, and all that fail of it: each gives its worker back, is noted, and lets the first of the line in.
 
     entered: whether it has a worker (one that was refused has none).
     """
@@ -564,7 +564,7 @@ def _give_back(pointer, number):
 
 @bare
 def _next_in_line(pointer, number):
-    """Who has waited longest for a lock, out of its line."""
+    """Take the first out of the line of a lock."""
     state = opened(pointer)
     lock = state.services[number]
     strand = lock[LOCK_HEAD]
@@ -756,7 +756,7 @@ def _is_short(pointer, margin):
 
 @bare
 def _goes(pointer, row, stack):
-    """What a timer was set for; False if an end is beyond an int64."""
+    """Do what a timer was set for; False if an end is beyond an int64."""
     state = opened(pointer)
     timer = state.timers[row]
     kind, one, two_, three_ = timer[TIMER_KIND], timer[TIMER_KIND + 1], timer[TIMER_KIND + 2], timer[TIMER_KIND + 3]

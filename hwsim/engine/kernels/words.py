@@ -82,7 +82,7 @@ def kept(typing, value):
 
 @intrinsic
 def opened(typing, pointer):
-    """The tuple behind a pointer, of which only what is used is read."""
+    """The tuple behind a pointer; only the parts in use are read."""
 
     def read(builder, place, kind):
         if not isinstance(kind, ir.LiteralStructType | ir.ArrayType):

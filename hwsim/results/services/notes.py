@@ -176,7 +176,7 @@ class ServiceNotes:
             self.flush()
 
     def _wait(self, took: Floats, waits: Ints) -> None:
-        """What answers waited for, in columns."""
+        """Add the waits of answers, in columns."""
         bins, place, many = np.unique(took.view(np.int64) >> BIN, return_inverse=True, return_counts=True)
         low, high = (np.zeros((len(bins), waits.shape[1]), np.int64) for _ in range(2))
         np.add.at(low, place, waits & HALF)  # in two parts: no sum leaves an int64
