@@ -83,13 +83,13 @@ def mva(clients: int, think: float, demands: Sequence[float]) -> float:
     return sum(times)
 
 
-ONE = [Serve(0, Number(draw=0))]
-TWO = [Branch(2, (SHARE,), (2,)), Jump(4), Serve(0, Number(draw=0)), Jump(5), Serve(1, Number(draw=1))]
+ONE: list[Step] = [Serve(0, Number(draw=0))]
+TWO: list[Step] = [Branch(2, (SHARE,), (2,)), Jump(4), Serve(0, Number(draw=0)), Jump(5), Serve(1, Number(draw=1))]
 H2 = [(0, 1 / (2 * SHARE)), (0, 1 / (2 * (1 - SHARE)))]
 EXPS: list[Distribution] = [Exponential(1.0), Exponential(1.0), Uniform(0.0, 1.0)]
-ROUTED = [Serve(0, Number(draw=0)), Branch(2, (0.4,), (3,)), Serve(1, Number(draw=1)), Serve(2, Number(draw=3))]
+ROUTED: list[Step] = [Serve(0, Number(draw=0)), Branch(2, (0.4,), (3,)), Serve(1, Number(draw=1)), Serve(2, Number(draw=3))]
 ROUTED_WORKS = [(0, 2.0), (1, 3.0), (2, 1.0)]
-LINE = [Serve(at, Number(draw=at)) for at in range(3)]
+LINE: list[Step] = [Serve(at, Number(draw=at)) for at in range(3)]
 THINKS = TimeDraw(exponential=20 * MS)
 FIFO, SHARED = [(1, True)], [(1, False)]
 Case = tuple[Sequence[tuple[int, bool]], Sequence[Step], Sequence[tuple[int, float]], Sequence[Distribution], ArrivalKeys, float]
