@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from hwsim.models.architectures.layer_parts import parts_held
 from hwsim.records import dataclass
@@ -110,7 +110,14 @@ class Windowed:
         self.grown += iterations
 
 
-Growth: TypeAlias = Even | Windowed
+class Growth(Protocol):
+    """Blocks that answers want, as of `Even`."""
+
+    def need(self, tokens: int) -> int: ...
+    def add(self, tokens: int) -> None: ...
+    def remove(self, tokens: int) -> None: ...
+    def wanted(self, iterations: int) -> int: ...
+    def grow(self, iterations: int) -> None: ...
 
 
 def growth(block: int, held: Held) -> Growth:

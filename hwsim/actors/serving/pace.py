@@ -216,17 +216,21 @@ class Pace:
         return self._batches[count]
 
 
-def iterations_of(plan: ServicePlan, model: Transformer, framework: Framework, graphs: tuple[int, ...]) -> Iterations:
+def iterations_of(
+    plan: ServicePlan, model: Transformer, framework: Framework, graphs: tuple[int, ...], tokens: int | None = None
+) -> Iterations:
     """The iterations of a copy, without exchanges."""
     parallel = plan.keys.parallel
+    sparse = any(kind.experts > 1 for kind in model.kinds)
     return Iterations(
         model,
         KernelTimes(plan.gpu, framework),
         parallel.tp,
         plan.dtype,
         graphs,
+        tokens=tokens or plan.settings.verified,
         groups=parallel.groups,
-        ep=parallel.ep,
-        pp=parallel.pp,
+        ep=parallel.ep if sparse else 1,
+        pp=parallel.pp if tokens is None else 1,
         cache=plan.keys.kv or "",
     )

@@ -5,8 +5,8 @@
     round robin   one after another
     scores        the highest sum of weights: tokens of the prompt that are cached, requests that wait, room of the cache
 
-Of equal copies the first is taken. A router knows the state of every copy at that instant, caches included: those of real ones
-are some tens of milliseconds late.
+Of equal copies the first is taken. A router knows the state of every copy at that instant, caches included: what real ones know
+is some tens of milliseconds old.
 
 **Source**: vllm 0.19.0, v1/engine/core_client.py (`DPLBAsyncMPClient`); llm-d's default weights by
 inference-sim/inference-sim: docs/guide/routing.md at f90a1e3a.

@@ -66,6 +66,7 @@ class Run:
         index: iterations of the copy before; begin: of the first, fs; seen: until when requests had come that it could have.
         parts: prompts and the tokens of them that are read (of one iteration only).
         answers: sequences that each write a token an iteration; context: tokens that they look at, all together, in the first.
+        part: tokens beyond `context`, in parts of the mean that an iteration writes; none where it writes one.
         ended: sequences that write a token in the first.
         most: iterations that are alike; count: iterations that it has.
         first: fs of the first, of its host, kernels and network; slope: more of the kernels for each after it.
@@ -89,6 +90,7 @@ class Run:
     slope: int = 0
     answered: int = 0
     taken: int = 0
+    part: int = 0
 
     @property
     def tokens(self) -> int:

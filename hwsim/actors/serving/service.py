@@ -44,11 +44,20 @@ class Service:
     def __post_init__(self) -> None:
         plan = self.plan
         self.log = Log(len(plan.copies), self.goal.limits_fs, self._warm_up)
-        kind = Static if plan.settings.padded else Copy
+        guesses = plan.speculation
         numbers = range(len(plan.copies))
-        self.copies = [kind(number, plan.settings, plan.blocks, self.log, plan.held) for number in numbers]
+        if guesses is not None:
+            from hwsim.actors.serving.speculating import Guessed, Speculating
+
+            self.copies = [
+                Speculating(number, plan.settings, plan.blocks, self.log, plan.held, guesses=guesses) for number in numbers
+            ]
+        else:
+            kind = Static if plan.settings.padded else Copy
+            self.copies = [kind(number, plan.settings, plan.blocks, self.log, plan.held) for number in numbers]
         self._exchanges = [Exchanges(plan, self.machine, gpus, self.slower) for gpus in plan.copies]
-        first = Pace(plan, self.slower, self._exchanges[0].seconds)
+        timed = Pace if guesses is None else Guessed
+        first = timed(plan, self.slower, self._exchanges[0].seconds)
         self._pace = [first if number == 0 else first.also(self._exchanges[number].seconds) for number in numbers]
 
     @property

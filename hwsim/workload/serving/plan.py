@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from hwsim import ticks
@@ -25,6 +26,7 @@ from hwsim.workload.load.keys import CountDraw
 from hwsim.workload.serving.requests import Requests, draw, least
 from hwsim.workload.serving.schema import InferKeys
 from hwsim.workload.serving.settings import Settings, server_of, settings_of
+from hwsim.workload.serving.speculating import Speculation, speculation_of
 
 USUAL: Final = "vllm"
 USUAL_NETWORK: Final = "pytorch-ngc"
@@ -55,6 +57,7 @@ class ServicePlan:
     token_bytes: float
     memory: Footprint
     requests: Requests
+    speculation: Speculation | None = None
 
     def holds(self) -> Iterator[Held]:
         """Memory that it takes of its GPUs from its start on, the whole cache included."""
@@ -124,11 +127,19 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
     server = server_of(
         software.server if isinstance(software, Framework) else ServerKeys(), keys, gpu.memory.size, gpu.generation
     )
-    memory, tokens = _memory(model, keys, dtype, gpu, copies, server, tree, mistakes)
+    before = len(mistakes)
+    guesses = None
+    if keys.speculate is not None and answers and isinstance(model, Transformer):
+        guesses = speculation_of(keys.speculate, model, keys.seed, mistakes)
+    if len(mistakes) > before:
+        return None
+    draft = None if guesses is None else guesses.memory(keys, dtype)
+    memory, tokens = _memory(model, keys, dtype, gpu, copies, server, tree, mistakes, draft)
     if tokens == 0:
         return None
     windowed = isinstance(model, Transformer) and model.cache == "window"
-    settings = settings_of(server, answers=answers, windowed=windowed, groups=keys.parallel.groups)
+    verified = 1 if guesses is None else 1 + guesses.tokens
+    settings = settings_of(server, answers=answers, windowed=windowed, groups=keys.parallel.groups, verified=verified)
     drawn = _drawn(keys, _longest(model), answers, tree, mistakes)
     if drawn is None or not _room(drawn, tokens, model, settings.block, tree, mistakes):
         return None
@@ -149,6 +160,7 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
         if isinstance(model, Transformer) and answers
         else 0.0,
         memory=memory,
+        speculation=guesses,
         requests=drawn,
     )
 
@@ -193,7 +205,10 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     if keys.chunk is not None and keys.batching == "static":
         message = "a static batch passes whole: `chunk` is of continuous batching"
         mistakes.add(tree.key_place("chunk"), message, "batching: continuous")
-    parts = ("arrivals", "prompt", "output", "shared", "sessions", "router")
+    if keys.speculate is not None and keys.batching == "static":
+        message = "a static batch writes a token of each answer at a time: `speculate` is of continuous batching"
+        mistakes.add(tree.key_place("speculate"), message, "batching: continuous")
+    parts = ("arrivals", "prompt", "output", "shared", "sessions", "router", "speculate")
     for key, value in ((key, getattr(keys, key)) for key in parts):
         if value is None or isinstance(value, int | str):
             continue
@@ -268,6 +283,7 @@ def _memory(
     server: ServerKeys,
     tree: Tree,
     mistakes: Mistakes,
+    draft: tuple[float, float] | None = None,
 ) -> tuple[Footprint, int | None]:
     """Bytes on each GPU before the first request, and tokens of context that fit next to them (0: none)."""
     tp, size = keys.parallel.tp, gpu.memory.size
@@ -275,6 +291,11 @@ def _memory(
     if isinstance(model, Transformer):
         parallel = keys.parallel
         memory, tokens = cache_room(model, tp, size, dtype, server, pp=parallel.pp, groups=parallel.groups, kept=keys.kv or "")
+        if draft is not None:
+            memory = replace(memory, weights=memory.weights + draft[0])
+            if tokens is not None:
+                each = serving_memory(model, tp, 1, dtype, parallel.pp, groups=parallel.groups, kept=keys.kv or "").cache
+                tokens = max(0, int((tokens * each - draft[0]) // (each + draft[1])))
     else:
         memory = Footprint(0, model.parameters * BYTES[dtype], 0.0, 0.0, 0.0, 0.0)
         tokens = None

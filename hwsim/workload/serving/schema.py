@@ -21,6 +21,7 @@ from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw
 from hwsim.workload.serving.conversations import SessionKeys, SharedKeys
 from hwsim.workload.serving.routing import Routing, ScoreKeys
+from hwsim.workload.serving.speculating import SpeculateKeys
 
 Batching = Literal["continuous", "static"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
@@ -127,6 +128,9 @@ class InferKeys:
     block: int | None = field("tokens of a block of the KV cache (default: as the framework's server)", default=None, minimum=1)
     server: ServerKeys = field(
         "what differs from the `server:` of the framework", default=ServerKeys(), example="{budget: 4096, ahead: 0}"
+    )
+    speculate: SpeculateKeys | None = field(
+        "tokens that are guessed and verified together", default=None, example="{tokens: 3, acceptance: 70 %}"
     )
     router: Routing | ScoreKeys = field(
         "which copy a request goes to: the one with the fewest requests (least); 4 x waiting + worked on (waiting); in turn;"

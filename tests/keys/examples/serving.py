@@ -235,6 +235,14 @@ EXAMPLES: Final = (
             "infer.router.room": (9.0,),
         },
     ),
+    Example(
+        "service of guesses",
+        gpus(4),
+        infer(
+            prefill=None, speculate={"tokens": 2, "acceptance": ["70 %", "40 %"], "draft": "layer"}, output={"uniform": [20, 60]}
+        ),
+        tried={**TRIED, "infer.speculate.draft": ("none",), "infer.speculate.acceptance": (["10 %", "10 %"],)},
+    ),
     Example("service of a crowd", gpus(4), infer(arrivals="all at once", requests=20), tried=TRIED),
     Example("service of narrow weights", gpus(4), infer(model=NARROW, arrivals="all at once", requests=20), tried=TRIED),
     Example("static service", gpus(4), infer(batching="static", prompt=300, output=20), tried=TRIED),
