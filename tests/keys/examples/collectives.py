@@ -30,7 +30,7 @@ OWN: Final = {
     "links": {
         "nvlink3": {
             "start": "4 us", "one": "60 %", "peer": "1 us", "sync": "3 us", "two": "80 %", "reads": "20 MB", "largest": "40 MB",
-            "ranks": 4,
+            "ranks": 4, "two_from": 3,
         },
     },
 }  # fmt: skip
@@ -161,7 +161,7 @@ EXAMPLES: Final = (
         in_turn(
             *({"allreduce": {"among": "node0.gpu*", "bytes": size}} for size in ("8 B", "1 MB", "10 MB", "30 MB", "300 MB")),
         ),
-        tried={"library own.links.*.reads": ("10 B",)},
+        tried={"library own.links.*.reads": ("10 B",), "library own.links.*.two_from": (8,)},
     ),
     Example(
         "an all-reduce of its own",
