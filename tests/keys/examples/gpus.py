@@ -124,8 +124,8 @@ STRIPS: Final[dict[str, Any]] = {
     "share": "10 %", "each": "2 us", "joining": "2 us", "start": "10 us",
 }  # fmt: skip
 GROUPED: Final[dict[str, Any]] = {
-    "efficiency": "60 %", "reading": "70 %", "edge": 20.0, "prologue": 200.0, "lost": 1.0, "passing": "10 GB/s", "tokens": "5 GB/s",
-    "rate": "40 GB/s", "start": "20 us",
+    "efficiency": "60 %", "reading": "70 %", "edge": 20.0, "prologue": 200.0, "lost": 1.0, "passing": "10 GB/s",
+    "tokens": "5 GB/s", "rate": "40 GB/s", "start": "20 us",
 }  # fmt: skip
 HEADS: Final[dict[str, Any]] = {"device": "gpu0", "dtype": "fp16", "heads": 32, "kv_heads": 4, "head": 64}
 EXPERTS: Final[dict[str, Any]] = {"device": "gpu0", "hidden": 1024, "inner": 512, "experts": 16, "weights": "bf16"}
