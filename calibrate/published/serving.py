@@ -60,8 +60,8 @@ OWN: Final = (
     " and eight GPUs takes some ms more for a request that joins, where 128 clients ask for short answers."
 )
 EARLY: Final = (
-    "First tokens come too early: TensorRT-LLM with data-parallel attention lets prompts wait for all groups, up to 60 iterations, which"
-    " is not modelled; Blackwell's first runs of SGLang compile while they are measured."
+    "First tokens come too early: TensorRT-LLM with data-parallel attention lets prompts wait for all groups, up to 60 iterations,"
+    " which is not modelled; Blackwell's first runs of SGLang compile while they are measured."
 )
 HOPPER: Final = (
     "gpt-oss on H100 and H200: TensorRT-LLM's kernels of four-bit weights there have eight measured calls, and vLLM's are taken."
