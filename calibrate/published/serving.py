@@ -53,15 +53,15 @@ class Topic(NamedTuple):
 
 # Why a bound is missed.
 IDLE: Final = (
-    "Experts of two engines in step: each waits for the other's prompts, and the times of few tokens on the RTX PRO are short."
+    "Inferred: two engines go in step, and each waits for the other's prompts; kernels of experts on the RTX PRO are short."
 )
 OWN: Final = (
-    "A sample of all groups alike. NVIDIA's own runs of vLLM repeat prompts in a way that no column states, and TensorRT-LLM on four"
-    " and eight GPUs takes some ms more for a request that joins, where 128 clients ask for short answers."
+    "A sample of all groups alike. NVIDIA's own runs of vLLM repeat prompts in a way that no column states, and TensorRT-LLM on"
+    " four and eight GPUs takes some ms more for a request that joins, where 128 clients ask for short answers."
 )
 EARLY: Final = (
-    "First tokens come too early: TensorRT-LLM with data-parallel attention lets prompts wait for all groups, up to 60 iterations,"
-    " which is not modelled; Blackwell's first runs of SGLang compile while they are measured."
+    "First tokens come too early: TensorRT-LLM with data-parallel attention lets prompts wait for all groups, up to 60"
+    " iterations, which is not modelled; some runs of SGLang on B300 take seconds for a first token, inferred: they compile."
 )
 HOPPER: Final = (
     "gpt-oss on H100 and H200: TensorRT-LLM's kernels of four-bit weights there have eight measured calls, and vLLM's are taken."
