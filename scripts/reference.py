@@ -36,7 +36,8 @@ from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw, CountLognormal
 from hwsim.workload.pipeline import PipelineKeys, StageKeys
 from hwsim.workload.reading import STATEMENTS
-from hwsim.workload.serving.schema import InferKeys, SplitKeys
+from hwsim.workload.serving.parallel import SplitKeys
+from hwsim.workload.serving.schema import InferKeys
 from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"

@@ -149,6 +149,20 @@ class Meters:
             stay.first, stay.to_first = time, tuple(stay.parts)
         self._marks(stay, time)
 
+    def is_read(self, stay: Stay, time: int) -> None:
+        """Its prompt is read here, and its answer written elsewhere."""
+        if stay.put_off >= 0:
+            stay.parts[AGAIN] += time - stay.put_off
+            stay.put_off = -1
+        else:
+            self._reads(stay, time)
+        stay.since = time
+
+    def goes_on(self, stay: Stay, time: int) -> None:
+        """It waited since its prompt came here from elsewhere, and is worked on from now on."""
+        stay.parts[TURN] += time - stay.since
+        self._marks(stay, time)
+
     def puts_off(self, stay: Stay, time: int) -> None:
         """It gives up its blocks."""
         if stay.put_off >= 0:

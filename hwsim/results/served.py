@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.records import dataclass
-from hwsim.results.accounting import PARTS, Meters, Refusal, Spent, Stay
+from hwsim.results.accounting import HOST, NETWORK, PARTS, ROOM, Meters, Refusal, Spent, Stay
 from hwsim.results.batches import Batched
 from hwsim.ticks import FEMTO, Column
 
@@ -273,9 +273,11 @@ class Log:
         self._joined = [{} for _ in range(self.copies)]
         self._wrote = [0] * self.copies
 
-    def came(self, arrival: int, request: int, copy: int, prompt: int, output: int, seen: int = -1) -> None:
-        """A request that arrived stands in a copy's line from `seen` on."""
+    def came(self, arrival: int, request: int, copy: int, prompt: int, output: int, seen: int = -1, late: int = 0) -> None:
+        """A request that arrived stands in a copy's line from `seen` on; late: fs of it that it waited for room elsewhere."""
         stay = Stay(request, arrival, copy, prompt, output, max(arrival, seen))
+        stay.parts[HOST] -= late
+        stay.parts[ROOM] += late
         self.live[request] = stay
         self.meters[copy].came(stay)
         self.course.counts(self.course.came, arrival)
@@ -373,6 +375,24 @@ class Log:
             self._ended.append(stay)
         if len(self._ended) >= BLOCK:
             self.settle()
+
+    def is_read(self, time: int, request: int) -> None:
+        """A prompt is read whose answer is written elsewhere."""
+        stay = self.live[request]
+        self.meters[stay.copy].is_read(stay, time)
+
+    def hands_over(self, time: int, request: int) -> None:
+        """Keys and values of a prompt have passed to where its answer is written; its first token is out."""
+        stay = self.live[request]
+        stay.parts[NETWORK] += time - stay.since
+        stay.since, stay.first, stay.to_first = time, time, tuple(stay.parts)
+
+    def goes_on(self, time: int, request: int, copy: int) -> None:
+        """It joins the iterations of that copy."""
+        stay = self.live[request]
+        self._joined[copy][request] = stay.since
+        stay.copy = copy
+        self.meters[copy].goes_on(stay, time)
 
     def puts_off(self, time: int, request: int, lost: int) -> None:
         """A request gives up its blocks; lost: tokens that it has to read again."""

@@ -166,6 +166,8 @@ class ServiceStatistics:
     sampled: bool = False
     warm_up: int = 0
     grows_per_s: float = 0.0
+    prompt_copies: int = 0
+    prompt_gpus: int = 0
     sampling: tuple[Sampling, ...] = ()
 
     @property
@@ -183,7 +185,7 @@ class ServiceStatistics:
     @property
     def gpus(self) -> int:
         """All that it runs on."""
-        return self.copies * self.gpus_per_copy
+        return (self.copies - self.prompt_copies) * self.gpus_per_copy + self.prompt_copies * self.prompt_gpus
 
     @property
     def overloaded(self) -> bool:

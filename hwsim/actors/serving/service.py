@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import field
+from dataclasses import field, replace
 
 from hwsim import ticks
 from hwsim.actors.serving.alone import Alone, Written
@@ -44,6 +44,9 @@ class Service:
     def __post_init__(self) -> None:
         plan = self.plan
         self.log = Log(len(plan.copies), self.goal.limits_fs, self._warm_up)
+        if plan.prompts is not None:
+            self._apart(plan, plan.prompts)
+            return
         guesses = plan.speculation
         numbers = range(len(plan.copies))
         if guesses is not None:
@@ -72,8 +75,39 @@ class Service:
         slo = self.plan.keys.slo
         return Goal() if slo is None else Goal(slo.ttft, slo.tpot, slo.latency)
 
+    def _apart(self, plan: ServicePlan, prompts: ServicePlan) -> None:
+        """Copies that read prompts, and those that write answers after them."""
+        from hwsim.actors.serving.apart import Answering, OfPrompts, Reading
+        from hwsim.actors.serving.speculating import Guessed, Speculating
+
+        class Verifying(Answering, Speculating):
+            """A copy that writes answers and verifies guesses."""
+
+        many, every = len(prompts.copies), (*prompts.copies, *plan.copies)
+        log = self.log = Log(len(every), self.goal.limits_fs, self._warm_up)
+        self.copies = [Reading(at, prompts.settings, prompts.blocks, OfPrompts(log), prompts.held) for at in range(many)]
+        for at in range(many, len(every)):
+            if plan.speculation is None:
+                self.copies.append(Answering(at, plan.settings, plan.blocks, log, plan.held))
+            else:
+                self.copies.append(Verifying(at, plan.settings, plan.blocks, log, plan.held, guesses=plan.speculation))
+        self._exchanges = [
+            Exchanges(prompts if at < many else plan, self.machine, gpus, self.slower) for at, gpus in enumerate(every)
+        ]
+        timed = Pace if plan.speculation is None else Guessed
+        kinds = (Pace(prompts, self.slower), timed(plan, self.slower))
+        self._pace = [kinds[at >= many].also(self._exchanges[at].seconds) for at in range(len(every))]
+
     def actor(self, driver: Host) -> Waits:
         """The service on the clock of a run."""
+        if self.plan.prompts is not None:
+            from hwsim.actors.serving.apart import Answering, Apart, Links, Reading
+
+            gpus = (*self.plan.prompts.copies, *self.plan.copies)
+            links = Links(self.machine, self.plan.token_bytes)
+            readers = [copy for copy in self.copies if isinstance(copy, Reading)]
+            answerers = [copy for copy in self.copies if isinstance(copy, Answering)]
+            return Apart(readers, answerers, self._clocked(driver), links, gpus, self._router()).actor(driver)
         return self._clocked(driver).actor(driver)
 
     def graph(self, like: OpGraph) -> OpGraph:
@@ -89,6 +123,8 @@ class Service:
 
     def is_alone(self, others: Iterable[Cost], drawn_by_services: Collection[str] = ()) -> bool:
         """Whether nothing else draws from its devices and links, and its copies do not slow each other."""
+        if self.plan.prompts is not None:
+            return False
         drawn = [self._capacities(number) for number in range(len(self.copies))]
         mine = set().union(*drawn)
         if not mine.isdisjoint(drawn_by_services) or any(
@@ -98,7 +134,7 @@ class Service:
         return sum(len(each) for each in drawn) == len(mine)
 
     def _capacities(self, number: int) -> set[str]:
-        gpus = self.plan.copies[number]
+        gpus = self._exchanges[number].gpus
         names = {f"{gpu}.{kind}" for gpu in gpus for kind in ("compute", "memory")}
         for rows in (1, 1 << 14):
             for _, (cost, _, _) in self._exchanges[number].of(rows):
@@ -111,8 +147,8 @@ class Service:
 
     def _costs(self, known: Registry) -> list[Costs]:
         return [
-            Costs(self.plan, pace, exchanges, known, gpus)
-            for pace, exchanges, gpus in zip(self._pace, self._exchanges, self.plan.copies, strict=True)
+            Costs(pace.plan, pace, exchanges, known, exchanges.gpus)
+            for pace, exchanges in zip(self._pace, self._exchanges, strict=True)
         ]
 
     def _source(self) -> Source:
@@ -130,7 +166,7 @@ class Service:
     def statistics(self) -> ServiceStatistics | None:
         """Statistics of its requests; None without any."""
         plan = self.plan
-        return statistics(
+        found = statistics(
             self.log,
             name=plan.name,
             copies=len(plan.copies),
@@ -140,3 +176,7 @@ class Service:
             token_bytes=plan.token_bytes,
             goal=self.goal,
         )
+        if found is None or plan.prompts is None:
+            return found
+        readers = len(plan.prompts.copies)
+        return replace(found, copies=len(self.copies), prompt_copies=readers, prompt_gpus=len(plan.prompts.copies[0]))

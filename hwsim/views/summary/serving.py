@@ -33,6 +33,9 @@ def lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
 
 def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     on = f"{service.copies} x {service.gpus_per_copy} GPU{'s' if service.gpus_per_copy > 1 else ''}"
+    if (prompts := service.prompt_copies) > 0:
+        rest = service.copies - prompts
+        on = f"{prompts} x {service.prompt_gpus} GPUs for prompts, {rest} x {service.gpus_per_copy} for answers"
     answers = f", {_rate(service.tokens_per_s)} tokens/s" if service.output_tokens else ""
     if answers and service.gpus > 1:
         answers += f" ({_rate(service.tokens_per_s_gpu)} a GPU)"

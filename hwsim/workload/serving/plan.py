@@ -11,7 +11,7 @@ from hwsim import ticks
 from hwsim.devices import Gpu
 from hwsim.formats import format_quantity, percent
 from hwsim.graph.opgraph import Held
-from hwsim.machine import Machine, UnknownName
+from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models.architectures import Model, Transformer
 from hwsim.models.framework import Framework, Software, framework_of
 from hwsim.models.library import near, written_model
@@ -58,9 +58,12 @@ class ServicePlan:
     memory: Footprint
     requests: Requests
     speculation: Speculation | None = None
+    prompts: ServicePlan | None = None
 
     def holds(self) -> Iterator[Held]:
         """Memory that it takes of its GPUs from its start on, the whole cache included."""
+        if self.prompts is not None:
+            yield from self.prompts.holds()
         cache = self.token_bytes * (self.tokens or 0)
         for device in [each for copy in self.copies for each in copy]:
             for value, size in (("weights", self.memory.weights), ("KV cache", cache), ("buffers", self.memory.buffers)):
@@ -110,14 +113,54 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
     if read_keys is None:
         return None
     keys, model, software = read_keys
+    if keys.split is None:
+        return _planned(tree, tree, machine, mistakes, keys, model, software, name, start)
+    split, written = keys.split, tree.get("split") or tree
+    plans = []
+    for part, at in ((split.prefill, written.get("prefill") or tree), (split.decode, written.get("decode") or tree)):
+        of_part = replace(keys, device=part.device, parallel=part.parallel)
+        of_part = replace(of_part, speculate=None) if part is split.prefill else of_part
+        plans.append(_planned(tree, at, machine, mistakes, of_part, model, software, name, start))
+    prompts, answers = plans
+    if prompts is None or answers is None:
+        return None
+    if not answers.answers or answers.settings.padded:
+        mistakes.add(written.place, "only answers of continuous batches are written apart from their prompts", "leave it out")
+        return None
+    ends = [{gpu for copy in each.copies for gpu in copy} for each in (prompts, answers)]
+    if both := sorted(ends[0] & ends[1]):
+        mistakes.add(written.place, f"{both[0]} reads prompts and writes answers", "GPUs of its own for each part")
+        return None
+    if prompts.dtype != answers.dtype:
+        mistakes.add(written.place, f"keys and values are {prompts.dtype} here and {answers.dtype} there", "dtype: fp16")
+        return None
+    try:
+        machine.route(prompts.copies[0][0], answers.copies[0][0])
+    except NoRoute as error:
+        mistakes.add(written.place, f"keys and values cannot pass: {error}", "GPUs that are connected")
+        return None
+    return replace(answers, prompts=prompts)
+
+
+def _planned(
+    tree: Tree,
+    at: Tree,
+    machine: Machine,
+    mistakes: Mistakes,
+    keys: InferKeys,
+    model: Model,
+    software: Framework | Software,
+    name: str,
+    start: float,
+) -> ServicePlan | None:
+    """A service on the GPUs of its keys; at: where `device` and `parallel` are written."""
     try:
         names = machine.select(keys.device)
     except UnknownName as error:
-        at = tree.get("device")
-        mistakes.add(at.place if at else tree.place, error.message, error.hint)
+        mistakes.add(_place(at, "device"), error.message, error.hint)
         return None
-    gpu = _gpu(machine, names, _place(tree, "device"), mistakes)
-    copies = _copies(keys, model, names, _place(tree, "parallel"), mistakes)
+    gpu = _gpu(machine, names, _place(at, "device"), mistakes)
+    copies = _copies(keys, model, names, _place(at, "parallel"), mistakes)
     if gpu is None or not copies:
         return None
     dtype = keys.dtype or ("bf16" if "bf16" in gpu.flop else "fp16")

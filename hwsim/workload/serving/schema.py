@@ -20,34 +20,13 @@ from hwsim.units import Ratio, Seconds
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw
 from hwsim.workload.serving.conversations import SessionKeys, SharedKeys
+from hwsim.workload.serving.parallel import SplitKeys
 from hwsim.workload.serving.routing import Routing, ScoreKeys
 from hwsim.workload.serving.speculating import SpeculateKeys
+from hwsim.workload.serving.splitting import ApartKeys
 
 Batching = Literal["continuous", "static"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
-
-
-@dataclass(frozen=True, slots=True)
-class SplitKeys:
-    """Parallel plan of the model on the devices."""
-
-    tp: int = field("GPUs that split every matrix (tensor parallel)", default=1, minimum=1)
-    groups: int = field(
-        "of `tp` GPUs, each with sequences of its own; all of a copy share the experts (data-parallel attention)", default=1,
-        minimum=1,
-    )  # fmt: skip
-    ep: int = field("GPUs that experts are spread over; what is left of a copy's splits each expert", default=1, minimum=1)
-    pp: int = field("stages of a pipeline that an iteration passes one after another, each of `tp` x `groups` GPUs", default=1,
-                    minimum=1)  # fmt: skip
-    dp: int | Literal["rest"] = field(
-        "copies of the model, each with a queue of its own; rest: all GPUs that are left", default="rest"
-    )
-    place: Place = place_field()
-
-    @property
-    def gpus(self) -> int:
-        """GPUs of a copy."""
-        return self.tp * self.groups * self.pp
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +111,10 @@ class InferKeys:
     speculate: SpeculateKeys | None = field(
         "tokens that are guessed and verified together", default=None, example="{tokens: 3, acceptance: 70 %}"
     )
+    split: ApartKeys | None = field(
+        "prompts are read on some GPUs and answers written on others, instead of `device` and `parallel`", default=None,
+        example="{prefill: {device: gpu0..1}, decode: {device: gpu2..7}}",
+    )  # fmt: skip
     router: Routing | ScoreKeys = field(
         "which copy a request goes to: the one with the fewest requests (least); 4 x waiting + worked on (waiting); in turn;"
         " or by scores",

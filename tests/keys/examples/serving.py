@@ -243,6 +243,22 @@ EXAMPLES: Final = (
         ),
         tried={**TRIED, "infer.speculate.draft": ("none",), "infer.speculate.acceptance": (["10 %", "10 %"],)},
     ),
+    Example(
+        "service of prompts read apart",
+        gpus(4),
+        infer(
+            prefill=None,
+            device=None,
+            parallel=None,
+            split={
+                "prefill": {"device": ["gpu0..1"], "parallel": {"tp": 1}},
+                "decode": {"device": ["gpu2..3"], "parallel": {"tp": 1}},
+            },
+            arrivals={"poisson": "4000 1/s"},
+            output={"uniform": [20, 60]},
+        ),
+        tried={**TRIED, "infer.split.prefill.device": (["gpu0"],), "infer.split.decode.device": (["gpu2"],)},
+    ),
     Example("service of a crowd", gpus(4), infer(arrivals="all at once", requests=20), tried=TRIED),
     Example("service of narrow weights", gpus(4), infer(model=NARROW, arrivals="all at once", requests=20), tried=TRIED),
     Example("static service", gpus(4), infer(batching="static", prompt=300, output=20), tried=TRIED),

@@ -1,0 +1,340 @@
+"""Prompts read on some copies and answers written on others; keys and values pass between them on the machine's links.
+
+1. A request goes to a copy that writes answers, and waits until that copy has room for its prompt; the room is kept.
+2. It goes to the copy with the fewest prompts, and is read there.
+3. Keys and values of the whole prompt pass on the links, from each GPU to its counterpart, one prompt of a copy at a time; the
+   first token is out when they are there. Then the blocks on the side of the prompts are free.
+4. The answer joins the next iteration of its copy that has a place.
+
+An answer that loses its room is read again where it is written. Transfers share links with all else that is under way, so these
+copies always run on the engine's clock, iteration by iteration. Transfers while a prompt is still read (layer by layer) are left
+out: the first token is late by the transfer's time at most, which the network's part of the first token says.
+
+**Source**: Zhong et al., "DistServe", OSDI 2024; sglang 0.5.9, srt/disaggregation (room is kept before the prompt is read, the
+first token passes with the cache).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from collections.abc import Sequence as Many
+from dataclasses import field
+from typing import Any
+
+from hwsim.actors.serving.clocked import Clocked
+from hwsim.actors.serving.copy import Copy
+from hwsim.actors.serving.costs import Costs, grid
+from hwsim.actors.serving.router import Least, Router
+from hwsim.actors.serving.run import Run, Sequence
+from hwsim.demand import Cost, Demand
+from hwsim.engine import Event, Host, IssuedOp, Waits
+from hwsim.graph.opgraph import Label, Queue
+from hwsim.machine import Machine
+from hwsim.records import dataclass
+from hwsim.results.accounting import Refusal, Spent
+from hwsim.results.served import Log
+
+
+class OfPrompts(Log):
+    """The log of a service, for copies that read prompts: what they finish is neither written nor over."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+
+    def refuses(self, copy: int, refusal: Refusal) -> None:
+        """As of the log."""
+        self.log.refuses(copy, refusal)
+
+    def begins(self, time: int, requests: Iterable[int], cached: int = 0) -> None:
+        """As of the log."""
+        self.log.begins(time, requests, cached)
+
+    def reads(self, request: int, time: int) -> None:
+        """As of the log."""
+        self.log.reads(request, time)
+
+    def puts_off(self, time: int, request: int, lost: int) -> None:
+        """As of the log."""
+        self.log.puts_off(time, request, lost)
+
+    def iterated(self, copy: int, start: int, end: int, spent: Spent, **more: Any) -> None:
+        """As of the log; the cache that it counts is that of the answers."""
+        self.log.iterated(copy, start, end, spent, **{**more, "blocks": 0})
+
+    def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
+        """These are read."""
+        del out
+        for request in requests:
+            self.log.is_read(time, request)
+
+    def ends(self, time: int, requests: Iterable[int], out: int = 0) -> None:
+        """Nothing: they go on elsewhere."""
+
+
+class Reading(Copy):
+    """A copy that reads prompts, and keeps their blocks until they are handed over."""
+
+    kept = 0
+
+    def _gives(self, sequence: Sequence) -> None:
+        sequence.is_over = True
+        self.kept += 1
+
+    def releases(self, sequence: Sequence) -> None:
+        """A prompt is handed over."""
+        self.kept -= 1
+        super()._gives(sequence)
+
+    def _nothing(self, instant: int, before: int) -> Run | None:
+        return None if self.kept else super()._nothing(instant, before)
+
+
+class Answering(Copy):
+    """A copy that writes answers to prompts that were read elsewhere.
+
+    line: requests that wait for room; ready: those whose prompt is there; promised: those with room.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.line: deque[Sequence] = deque()
+        self.ready: deque[Sequence] = deque()
+        self.reserved = 0
+        self.open_to = -1
+
+    @property
+    def requests(self) -> int:
+        """Requests that wait or are worked on, here or on their way."""
+        return len(self.waiting) + len(self.partial) + self.answers + self.reserved + len(self.line)
+
+    @property
+    def in_line(self) -> int:
+        """Requests that wait."""
+        return len(self.waiting) + len(self.line)
+
+    def reserves(self, sequence: Sequence) -> bool:
+        """Keep room for a prompt, if there is."""
+        blocks = self.growth.need(sequence.prompt)
+        if self.reserved and blocks > self.pool.free:
+            return False
+        if not self._fits(sequence, blocks, sequence.prompt, 0, 0):
+            return False
+        self._takes(sequence, blocks)
+        self._counts(sequence, 1)
+        self.reserved += 1
+        return True
+
+    def leaves(self, sequence: Sequence) -> None:
+        """An answer of one token is over when its prompt is there."""
+        self.reserved -= 1
+        self._counts(sequence, -1)
+        self._gives(sequence)
+
+    def next(self, instant: int) -> Run | None:
+        """The next iterations; None if there is nothing to do."""
+        idle, settings = self.is_idle, self.settings
+        if idle or self.iterations % settings.look == 0:
+            self.open_to = instant if idle else self.seen if settings.ahead else instant - 1
+        while self.ready and self.ready[0].at <= self.open_to and self.answers + len(self.partial) < settings.sequences:
+            self._joins(self.ready.popleft(), instant)
+        return super().next(instant)
+
+    def _joins(self, sequence: Sequence, instant: int) -> None:
+        self.reserved -= 1
+        sequence.read = sequence.to_read = sequence.prompt
+        sequence.written = 1
+        self._rest -= self.settings.admit == "ratio"
+        self._order.append((sequence, sequence.put_off))
+        self._starts(sequence)
+        self.log.goes_on(instant, sequence.number, self.number)
+
+    def _nothing(self, instant: int, before: int) -> Run | None:
+        return None if self.reserved else super()._nothing(instant, before)
+
+
+@dataclass(slots=True)
+class Links:
+    """What the hand-over of a prompt costs."""
+
+    machine: Machine
+    token_bytes: float  # on each GPU that writes answers
+    _known: dict[tuple[int, int, int], tuple[Cost, float]] = field(default_factory=dict)
+
+    def cost(self, sources: tuple[str, ...], targets: tuple[str, ...], key: tuple[int, int], tokens: int) -> tuple[Cost, float]:
+        """(cost, times of it) of the keys and values of so many tokens."""
+        priced = grid(tokens)
+        found = self._known.get((*key, priced))
+        if found is None:
+            found = self._known[*key, priced] = passed(self.machine, sources, targets, priced * self.token_bytes), 1.0 / priced
+        return found[0], tokens * found[1]
+
+
+def passed(machine: Machine, sources: tuple[str, ...], targets: tuple[str, ...], size: float) -> Cost:
+    """`size` bytes to each of the targets, from the GPU in its place among the sources."""
+    amounts: dict[str, float] = {}
+    holds: dict[str, float] = {}
+    every = [machine.transfer(sources[at * len(sources) // len(targets)], target, size) for at, target in enumerate(targets)]
+    for cost in every:
+        for kind, drawn in ((amounts, cost.demand.amounts), (holds, cost.demand.holds)):
+            for name, amount in drawn:
+                kind[name] = kind.get(name, 0.0) + amount
+    demands = [cost.demand for cost in every]
+    demand = Demand(
+        latency=max(each.latency for each in demands),
+        amounts=tuple(sorted(amounts.items())),
+        floor=max(each.floor for each in demands),
+        holds=tuple(sorted((name, min(1.0, part)) for name, part in holds.items() if name not in amounts)),
+        share=size * len(targets),
+    )
+    return Cost(demand, tuple(moved for cost in every for moved in cost.moved), every[0].why)
+
+
+@dataclass(slots=True)
+class Apart:
+    """The copies of a service that reads prompts apart, on the clock of a run; arguments as of `Clocked`.
+
+    readers, answerers: copies; costs: those of the readers first; gpus: of every copy.
+    """
+
+    readers: Many[Reading]
+    answerers: Many[Answering]
+    clocked: Clocked
+    links: Links
+    gpus: Many[tuple[str, ...]]
+    router: Router
+    _least: Router = field(default_factory=Least)
+    _pairs: dict[int, tuple[Answering, Sequence]] = field(default_factory=dict)
+    _label: int = -1
+    _queues: list[int] = field(default_factory=list)
+    _sending: list[Event | None] = field(default_factory=list)
+
+    def actor(self, driver: Host) -> Waits:
+        """The arrivals, and a process for each copy."""
+        clocked = self.clocked
+        for number in range(len(clocked.copies)):
+            driver.env.process(self._serves(driver, number))
+        who = clocked.name or "main"
+        label = driver.label(Label("arrivals", "arrivals", "", who))
+        queue = driver.queue(Queue(f"{clocked.name}:arrivals" if clocked.name else "arrivals", ""))
+        self._label = driver.label(Label("hand over", "copy", self.gpus[0][0], who))
+        self._sending = [None] * len(self.readers)
+        for copy in self.readers:
+            gpu = self.gpus[copy.number][0]
+            self._queues.append(
+                driver.queue(Queue(f"{clocked.name}:{gpu}.hand-over" if clocked.name else f"{gpu}.hand-over", gpu))
+            )
+        while True:
+            time = clocked.source.time()
+            if time is None:
+                if not any(copy.requests for copy in self.answerers):
+                    return
+                clocked.asked = driver.env.event()
+                yield clocked.asked
+                continue
+            came, _ = driver.issue([IssuedOp(label, queue, time=max(0, time - int(driver.env.now)))])
+            yield came
+            while clocked.source.time() == time:
+                self._comes(driver, time)
+
+    def _comes(self, driver: Host, instant: int) -> None:
+        clocked = self.clocked
+        number, request = clocked.source.take()
+        sequence = Sequence.of(number, request, instant + clocked.settings.api)
+        copy = self.answerers[self.router.choose(self.answerers, sequence)]
+        if copy.line or not copy.reserves(sequence):
+            copy.line.append(sequence)
+            return
+        self._asks(driver, copy, sequence, sequence.at)
+
+    def _asks(self, driver: Host, copy: Answering, sequence: Sequence, at: int) -> None:
+        """A request that has room for its answer goes to a copy that reads its prompt."""
+        prompt = Sequence(sequence.number, sequence.prompt, 1, at, sequence.ids, sequence.span, sequence.prompt)
+        reader = self.readers[self._least.choose(self.readers, prompt)]
+        reader.add(prompt)
+        self._pairs[sequence.number] = copy, sequence
+        arrival = sequence.at - self.clocked.settings.api
+        self.clocked.log.came(arrival, sequence.number, reader.number, sequence.prompt, sequence.output, at, at - sequence.at)
+        self._wakes(driver, reader.number, at)
+
+    def _wakes(self, driver: Host, number: int, at: int) -> None:
+        wait = at - int(driver.env.now)
+        if self.clocked.idle[number] is None:
+            return
+        if wait > 0:
+            driver.env.process(self._later(driver, number, wait))
+        else:
+            self._wake(number)
+
+    def _later(self, driver: Host, number: int, wait: int) -> Waits:
+        yield driver.env.timeout(wait)
+        self._wake(number)
+
+    def _wake(self, number: int) -> None:
+        idle: Event | None
+        idle, self.clocked.idle[number] = self.clocked.idle[number], None
+        if idle is not None:
+            idle.succeed()
+
+    def _serves(self, driver: Host, number: int) -> Waits:
+        clocked = self.clocked
+        copy, pace, costs = clocked.copies[number], clocked.pace[number], clocked.costs[number]
+        assert isinstance(costs, Costs)
+        while True:
+            run = copy.next(int(driver.env.now))
+            if run is None:
+                idle = clocked.idle[number] = driver.env.event()
+                if copy.waiting and copy.waiting[0].at > int(driver.env.now):
+                    driver.env.process(self._later(driver, number, copy.waiting[0].at - int(driver.env.now)))
+                yield idle
+                continue
+            pace.set(run)
+            run.count = 1
+            ended, op = driver.issue(costs.ops(run))
+            yield ended
+            instant = int(driver.env.now)
+            for sequence in copy.done(run, instant):
+                if isinstance(copy, Reading):
+                    driver.env.process(self._hands(driver, copy, sequence, op))
+                else:
+                    clocked.source.ended(sequence.number, instant + clocked.settings.out)
+            if isinstance(copy, Answering):
+                self._freed(driver, copy)
+            if copy.is_idle:
+                yield driver.env.timeout(0)
+
+    def _freed(self, driver: Host, copy: Answering) -> None:
+        """Blocks of a copy are free: requests that wait for them go on, and those that wait for an answer come."""
+        while copy.line and copy.reserves(copy.line[0]):
+            sequence = copy.line.popleft()
+            self._asks(driver, copy, sequence, max(sequence.at, int(driver.env.now)))
+        if self.clocked.asked is not None:
+            self.clocked.asked.succeed()
+            self.clocked.asked = None
+
+    def _hands(self, driver: Host, reader: Reading, prompt: Sequence, op: int) -> Waits:
+        """Keys and values of a prompt pass to the copy that writes its answer."""
+        copy, sequence = self._pairs.pop(prompt.number)
+        key = reader.number, copy.number
+        cost, size = self.links.cost(self.gpus[key[0]], self.gpus[key[1]], key, prompt.prompt)
+        while (busy := self._sending[reader.number]) is not None:
+            yield busy
+        sent = self._sending[reader.number] = driver.env.event()
+        issued = IssuedOp(self._label, self._queues[reader.number], driver.cost(cost), size)
+        ended, _ = driver.issue([issued], (op,))
+        yield ended
+        self._sending[reader.number] = None
+        sent.succeed()
+        instant = int(driver.env.now)
+        reader.releases(prompt)
+        self._wakes(driver, reader.number, instant)
+        self.clocked.log.hands_over(instant, sequence.number)
+        if sequence.output <= 1:
+            copy.leaves(sequence)
+            self.clocked.log.ends(instant, [sequence.number])
+            self.clocked.source.ended(sequence.number, instant)
+            self._freed(driver, copy)
+            return
+        sequence.at = instant
+        copy.ready.append(sequence)
+        self._wakes(driver, copy.number, instant)

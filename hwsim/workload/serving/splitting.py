@@ -1,0 +1,30 @@
+"""`split:` prompts are read on some GPUs and answers written on others, as servers with disaggregated prefill do.
+
+split:
+  prefill: {device: gpu0..1, parallel: {tp: 1}}
+  decode: {device: gpu2..7, parallel: {tp: 2}}
+"""
+
+from __future__ import annotations
+
+from hwsim.records import dataclass
+from hwsim.spec import Place, field, place_field
+from hwsim.workload.serving.parallel import SplitKeys
+
+
+@dataclass(frozen=True, slots=True)
+class PartKeys:
+    """GPUs of one part of the work."""
+
+    device: tuple[str, ...] = field("its GPUs", one_or_many=True, example="gpu0..1")
+    parallel: SplitKeys = field("how the model is laid over them", default=SplitKeys(), example="{tp: 2, dp: rest}")
+    place: Place = place_field()
+
+
+@dataclass(frozen=True, slots=True)
+class ApartKeys:
+    """Where prompts are read, and where answers are written; keys and values of a prompt pass over the machine's links."""
+
+    prefill: PartKeys = field("reads prompts", example="{device: gpu0..1}")
+    decode: PartKeys = field("writes answers", example="{device: gpu2..7}")
+    place: Place = place_field()

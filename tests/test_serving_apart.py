@@ -1,0 +1,97 @@
+"""Prompts read on some GPUs and answers written on others: nothing is lost, and the hand-over takes the links' time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hwsim
+from hwsim.actors.serving.apart import passed
+from hwsim.api import load_machine
+from hwsim.results.accounting import NETWORK
+from hwsim.spec import SpecError
+from hwsim.ticks import FEMTO
+from tests.test_serving_routers import served
+
+APART: dict[str, Any] = {"device": None, "split": {"prefill": {"device": "gpu0"}, "decode": {"device": "gpu1"}}}
+UNEVEN: dict[str, Any] = {
+    "prefill": {"device": "gpu0..2", "parallel": {"tp": 1}},
+    "decode": {"device": "gpu4..7", "parallel": {"tp": 2}},
+}
+
+GUESSES = {"tokens": 2, "acceptance": "60 %"}
+
+
+def apart(**keys: Any) -> Any:
+    return served(**{key: value for key, value in {**APART, **keys}.items() if value is not None})
+
+
+@pytest.mark.parametrize("keys", [
+    {"arrivals": {"poisson": "700 1/s"}},
+    {"arrivals": {"clients": 12}, "split": UNEVEN},
+    {"arrivals": "all at once", "memory": "2.6 %"},
+    {"arrivals": {"poisson": "900 1/s"}, "split": UNEVEN, "speculate": GUESSES, "router": "round robin"},
+    {"arrivals": {"poisson": "300 1/s"}, "shared": {"tokens": 700, "groups": 3}, "framework": "sglang"},
+])  # fmt: skip
+def test_every_request_is_answered_and_its_time_adds_up(keys: dict[str, Any]) -> None:
+    found = apart(**keys)
+    assert found.requests == len(found.rows) == 120
+    assert found.output_tokens == sum(row.output_tokens for row in found.rows)
+    for row in found.rows:
+        assert min(row.parts_fs) >= 0
+        assert sum(row.parts_fs) == pytest.approx((row.end_s - row.arrival_s) * FEMTO, abs=5)
+        assert row.arrival_s <= row.begin_s < row.first_token_s <= row.end_s
+        assert row.parts_fs[NETWORK] > 0
+        assert row.copy >= found.prompt_copies or row.output_tokens == 1
+
+
+def test_one_request_takes_its_prompt_the_links_and_its_answer() -> None:
+    keys: dict[str, Any] = {"model": "llama-3-8b", "requests": 1, "prompt": 4096, "output": 64, "arrivals": {"every": "1 s"}}
+    [one], [two] = served(**keys).rows, apart(**keys).rows
+    machine = load_machine("dgx-h100")
+    demand = passed(machine, ("gpu0",), ("gpu1",), 4096 * 131_072).demand
+    link = demand.latency + demand.body(machine.rates())
+    assert two.first_token_s - one.first_token_s == pytest.approx(link, rel=1e-6)
+    assert two.end_s - two.first_token_s == pytest.approx(one.end_s - one.first_token_s, rel=1e-6)
+
+
+def test_prompts_of_others_no_longer_slow_answers() -> None:
+    keys: dict[str, Any] = {"model": "llama-3-8b", "prompt": 4000, "output": 60, "arrivals": {"poisson": "8 1/s"}, "requests": 60}
+    together: Any = served(**keys, device="gpu0..1")
+    split = apart(**keys)
+    assert split.each_token.p99 < 0.7 * together.each_token.p99
+    assert split.gpus == together.gpus == 2
+
+
+def test_slow_links_are_felt() -> None:
+    keys: dict[str, Any] = {"requests": 10, "prompt": 2000, "output": 20, "arrivals": {"every": "50 ms"}}
+    near, far = apart(**keys), apart(**keys, machine="d2l-4gpu-pcie")
+    share = [row.parts_fs[NETWORK] / (row.end_s - row.arrival_s) / FEMTO for found in (near, far) for row in found.rows]
+    assert min(share[10:]) > 3 * max(share[:10])
+
+
+@pytest.mark.parametrize(("split", "message"), [
+    ({"prefill": {"device": "gpu0..1"}, "decode": {"device": "gpu1..2"}}, "reads prompts and writes answers"),
+    ({"prefill": {"device": "gpu0"}, "decode": {"device": "gpu9"}}, "gpu9"),
+])  # fmt: skip
+def test_what_cannot_be_is_refused(split: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        apart(split=split)
+
+
+def test_beside_another_job_on_the_links_the_hand_over_takes_longer() -> None:
+    infer = {
+        "model": "llama-3-8b",
+        "split": APART["split"],
+        "requests": 8,
+        "prompt": 6000,
+        "output": 4,
+        "arrivals": {"every": "1 s"},
+    }
+    busy = {"device": "gpu0", "program": [{"copy": {"from": "gpu0", "to": "gpu1", "bytes": "4 TB"}}]}
+    jobs: dict[str, Any] = {"chat": {"infer": infer}}
+    [alone] = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": jobs}).serving
+    [beside] = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {**jobs, "load": busy}}).serving
+    for quiet, loud in zip(alone.rows, beside.rows, strict=True):
+        assert loud.parts_fs[NETWORK] > 1.5 * quiet.parts_fs[NETWORK]
