@@ -59,7 +59,7 @@ class OfPrompts(Log):
         self.log.puts_off(time, request, lost)
 
     def iterated(self, copy: int, start: int, end: int, spent: Spent, **more: Any) -> None:
-        """As of the log; the cache that it counts is that of the answers."""
+        """As of the log; only the cache of answers counts."""
         self.log.iterated(copy, start, end, spent, **{**more, "blocks": 0})
 
     def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
@@ -155,14 +155,14 @@ class Answering(Copy):
 
 @dataclass(slots=True)
 class Links:
-    """What the hand-over of a prompt costs."""
+    """Costs of handing a prompt over."""
 
     machine: Machine
     token_bytes: float  # on each GPU that writes answers
     _known: dict[tuple[int, int, int], tuple[Cost, float]] = field(default_factory=dict)
 
     def cost(self, sources: tuple[str, ...], targets: tuple[str, ...], key: tuple[int, int], tokens: int) -> tuple[Cost, float]:
-        """(cost, times of it) of the keys and values of so many tokens."""
+        """(cost, times of it) of the keys and values of a number of tokens."""
         priced = grid(tokens)
         found = self._known.get((*key, priced))
         if found is None:
@@ -194,7 +194,7 @@ def passed(machine: Machine, sources: tuple[str, ...], targets: tuple[str, ...],
 class Apart:
     """The copies of a service that reads prompts apart, on the clock of a run; arguments as of `Clocked`.
 
-    readers, answerers: copies; costs: those of the readers first; gpus: of every copy.
+    readers, answerers: copies; gpus: for every copy, those of the readers first.
     """
 
     readers: Many[Reading]

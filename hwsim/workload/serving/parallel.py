@@ -1,4 +1,4 @@
-"""How a model is laid over its GPUs."""
+"""The parallel plan of a served model."""
 
 from __future__ import annotations
 

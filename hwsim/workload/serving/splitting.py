@@ -23,7 +23,7 @@ class PartKeys:
 
 @dataclass(frozen=True, slots=True)
 class ApartKeys:
-    """Where prompts are read, and where answers are written; keys and values of a prompt pass over the machine's links."""
+    """The GPUs that read prompts and those that write answers; keys and values of a prompt pass over the machine's links."""
 
     prefill: PartKeys = field("reads prompts", example="{device: gpu0..1}")
     decode: PartKeys = field("writes answers", example="{device: gpu2..7}")
