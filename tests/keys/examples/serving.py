@@ -98,6 +98,7 @@ LENGTHS: Final[tuple[tuple[str, Any, Any], ...]] = (
      {"day": {"mean": "100 1/s", "peak": "190 1/s", "at": "30 ms", "cycle": "100 ms"}}),
     ("values", {"values": [20.0, 200.0]}, {"bursts": {"poisson": "40 1/s", "size": {"uniform": [1, 7]}}}),
 )  # fmt: skip
+EXPERTS: Final = {"tp": 1, "groups": 2, "ep": 1, "pp": 2, "dp": 1}
 EXAMPLES: Final = (
     Example("service", gpus(4), infer(), tried=TRIED),
     Example(
@@ -238,9 +239,7 @@ EXAMPLES: Final = (
     Example(
         "service of guesses",
         gpus(4),
-        infer(
-            prefill=None, speculate={"tokens": 2, "acceptance": ["70 %", "40 %"], "draft": "layer"}, output={"uniform": [20, 60]}
-        ),
+        infer(prefill=None, speculate={"tokens": 2, "acceptance": "70 %", "draft": "layer"}, output={"uniform": [20, 60]}),
         tried={**TRIED, "infer.speculate.draft": ("none",), "infer.speculate.acceptance": (["10 %", "10 %"],)},
     ),
     Example(
@@ -251,13 +250,44 @@ EXAMPLES: Final = (
             device=None,
             parallel=None,
             split={
-                "prefill": {"device": ["gpu0..1"], "parallel": {"tp": 1}},
-                "decode": {"device": ["gpu2..3"], "parallel": {"tp": 1}},
+                "prefill": {"device": ["gpu0..1"], "parallel": {"tp": 1, "dp": "rest"}},
+                "decode": {"device": ["gpu2..3"], "parallel": {"tp": 1, "dp": "rest"}},
             },
             arrivals={"poisson": "4000 1/s"},
             output={"uniform": [20, 60]},
         ),
-        tried={**TRIED, "infer.split.prefill.device": (["gpu0"],), "infer.split.decode.device": (["gpu2"],)},
+        tried={
+            **TRIED,
+            "infer.split.prefill.device": (["gpu0"],),
+            "infer.split.decode.device": (["gpu2"],),
+            **{
+                f"infer.split.{part}.parallel.{key}": (value,)
+                for part in ("prefill", "decode")
+                for key, value in (("dp", 1), ("tp", 2))
+            },
+        },
+    ),
+    Example(
+        "service of experts, prompts read apart",
+        gpus(8),
+        infer(
+            prefill=None,
+            device=None,
+            parallel=None,
+            model={**BIG, "experts": 4, "top_k": 2},
+            split={
+                "prefill": {"device": ["node0.gpu*"], "parallel": EXPERTS},
+                "decode": {"device": ["node1.gpu*"], "parallel": EXPERTS},
+            },
+            memory="40 %",
+            prompt=300,
+            output=20,
+        ),
+        tried={
+            f"infer.split.{part}.parallel.{key}": (value,)
+            for part in ("prefill", "decode")
+            for key, value in (("ep", 2), ("pp", 1), ("groups", 1))
+        },
     ),
     Example("service of a crowd", gpus(4), infer(arrivals="all at once", requests=20), tried=TRIED),
     Example("service of narrow weights", gpus(4), infer(model=NARROW, arrivals="all at once", requests=20), tried=TRIED),
