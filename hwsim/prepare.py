@@ -22,7 +22,6 @@ from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, different, r
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions
 from hwsim.workload.lower import Folding
 from hwsim.workload.names import place_of_op
-from hwsim.workload.services import answering
 from hwsim.workload.sources import changed, names_of_machine, title, tree_from
 from hwsim.workload.unheeded import unheeded
 
@@ -88,7 +87,7 @@ def prepare(
     wanted = Wanted()
     if isinstance(loaded, Workload):
         wanted = wanted_of(
-            loaded.expect, mistakes, jobs, loaded.written_as("infer"), loaded.written_as("train"), answering(loaded)
+            loaded.expect, mistakes, jobs, loaded.written_as("infer"), loaded.written_as("train"), loaded.answering
         )
     if built is None or loaded is None:
         if isinstance(loaded, Workload):

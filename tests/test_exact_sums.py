@@ -64,6 +64,8 @@ def call_wraps(node: ast.Call, method: ast.Attribute) -> str:
     """What to write instead of a call that may wrap; "" if it may not."""
     name, owner = method.attr, ast.unparse(method.value)
     if name in ADDING:
+        if name == "at" and not owner.startswith("np."):  # a value somewhere; of numpy it is a sum in place
+            return ""
         wraps = owner not in {"np.maximum", "np.minimum", "math", "wires"} and words(node) & TIMES
         return f"{name}: ticks.total, running_total or group_totals" if wraps else ""
     if name != "astype" and (owner != "np" or name not in MAKING):
@@ -137,6 +139,7 @@ def test_floats_are_added_up_alike_by_every_python() -> None:
         "int((timeline.end - timeline.start).sum())",
         "np.add.reduceat(took, firsts)",
         "np.cumsum(bytes_held)",
+        "np.add.at(totals, place, took)",
         "timeline.start[taken] + shift",
         "flat.time[ops] * 3",
         "times.astype(np.int64) + busy_fs.astype(np.int64)",

@@ -77,15 +77,13 @@ def check_tree(tree: Tree) -> tuple[Warning, ...]:
         case "workload/1":
             loaded = read_workload(tree, mistakes)
             if loaded is not None:
-                from hwsim.workload.services import answering
-
                 wanted_of(
                     loaded.expect,
                     mistakes,
                     loaded.jobs or {},
                     loaded.written_as("infer"),
                     loaded.written_as("train"),
-                    answering(loaded),
+                    loaded.answering,
                 )
             if loaded is not None:
                 check_statements(loaded, mistakes)

@@ -153,6 +153,15 @@ class Workload:
         """Whether it has services, or a job of it has."""
         return self.services is not None or any(job.services is not None for job in (self.jobs or {}).values())
 
+    @property
+    def answering(self) -> tuple[str, ...]:
+        """Full names of its services and of their choices."""
+        if not self.of_services:
+            return ()
+        from hwsim.workload.services.plan import choices_of
+
+        return tuple(each for name, ways in choices_of(self).items() for each in (name, *(f"{name}.{way}" for way in ways)))
+
     def written_as(self, door: Literal["train", "infer"]) -> tuple[str, ...]:
         """The jobs that are one; "" is the workload itself."""
         jobs = [name for name, job in (self.jobs or {}).items() if getattr(job, door) is not None]

@@ -63,7 +63,7 @@ def words(value: int, count: int) -> list[int]:
 
 def number_of(row: Sequence[Any], at: int = 0, count: int = 3) -> int:
     """The number in words there."""
-    return sum(int(row[at + place]) << 64 * place for place in range(count))
+    return sum(int(row[at + place]) << 64 * place for place in range(count))  # integers
 
 
 class Columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -64,7 +65,7 @@ def _requests(program: Program) -> float:
     result = 0.0
     for load in program.loads:
         rates = [keys.rate or 0.0 for number in load.services if (keys := program.services[number].arrivals) is not None]
-        come = sum(rates) * load.until / FEMTO if load.until >= 0 else float("inf")
+        come = math.fsum(rates) * load.until / FEMTO if load.until >= 0 else float("inf")
         result += min(come, load.requests) if load.requests >= 0 else come
     return result
 

@@ -183,7 +183,7 @@ class ServiceNotes:
         np.add.at(high, place, waits >> HALF_BITS)
         aboves = [self.above.setdefault(at, Above()) for at in bins.tolist()]
         spent = np.array([above.spent for above in aboves])
-        np.add.at(spent, place, took)  # one after another, as they came
+        np.add.at(spent, place, took)  # fits: seconds as floats, added one after another
         for above, count, seconds, lows, highs in zip(
             aboves, many.tolist(), spent.tolist(), low.tolist(), high.tolist(), strict=True
         ):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from hwsim.formats import format_quantity, format_share
+from hwsim.formats import format_quantity, format_share, percent
 from hwsim.results.accounting import PARTS
 from hwsim.results.requests import Spread
 from hwsim.results.serving import RequestRow, ServiceStatistics
@@ -77,7 +77,7 @@ def _sampling(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     texts, short = [], []
     for measure, name in NAMES.items():
         rows = [row for row in service.sampling if row.measure == measure and row.percentile]
-        kept = [f"p{row.percentile} +-{100 * row.half:.2g} %" for row in rows if not row.short and row.half is not None]
+        kept = [f"p{row.percentile} +-{percent(row.half, '.2g')}" for row in rows if not row.short and row.half is not None]
         short += [f"p{row.percentile}" for row in rows if row.short or row.half is None]
         if kept:
             texts.append(f"{name} {', '.join(kept)}")

@@ -24,12 +24,3 @@ def plan_program(workload: Workload, machine: Machine, mistakes: Mistakes, share
     from hwsim.workload.services.plan import plan
 
     return plan(workload, machine, mistakes, shared)
-
-
-def answering(workload: Workload) -> tuple[str, ...]:
-    """Full names of the services and of their choices."""
-    if not workload.of_services:
-        return ()
-    from hwsim.workload.services.plan import choices_of
-
-    return tuple(each for name, ways in choices_of(workload).items() for each in (name, *(f"{name}.{way}" for way in ways)))

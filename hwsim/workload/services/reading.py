@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isclose
+from math import fsum, isclose
 from typing import Any, Final
 
 from hwsim import ticks
@@ -170,7 +170,7 @@ class Reader:
         ways = {name: decode(entry, WayKeys, self.mistakes) for name, entry in tree.items()}
         if any(keys is None for keys in ways.values()):
             return
-        totals = sum(keys.share for keys in ways.values() if keys is not None)  # a share: floats
+        totals = fsum(keys.share for keys in ways.values() if keys is not None)
         if not isclose(totals, 1.0, abs_tol=1e-6):
             self.mistakes.add(
                 tree.place, f"the shares come to {percent(totals, '.6g')}, not to 100 %", "one of them is what is left"

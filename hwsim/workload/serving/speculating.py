@@ -9,6 +9,7 @@ answer takes is drawn, guess by guess, by a hash of the seed and the request.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -81,7 +82,7 @@ class Speculation:
         >>> Speculation(3, (0.5, 0.5, 0.5), None).mean
         Fraction(15, 8)
         """
-        return Fraction(1.0 + sum(self.left)).limit_denominator(FINEST)  # count
+        return Fraction(1.0 + math.fsum(self.left)).limit_denominator(FINEST)
 
     def steps(self, request: int, put_off: int, tokens: int) -> int:
         """Iterations until `tokens` are written.
