@@ -73,14 +73,14 @@ class Meters:
     """The meters of one copy; fs.
 
     Args:
-        end: end of the last iteration that is counted. spent: by all iterations; waited: by those without a refusal.
+        end: end of the last iteration that is counted. spent: by all iterations; refused: by those in which the head of the line was.
         seats, room: time in which the head of the line was refused. refusal: why it is now.
         coming: requests that came since the last iteration was counted.
     """
 
     end: int = 0
     spent: _Reading = (0, 0, 0, 0, 0)
-    waited: _Reading = (0, 0, 0, 0, 0)
+    refused: _Reading = (0, 0, 0, 0, 0)
     seats: int = 0
     room: int = 0
     refusal: Refusal = ""
@@ -103,16 +103,24 @@ class Meters:
                     self._starts(stay, start)
             late = [stay for stay in coming if start < stay.seen <= end]
             self.coming = [stay for stay in coming if stay.seen > end]
-        self.spent = _sum(self.spent, spent)
-        if self.refusal == "room":
-            self.room += end - start
-        elif self.refusal == "seats":
-            self.seats += end - start
-        else:
-            self.waited = _sum(self.waited, spent)
+        prompts, answers, network, shared, host = self.spent
+        read, written, sent, others, step = spent
+        self.spent = prompts + read, answers + written, network + sent, shared + others, host + step
+        if self.refusal:
+            self.refused = _sum(self.refused, spent)
+            if self.refusal == "room":
+                self.room += end - start
+            else:
+                self.seats += end - start
         self.end = end
         for stay in late:
             self._starts(stay, end)
+
+    @property
+    def waited(self) -> _Reading:
+        """fs of the iterations without a refusal."""
+        (a, b, c, d, e), (p, q, r, s, t) = self.spent, self.refused
+        return a - p, b - q, c - r, d - s, e - t
 
     def _starts(self, stay: Stay, at: int) -> None:
         """A request waits from `at` on, the end of an iteration that was under way when it came, or when it came."""

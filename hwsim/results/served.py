@@ -148,6 +148,9 @@ class Course:
         while end >> self.bits >= CELLS:
             self._double()
         cell = start >> self.bits
+        if cell == end >> self.bits:
+            self.taken[cell] = self.taken.get(cell, 0) + blocks * (end - start)
+            return
         while start < end:
             until = min(end, (cell + 1) << self.bits)
             self.taken[cell] = self.taken.get(cell, 0) + blocks * (until - start)
@@ -314,14 +317,11 @@ class Log:
             worked: sequences that were worked on. blocks: of the cache, taken meanwhile.
             count: iterations of the run; first: fs of the first of them, the others follow in equal steps.
         """
-        meters = self.meters[copy]
-        if start > meters.end and blocks:
-            blocks_before = 0  # idle: what stays in the cache can be taken at once
-            self.course.takes(meters.end, start, blocks_before)
-        meters.iterated(start, end, spent)
+        self.meters[copy].iterated(start, end, spent)
         self.iterations += count
         self.worked += worked * count
-        self.most_blocks = max(self.most_blocks, blocks)
+        if blocks > self.most_blocks:
+            self.most_blocks = blocks
         self.area_blocks += blocks * (end - start)
         self.course.takes(start, end, blocks)
         if answers:
@@ -329,12 +329,12 @@ class Log:
 
     def _gaps(self, copy: int, start: int, end: int, answers: int, count: int, first: int) -> None:
         """Times between tokens."""
-        values, counts, joined = self._gap, self._gap_counts, self._joined[copy]
+        values, counts, joined, next_end = self._gap, self._gap_counts, self._joined[copy], start + first
         for since in joined.values():
-            values.append(start + first - since)
+            values.append(next_end - since)
             counts.append(1)
         if answers > len(joined):
-            values.append(start + first - self._wrote[copy])
+            values.append(next_end - self._wrote[copy])
             counts.append(answers - len(joined))
         if joined:
             joined.clear()
@@ -345,7 +345,11 @@ class Log:
             return
         rest = end - start - first
         last = max(0.0, 2.0 * rest / (count - 1) - first) if count > 2 else float(rest)
-        pieces = 1 if abs(last - first) < first / 256 else min(count - 1, 16)
+        if abs(last - first) < first / 256:
+            values.append(first + (last - first) * count / (2 * (count - 1)))
+            counts.append(answers * (count - 1))
+            return
+        pieces = min(count - 1, 16)
         for piece in range(pieces):  # equal steps, so that the middle of a piece stands for it
             low, high = piece * (count - 1) // pieces, (piece + 1) * (count - 1) // pieces
             values.append(first + (last - first) * (low + high + 1) / (2 * (count - 1)))

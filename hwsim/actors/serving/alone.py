@@ -62,16 +62,17 @@ class Written:
     def ended(self, copy: int, run: Run) -> None:
         """A run has ended."""
         self.runs += 1
-        costs = self.costs[copy]
+        costs, chain = self.costs[copy], []
         if self.runs <= ROWS:
-            after = self._after.pop(copy, -1)
-            self.ops.append(0, costs.ops(run), (after,) if after >= 0 else ())
-        for op in costs.sums(run):
+            after, chain = self._after.pop(copy, -1), costs.ops(run)
+            self.ops.append(0, chain, (after,) if after >= 0 else ())
+        for op in costs.sums(run, chain):
             key = copy, op.label, op.cost
             size, time = self._sums.get(key, (0.0, 0))
             self._sums[key] = size + op.size, time + op.time
-        self._busy[copy] = self._busy.get(copy, 0) + run.end - run.begin
-        self._ends[copy] = run.end
+        end = run.end
+        self._busy[copy] = self._busy.get(copy, 0) + end - run.begin
+        self._ends[copy] = end
 
     def graph(self, like: OpGraph) -> OpGraph:
         """All of it, on the capacities and pools of a graph."""

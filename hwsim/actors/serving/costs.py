@@ -11,6 +11,7 @@ cost is worked out for 16 numbers of tokens an octave; between them its bytes ar
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Final, Protocol
 
@@ -118,10 +119,12 @@ class Costs:
         first, name = self.gpus[0], self.plan.name
         self.queue = self.known.queue(Queue(f"{name}:{first}.serving" if name else f"{first}.serving", first))
 
-    def sums(self, run: Run) -> list[IssuedOp]:
-        """The iterations of a run as ops that are only added up."""
+    def sums(self, run: Run, chain: Sequence[IssuedOp] = ()) -> Sequence[IssuedOp]:
+        """The iterations of a run as ops that are only added up; chain: its ops, if they are made."""
         if len(self.gpus) > 1:
-            return self.ops(run)
+            return chain or self.ops(run)
+        if len(chain) == 1:
+            return chain
         return [IssuedOp(self._named(run), self.queue, self._kernels(run), run.computed / FEMTO, run.host * run.count)]
 
     def _named(self, run: Run) -> int:
@@ -174,10 +177,10 @@ class Costs:
 
     def _kernels(self, run: Run) -> int:
         """The cost of a second of the run's kernels."""
-        answers = run.answers
+        answers, parts = run.answers, run.parts
         drawn: tuple[int, ...] = (grid(answers), grid(run.context // answers)) if answers else (0, 0)
-        if run.parts:  # iterations of about as many tokens draw alike
-            drawn += (grid(run.tokens), grid(1 + sum(sequence.read for sequence, _ in run.parts)), len(run.parts))  # integers
+        if parts:  # iterations of about as many tokens draw alike
+            drawn += (grid(run.tokens), grid(1 + sum([sequence.read for sequence, _ in parts])), len(parts))  # integers
         cost = self._drawn.get(drawn)
         if cost is None:
             cost = self._drawn[drawn] = self._cost(self.pace.taken(run))
@@ -232,7 +235,9 @@ def grid(rows: int) -> int:
     >>> grid(3), grid(16), grid(33), grid(1000)
     (3, 16, 34, 1024)
     """
-    step = 1 << max(0, (rows - 1).bit_length() - 5)
+    if rows <= 1 << BITS:
+        return rows
+    step = 1 << (rows - 1).bit_length() - BITS
     return -(-rows // step) * step
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable
 from copy import copy
 from dataclasses import field
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from hwsim import ticks
 from hwsim.actors.serving.run import Run
@@ -28,6 +29,9 @@ from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import kernels
 from hwsim.records import dataclass
 from hwsim.workload.serving.plan import ServicePlan
+
+
+_MADE: Final[deque[tuple[tuple[object, ...], Iterations]]] = deque(maxlen=8)  # tables by what they are of: runs share them
 
 
 class Paced(Protocol):
@@ -124,7 +128,8 @@ class Pace:
         """Time of an iteration with prompts."""
         assert self._eager is not None
         read, mixed = run.read, self._eager
-        rows, total = mixed.rows_of(read, run.answers), mixed.total_of(read, run.answers)
+        total = run.answers * mixed.tokens + run.tokens
+        rows = total if mixed.groups == 1 else mixed.rows_of(read, run.answers)
         around = self._around.get((rows, run.ended, total))
         if around is None:
             around = ticks.femtoseconds(mixed.around(rows, run.ended, total) * self.slower)
@@ -222,15 +227,22 @@ def iterations_of(
     """The iterations of a copy, without exchanges."""
     parallel = plan.keys.parallel
     sparse = any(kind.experts > 1 for kind in model.kinds)
-    return Iterations(
+    verified, ep, pp = tokens or plan.settings.verified, parallel.ep if sparse else 1, parallel.pp if tokens is None else 1
+    key = model, plan.gpu, framework, graphs, plan.dtype, parallel.tp, parallel.groups, verified, ep, pp, plan.keys.kv or ""
+    for asked, made in _MADE:
+        if asked == key:
+            return made
+    made = Iterations(
         model,
         KernelTimes(plan.gpu, framework),
         parallel.tp,
         plan.dtype,
         graphs,
-        tokens=tokens or plan.settings.verified,
+        tokens=verified,
         groups=parallel.groups,
-        ep=parallel.ep if sparse else 1,
-        pp=parallel.pp if tokens is None else 1,
+        ep=ep,
+        pp=pp,
         cache=plan.keys.kv or "",
     )
+    _MADE.append((key, made))
+    return made

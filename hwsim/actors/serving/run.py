@@ -95,7 +95,8 @@ class Run:
     @property
     def tokens(self) -> int:
         """Tokens of prompts that are read."""
-        return sum(tokens for _, tokens in self.parts)  # integers
+        parts = self.parts
+        return parts[0][1] if len(parts) == 1 else sum([tokens for _, tokens in parts])  # integers
 
     @property
     def rows(self) -> int:
@@ -105,7 +106,7 @@ class Run:
     @property
     def read(self) -> tuple[tuple[int, int], ...]:
         """(tokens read now, tokens read before) of each prompt."""
-        return tuple((tokens, sequence.read) for sequence, tokens in self.parts)
+        return tuple([(tokens, sequence.read) for sequence, tokens in self.parts])
 
     def spent(self, first: int, last: int, begin: int, end: int) -> Spent:
         """Time of some of its iterations by its use; what others on its devices and links took is known at their end."""
