@@ -6,10 +6,11 @@ machine. The mistakes of both files come together in one `SpecError`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hwsim import ticks
 from hwsim.formats import format_quantity
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # what few runs have is imported when it is asked for
 Source = sources.Source
 MOST_OPS = 30_000_000
 BYTES_PER_OP = 300  # measured, see benchmarks
+_BUILT: Final[deque[tuple[Tree, Machine]]] = deque(maxlen=1)  # runs of one file after another share its machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +251,15 @@ def loads(text: str) -> Machine | Workload:
 
 
 def _built(tree: Tree | None, mistakes: Mistakes) -> Machine | None:
-    return None if tree is None else build(tree, mistakes)
+    if tree is None:
+        return None
+    for known, built in _BUILT:
+        if known is tree:
+            return built
+    before, made = len(mistakes), build(tree, mistakes)
+    if made is not None and len(mistakes) == before:
+        _BUILT.append((tree, made))
+    return made
 
 
 def _loaded(tree: Tree | None, mistakes: Mistakes) -> Workload | None:

@@ -31,7 +31,8 @@ from hwsim.models import (
 from hwsim.models.architectures.layer_parts import Indexer, Latent, Quantised, Run
 from hwsim.models.inference import passed, serve, served
 from hwsim.models.library import read_transformer
-from hwsim.models.memory import kv_capacity, serving_memory, stage_parameters
+from hwsim.models.memory import cache_room, serving_memory, stage_parameters
+from hwsim.models.server import PLAIN
 from hwsim.models.plan import runs_of
 from hwsim.models.stages import stage_of
 from hwsim.spec import SpecError, read, tree_of
@@ -246,7 +247,12 @@ def test_narrow_weights_take_less_memory_and_are_read_faster() -> None:
         width = 2.0 if quantised is None else quantised.width
         assert serving_memory(model, 1, 0).weights == pytest.approx(2 * (model.parameters - narrow) + narrow * width)
     assert all(each < seconds[0] for each in seconds[1:])
-    assert kv_capacity(replace(plain, quantised=Quantised(format="int4")), 1, 80e9) > kv_capacity(plain, 1, 80e9)
+    narrow_room, room = (
+        cache_room(model, 1, 80e9, "bf16", PLAIN)[1] for model in (replace(plain, quantised=Quantised(format="int4")), plain)
+    )
+    assert narrow_room is not None
+    assert room is not None
+    assert narrow_room > room
 
 
 def test_mistakes_in_runs_have_their_place() -> None:

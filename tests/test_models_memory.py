@@ -13,7 +13,6 @@ from hwsim.models import (
     Framework,
     ParallelPlan,
     activations,
-    kv_capacity,
     lay,
     load_framework,
     load_transformer,
@@ -21,7 +20,8 @@ from hwsim.models import (
     training_memory,
 )
 from hwsim.models.layer import kernels as kernels_of
-from hwsim.models.memory import Footprint, in_flight
+from hwsim.models.memory import Footprint, cache_room, in_flight
+from hwsim.models.server import PLAIN
 from tests.model_cases import run
 
 
@@ -130,6 +130,8 @@ def test_weights_in_buckets_cost_a_round_each() -> None:
 
 def test_a_cache_holds_what_the_weights_leave() -> None:
     model = load_transformer("llama-2-7b")
-    assert kv_capacity(model, 1, 80e9) == int((0.9 * 80e9 - 2 * model.parameters - 1.5e9) // model.kv_bytes())
-    assert kv_capacity(model, 1, 10e9) == 0
-    assert kv_capacity(model, 2, 80e9) > 2 * kv_capacity(model, 1, 80e9)
+    plain, none, split = (cache_room(model, tp, size, "bf16", PLAIN)[1] for tp, size in ((1, 80e9), (1, 10e9), (2, 80e9)))
+    assert plain == int((0.9 * 80e9 - 2 * model.parameters - 1.5e9) // model.kv_bytes())
+    assert none == 0
+    assert split is not None
+    assert split > 2 * plain

@@ -19,7 +19,7 @@ from hwsim.models.inference import decode, one_pass, prefill
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Kernel, Layer
 from hwsim.models.library import load_network, load_transformer
-from hwsim.models.memory import Footprint, activations, kv_capacity, training_memory
+from hwsim.models.memory import Footprint, activations, training_memory
 from hwsim.models.plan import Laid, ParallelPlan, WrongPlan, lay
 from hwsim.models.stages import stage_of
 from hwsim.models.step import Step, estimate, step
@@ -46,7 +46,6 @@ __all__ = [
     "embedding",
     "estimate",
     "forward",
-    "kv_capacity",
     "lay",
     "load_framework",
     "load_network",

@@ -30,7 +30,7 @@ from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Layer
-from hwsim.models.memory import Footprint, batch_memory, kv_capacity, serving_memory
+from hwsim.models.memory import Footprint, batch_memory, cache_room, serving_memory
 from hwsim.models.plan import WrongPlan, uneven_widths
 from hwsim.models.step import Seconds, by_kind, seconds_by
 from hwsim.records import dataclass
@@ -266,7 +266,7 @@ def serve(
         total += (output - 1) * seconds  # the prefill brings the first
     size, length = cluster.gpu.memory.size, model.cached(prompt + (output if steps else 0))
     memory = serving_memory(model, tp, batch * length if model.causal else 0.0, dtype)
-    capacity = None if size is None or not model.causal else kv_capacity(model, tp, size, dtype)
+    _, capacity = cache_room(model, tp, size, dtype, framework.server.on(size, cluster.gpu.generation))
     return Service(
         phase=phase,
         tp=tp,

@@ -318,15 +318,3 @@ def iteration_arrays(model: Transformer, tp: int, tokens: int, sequences: int, d
     layer = tokens * width * (3 * model.hidden + max(inner, (model.queries + model.keys + model.values) / tp))
     logits = min(sequences, tokens) * model.vocab * SORTED if model.causal else 0.0
     return layer + logits
-
-
-def kv_capacity(model: Transformer, tp: int, size: float, dtype: str = "bf16", pp: int = 1, used: float = 0.9) -> int:
-    """Tokens whose keys and values of all layers fit next to the weights in `used` of the memory, as servers reserve it.
-
-    >>> from hwsim.models.library import load_transformer
-    >>> kv_capacity(load_transformer("llama-2-7b"), 1, 80e9)
-    108763
-    """
-    empty = serving_memory(model, tp, 0, dtype, pp)
-    token = serving_memory(model, tp, 1, dtype, pp).cache
-    return max(0, int((used * size - empty.total) // token))

@@ -27,6 +27,7 @@ from typing import Final
 
 from hwsim.actors.serving.blocks import Growth, Held, growth, most_within
 from hwsim.actors.serving.prefixes import Key, Pool
+from hwsim.actors.serving.promises import Promises
 from hwsim.actors.serving.run import Run, Sequence
 from hwsim.records import dataclass
 from hwsim.results.accounting import Refusal
@@ -34,7 +35,6 @@ from hwsim.results.served import Log
 from hwsim.workload.serving.settings import ANY, Settings
 
 AGAIN: Final = 16  # iterations after which a request that a ratio refused is looked at again
-WRITTEN: Final = 20  # tokens that SGLang adds to those written when it raises the ratio (`retract_decode`)
 OWN: Final = -1  # first part of the key of a sequence's own blocks
 
 
@@ -74,17 +74,14 @@ class Copy:
     _ends: list[tuple[int, int, int, Sequence]] = field(default_factory=list)
     _order: list[tuple[Sequence, int]] = field(default_factory=list)
     _places: int = 0
-    _promised: int = 0  # blocks of whole requests that joined
-    _rest: int = 0  # tokens that answers which joined have yet to write
-    _outputs: int = 0
-    _ratio: tuple[float, int] = (0.0, 0)  # at which count
+    _promises: Promises = field(init=False)
     _refusal: Refusal = ""
     _hold: int = 0  # the iteration at which a request that a ratio refused is looked at again, unless one ends before
 
     def __post_init__(self) -> None:
         self.pool = Pool(ANY if self.blocks is None else self.blocks)
         self.growth = growth(self.settings.block, self.held)
-        self._ratio = self.settings.promise[0], 0
+        self._promises = Promises(self.settings, self.growth.need)
 
     @property
     def requests(self) -> int:
@@ -248,7 +245,7 @@ class Copy:
             sequence.cached = sequence.read
             self._takes(sequence, self.growth.need(sequence.read + tokens) - hit)
             left -= tokens
-            self._counts(sequence, 1)
+            self._promises.counts(sequence, 1)
             self._order.append((sequence, sequence.put_off))
             self.partial.append(sequence)
             parts.append((sequence, tokens))
@@ -267,18 +264,7 @@ class Copy:
             return blocks <= free
         if blocks > free - int(settings.spare * self.pool.blocks):
             return False
-        if settings.admit == "answer":
-            return self._promised + self.growth.need(sequence.prompt + sequence.output) <= self.pool.blocks
-        if settings.admit == "ratio":
-            kept = int(self._part() * max(0, self._rest)) + promised
-            return rest + min(sequence.output - sequence.written, settings.promise[3]) + kept < free * settings.block
-        return True
-
-    def _part(self) -> float:
-        """Part of the tokens still to be written for which room is kept."""
-        first, least, steps, _ = self.settings.promise
-        ratio, since = self._ratio
-        return max(least, ratio - (first - least) * (self.count - since) / steps)
+        return self._promises.allow(sequence, rest, free, self.pool.blocks, self.count, promised)
 
     def _found(self, sequence: Sequence) -> tuple[int, list[Key], int]:
         """Blocks of its beginning that the cache has, their keys, and how many of them count as free now.
@@ -307,15 +293,6 @@ class Copy:
         self.pool.take(blocks)
         sequence.own += blocks
 
-    def _counts(self, sequence: Sequence, sign: int) -> None:
-        """Note a request that joins (1), or leaves (-1), with what it has yet to write."""
-        settings = self.settings
-        if settings.admit == "answer":
-            self._promised += sign * self.growth.need(sequence.prompt + sequence.output)
-        elif settings.admit == "ratio":
-            self._rest += sign * (min(sequence.output, settings.promise[3]) - sequence.written)
-            self._outputs += sign * sequence.output
-
     # ------------------------------------------------------------ requests that lose their blocks
 
     def _last(self) -> Sequence:
@@ -332,11 +309,8 @@ class Copy:
             length = sequence.read
         else:
             length = self._stops(sequence)
-        self._counts(sequence, -1)
-        if self.settings.admit == "ratio":
-            written = max(0, self._outputs - self._rest)
-            ratio = min(1.0, (written + WRITTEN * self.answers) / max(1, self._outputs))
-            self._ratio = max(self._part(), ratio), self.count
+        self._promises.counts(sequence, -1)
+        self._promises.breaks(self.answers, self.count)
         begun = sequence.hit + sequence.kept
         full_blocks = length // self.settings.block - begun
         own_key = (OWN, sequence.number)
@@ -369,8 +343,7 @@ class Copy:
             self.growth.grow(count)
             self.count += count
             self.context += answers * count
-            if self.settings.admit == "ratio":
-                self._rest -= answers * count
+            self._promises.writes(answers * count)
         begin, first = run.begin, 0
         if count > 1:
             if self.waiting and self.waiting[-1].at > self.door:
@@ -394,7 +367,7 @@ class Copy:
             _, _, put_off, sequence = heapq.heappop(ends)
             if sequence.put_off == put_off:
                 length = self._stops(sequence)
-                self._counts(sequence, -1)
+                self._promises.counts(sequence, -1)
                 if self.settings.prefixes and (len(sequence.ids) - 1) * sequence.span >= sequence.prompt:
                     self._shares(sequence, length)  # the next turn of a conversation has its answer, too
                 self._gives(sequence)
@@ -461,10 +434,10 @@ class Copy:
             return
         self.partial.remove(sequence)
         sequence.written += bool(sequence.output)
-        self._rest -= self.settings.admit == "ratio"
+        self._promises.writes(1)
         self.log.writes(end, (sequence.number,), self.settings.out)
         if sequence.written >= sequence.output:
-            self._counts(sequence, -1)
+            self._promises.counts(sequence, -1)
             sequence.joined = self.count
             self._gives(sequence)
             over.append(sequence)

@@ -11,9 +11,10 @@ cost is worked out for 16 numbers of tokens an octave; between them its bytes ar
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from hwsim import ticks
 from hwsim.actors.serving.pace import Pace
@@ -50,6 +51,20 @@ class Registry(Protocol):
     def cost(self, cost: Cost) -> int: ...
 
 
+Phase: TypeAlias = tuple[Cost, int, float]  # (cost, fs of its latency, seconds of its body)
+Priced: TypeAlias = dict[tuple[str, str, tuple[str, ...], float], tuple[Phase, ...]]
+_PRICED: Final[deque[tuple[Machine, Priced]]] = deque(maxlen=2)  # collectives of the last machines: runs share them
+
+
+def priced_on(machine: Machine) -> Priced:
+    """The collectives that were priced on a machine."""
+    for known, priced in _PRICED:
+        if known is machine:
+            return priced
+    _PRICED.append((machine, {}))
+    return _PRICED[-1][1]
+
+
 @dataclass(slots=True)
 class Exchanges:
     """The phases of the exchanges of one copy: what its collectives cost on the links between its GPUs."""
@@ -58,15 +73,22 @@ class Exchanges:
     machine: Machine
     gpus: tuple[str, ...]
     slower: float = 1.0
-    _phases: dict[int, tuple[tuple[int, tuple[Cost, int, float]], ...]] = field(default_factory=dict)
-    _sizes: dict[int, tuple[IssuedOp, ...]] = field(default_factory=dict)
+    _phases: dict[int, tuple[tuple[int, Phase], ...]] = field(default_factory=dict)
+    _sizes: dict[int, list[tuple[IssuedOp, Phase]]] = field(default_factory=dict)
+    _known: Priced = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known = priced_on(self.machine)
 
     def seconds(self, rows: int) -> int:
         """fs of all exchanges of an iteration of `rows` tokens."""
         return sum(op.time + latency + ticks.femtoseconds(body * op.size) for op, (_, latency, body) in self.of(rows))  # integers
 
-    def of(self, rows: int) -> list[tuple[IssuedOp, tuple[Cost, int, float]]]:
+    def of(self, rows: int) -> list[tuple[IssuedOp, Phase]]:
         """For each phase an op of all such phases of the layers, and the (cost, fs of its latency, seconds of its body)."""
+        known = self._sizes.get(rows)
+        if known is not None:
+            return known
         model, parallel = self.plan.model, self.plan.keys.parallel
         if len(self.gpus) < 2 or not isinstance(model, Transformer) or not rows:
             return []
@@ -79,25 +101,26 @@ class Exchanges:
                 for each in sends(model, priced, tp=parallel.tp, groups=parallel.groups, pp=parallel.pp, width=width)
                 for phase in self._priced(each)
             )
-        ops = self._sizes.get(rows)
-        if ops is None:
-            ops = self._sizes[rows] = tuple(
-                IssuedOp(-1, -1, -1, self.slower * times * rows / priced, (times - 1) * latency)
-                for times, (_, latency, _) in phases
-            )
-        return list(zip(ops, (phase for _, phase in phases), strict=True))
+        found = self._sizes[rows] = [
+            (IssuedOp(-1, -1, -1, self.slower * times * rows / priced, (times - 1) * phase[1]), phase) for times, phase in phases
+        ]
+        return found
 
-    def _priced(self, sent: Sent) -> tuple[tuple[Cost, int, float], ...]:
+    def _priced(self, sent: Sent) -> tuple[Phase, ...]:
         """(cost, fs of its latency, seconds of its body) of each phase of one collective."""
         software = self.plan.software
         framework = software.all_reduce if isinstance(software, Framework) and sent.operation == "all-reduce" else ""
         gpus = self.gpus[: sent.ranks]
-        flows = timing.timed(self.machine, timing.own_kernel(framework), sent.operation, gpus, sent.size)
-        rates = self.machine.rates()
-        return tuple(
-            (replace(each.cost, choice=None), ticks.femtoseconds(each.cost.demand.latency), each.cost.demand.body(rates))
-            for each in flows.phases
-        )
+        key = framework, sent.operation, gpus, sent.size
+        found = self._known.get(key)
+        if found is None:
+            flows = timing.timed(self.machine, timing.own_kernel(framework), sent.operation, gpus, sent.size)
+            rates = self.machine.rates()
+            found = self._known[key] = tuple(
+                (replace(each.cost, choice=None), ticks.femtoseconds(each.cost.demand.latency), each.cost.demand.body(rates))
+                for each in flows.phases
+            )
+        return found
 
 
 @dataclass(slots=True)

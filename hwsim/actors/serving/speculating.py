@@ -136,8 +136,7 @@ class Speculating(Copy):
         self.answers -= 1
         self.context -= sequence.read
         self._moves(-steps * numerator)
-        if self.settings.admit == "ratio":
-            self._rest -= written - steps
+        self._promises.writes(written - steps)
         return sequence.read + written
 
 

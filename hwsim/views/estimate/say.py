@@ -162,10 +162,10 @@ def inference(
     out += titled("throughput", throughput)
     out += titled("memory", _fits(service.memory, service.verdict, size, " on each GPU"))
     if service.capacity == 0:
-        out += titled("room", "none for keys and values: the weights take more than 90 % of the memory")
+        out += titled("room", "none for keys and values: the weights leave nothing of what the server takes")
     elif service.capacity is not None:
         held = f"{service.held:,} such sequences" if service.held else "not one such sequence"
-        out += titled("room", f"keys and values of {service.capacity:,} tokens in 90 % of the memory, {held}")
+        out += titled("room", f"keys and values of {service.capacity:,} tokens in what the server takes, {held}")
     out += _bill(bill)
     return "\n".join([*out, "", *_shares(service.shares), "", *_kinds(service.memory)]) + "\n"
 

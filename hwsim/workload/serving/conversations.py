@@ -10,6 +10,7 @@ the answer is read and thought about. What arrives, or what a client begins, is 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
@@ -94,7 +95,7 @@ class Beginnings:
     def at(self, number: int, tokens: int) -> tuple[int, tuple[int, ...]]:
         """(tokens before its own, ids) of a request whose own prompt has these tokens."""
         share = self.group.at(self.source(number))
-        group = min(int(np.searchsorted(self.shares, share, "right")), self.keys.groups - 1)
+        group = min(bisect_right(self.shares, share), self.keys.groups - 1)
         early = self.lengths[group]
         ids = tuple(_GROUP + group * _LONGEST + piece for piece in range(early // PIECE))
         if self.prompt is not None:
