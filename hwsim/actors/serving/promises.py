@@ -1,8 +1,8 @@
 """What requests that have joined may still ask of the cache of a copy, and whether one more joins.
 
-    prompt    blocks of the prompt are free
-    answer    blocks of the whole answers of all are there, as TensorRT-LLM keeps them
-    ratio     a part of all tokens that are still to be written is free, which shrinks while nothing is put off, as in SGLang
+prompt    blocks of the prompt are free
+answer    blocks of the whole answers of all are there, as TensorRT-LLM keeps them
+ratio     a part of all tokens that are still to be written is free, which shrinks while nothing is put off, as in SGLang
 """
 
 from __future__ import annotations
