@@ -32,8 +32,8 @@ from hwsim.models.architectures.layer_parts import Indexer, Latent, Quantised, R
 from hwsim.models.inference import passed, serve, served
 from hwsim.models.library import read_transformer
 from hwsim.models.memory import cache_room, serving_memory, stage_parameters
-from hwsim.models.server import PLAIN
 from hwsim.models.plan import runs_of
+from hwsim.models.server import PLAIN
 from hwsim.models.stages import stage_of
 from hwsim.spec import SpecError, read, tree_of
 from tests.model_cases import gpus, products, small

@@ -73,7 +73,7 @@ class Meters:
     """The meters of one copy; fs.
 
     Args:
-        end: end of the last iteration that is counted. spent: by all iterations; refused: by those in which the head of the line was.
+        end: end of the last iteration that is counted. spent: by all iterations; refused: by those with a refusal.
         seats, room: time in which the head of the line was refused. refusal: why it is now.
         coming: requests that came since the last iteration was counted.
     """

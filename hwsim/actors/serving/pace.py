@@ -30,7 +30,6 @@ from hwsim.models.layer import kernels
 from hwsim.records import dataclass
 from hwsim.workload.serving.plan import ServicePlan
 
-
 _MADE: Final[deque[tuple[tuple[object, ...], Iterations]]] = deque(maxlen=8)  # tables by what they are of: runs share them
 
 
