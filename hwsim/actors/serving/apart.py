@@ -121,14 +121,14 @@ class Answering(Copy):
         if not self._fits(sequence, blocks, sequence.prompt, 0, 0):
             return False
         self._takes(sequence, blocks)
-        self._counts(sequence, 1)
+        self._promises.counts(sequence, 1)
         self.reserved += 1
         return True
 
     def leaves(self, sequence: Sequence) -> None:
         """An answer of one token is over when its prompt is there."""
         self.reserved -= 1
-        self._counts(sequence, -1)
+        self._promises.counts(sequence, -1)
         self._gives(sequence)
 
     def next(self, instant: int) -> Run | None:
@@ -144,7 +144,7 @@ class Answering(Copy):
         self.reserved -= 1
         sequence.read = sequence.to_read = sequence.prompt
         sequence.written = 1
-        self._rest -= self.settings.admit == "ratio"
+        self._promises.writes(1)
         self._order.append((sequence, sequence.put_off))
         self._starts(sequence)
         self.log.goes_on(instant, sequence.number, self.number)
