@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import simpy
@@ -44,6 +44,8 @@ class Driver:
     closed: nothing will be submitted once the run has begun, and no capacity changes.
     """
 
+    keeps_all: Final = False  # it has visits
+
     def __init__(self, capacities: Sequence[Capacity], pools: Sequence[Pool], *, closed: bool = False) -> None:
         self.env = simpy.Environment(initial_time=0)
         self.capacities = tuple(capacities)
@@ -57,6 +59,8 @@ class Driver:
         self._classes: list[int] = []  # of the issued ops' costs
         self._pending: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> its submission
         self._armed: simpy.Event | None = None
+        self._armed_for = -1
+        self._handing_over = False
         self._played: dict[int, tuple[Cost, float]] = {}
 
     def submit(self, graph: OpGraph, at: int | None = None) -> simpy.Event:
@@ -111,6 +115,31 @@ class Driver:
         self._pending[last] = finished, {last}
         self._arm(int(self.env.now))
         return finished, last
+
+    def visitor(self, cost: Cost) -> int:
+        """Make a cost known of work that is not kept; its number. What draws on nothing has none.
+
+        Its latency is the caller's.
+        """
+        flow = self._issued.flow(cost)
+        if flow is None:
+            raise ValueError("what draws on nothing needs no engine")
+        return self._replay.fluid.extend(flow, passing=True)
+
+    def visit(self, visitor: int, time: int, then: Callable[[int], None]) -> None:
+        """Begin work now that alone takes `time` fs. It becomes no op: `then` is called with the time at which it ended.
+
+        SimPy's clock may be earlier then, with nothing of its own in between.
+        """
+        if not self._handing_over:
+            self._replay.now = int(self.env.now)
+            if self._armed is None or self._armed_for != self._replay.now:
+                self._arm(self._replay.now)
+        self._replay.visit(visitor, time, then)
+
+    def past(self, ops: Sequence[IssuedOp]) -> None:
+        """Keep a chain of ops of no cost that began at 0 and is over now."""
+        self._issued.append(self._replay.past([op.time for op in ops]), ops, ())
 
     def limit(self, capacity: str, fraction: float) -> None:
         """Limit a capacity to a fraction of its rate from now on (0: a failure; 1: all of it)."""
@@ -178,7 +207,7 @@ class Driver:
         wake._ok, wake._value = True, None  # noqa: SLF001  (an event born triggered, as SimPy's Timeout is)
         wake.callbacks.append(self._wake)
         self.env.schedule(wake, LAST, time - self.env.now)
-        self._armed = wake
+        self._armed, self._armed_for = wake, time
 
     def _wake(self, wake: simpy.Event) -> None:
         if wake is not self._armed:
@@ -194,12 +223,23 @@ class Driver:
             replay.advance(None if upcoming == float("inf") else max(int(upcoming), due + 1), CHUNK)
             if self.progress is not None:
                 self.progress(replay.done, len(replay))
+            if replay.over:
+                self._hand_over()
             if replay.ended or replay.begun:
                 self._begin()
                 self._finish()
                 if (due := replay.next_time()) is not None:
                     self._arm(due)
                 return
+
+    def _hand_over(self) -> None:
+        """Say of visits that they have ended, at the replay's time."""
+        replay = self._replay
+        over, replay.over = replay.over, []
+        self._handing_over = True
+        for then in over:
+            then(replay.now)
+        self._handing_over = False
 
     def _begin(self) -> None:
         """Tell the server of the played ops that began; at the replay's time, as `_finish`."""

@@ -21,6 +21,8 @@ from hwsim.records import dataclass
 from hwsim.results.timeline import PaceChange
 
 ALONE, FULL_AT, EXPECTED = 0, 1, 2  # what may happen at a level, in this order
+MOST_KEPT = 256  # changes of pace since a member last came or went, beside work of which nothing is kept
+MERGED = 8  # neighbouring changes of which two are made
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +95,20 @@ class Fluid:
         self.touched: set[int] = set()
         self.changed: set[int] = set()
         self.swelled: set[int] = set()  # capacities whose crowd changed
+        self.passing: set[int] = set()  # classes of which nothing is kept
+        self._settled: dict[int, int] = {}  # of the others then: changes of pace up to the last coming or going of a member
         self.more = False  # whether anything but ends of demands has touched a capacity
         self.solves = 0
         for flow_class in classes:
             self.extend(flow_class)
 
-    def extend(self, flow_class: FlowClass) -> int:
-        """Make a class known; its number."""
+    def extend(self, flow_class: FlowClass, *, passing: bool = False) -> int:
+        """Make a class known; its number.
+
+        passing: nothing is kept of its paces, and of those of the others only what their members can be asked for.
+        """
+        if passing:
+            self.passing.add(len(self.classes))
         if flow_class.crowd is not None:
             self.crowds[flow_class.crowd.capacity].append(len(self.classes))
         self.classes.append(flow_class)
@@ -147,6 +156,8 @@ class Fluid:
 
     def _count(self, number: int, change: int) -> None:
         self.touched.add(number)
+        if self.passing:
+            self._settled[number] = len(self.history[number])
         self.more |= bool(self.classes[number].holds)
         for capacity, draw in self.draws[number]:
             self.drawn[capacity] += change * draw
@@ -330,6 +341,8 @@ class Fluid:
         if self.pace[number]:
             self.pace[number] = 0
             self.history[number].append(PaceChange(self.since[number], 0, UNBOUND))
+            if self.passing:
+                self._forget(number)
 
     def _schedule(self, number: int, pace: int, bound: int, instant: int) -> int | None:
         history = self.history[number]
@@ -341,6 +354,8 @@ class Fluid:
         self.pace[number] = pace
         if not same:
             history.append(PaceChange(instant, pace, bound))
+            if self.passing:
+                self._forget(number)
         if not pace:
             self.due[number] = UNBOUND
             return None
@@ -349,3 +364,32 @@ class Fluid:
             return None
         self.due[number] = end
         return end
+
+    def _forget(self, number: int) -> None:
+        """Keep of the paces what members that are kept can be asked for: what they received between coming and going, exactly."""
+        history = self.history[number]
+        if number in self.passing:
+            del history[:-1]
+            self._settled[number] = 0
+            return
+        first = self._settled.get(number, 0)
+        if len(history) - first <= MOST_KEPT:
+            return
+        last = len(history) - 1  # goes on
+        merged: list[PaceChange] = []
+        for low in range(first, last, MERGED):
+            merged += _merged(history[low : min(low + MERGED, last)], history[min(low + MERGED, last)].start)
+        history[first:last] = merged
+
+
+def _merged(changes: Sequence[PaceChange], end: int) -> list[PaceChange]:
+    """Two changes, or one, with as much service until `end` in whole units; bound by what held back longest."""
+    begin, received, held = changes[0].start, 0, dict[int, int]()
+    for change, until in zip(changes, [*(each.start for each in changes[1:]), end], strict=True):
+        received += change.pace * (until - change.start)
+        held[change.bound] = held.get(change.bound, 0) + until - change.start
+    bound = max(held, key=lambda each: (held[each], each))
+    pace, more = divmod(received, end - begin)
+    if not more:
+        return [PaceChange(begin, pace, bound)]
+    return [PaceChange(begin, pace, bound), PaceChange(end - more, pace + 1, bound)]

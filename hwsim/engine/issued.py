@@ -57,10 +57,14 @@ class Issued:
     def cost(self, cost: Cost) -> int:
         """Make a cost known; its number."""
         demand = cost.demand
-        flow = flow_class(demand, self._rates, self._numbers) if demand.amounts or demand.holds or demand.crowd else None
         self.costs.append(cost)
-        self.known.append(_Known(ticks.femtoseconds(demand.latency), demand.body(self._rates), flow))
+        self.known.append(_Known(ticks.femtoseconds(demand.latency), demand.body(self._rates), self.flow(cost)))
         return len(self.costs) - 1
+
+    def flow(self, cost: Cost) -> FlowClass | None:
+        """The class of a cost's demand, None if it draws on nothing."""
+        demand = cost.demand
+        return flow_class(demand, self._rates, self._numbers) if demand.amounts or demand.holds or demand.crowd else None
 
     def times(self, op: IssuedOp) -> tuple[int, int]:
         """fs that pass before it flows, and of its flow alone."""

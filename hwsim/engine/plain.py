@@ -84,6 +84,8 @@ class Op:
 class PlainEngine:
     """A run. Actors (SimPy processes) use it as they use `hwsim.engine.driver.Driver`."""
 
+    keeps_all: Final = True  # every work is an op
+
     def __init__(self, capacities: Sequence[Capacity], pools: Sequence[Pool]) -> None:
         self.env = simpy.Environment(initial_time=0)
         self.capacities = tuple(capacities)
@@ -156,6 +158,18 @@ class PlainEngine:
         self._waiters[chain[-1].number] = finished, {chain[-1].number}
         self._add(chain)
         return finished, chain[-1].number
+
+    def visitor(self, cost: Cost) -> int:
+        """Not here (see `keeps_all`)."""
+        raise NotImplementedError
+
+    def visit(self, visitor: int, time: int, then: Callable[[int], None]) -> None:
+        """Not here (see `keeps_all`)."""
+        raise NotImplementedError
+
+    def past(self, ops: Sequence[IssuedOp]) -> None:
+        """Not here (see `keeps_all`)."""
+        raise NotImplementedError
 
     def limit(self, capacity: str, fraction: float) -> None:
         """Limit a capacity to a fraction of its rate from now on (0: a failure; 1: all of it)."""

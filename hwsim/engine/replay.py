@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
 import numpy as np
@@ -20,9 +20,10 @@ from hwsim.engine.compile import Compiled
 from hwsim.engine.fluid import Fluid
 from hwsim.graph.opgraph import FlatGraph
 
-# A heap entry is one integer: the time, then what is due. A code below 2**38 is an op that ends.
+# A heap entry is one integer: the time, then what is due. A code below 2**38 is an op that ends, from 2**37 on a visit.
 SHIFT = 40
 MASK = (1 << SHIFT) - 1
+VISIT = 1 << 37  # work of which nothing is kept
 FLOWS = 1 << 38  # op (code - FLOWS) has passed its fixed part and starts to flow
 CLASS = 1 << 39  # class (code - CLASS) may have members that end
 
@@ -37,6 +38,10 @@ class Replay:
         self.watched: set[int] = set()
         self.ended: list[int] = []  # watched ops that ended, until they are taken
         self.begun: list[int] = []  # played ops whose requests are to be served from now on, until they are taken
+        self.over: list[Callable[[int], None]] = []  # what is called now that visits have ended, until it is taken
+        self._visits = 0
+        self._coming: list[tuple[int, int, int]] = []  # visits that begin: class, code, fs alone
+        self._then: dict[int, Callable[[int], None]] = {}
         self._parts: dict[int, int] = {}  # of a played op: what has yet to end, its requests or the rest of its demand
         self.start: array[int] | list[int] = array("q")
         self.end: array[int] | list[int] = array("q")
@@ -112,21 +117,40 @@ class Replay:
         self._ready.append(base)
         return base
 
+    def past(self, times: Sequence[int]) -> int:
+        """Add ops that were there one after another from 0 on and are over, by the fs that each took; the number of the first."""
+        base, ready = self.chain([(time, 0, -1) for time in times]), self._ready.pop()
+        if sum(times) > ticks.LARGEST and isinstance(self.start, array):
+            self.start, self.end = list(self.start), list(self.end)
+        since = 0
+        for op, time in enumerate(times, ready):
+            self.start[op] = since
+            self.end[op] = since = since + time
+        self.done += len(times)
+        return base
+
+    def visit(self, number: int, time: int, then: Callable[[int], None]) -> None:
+        """Begin work of a class now that alone takes `time` fs, and call when it has ended; nothing of it is kept."""
+        self._visits += 1
+        code = VISIT + self._visits
+        self._then[code] = then
+        self._coming.append((number, code, time))
+
     def next_time(self) -> int | None:
         """When something is due next, None if nothing is."""
-        if self._ready or self.fluid.changed:
+        if self._ready or self._coming or self.fluid.changed:
             return self.now
         return self._heap[0] >> SHIFT if self._heap else None
 
     def advance(self, until: int | None, instants: int) -> None:
-        """Play instants before `until` (None: all), at most `instants` of them, or until a watched op ends.
+        """Play instants before `until` (None: all), at most `instants` of them, or until a watched op or a visit ends.
 
         One function with local names: this is the inner loop.
         """
         heap, key, take, give = self._heap, self._key, self._take, self._give
         first, follow, missing = self._first, self._next, self._missing
         free, waiting, fluid = self._free, self._waiting, self.fluid
-        while instants and not self.ended and not self.begun:
+        while instants and not self.ended and not self.begun and not self.over:
             instants -= 1
             instant = self.next_time()
             if instant is None or (until is not None and instant >= until):
@@ -138,6 +162,8 @@ class Replay:
             stamp = instant << SHIFT
             limit = stamp + MASK
             ready, self._ready = self._ready, []
+            if self._coming:
+                self._come(stamp)
             while True:  # rounds, until nothing is due at this instant
                 retired = []
                 while heap and heap[0] <= limit:
@@ -148,6 +174,8 @@ class Replay:
                         self._join(code - FLOWS)
                     else:
                         retired += fluid.leave(code - CLASS, instant)
+                if self._then:
+                    retired = self._visitors(retired)
                 if self._parts:
                     retired = [op for op in retired if self._is_over(op)]
                 freed = []
@@ -211,6 +239,25 @@ class Replay:
                 heappush(self._heap, self.now + self._flow[op] << SHIFT | op)
                 return
         self.fluid.join(self.flow_class[op], op, self._flow[op], self.now)
+
+    def _come(self, stamp: int) -> None:
+        """Visits begin."""
+        for number, code, time in self._coming:
+            if time:
+                self.fluid.join(number, code, time, self.now)
+            else:
+                heappush(self._heap, stamp + code)
+        self._coming = []
+
+    def _visitors(self, retired: list[int]) -> list[int]:
+        """End the visits among what is over; the ops."""
+        ops = []
+        for code in retired:
+            if code < VISIT:
+                ops.append(code)
+            else:
+                self.over.append(self._then.pop(code))
+        return ops
 
     def _is_over(self, op: int) -> bool:
         """Whether the part of an op that ended was its last."""

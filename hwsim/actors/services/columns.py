@@ -81,7 +81,7 @@ class Columns:
         self.cache_rows = [self.table.add(whose, at) for whose, at in zip(program.caches, self.caches, strict=True)]
         self.classes: list[tuple[int, Any]] = []  # of crowds: row of the class, the class
         wanted = [step for service in program.services for step in service.steps if isinstance(step, Ask)]
-        self.most = 1 + max((step.retries for step in wanted), default=0)
+        self.most = (1 + max((step.retries for step in wanted), default=0)) | 1
         forks = [len(step.branches) for service in program.services for step in service.steps if isinstance(step, Fork)]
         self.margin = 8 + 2 * max(forks, default=0) + 2 * len(program.services)
         self.entries = [number for load in program.loads for number in load.services]

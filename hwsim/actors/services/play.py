@@ -49,7 +49,7 @@ class Play:
         self.draws = [Draws(stream(program.seed, *each.names), each.distribution) for each in program.draws]
         self.hits: list[float | None] = [None] * len(program.caches)
         wanted = [step for service in program.services for step in service.steps if isinstance(step, Ask)]
-        self._most = 1 + max((step.retries for step in wanted), default=0)
+        self._most = (1 + max((step.retries for step in wanted), default=0)) | 1  # odd: see `Program.asks`
         self.slower = slower
         self.worked = [0] * len(program.served)  # fs alone, of each
         for service in self.services:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.actors.services.play import Play
 from hwsim.actors.services.stations import NEVER, Counts, Member, Serves
-from hwsim.demand import Capacity, Cost
+from hwsim.demand import Capacity, Cost, Demand, Unit
 from hwsim.engine import Host, IssuedOp, Waits
 from hwsim.engine.fast import Choice, choice_of, is_there
 from hwsim.graph.opgraph import Label, Queue
@@ -76,20 +77,18 @@ class Running:
     def __init__(self, program: Program, capacities: Mapping[str, Capacity], slower: float = 1.0) -> None:
         self.program, self._capacities, self._slower = program, capacities, slower
         self.play: Play | CompiledPlay | None = None
+        self._kept = False  # whether what is issued becomes ops, which the run's usage has
 
     def actor(self, driver: Host) -> Waits:
         """The requests; each service that is alone on its capacities is an op from its first request to its last answer."""
         if all(station.kind != "issued" for station in self.program.stations):
             play = self.play = played(self.program, self._slower)
-            for service, notes in zip(self.program.services, play.notes, strict=True):
-                if notes.first >= 0:
-                    label = driver.label(Label("requests", "service", "", service.name))
-                    queue = driver.queue(Queue(f"{service.name}:requests", ""))
-                    waits = driver.label(Label("no request yet", "start", "", service.name))
-                    driver.issue([IssuedOp(waits, queue, time=notes.first), IssuedOp(label, queue, time=notes.end - notes.first)])
+            for chain in _spans(driver, self.program, play):
+                driver.issue(chain)
             yield driver.env.timeout(0)
             return
         beside = _Beside(driver, self.program)
+        self._kept = not beside.visits
         self.play = play = Play(self.program, slower=self._slower, issue=beside.station)
         beside.begin(play)
         yield driver.env.timeout(0)
@@ -139,16 +138,26 @@ class Running:
 
     def usage(self, rows: Sequence[Usage], makespan_s: float) -> tuple[Usage, ...]:
         """The use of each capacity with what the services drew; in use as long as all of it would have been."""
-        seconds = self._seconds()
-        return tuple(self._added(row, seconds.get(row.capacity, 0.0), makespan_s) for row in rows)
+        seconds, moved = self._seconds(), self._moved()
+        return tuple(self._added(row, seconds.get(row.capacity, 0.0), moved.get(row.capacity, {}), makespan_s) for row in rows)
+
+    def _moved(self) -> dict[str, dict[Unit, float]]:
+        """What the services moved of each capacity, by unit, but for what became ops of the run."""
+        result: dict[str, dict[Unit, float]] = {}
+        for served, worked in zip(self.program.served, () if self.play is None else self.play.worked, strict=True):
+            if served.cost is not None and served.body and not self._is_kept(served):
+                for name, amount, unit in served.cost.moved:
+                    units = result.setdefault(name, {})
+                    units[unit] = units.get(unit, 0.0) + amount * worked / served.body
+        return result
 
     def _seconds(self) -> dict[str, float]:
-        """Seconds of all of each capacity that the services took, but for what was issued to the engine."""
+        """Seconds of all of each capacity that the services took, but for what became ops of the run."""
         play, drawn = self.play, dict[str, float]()
         if play is None:
             return drawn
         for served, worked in zip(self.program.served, play.worked, strict=True):
-            if served.cost is None or not served.body or self._is_issued(served):
+            if served.cost is None or not served.body or self._is_kept(served):
                 continue
             for name, amount in served.cost.demand.amounts:
                 drawn[name] = drawn.get(name, 0.0) + amount / self._capacities[name].rate * worked / served.body
@@ -160,16 +169,24 @@ class Running:
                 drawn[of.name] = first.used(end) * end / FEMTO  # less, of an arm that has a choice
         return drawn
 
-    def _is_issued(self, served: Served) -> bool:
-        return served.station >= 0 and self.program.stations[served.station].kind == "issued"
+    def _is_kept(self, served: Served) -> bool:
+        return self._kept and served.station >= 0 and self.program.stations[served.station].kind == "issued"
 
-    def _added(self, row: Usage, seconds: float, makespan_s: float) -> Usage:
+    def _added(self, row: Usage, seconds: float, moved: Mapping[Unit, float], makespan_s: float) -> Usage:
         if seconds <= 0 or makespan_s <= 0:
             return row
+        capacity = self._capacities[row.capacity]
+        units = set(moved) | ({row.unit} if row.moved else set())
+        if moved and (len(units) == 1 or capacity.unit == "1"):
+            unit: Unit = "1" if capacity.unit == "1" else units.pop()
+            amount = math.fsum(moved.values())
+        else:
+            unit, amount = row.unit, seconds * capacity.rate
         return replace(
             row,
-            busy_fs=row.busy_fs + round(seconds * FEMTO),
-            moved=row.moved + seconds * self._capacities[row.capacity].rate,
+            unit=unit,
+            busy_fs=min(row.busy_fs + round(seconds * FEMTO), round(makespan_s * FEMTO)),
+            moved=row.moved + amount,
             utilisation=row.utilisation + seconds / makespan_s,
         )
 
@@ -214,66 +231,82 @@ class _Beside:
         self._driver, self._env, self._program = driver, driver.env, program
         self._play: Play | None = None
         self._armed: Any = None
+        self._armed_for = NEVER
+        self._closed = False
+        self.under_way = 0  # works that the engine has
+        self.visits = not driver.keeps_all and not any(
+            _is_lighter_together(demand) for station in program.stations if station.kind == "issued" for demand in station.demands
+        )
 
     def begin(self, play: Play) -> None:
         """From now on."""
         self._play = play
-        self._arm()
+        self._go_on(int(self._env.now))
 
     def station(self, _: Station, number: int) -> Serves:
-        """A station whose work is issued."""
-        return _Issuing(self, self._driver, self._program, number)
+        """A station whose work the engine does."""
+        return (_Visiting if self.visits else _Issuing)(self, self._driver, self._program, number)
 
-    def ended(self, member: Member) -> None:
+    def ended(self, member: Member, now: int) -> None:
         """Work has ended: its request goes on."""
         play = self._play
         if play is not None:
-            play.go_on(int(self._env.now), member)
-            self._arm()
+            play.go_on(now, member)
+            self._go_on(now)
 
-    def _arm(self) -> None:
-        """Be called when something happens next."""
+    def _go_on(self, now: int) -> None:
+        """Be called when something happens next; if nothing ever does, the services are over."""
         play = self._play
-        if play is None or (due := play.next()) >= NEVER:
+        if play is None:
             return
-        wake = self._env.timeout(max(0, due - int(self._env.now)))
-        self._armed = wake
-        wake.callbacks.append(self._wake)
+        due = play.next()
+        if due >= NEVER:
+            if self.visits and not self.under_way and not self._closed:
+                self._closed = True
+                for chain in _spans(self._driver, self._program, play):
+                    self._driver.past(chain)
+        elif due < self._armed_for:
+            wake = self._env.timeout(max(due, now) - int(self._env.now))
+            self._armed, self._armed_for = wake, due
+            wake.callbacks.append(self._wake)
 
     def _wake(self, wake: Any) -> None:
         if wake is self._armed and self._play is not None:
-            self._play.until(int(self._env.now) + 1)
-            self._arm()
+            now = int(self._env.now)
+            self._armed, self._armed_for = None, NEVER
+            self._play.until(now + 1)
+            self._go_on(now)
 
 
-class _Issuing:
-    """Work that draws from what others draw from, too: issued to the engine op by op."""
+def _is_lighter_together(demand: Demand) -> bool:
+    """Whether several take less of a device each than one alone: what a job took of it is known only if all of them are kept."""
+    crowd = demand.crowd
+    return crowd is not None and crowd.slowness(2 * crowd.depth)[1] < 1
+
+
+class _Engine:
+    """Work that draws from what others draw from, too: the engine does it."""
 
     def __init__(self, beside: _Beside, driver: Host, program: Program, number: int) -> None:
         self._beside, self._driver = beside, driver
         self.due, self.area, self.busy = NEVER, 0, 0
         self._there = self._last = 0
-        self._ops: list[IssuedOp] = []
-        self._bodies: list[int] = []
-        flows = [each for each in program.served if each.station == number]
-        for each in sorted(flows, key=lambda one: one.flow):
-            cost = each.cost or Cost(replace(program.stations[number].demands[each.flow]))
-            service = program.services[each.service].name
-            label = driver.label(Label(each.name, each.kind, each.device, service))
-            self._ops.append(IssuedOp(label, -1, driver.cost(replace(cost, demand=replace(cost.demand, latency=0.0)))))
-            self._bodies.append(max(each.body, 1))
+        works = sorted((each for each in program.served if each.station == number), key=lambda one: one.flow)
+        self._make([(each, _bare(each, program)) for each in works], program)
 
-    def join(self, flow: int, time: int, member: Member, now: int) -> None:
-        """Issue the work of a member."""
+    def _make(self, works: Sequence[tuple[Served, Cost]], program: Program) -> None:
+        raise NotImplementedError
+
+    def _begins(self, now: int) -> None:
         self.count(now)
         self._there += 1
-        ended, _ = self._driver.issue([self._ops[flow]._replace(size=time / self._bodies[flow])])
-        ended.callbacks.append(lambda _: self._ends(member))
+        self._beside.under_way += 1
 
-    def _ends(self, member: Member) -> None:
-        self.count(int(self._driver.env.now))
+    def _ends(self, member: Member, now: int) -> None:
+        self.count(now)
         self._there -= 1
-        self._beside.ended(member)
+        self._beside.under_way -= 1
+        self._beside.ended(member, now)
 
     def leave(self, now: int) -> list[Member]:  # noqa: ARG002
         """Nobody: the engine says when work ends."""
@@ -286,5 +319,50 @@ class _Issuing:
         return self._there
 
     def used(self, end: int) -> float:  # noqa: ARG002
-        """Not known here: the run's usage has it."""
+        """Not known here: of what is issued the run's usage has it."""
         return 0.0
+
+
+class _Visiting(_Engine):
+    """Nothing of a work is kept."""
+
+    def _make(self, works: Sequence[tuple[Served, Cost]], program: Program) -> None:  # noqa: ARG002
+        self._visitors = [self._driver.visitor(cost) for _, cost in works]
+
+    def join(self, flow: int, time: int, member: Member, now: int) -> None:
+        """A work begins."""
+        self._begins(now)
+        self._driver.visit(self._visitors[flow], time, partial(self._ends, member))
+
+
+class _Issuing(_Engine):
+    """Each work is an op of the run."""
+
+    def _make(self, works: Sequence[tuple[Served, Cost]], program: Program) -> None:
+        self._bodies = [max(each.body, 1) for each, _ in works]
+        self._ops: list[IssuedOp] = []
+        for each, cost in works:
+            label = self._driver.label(Label(each.name, each.kind, each.device, program.services[each.service].name))
+            self._ops.append(IssuedOp(label, -1, self._driver.cost(cost)))
+
+    def join(self, flow: int, time: int, member: Member, now: int) -> None:
+        """Issue the work of a member."""
+        self._begins(now)
+        ended, _ = self._driver.issue([self._ops[flow]._replace(size=time / self._bodies[flow])])
+        ended.callbacks.append(lambda _: self._ends(member, int(self._driver.env.now)))
+
+
+def _bare(served: Served, program: Program) -> Cost:
+    """The cost of a work without its latency, which the player waits for."""
+    cost = served.cost or Cost(program.stations[served.station].demands[served.flow])
+    return replace(cost, demand=replace(cost.demand, latency=0.0))
+
+
+def _spans(driver: Host, program: Program, play: Play | CompiledPlay) -> Iterator[list[IssuedOp]]:
+    """Of each service an op from its first request to its last answer, and one before it."""
+    for service, notes in zip(program.services, play.notes, strict=True):
+        if notes.first >= 0:
+            label = driver.label(Label("requests", "service", "", service.name))
+            queue = driver.queue(Queue(f"{service.name}:requests", ""))
+            waits = driver.label(Label("no request yet", "start", "", service.name))
+            yield [IssuedOp(waits, queue, time=notes.first), IssuedOp(label, queue, time=notes.end - notes.first)]

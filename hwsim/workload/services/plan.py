@@ -12,6 +12,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean
 from hwsim.workload.file import Workload
 from hwsim.workload.load.traces import read_trace
+from hwsim.workload.services.drawn import asked_again
 from hwsim.workload.services.program import ENDLESS, NONE, Happening, Load, Program, ServiceProgram, Step
 from hwsim.workload.services.reading import Reader
 from hwsim.workload.services.schema import ServiceKeys
@@ -103,6 +104,9 @@ def _program(part: Part, machine: Machine | None, mistakes: Mistakes) -> Program
     before = len(mistakes)
     services = {name: decode(tree, ServiceKeys, mistakes) for name, tree in part.services.items()}
     reader = Reader(machine, tuple(services), part.prefix, mistakes)
+    again = asked_again({name: () if keys is None else keys.request for name, keys in services.items()})
+    for name in again:
+        reader.asks[reader.services.index(name)] = 1  # visit 0 is the one from outside
     programs: list[ServiceProgram] = []
     for number, (name, keys) in enumerate(services.items()):
         if keys is None:
@@ -139,7 +143,7 @@ def _program(part: Part, machine: Machine | None, mistakes: Mistakes) -> Program
         locks=tuple(reader.locks.values()),
         draws=tuple(reader.draws),
         loads=(load,),
-        asks=tuple(reader.asks),
+        asks=tuple(many | 1 if name in again else many for name, many in zip(services, reader.asks, strict=True)),
         caches=tuple(reader.caches),
     )
 

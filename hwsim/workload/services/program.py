@@ -296,7 +296,7 @@ class Program:
 
     Args:
         loads: the workload's, or each job's.
-        asks: number of steps that ask each service.
+        asks: numbers of steps that ask each service; odd where it asks itself, so that no visit has the number of another.
         caches: service of each cache.
         resources: capacities that works wait for. Waits are counted by number: these, the locks, the workers of each service,
             the wait before a retry, attempts that were given up.

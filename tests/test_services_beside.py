@@ -1,0 +1,123 @@
+"""Services beside a job that uses the same cores and links, and requests that come to one service again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Any
+
+import pytest
+
+import hwsim
+from hwsim.actors.services.running import played
+from hwsim.engine import Driver
+from hwsim.engine.fluid import _merged
+from hwsim.prepare import prepare
+from hwsim.results.timeline import PaceChange, Timeline
+from tests.service_cases import MACHINE, busy, workload
+
+
+def beside(requests: int) -> dict[str, Any]:
+    """A service, and a job of three ops on its cores and its wire that ends before it."""
+    seconds = requests / 700
+    return {"hwsim": "workload/1", "jobs": {
+        "copies": {"program": [
+            {"busy": {"device": "cpu", "time": f"{seconds / 3} s"}},
+            {"copy": {"from": "cpu", "to": "client", "bytes": f"{seconds / 10} GB"}},
+            {"busy": {"device": "cpu", "time": f"{seconds / 3} s"}},
+        ]},
+        "service": {"services": {"a": {"device": "cpu", "arrivals": {"poisson": "700 1/s"}, "request": [
+            busy({"exponential": "2 ms"}), {"send": {"to": "client", "bytes": {"exponential": "400 kB"}}},
+        ]}}, "requests": requests},
+    }}  # fmt: skip
+
+
+def simulated(requests: int) -> hwsim.Run:
+    return hwsim.simulate(MACHINE, beside(requests))
+
+
+def test_what_is_not_kept_has_the_same_answers_as_ops(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = simulated(1500)
+    monkeypatch.setattr(Driver, "keeps_all", True)
+    kept = simulated(1500)
+    assert len(found.timeline) == 5  # the job's, and the service's from its first request to its last answer
+    assert len(kept.timeline) > 3000
+    assert found.services is not None and kept.services is not None  # noqa: PT018
+    assert found.services.answers == kept.services.answers
+    assert found.makespan_s == pytest.approx(kept.makespan_s, abs=1e-12)
+    assert [job.end_s for job in found.jobs] == pytest.approx([job.end_s for job in kept.jobs], abs=1e-12)
+    for mine, other in zip(found.usage, kept.usage, strict=True):
+        assert (mine.capacity, mine.unit) == (other.capacity, other.unit)
+        assert (mine.utilisation, mine.moved) == pytest.approx((other.utilisation, other.moved), rel=1e-9)
+
+
+def held(driver: Driver) -> int:
+    """Entries of everything that a driver keeps, two levels deep."""
+    fluid = driver._replay.fluid
+    columns = [value for each in (driver, driver._replay, fluid, driver._issued, driver.env) for value in vars(each).values()]
+    sized = [each for each in columns if isinstance(each, Sized)]
+    return sum(map(len, sized)) + sum(len(inner) for outer in (fluid.history, fluid.members, fluid.users) for inner in outer)
+
+
+def test_memory_does_not_grow_with_the_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    play = Driver.run
+
+    def noted(driver: Driver) -> Timeline:
+        timeline = play(driver)
+        found.append(held(driver))
+        return timeline
+
+    monkeypatch.setattr(Driver, "run", noted)
+    for requests in (2_000, 20_000):
+        assert len(simulated(requests).timeline) == 5
+    small, large = found
+    assert small < 2000
+    assert large < small + 1000  # where every work was an op, some twenty entries a request
+
+
+def test_paces_put_together_give_as_much() -> None:
+    changes = [PaceChange(0, 7, 1), PaceChange(3, 2, 0), PaceChange(10, 8, 0), PaceChange(11, 4, 1)]
+    both = _merged(changes, 20)
+    assert both[0].start == 0
+    assert len(both) == 2
+    ends = [both[1].start, 20]
+    assert sum(each.pace * (end - each.start) for each, end in zip(both, ends, strict=True)) == 7 * 3 + 2 * 7 + 8 + 4 * 9
+    assert {each.bound for each in both} == {1}  # for 12 of 20
+    assert _merged(changes[:1], 5) == changes[:1]
+
+
+FEEDBACK: dict[str, Any] = {
+    "web": {"device": "cpu", "arrivals": {"poisson": "60 1/s"}, "request": [{"ask": "first"}]},
+    "first": {"device": "cpu", "request": [
+        busy({"exponential": "2 ms"}, "one"),
+        {"choose": {"again": {"share": "60 %", "do": [{"ask": "second"}]}, "out": {"share": "40 %"}}},
+    ]},
+    "second": {"device": "cpu", "request": [busy({"exponential": "1 ms"}),
+        {"ask": {"service": "first", "retries": 1, "timeout": "1 h"}}]},
+}  # fmt: skip
+
+
+def test_a_request_that_comes_again_draws_anew() -> None:
+    program = prepare(MACHINE, workload(FEEDBACK, requests=4000)).program
+    assert program is not None
+    play = played(program, choice="never")
+    web, first, second = play.notes
+    for notes in play.notes:
+        notes.flush()
+    assert web.entered == web.answers.count == 4000
+    assert first.entered == second.entered + 4000
+    assert first.entered / 4000 == pytest.approx(2.5, rel=0.05)  # a share of 60 % comes again each time
+    for notes in play.notes:
+        assert notes.stay == notes.area
+
+
+def test_visits_of_one_request_have_numbers_of_their_own() -> None:
+    program = prepare(MACHINE, workload(FEEDBACK, requests=1)).program
+    assert program is not None
+    ways = program.asks[1]
+    assert ways % 2
+    seen, visit = {0}, 0
+    for _ in range(200):  # of 64 bits, which are full after 20
+        visit = (visit * ways * 3 + 1) % 2**64
+        assert visit not in seen
+        seen.add(visit)
