@@ -36,6 +36,7 @@ from published.kernels import (
     near,
     residuals_of,
     score,
+    together,
 )
 from published.residual import Residual
 from published.score import Score
@@ -112,9 +113,9 @@ def _latents(said: Mapping[str, str]) -> Mapping[str, float]:
     return {**size, "head": 160.0, "kv_width": 1.0 if said["kv_cache_dtype"] == "fp8" else 2.0}
 
 
-def call_of(group: Group) -> Attended:
-    """The calls of a group."""
-    numbers: dict[str, Any] = dict(group.columns)
+def call_of(columns: Mapping[str, Array]) -> Attended:
+    """The calls of a group with these columns."""
+    numbers: dict[str, Any] = dict(columns)
     return Attended(cached=0.0 * numbers["queries"], warm=1.0, **numbers)
 
 
@@ -147,7 +148,7 @@ def kernel_of(rows: int, packed: bool, found: Mapping[str, float], shares: Mappi
 
 def predict(group: Group, kernel: Blocks) -> Array:
     """Seconds of its rows."""
-    call, rates = call_of(group), rates_of(group)
+    call, rates = call_of(group.columns), rates_of(group)
     heads = group.columns["head"]
     share: Any = np.zeros(len(group))
     for head in set(heads.tolist()):
@@ -159,7 +160,7 @@ def fit_own(group: Group) -> Blocks:
     """The kernel of one GPU, with a share of the peak for every head size."""
     heads = sorted(set(group.columns["head"].tolist()))
     at = np.searchsorted(heads, group.columns["head"])
-    call, rates = call_of(group), rates_of(group)
+    call, rates = call_of(group.columns), rates_of(group)
     half = predict(group, kernel_of(128, False, {}, dict.fromkeys(heads, 0.5))) / group.seconds
     begin = [min(0.9, max(0.02, 0.5 * float(np.median(half[at == place])))) for place in range(len(heads))]  # no plateau of `CAP`
     constants = (*CONSTANTS, *(Constant(f"share {head:g}", share, 0.01, 0.95) for head, share in zip(heads, begin, strict=True)))
@@ -186,7 +187,8 @@ def fit_pooled(
     each: int = 60,
 ) -> Blocks:
     """One kernel for several GPUs, by the law of head sizes.  known, names: with these constants, but for those."""
-    calls, rates = [call_of(group) for group in parts], [rates_of(group) for group in parts]
+    columns, rates = together(parts, rates_of)
+    call = call_of(columns)
     measured = np.concatenate([group.seconds for group in parts])
     start = {} if known is None else {each.name: float(getattr(known, each.name)) for each in (*CONSTANTS, *LAW)}
     constants = near((*CONSTANTS, *LAW), start)
@@ -196,10 +198,7 @@ def fit_pooled(
 
         def seconds(found: Mapping[str, float], cut: int = cut, packed: bool = packed) -> Array:
             kernel = kernel_of(cut, packed, {**start, **found})
-            ahead = [
-                kernel.parts(call, rate, kernel.law(call.head, rate)).seconds for call, rate in zip(calls, rates, strict=True)
-            ]
-            return np.concatenate([np.asarray(one) for one in ahead])
+            return np.asarray(kernel.parts(call, rates, kernel.law(call.head, rates)).seconds)
 
         found, value = fitted(seconds, measured, free, rounds, each)
         if best is None or value < best[0]:
@@ -218,8 +217,12 @@ def shipped(group: Group) -> Blocks | None:
 # ---- left out ----
 
 
-def left_out(found: Sequence[Group], case: Case, own: bool = False) -> list[tuple[Group, Array]]:
-    """(rows, what a fit without their device, or generation, says of them).  own: then three constants of the GPU.
+def left_out(
+    found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], Blocks] | None = None
+) -> list[tuple[Group, Array]]:
+    """(rows, what a fit without their device, or generation, says of them).
+
+    own: then three constants of the GPU; fits: of a call before.
 
     The other GPUs are those whose units are fed alike; a device has no others of its generation, or a generation none alike:
     nothing is said.
@@ -229,12 +232,12 @@ def left_out(found: Sequence[Group], case: Case, own: bool = False) -> list[tupl
         return fit_pooled(parts, known, None if known is None else OWN, rounds=2, each=40)
 
     groups_of = [group for key in LEFT for group in found if group.key == key]
-    return left_out_of(groups_of, case, fit, by_law, fed_alike, own=own)
+    return left_out_of(groups_of, case, fit, by_law, fed_alike, own=own, fits=fits)
 
 
 def by_law(group: Group, kernel: Blocks) -> Array:
     """Seconds of rows by a kernel of several GPUs: its share of the peak follows the law of head sizes."""
-    call, rates = call_of(group), rates_of(group)
+    call, rates = call_of(group.columns), rates_of(group)
     share: Any = kernel.law(call.head, rates)
     return np.asarray(kernel.parts(call, rates, share).seconds)
 
@@ -249,13 +252,14 @@ def scores(data: Path) -> tuple[Score, ...]:
     plain = [(group, said) for group, said in known if not group.key.endswith(("latent", "encoder"))]
     others = [(group, said) for group, said in known if group.key.endswith(("latent", "encoder"))]
     long = [(group.of(group.columns["queries"] >= LONG), said[group.columns["queries"] >= LONG]) for group, said in plain]
+    fits: dict[tuple[str, str], Blocks] = {}
     return (
         score("prefill by kernel, from 2,048 tokens", [each for each in long if len(each[0])], 0.06),
         score("prefill by kernel", plain, 0.09),
         score("prefill, latent attention and encoders", others, 0.09),
-        score("prefill, generation left out", left_out(found, "generation"), 0.18, "left out"),
+        score("prefill, generation left out", left_out(found, "generation", fits=fits), 0.18, "left out"),
         score("prefill, device left out", left_out(found, "device"), 0.18, "left out"),
-        score("prefill, generation left out, three own constants", left_out(found, "generation", own=True), 0.11, "left out",
+        score("prefill, generation left out, three own constants", left_out(found, "generation", own=True, fits=fits), 0.11, "left out",
               reached=0.118, notes="60 shapes of the GPU; FlashInfer with an 8-bit cache is another kernel on each generation."),
     )  # fmt: skip
 

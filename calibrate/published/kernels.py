@@ -11,7 +11,7 @@ import math
 import statistics
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hwsim.demand import Case
 from hwsim.devices import Gpu
+from hwsim.devices.gpu_attention import Rates
 from hwsim.formats import percent
 from hwsim.spec import SpecError
 from published.parts import part, table
@@ -97,6 +98,16 @@ class Group:
 
     def __len__(self) -> int:
         return len(self.seconds)
+
+
+def together(parts: Sequence[Group], rates: Callable[[Group], Rates]) -> tuple[Mapping[str, Array], Rates]:
+    """The columns of some groups as one, and the rates of each row: one evaluation instead of one for each GPU."""
+    counts, each = [len(part) for part in parts], [rates(part) for part in parts]
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+    numbers: dict[str, Any] = {
+        one.name: np.repeat([getattr(rate, one.name) for rate in each], counts) for one in fields(Rates)
+    }
+    return columns, Rates(**numbers)
 
 
 def groups(
@@ -186,6 +197,7 @@ def left_out_of(
     other: Callable[[Group, Group, Case], bool],
     *,
     own: bool = False,
+    fits: dict[tuple[str, str], Kernel] | None = None,
 ) -> list[tuple[Group, Array]]:
     """(rows of a kernel, what a fit without their device, or without their generation, says of them).
 
@@ -196,19 +208,19 @@ def left_out_of(
         fit: the kernel of some rows; of a known one, with a few constants of the rows' own.
         other: whether a fit without the second group's device, or generation, has the first.
         own: then a few constants of the GPU, from `OWNED` of its rows.
+        fits: fits of this case by (kernel, what it leaves out), for the next call.
     """
-    said = []
+    said, fits = [], {} if fits is None else fits
     for key in dict.fromkeys(group.key for group in found):
         alike = [group for group in found if group.key == key]
-        known: dict[str, Kernel] = {}
         for group in alike:
-            unit = GENERATION[group.system] if case == "generation" else group.system
+            unit = key, GENERATION[group.system] if case == "generation" else group.system
             others = [each for each in alike if other(each, group, case)]
             if not others:
                 continue
-            if unit not in known:
-                known[unit] = fit([each.half(False, FEW) for each in others], None)
-            kernel = fit([group.half(False, OWNED)], known[unit]) if own else known[unit]
+            if unit not in fits:
+                fits[unit] = fit([each.half(False, FEW) for each in others], None)
+            kernel = fit([group.half(False, OWNED)], fits[unit]) if own else fits[unit]
             said.append((group.half(True), predict(group.half(True), kernel)))
     return said
 

@@ -8,6 +8,7 @@ one name is Triton's on one GPU, CUTLASS's or a closed one on another. What only
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,7 @@ from published.kernels import (
     other_than,
     residuals_of,
     score,
+    together,
 )
 from published.residual import Residual
 from published.score import Score
@@ -92,17 +94,24 @@ def _columns(said: Mapping[str, str]) -> Mapping[str, float]:
     tokens, top_k, experts, ranks = (round(float(said[each])) for each in ("num_tokens", "topk", "num_experts", "moe_ep_size"))
     law = said["distribution"]
     skew = 0.0 if law == "balanced" else float(law.rpartition("_")[2])
-    each = busiest(tokens_of(tokens, top_k, experts, skew), ranks)
+    pairs, active, blocks = drawn(tokens, top_k, experts, skew, ranks)
     numbers = {
         "tokens": float(tokens),
-        "pairs": float(sum(each)),
-        "active": float(sum(one > 0 for one in each)),
+        "pairs": pairs,
+        "active": active,
         "hidden": float(said["hidden_size"]),
         "inner": float(said["inter_size"]) / float(said["moe_tp_size"]),
         "gates": 1.0 if "nongated" in said["kernel_source"] else 2.0,
         "weight": FORMATS[said["moe_dtype"]][2],
     }
-    return numbers | {f"of {rows}": count for rows, count in zip(TILES, blocks_of(each), strict=True)}
+    return numbers | {f"of {rows}": count for rows, count in zip(TILES, blocks, strict=True)}
+
+
+@functools.lru_cache(maxsize=4096)
+def drawn(tokens: int, top_k: int, experts: int, skew: float, ranks: int) -> tuple[float, float, tuple[float, ...]]:
+    """Of the busiest GPU: pairs of a token and an expert, experts that have a token, blocks for each of `TILES`."""
+    each = busiest(tokens_of(tokens, top_k, experts, skew), ranks)
+    return float(sum(each)), float(sum(one > 0 for one in each)), blocks_of(each)
 
 
 def busiest(tokens: tuple[int, ...], ranks: int) -> tuple[int, ...]:
@@ -117,10 +126,10 @@ def busiest(tokens: tuple[int, ...], ranks: int) -> tuple[int, ...]:
     return tuple(int(each) for each in dealt[dealt.sum(axis=1).argmax()])
 
 
-def call_of(group: Group) -> Routed:
-    """The calls of a group."""
-    numbers: dict[str, Any] = {name: column for name, column in group.columns.items() if not name.startswith("of ")}
-    blocks: Any = tuple(group.columns[f"of {rows}"] for rows in TILES)
+def call_of(columns: Mapping[str, Array]) -> Routed:
+    """The calls of a group with these columns."""
+    numbers: dict[str, Any] = {name: column for name, column in columns.items() if not name.startswith("of ")}
+    blocks: Any = tuple(columns[f"of {rows}"] for rows in TILES)
     return Routed(blocks=blocks, **numbers)
 
 
@@ -134,7 +143,7 @@ def rates_of(group: Group) -> Rates:
 
 def predict(group: Group, kernel: Grouped) -> Array:
     """Seconds of its rows."""
-    return np.asarray(kernel.seconds(call_of(group), rates_of(group)))
+    return np.asarray(kernel.seconds(call_of(group.columns), rates_of(group)))
 
 
 def fit_kernel(
@@ -144,9 +153,11 @@ def fit_kernel(
     start = {} if known is None else {one.name: float(getattr(known, one.name)) for one in CONSTANTS}
     free = [constant for constant in near(CONSTANTS, start) if names is None or constant.name in names]
 
+    columns, rates = together(parts, rates_of)
+    call = call_of(columns)
+
     def seconds(found: Mapping[str, float]) -> Array:
-        kernel = Grouped(**{**start, **found})
-        return np.concatenate([predict(part, kernel) for part in parts])
+        return np.asarray(Grouped(**{**start, **found}).seconds(call, rates))
 
     found, _ = fitted(seconds, np.concatenate([part.seconds for part in parts]), free, rounds, each)
     return Grouped(**{**start, **found})
@@ -158,13 +169,18 @@ def shipped(group: Group) -> Grouped | None:
     return None if gpu is None else gpu.experts.get(group.key)
 
 
-def left_out(found: Sequence[Group], case: Case, own: bool = False) -> list[tuple[Group, Array]]:
-    """(rows, what a fit without their device, or generation, says of them).  own: then three constants of the GPU."""
+def left_out(
+    found: Sequence[Group], case: Case, own: bool = False, fits: dict[tuple[str, str], Grouped] | None = None
+) -> list[tuple[Group, Array]]:
+    """(rows, what a fit without their device, or generation, says of them).
+
+    own: then three constants of the GPU; fits: of a call before.
+    """
 
     def fit(parts: Sequence[Group], known: Grouped | None) -> Grouped:
         return fit_kernel(list(map(named, parts)), known, None if known is None else OWN, rounds=2, each=40)
 
-    said = left_out_of(sorted(found, key=lambda group: group.key), case, fit, _predict, other_than, own=own)
+    said = left_out_of(sorted(found, key=lambda group: group.key), case, fit, _predict, other_than, own=own, fits=fits)
     return [(named(group), seconds) for group, seconds in said]
 
 
@@ -175,13 +191,14 @@ def _predict(group: Group, kernel: Grouped) -> Array:
 def scores(data: Path) -> tuple[Score, ...]:
     """Fitted; a generation left out, without and with three constants of its own."""
     found, apart = rows(data), rows(data, by_source=True)
+    fits: dict[tuple[str, str], Grouped] = {}
     return (
         score("experts by kernel", held(found, shipped, predict), 0.13,
               notes="MXFP8 on Blackwell, 24 %: tokens of an expert are drawn at random there."),
-        score("experts, generation left out", left_out(apart, "generation"), 0.18, "left out",
+        score("experts, generation left out", left_out(apart, "generation", fits=fits), 0.18, "left out",
               reached=0.5, notes="FlashInfer's 8-bit kernel is a fourth as fast on Hopper as on the RTX PRO."),
         score("experts, device left out", left_out(apart, "device"), 0.18, "left out"),
-        score("experts, generation left out, three own constants", left_out(apart, "generation", own=True), 0.18, "left out",
+        score("experts, generation left out, three own constants", left_out(apart, "generation", own=True, fits=fits), 0.18, "left out",
               notes="60 shapes of the GPU."),
     )  # fmt: skip
 

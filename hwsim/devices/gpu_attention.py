@@ -48,6 +48,7 @@ DEPTH: Final = 64.0  # tokens of the cache that a block takes at once
 PADDED: Final = 32  # head sizes are rounded up to a multiple of it
 SKIPPED: Final = 1024  # tokens of a window below which kernels are made for it
 LIBRARIES: Final = ("flash", "tensorrt")  # their kernels stand for an unmeasured library's, the best first
+PLAIN: Final = (float, int)  # numbers, not arrays
 QUERIES: Final = 8.0  # query heads of a block are rounded up to a multiple of it
 
 
@@ -69,13 +70,22 @@ class Rates:
 
 
 def most(first: float, second: float) -> float:
-    """The larger one, of numbers or element by element."""
-    return (first + second + abs(first - second)) / 2
+    """The larger one, of numbers or element by element.
+
+    >>> most(1.0, 2.0), least(1.0, 2.0)
+    (2.0, 1.0)
+    """
+    if isinstance(first, PLAIN) and isinstance(second, PLAIN):
+        return max(first, second)
+    import numpy as np  # loaded where there are arrays
+
+    larger: float = np.maximum(first, second)
+    return larger
 
 
 def least(first: float, second: float) -> float:
     """The smaller one."""
-    return first - most(first - second, 0.0 * second)
+    return -most(-first, -second)
 
 
 def whole(number: float) -> float:

@@ -184,15 +184,16 @@ class Grouped:
     def product(self, call: Routed, rates: Rates, columns: float, depth: float) -> float:
         """Seconds of one grouped product."""
         memory = call.active * columns * depth * call.weight / (self.reading * rates.bandwidth)
+        steps = depth + self.prologue
+        least_tile = COLUMNS * (depth + self.prologue / 4) * call.weight / self.rate
+        wide = whole(columns / COLUMNS) / rates.multiprocessors
         best: float | None = None
         for rows, blocks in zip(TILES, call.blocks, strict=True):
             relative = (1 + 2 * self.edge / LARGEST) / (1 + self.edge * (1 / COLUMNS + 1 / rows))
             speed = self.efficiency * rates.peak * min(relative, 1.0) / rates.multiprocessors
-            computing = 2.0 * COLUMNS * rows * (depth + self.prologue) / speed
-            tile = most(computing, COLUMNS * (depth + self.prologue / 4) * call.weight / self.rate)
-            turns = blocks * whole(columns / COLUMNS) / rates.multiprocessors
-            turns = most(turns + self.lost / 2 * (turns > 1), 1.0 + 0.0 * turns)
-            seconds = rounded(turns * tile, memory)
-            best = seconds if best is None else least(best, seconds)
+            tile = most(2.0 * COLUMNS * rows * steps / speed, least_tile)
+            turns = blocks * wide
+            busy = most(turns + self.lost / 2 * (turns > 1), 1.0) * tile
+            best = busy if best is None else least(best, busy)
         assert best is not None
-        return best
+        return rounded(best, memory)
