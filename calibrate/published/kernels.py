@@ -104,9 +104,7 @@ def together(parts: Sequence[Group], rates: Callable[[Group], Rates]) -> tuple[M
     """The columns of some groups as one, and the rates of each row: one evaluation instead of one for each GPU."""
     counts, each = [len(part) for part in parts], [rates(part) for part in parts]
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
-    numbers: dict[str, Any] = {
-        one.name: np.repeat([getattr(rate, one.name) for rate in each], counts) for one in fields(Rates)
-    }
+    numbers: dict[str, Any] = {one.name: np.repeat([getattr(rate, one.name) for rate in each], counts) for one in fields(Rates)}
     return columns, Rates(**numbers)
 
 
