@@ -46,7 +46,7 @@ def recorded(make: Callable[[], Call]) -> Modelled:
     from hwsim_calibrate.recording.patching import steps_of
 
     with ExitStack():
-        steps = steps_of(make, warm=0)
+        steps = steps_of(make, warm=0, timed=False)
     calls = [step.op.call for step in steps if step.op.call is not None and step.op.call.count > 0]
     if len(calls) != 1 or any(step.op.reason for step in steps):
         reasons = [step.op.reason or step.name for step in steps]

@@ -194,8 +194,8 @@ def scores(data: Path) -> tuple[Score, ...]:
         score("decoding, generation left out", left_out(found, "generation", fits=fits), 0.18, "left out",
               reached=0.29, notes="Which heads share a block, and the time of a block, differ by generation."),
         score("decoding, device left out", left_out(found, "device"), 0.18, "left out"),
-        score("decoding, generation left out, three own constants", left_out(found, "generation", own=True, fits=fits), 0.11, "left out",
-              reached=0.17, notes="60 shapes of the GPU."),
+        score("decoding, generation left out, three own constants", left_out(found, "generation", own=True, fits=fits), 0.11,
+              "left out", reached=0.17, notes="60 shapes of the GPU."),
     )  # fmt: skip
 
 

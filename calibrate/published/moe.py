@@ -198,8 +198,8 @@ def scores(data: Path) -> tuple[Score, ...]:
         score("experts, generation left out", left_out(apart, "generation", fits=fits), 0.18, "left out",
               reached=0.5, notes="FlashInfer's 8-bit kernel is a fourth as fast on Hopper as on the RTX PRO."),
         score("experts, device left out", left_out(apart, "device"), 0.18, "left out"),
-        score("experts, generation left out, three own constants", left_out(apart, "generation", own=True, fits=fits), 0.18, "left out",
-              notes="60 shapes of the GPU."),
+        score("experts, generation left out, three own constants", left_out(apart, "generation", own=True, fits=fits), 0.18,
+              "left out", notes="60 shapes of the GPU."),
     )  # fmt: skip
 
 

@@ -35,12 +35,15 @@ WARM: Final = 2  # runs of a step before the ones that are recorded
 
 def calls_of(make: Callable[[], Callable[[], object]]) -> list[Call]:
     """The calls of one run of the step that `make` prepares, warm: `since` counts from the run before it."""
-    return [done.op.call for done in steps_of(make) if done.op.call is not None]
+    return [done.op.call for done in steps_of(make, timed=False) if done.op.call is not None]
 
 
-def steps_of(make: Callable[[], Callable[[], object]], warm: int = WARM) -> list[Step]:
-    """The same with what hwsim has no call for; warm: runs before the last two, whose second is kept; 0: one run alone."""
-    tape = Tape()
+def steps_of(make: Callable[[], Callable[[], object]], warm: int = WARM, *, timed: bool = True) -> list[Step]:
+    """The same with what hwsim has no call for.
+
+    warm: runs before the last two, whose second is kept; 0: one run alone.  timed: or seconds are with what the clocks add.
+    """
+    tape = Tape() if timed else Tape(_overhead=(0.0, 0.0))
     with recording(tape):
         step = make()
         for _ in range(warm):
