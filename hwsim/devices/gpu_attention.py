@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hwsim.devices.work import Attended
 from hwsim.records import dataclass
@@ -69,17 +69,19 @@ class Rates:
     cache: float = 0.0
 
 
-def most(first: float, second: float) -> float:
+def most(first: Any, second: Any) -> float:
     """The larger one, of numbers or element by element.
 
     >>> most(1.0, 2.0), least(1.0, 2.0)
     (2.0, 1.0)
     """
+    larger: float
     if isinstance(first, PLAIN) and isinstance(second, PLAIN):
-        return max(first, second)
+        larger = max(first, second)
+        return larger
     import numpy as np  # loaded where there are arrays
 
-    larger: float = np.maximum(first, second)
+    larger = np.maximum(first, second)
     return larger
 
 
