@@ -1,4 +1,4 @@
-"""A program of services as columns for compiled code: the rows of `hwsim.engine.kernels.requests`."""
+"""A program of services as columns for compiled code: the rows of `hwsim.engine.kernels.requests.rows`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Columns:
     """The rows of a program as it begins.  compiled: the module of the kernels."""
 
     def __init__(self, program: Program, compiled: Kernels, slower: float) -> None:
-        self.program, self.code, self.slower = program, compiled.requests, slower
+        self.program, self.code, self.slower = program, compiled.rows, slower
         self.places = compiled.stations
         code = self.code
         self.table, self.floats = Rows(8), Rows(FLOATS)

@@ -68,7 +68,7 @@ class CompiledPlay:
         """
         code: Kernels = fast.code_for(0, choice="always")
         self.program, self.now = program, 0
-        self._code, self._kernels = code.requests, code
+        self._code, self._kernels = code.rows, code
         columns = self._columns = Columns(program, code, slower)
         if not program.compiles or columns.too_long or not fits(columns.flows, MOST):
             raise TooFar(f"{len(program.stations)} stations are not for compiled code")
@@ -76,7 +76,7 @@ class CompiledPlay:
         self.stations: list[Counted] = []
         self.worked = [0] * len(program.served)
         self._streams: dict[int, Iterator[Any]] = {}
-        names, places = code.requests, code.stations
+        names, places = code.rows, code.stations
         happens = [
             columns.table.add(each.service, int(each.hit is not None), columns.floats.add(each.hit or 0.0))
             for each in program.events

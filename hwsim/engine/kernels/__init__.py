@@ -12,9 +12,11 @@ from pathlib import Path
 
 from numba import njit
 
-from hwsim.engine.kernels import flows, play, requests, stations
+from hwsim.engine.kernels import flows, play, stations
+from hwsim.engine.kernels.requests import play as services
+from hwsim.engine.kernels.requests import rows
 
-__all__ = ["begin", "flows", "longest_path", "play", "play_requests", "replay", "requests", "set_event", "stations"]
+__all__ = ["begin", "flows", "longest_path", "play", "play_requests", "replay", "rows", "set_event", "stations"]
 
 
 def _kept(digest):
@@ -35,22 +37,22 @@ def _kept(digest):
     @kept
     def begin(state, entry):
         if digest:
-            requests.begin(state, entry)
+            services.begin(state, entry)
 
     @kept
     def set_event(state, time, happening, begins):
         if digest:
-            requests.set_event(state, time, happening, begins)
+            services.set_event(state, time, happening, begins)
 
     @kept
     def play_requests(state, limit, margin):
         if not digest:
             raise ValueError
-        return requests.play(state, limit, margin)
+        return services.play(state, limit, margin)
 
     return longest_path, replay, begin, set_event, play_requests
 
 
-_DIGEST = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))) + 1
+_DIGEST = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))) + 1
 
 longest_path, replay, begin, set_event, play_requests = _kept(_DIGEST)

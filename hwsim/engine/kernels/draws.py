@@ -82,22 +82,22 @@ def normal(share):
 
 @bare
 def drawn(pointer, number, request, visit):
-    """A draw of a request: what `Draws.at` says."""
+    """A draw of a request, equal to `Draws.at`."""
     state = opened(pointer)
     row = state.table[number]
-    one, two, cut = state.floats[row[PARAMETERS], 0], state.floats[row[PARAMETERS], 1], state.floats[row[PARAMETERS], 3]
+    first, second, cut = state.floats[row[PARAMETERS], 0], state.floats[row[PARAMETERS], 1], state.floats[row[PARAMETERS], 3]
     share = uniform(np.uint64(row[KEY]), request, visit)
     code = row[CODE]
     if code == EXPONENTIAL:
-        return -one * log(1.0 - share)
+        return -first * log(1.0 - share)
     if code == LOGNORMAL:
-        return one * exp(two * normal(share))
+        return first * exp(second * normal(share))
     if code == UNIFORM:
-        return one + (two - one) * share
+        return first + (second - first) * share
     if code == PARETO:
-        return two * exp(log(1.0 - share * (1.0 - cut)) * (-1.0 / one))
+        return second * exp(log(1.0 - share * (1.0 - cut)) * (-1.0 / first))
     if code == VALUES:
-        return state.floats[row[FIRST_VALUE] + np.int64(share * one), 0]
+        return state.floats[row[FIRST_VALUE] + np.int64(share * first), 0]
     if code == WHOLE:
-        return min(np.floor(share * (two - one + 1.0)) + one, two)
-    return share * 0.0 + one
+        return min(np.floor(share * (second - first + 1.0)) + first, second)
+    return share * 0.0 + first

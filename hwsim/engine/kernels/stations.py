@@ -48,14 +48,14 @@ WHOLE = np.uint64(1 << 36)  # of FULL, the third word
 
 
 @bare
-def count(pointer, station, now):
+def count(pointer, station, instant):
     """Bring the integrals of a station up to now."""
     state = opened(pointer)
     row, words = state.stations[station], state.words
-    passed = now - row[LAST]
+    passed = instant - row[LAST]
     if passed == 0:
         return
-    row[LAST] = now
+    row[LAST] = instant
     span = wide(passed)
     put_three(words, row[WORDS_AT], AREA, plus_product(three(words, row[WORDS_AT], AREA), wide(row[THERE]), span))
     if row[KIND] == FIFO:
@@ -69,30 +69,30 @@ def count(pointer, station, now):
 
 
 @bare
-def _begin(pointer, station, strand, time, now):
+def _begin(pointer, station, strand, time, instant):
     """A server of a line takes on a work."""
     state = opened(pointer)
     row = state.stations[station]
     row[WORKING] += 1
-    put_three(state.targets, strand, 0, (np.uint64(row[WORKING]), np.uint64(now + time), ZERO))
+    put_three(state.targets, strand, 0, (np.uint64(row[WORKING]), np.uint64(instant + time), ZERO))
     state.strands[strand, 0], state.strands[strand, 1] = NONE, NONE
     state.stations[station, HEAD] = merged(state.strands, state.targets, row[HEAD], strand)
     row[DUE] = np.int64(state.targets[row[HEAD], 1])
 
 
 @bare
-def join(pointer, station, flow, time, strand, now):
+def join(pointer, station, flow, time, strand, instant):
     """A request comes that alone would take `time` fs; False if that is beyond an int64."""
     state = opened(pointer)
     row = state.stations[station]
-    count(pointer, station, now)
+    count(pointer, station, instant)
     row[THERE] += 1
-    if time > LARGEST - now:
+    if time > LARGEST - instant:
         return False
     if row[KIND] == FIFO:
         if row[FREE] > 0:
             row[FREE] -= 1
-            _begin(pointer, station, strand, time, now)
+            _begin(pointer, station, strand, time, instant)
             return True
         state.strands[strand, FOLLOWING] = NONE
         state.strands[strand, WORKS] = time
@@ -102,53 +102,55 @@ def join(pointer, station, flow, time, strand, now):
             state.strands[row[TAIL], FOLLOWING] = strand
         row[TAIL] = strand
         return True
-    one = row[FIRST_CLASS] + flow
+    cls = row[FIRST_CLASS] + flow
     table, words = state.stations, state.words
-    if table[one, MEMBERS] > 0:
-        _bring(table, words, one, now)
+    if table[cls, MEMBERS] > 0:
+        _bring(table, words, cls, instant)
     else:
-        put_three(words, table[one, CLASS_WORDS], VIRTUAL, NIL)
-        table[one, SEEN_ROOT] = NONE
-    table[one, SINCE] = now
+        put_three(words, table[cls, CLASS_WORDS], VIRTUAL, NIL)
+        table[cls, SEEN_ROOT] = NONE
+    table[cls, SINCE] = instant
     row[WORKING] += 1
     state.strands[strand, JOINED] = row[WORKING]
-    table[one, MEMBERS] += 1
+    table[cls, MEMBERS] += 1
     put_three(
         state.words, row[WORDS_AT], DRAWN,
-        plus_product(three(state.words, row[WORDS_AT], DRAWN), three(words, table[one, CLASS_WORDS], DRAWS), UNIT),
+        plus_product(three(state.words, row[WORDS_AT], DRAWN), three(words, table[cls, CLASS_WORDS], DRAWS), UNIT),
     )  # fmt: skip
     target = plus_product(
-        three(words, table[one, CLASS_WORDS], VIRTUAL), two(words, table[one, CLASS_WORDS], SERVED_ALONE), wide(time)
+        three(words, table[cls, CLASS_WORDS], VIRTUAL),
+        two(words, table[cls, CLASS_WORDS], SERVED_ALONE),
+        wide(time),
     )
     put_three(state.targets, strand, 0, target)
     state.strands[strand, 0], state.strands[strand, 1] = NONE, NONE
-    table[one, ROOT] = merged(state.strands, state.targets, table[one, ROOT], strand)
-    row[DEPTH] += table[one, OWN_DEPTH]
-    return _settle(pointer, station, now)
+    table[cls, ROOT] = merged(state.strands, state.targets, table[cls, ROOT], strand)
+    row[DEPTH] += table[cls, OWN_DEPTH]
+    return _settle(pointer, station, instant)
 
 
 @bare
-def _bring(table, words, one, now):
-    passed = wide(now - table[one, SINCE])
+def _bring(table, words, cls, instant):
+    passed = wide(instant - table[cls, SINCE])
     put_three(
         words,
-        table[one, CLASS_WORDS],
+        table[cls, CLASS_WORDS],
         VIRTUAL,
-        plus_product(three(words, table[one, CLASS_WORDS], VIRTUAL), two(words, table[one, CLASS_WORDS], PACE), passed),
+        plus_product(three(words, table[cls, CLASS_WORDS], VIRTUAL), two(words, table[cls, CLASS_WORDS], PACE), passed),
     )
-    table[one, SINCE] = now
+    table[cls, SINCE] = instant
 
 
 @bare
-def leave(pointer, station, now):
+def leave(pointer, station, instant):
     """List the members that end now, in the order in which they came; how many, -1 if an end is beyond an int64."""
     state = opened(pointer)
     row = state.stations[station]
-    count(pointer, station, now)
+    count(pointer, station, instant)
     ended = state.lists[ENDED_LIST]
     many = 0
     if row[KIND] == FIFO:
-        while row[HEAD] >= 0 and np.int64(state.targets[row[HEAD], 1]) <= now:
+        while row[HEAD] >= 0 and np.int64(state.targets[row[HEAD], 1]) <= instant:
             strand = row[HEAD]
             ended[many] = strand
             many += 1
@@ -159,34 +161,34 @@ def leave(pointer, station, now):
                 row[LINE_FIRST] = state.strands[following, FOLLOWING]
                 if row[LINE_FIRST] < 0:
                     row[TAIL] = NONE
-                if state.strands[following, WORKS] > LARGEST - now:
+                if state.strands[following, WORKS] > LARGEST - instant:
                     return -1
-                _begin(pointer, station, following, state.strands[following, WORKS], now)
+                _begin(pointer, station, following, state.strands[following, WORKS], instant)
             else:
                 row[FREE] += 1
         row[DUE] = np.int64(state.targets[row[HEAD], 1]) if row[HEAD] >= 0 else LARGEST
         return many
     table, words = state.stations, state.words
-    for one in range(row[FIRST_CLASS], row[LAST_CLASS]):
-        if table[one, MEMBERS] == 0 or table[one, CLASS_DUE] != now:
+    for cls in range(row[FIRST_CLASS], row[LAST_CLASS]):
+        if table[cls, MEMBERS] == 0 or table[cls, CLASS_DUE] != instant:
             continue
-        _bring(table, words, one, now)
-        reached = three(words, table[one, CLASS_WORDS], VIRTUAL)
+        _bring(table, words, cls, instant)
+        reached = three(words, table[cls, CLASS_WORDS], VIRTUAL)
         before = many
-        root = table[one, ROOT]
+        root = table[cls, ROOT]
         while root >= 0 and not less(reached, three(state.targets, root, 0)):
             ended[many] = root
             many += 1
             root = merged(state.strands, state.targets, state.strands[root, 0], state.strands[root, 1])
-        table[one, ROOT] = root
-        table[one, SEEN_ROOT] = NONE
+        table[cls, ROOT] = root
+        table[cls, SEEN_ROOT] = NONE
         left = many - before
-        table[one, MEMBERS] -= left
+        table[cls, MEMBERS] -= left
         row[THERE] -= left
-        row[DEPTH] -= left * table[one, OWN_DEPTH]
+        row[DEPTH] -= left * table[cls, OWN_DEPTH]
         put_three(
             state.words, row[WORDS_AT], DRAWN,
-            minus_product(three(state.words, row[WORDS_AT], DRAWN), three(words, table[one, CLASS_WORDS], DRAWS), wide(left)),
+            minus_product(three(state.words, row[WORDS_AT], DRAWN), three(words, table[cls, CLASS_WORDS], DRAWS), wide(left)),
         )  # fmt: skip
     for place in range(1, many):
         strand, to = ended[place], place
@@ -194,7 +196,7 @@ def leave(pointer, station, now):
             ended[to] = ended[to - 1]
             to -= 1
         ended[to] = strand
-    if not _settle(pointer, station, now):
+    if not _settle(pointer, station, instant):
         return -1
     return many
 
@@ -205,20 +207,20 @@ def _swell(pointer, station):
     state = opened(pointer)
     row, table, words = state.stations[station], state.stations, state.words
     drawn = NIL
-    for one in range(row[FIRST_CLASS], row[LAST_CLASS]):
-        if table[one, MEMBERS] == 0:
+    for cls in range(row[FIRST_CLASS], row[LAST_CLASS]):
+        if table[cls, MEMBERS] == 0:
             continue
-        if table[one, CROWD] >= 0:
-            at = table[one, CROWD] + row[DEPTH]
-            put_two(words, table[one, CLASS_WORDS], ALONE, two(words, at, 0))
-            put_two(words, table[one, CLASS_WORDS], WEIGHT, two(words, at, 2))
-            put_three(words, table[one, CLASS_WORDS], DRAWS, plus_product(NIL, two(words, at, 0), two(words, at, 2)))
-        drawn = plus_product(drawn, three(words, table[one, CLASS_WORDS], DRAWS), wide(table[one, MEMBERS]))
+        if table[cls, CROWD] >= 0:
+            at = table[cls, CROWD] + row[DEPTH]
+            put_two(words, table[cls, CLASS_WORDS], ALONE, two(words, at, 0))
+            put_two(words, table[cls, CLASS_WORDS], WEIGHT, two(words, at, 2))
+            put_three(words, table[cls, CLASS_WORDS], DRAWS, plus_product(NIL, two(words, at, 0), two(words, at, 2)))
+        drawn = plus_product(drawn, three(words, table[cls, CLASS_WORDS], DRAWS), wide(table[cls, MEMBERS]))
     put_three(state.words, row[WORDS_AT], DRAWN, drawn)
 
 
 @bare
-def _settle(pointer, station, now):
+def _settle(pointer, station, instant):
     """Paces and ends, after members have come or gone; False if an end is beyond an int64."""
     state = opened(pointer)
     row, table, words = state.stations[station], state.stations, state.words
@@ -230,71 +232,72 @@ def _settle(pointer, station, now):
     begin, end = row[FIRST_CLASS], row[LAST_CLASS]
     if not less(full, drawn):
         put_three(state.words, row[WORDS_AT], USED, drawn)
-        for one in range(begin, end):
-            if table[one, MEMBERS] > 0 and not _turn(pointer, station, one, two(words, table[one, CLASS_WORDS], ALONE), now):
+        for cls in range(begin, end):
+            if table[cls, MEMBERS] > 0 and not _turn(pointer, station, cls, two(words, table[cls, CLASS_WORDS], ALONE), instant):
                 return False
         return True
     put_three(state.words, row[WORDS_AT], USED, full)
     left, load, rising = full, NIL, 0
-    for one in range(begin, end):
-        if table[one, MEMBERS] == 0:
+    for cls in range(begin, end):
+        if table[cls, MEMBERS] == 0:
             continue
-        load = plus_product(load, two(words, table[one, CLASS_WORDS], WEIGHT), wide(table[one, MEMBERS]))
+        load = plus_product(load, two(words, table[cls, CLASS_WORDS], WEIGHT), wide(table[cls, MEMBERS]))
         place = rising
         rising += 1
         while place > 0 and less(
-            two(words, table[one, CLASS_WORDS], ALONE), two(words, table[state.lists[RISING, place - 1], CLASS_WORDS], ALONE)
+            two(words, table[cls, CLASS_WORDS], ALONE),
+            two(words, table[state.lists[RISING, place - 1], CLASS_WORDS], ALONE),
         ):
             state.lists[RISING, place] = state.lists[RISING, place - 1]
             place -= 1
-        state.lists[RISING, place] = one
+        state.lists[RISING, place] = cls
     level = divide(left, load)
     for place in range(rising):
-        one = state.lists[RISING, place]
-        alone = two(words, table[one, CLASS_WORDS], ALONE)
+        cls = state.lists[RISING, place]
+        alone = two(words, table[cls, CLASS_WORDS], ALONE)
         pace = level
         if not less(level, alone):
             pace = alone
-            many = plus_product(NIL, two(words, table[one, CLASS_WORDS], WEIGHT), wide(table[one, MEMBERS]))
+            many = plus_product(NIL, two(words, table[cls, CLASS_WORDS], WEIGHT), wide(table[cls, MEMBERS]))
             left = minus_product(left, pace, many)
             load = minus_product(load, many, UNIT)
             if not is_zero(load):
                 level = divide(left, load)
         if end - begin == 1 and row[CROWDED] == 0:  # what is rounded off is not used
-            many = plus_product(NIL, two(words, table[one, CLASS_WORDS], WEIGHT), wide(table[one, MEMBERS]))
+            many = plus_product(NIL, two(words, table[cls, CLASS_WORDS], WEIGHT), wide(table[cls, MEMBERS]))
             put_three(words, row[WORDS_AT], USED, plus_product(NIL, pace, many))
-        if not _turn(pointer, station, one, pace, now):
+        if not _turn(pointer, station, cls, pace, instant):
             return False
     return True
 
 
 @bare
-def _turn(pointer, station, one, pace, now):
+def _turn(pointer, station, cls, pace, instant):
     """Another pace of a class, and when its first member then ends."""
     state = opened(pointer)
     table, words = state.stations, state.words
-    if table[one, SEEN_ROOT] == table[one, ROOT] and is_same(pace, two(words, table[one, CLASS_WORDS], PACE)):
-        if table[one, CLASS_DUE] < state.stations[station, DUE]:
-            state.stations[station, DUE] = table[one, CLASS_DUE]
+    if table[cls, SEEN_ROOT] == table[cls, ROOT] and is_same(pace, two(words, table[cls, CLASS_WORDS], PACE)):
+        if table[cls, CLASS_DUE] < state.stations[station, DUE]:
+            state.stations[station, DUE] = table[cls, CLASS_DUE]
         return True
-    table[one, SEEN_ROOT] = table[one, ROOT]
-    _bring(table, words, one, now)
-    put_two(words, table[one, CLASS_WORDS], PACE, pace)
+    table[cls, SEEN_ROOT] = table[cls, ROOT]
+    _bring(table, words, cls, instant)
+    put_two(words, table[cls, CLASS_WORDS], PACE, pace)
     if is_zero(pace):
-        table[one, CLASS_DUE] = LARGEST
+        table[cls, CLASS_DUE] = LARGEST
         return True
-    if not less(three(words, table[one, CLASS_WORDS], VIRTUAL), three(state.targets, table[one, ROOT], 0)):
-        table[one, CLASS_DUE] = now  # it has received its all within this femtosecond
-        state.stations[station, DUE] = now
+    if not less(three(words, table[cls, CLASS_WORDS], VIRTUAL), three(state.targets, table[cls, ROOT], 0)):
+        table[cls, CLASS_DUE] = instant  # it has received its all within this femtosecond
+        state.stations[station, DUE] = instant
         return True
-    left = minus_product(three(state.targets, table[one, ROOT], 0), three(words, table[one, CLASS_WORDS], VIRTUAL), UNIT)
+    left = minus_product(three(state.targets, table[cls, ROOT], 0), three(words, table[cls, CLASS_WORDS], VIRTUAL), UNIT)
     time = divide(left, pace)
-    if time[1] != ZERO or time[0] >= np.uint64(LARGEST - now):
+    if time[1] != ZERO or time[0] >= np.uint64(LARGEST - instant):
         return False
-    due = now + np.int64(time[0])
+    due = instant + np.int64(time[0])
     if less(plus_product(NIL, pace, time), left):
         due += 1
-    table[one, CLASS_DUE] = due
+    table[cls, CLASS_DUE] = due
     if due < state.stations[station, DUE]:
         state.stations[station, DUE] = due
     return True

@@ -1,0 +1,197 @@
+"""The steps of a strand, up to the next at which it waits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hwsim.engine.kernels.draws import drawn
+from hwsim.engine.kernels.requests.asking import ask, end, fail, join_branch
+from hwsim.engine.kernels.requests.calendar import go_on, new_strand, set_timer
+from hwsim.engine.kernels.requests.locks import give_back, let_go
+from hwsim.engine.kernels.requests.rows import (
+    AFTER,
+    ALONE,
+    ASK,
+    ATTEMPTS,
+    BEGINS_WORK,
+    BODY,
+    BRANCH,
+    BRANCHES,
+    CACHE,
+    CALLER,
+    CHOICE,
+    COST,
+    DOWN,
+    DRAW,
+    END,
+    FLOW,
+    FORK,
+    GOES_ON,
+    GOES_TO,
+    HELD,
+    JOIN,
+    JUMP,
+    KEEP,
+    LATENCY,
+    LEFT,
+    LINE,
+    LINES,
+    LOCK,
+    LOCK_END,
+    LOCK_HEAD,
+    LOCK_TAIL,
+    MAIN,
+    MANY,
+    NOW,
+    NUMBER,
+    NUMBER_DRAW,
+    NUMBER_SLOT,
+    PARKED,
+    PARKED_TAIL,
+    PC,
+    RESOURCE,
+    RESOURCES,
+    ROOT,
+    SERVE,
+    SERVICE,
+    SINCE,
+    SLOT,
+    STATION,
+    TAKE,
+    TAKEN,
+    TIME,
+    TO,
+    VISIT,
+    WAITS_FOR,
+    WAY,
+    WAY_CHOICE,
+    WAY_LIMIT,
+    WAY_TO,
+    WAYS,
+    WORKED_AT,
+)
+from hwsim.engine.kernels.stations import FOLLOWING, LARGEST, join
+from hwsim.engine.kernels.words import NONE, bare, opened, plus_product, put_three, three, wide
+
+
+@bare
+def _size(pointer, number, strand):
+    """Time of a work whose size differs from request to request, in fs."""
+    state = opened(pointer)
+    row, main = state.table[number], state.strands[strand, MAIN]
+    if row[NUMBER_DRAW] >= 0:
+        x = drawn(pointer, row[NUMBER_DRAW], state.strands[main, ROOT], state.strands[main, VISIT])
+    else:
+        x = state.slots[main, row[NUMBER_SLOT]]
+    amount = x
+    last = row[LINES] - 1
+    for line in range(row[LINE], row[LINES]):
+        if x <= state.floats[line, 0] or line == last:
+            amount = state.floats[line, 1] + state.floats[line, 2] * x
+            break
+    return np.int64(np.rint(state.floats[row[BODY], 0] * max(amount, 0.0)))
+
+
+@bare
+def begin_work(pointer, strand, time):
+    """Begin the work before the next step of a strand at its station; False if its end is beyond an int64."""
+    state = opened(pointer)
+    row, instant = state.strands[strand], state.counts[NOW]
+    step = state.table[row[PC] - 1]
+    row[RESOURCE], row[SINCE], row[ALONE] = step[WAITS_FOR], instant, time
+    worked = state.counts[WORKED_AT] + step[COST]
+    put_three(state.words, worked, 0, plus_product(three(state.words, worked, 0), wide(1), wide(time)))
+    return join(pointer, step[STATION], step[FLOW], time, strand, instant)
+
+
+@bare
+def run(pointer, strand, at, stack):
+    """Let a strand go on from a step until it waits; False if an end is beyond an int64."""
+    state = opened(pointer)
+    service = state.services[state.strands[strand, SERVICE]]
+    row = state.strands[strand]
+    if service[DOWN] != 0:
+        row[PC] = at
+        state.strands[strand, FOLLOWING] = NONE
+        if service[PARKED_TAIL] < 0:
+            service[PARKED] = strand
+        else:
+            state.strands[service[PARKED_TAIL], FOLLOWING] = strand
+        service[PARKED_TAIL] = strand
+        return True
+    main = row[MAIN]
+    while True:
+        step = state.table[at]
+        kind = step[0]
+        if kind == SERVE:
+            time = step[TIME] if step[NUMBER] < 0 else _size(pointer, step[NUMBER], strand)
+            row[PC] = at + 1
+            instant = state.counts[NOW]
+            if step[STATION] < 0:
+                if time > LARGEST - instant - step[LATENCY]:
+                    return False
+                set_timer(pointer, instant + step[LATENCY] + time, GOES_ON, strand, 0, 0, 0)
+                return True
+            if step[LATENCY] > 0:
+                set_timer(pointer, instant + step[LATENCY], BEGINS_WORK, strand, time, 0, 0)
+                return True
+            return begin_work(pointer, strand, time)
+        if kind == END:
+            end(pointer, strand, True, stack)
+            return True
+        if kind == KEEP:
+            state.slots[main, step[SLOT]] = drawn(pointer, step[DRAW], state.strands[main, ROOT], state.strands[main, VISIT])
+            at += 1
+        elif kind == BRANCH:
+            share = drawn(pointer, step[DRAW], state.strands[main, ROOT], state.strands[main, VISIT])
+            cache, following = step[CACHE], at + 1
+            if cache >= 0 and state.floats[cache, 0] >= 0:
+                at = state.table[step[WAY], WAY_TO] if share < state.floats[cache, 0] else following
+                continue
+            at = following
+            for way in range(step[WAY], step[WAYS]):
+                if share < state.floats[state.table[way, WAY_LIMIT], 0]:
+                    at = state.table[way, WAY_TO]
+                    if state.table[way, WAY_CHOICE] >= 0:
+                        state.strands[main, CHOICE] = state.table[way, WAY_CHOICE]
+                    break
+        elif kind == JUMP:
+            at = step[TO]
+        elif kind == ASK:
+            row[PC], row[ATTEMPTS] = at, 0
+            ask(pointer, strand, stack)
+            return True
+        elif kind == FORK:
+            row[PC], row[LEFT] = step[GOES_TO], step[MANY]
+            for place in range(step[BRANCHES], step[BRANCHES] + step[MANY]):
+                branch = new_strand(pointer, row[SERVICE], row[ROOT], row[VISIT])
+                state.strands[branch, MAIN], state.strands[branch, CALLER] = main, strand
+                go_on(pointer, branch, state.table[place, 0])
+            return True
+        elif kind == JOIN:
+            failing = join_branch(pointer, strand)
+            if failing >= 0:
+                over = fail(pointer, failing)
+                if over >= 0:
+                    end(pointer, over, True, stack)
+            return True
+        elif kind == TAKE:
+            lock = state.services[step[LOCK]]
+            row[PC] = at + 1
+            if lock[TAKEN] != 0:
+                row[SINCE], row[LOCK_END] = state.counts[NOW], step[AFTER]
+                state.strands[strand, FOLLOWING] = NONE
+                if lock[LOCK_TAIL] < 0:
+                    lock[LOCK_HEAD] = strand
+                else:
+                    state.strands[lock[LOCK_TAIL], FOLLOWING] = strand
+                lock[LOCK_TAIL] = strand
+                return True
+            lock[TAKEN] = 1
+            state.waits[strand, state.counts[RESOURCES] + row[HELD]] = step[LOCK]
+            row[HELD] += 1
+            at += 1
+        else:
+            let_go(pointer, strand, step[LOCK])
+            give_back(pointer, step[LOCK])
+            at += 1
