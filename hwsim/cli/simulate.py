@@ -149,7 +149,7 @@ def command(
         click.get_current_context().exit(EXIT_VIOLATED)
 
 
-def _find(machine: str, workload: str, what: str, settings: dict[str, str], *, as_json: bool, quiet: bool) -> None:
+def _find(machine: str, workload: str, target: str, settings: dict[str, str], *, as_json: bool, quiet: bool) -> None:
     """Find a value, and print it; exit code 3 if none holds."""
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
@@ -157,10 +157,10 @@ def _find(machine: str, workload: str, what: str, settings: dict[str, str], *, a
     from hwsim.study.finding import find
 
     with in_words(), progress(shown=not quiet and sys.stderr.isatty(), unit="runs") as shown:
-        found = find(machine, workload, what, set=settings, progress=shown)
+        answer = find(machine, workload, target, set=settings, progress=shown)
     if as_json or not quiet:
-        click.echo(document(found.to_json()) if as_json else printed(str(found)), nl=False)
-    if found.value is None:
+        click.echo(document(answer.to_json()) if as_json else printed(str(answer)), nl=False)
+    if answer.value is None:
         click.get_current_context().exit(EXIT_VIOLATED)
 
 

@@ -141,7 +141,7 @@ class Comparison:
 
 
 def of_written(first: Side, second: Side, by: str = "") -> Comparison:
-    """Two sides compared of which there are no files: a range that leaves out what provenance makes is not given.
+    """Two sides compared without their files; a range that leaves out the errors of provenance is not given.
 
     Raises:
         SpecError: no such number in one of them.
@@ -150,7 +150,7 @@ def of_written(first: Side, second: Side, by: str = "") -> Comparison:
 
 
 def withheld(both: Comparison) -> Comparison:
-    """The comparison without its range, if machines are not known alike and no run told what that makes."""
+    """The comparison without its range, if the machines may differ and no run has measured the effect."""
     return replace(both, over=None) if both.is_unlike and both.alike is None else both
 
 

@@ -145,7 +145,7 @@ def _whole(
 
 
 def _unused(result: Result) -> Iterator[str]:
-    """What is paid for besides a service."""
+    """Costs that are paid in addition to a service."""
     if result.built is None or len(result.serving) != 1 or result.jobs:
         return
     every, (service,) = len(result.built.devices_of("gpu")), result.serving

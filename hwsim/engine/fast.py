@@ -42,7 +42,7 @@ def code_for(ops: int, classes: int = 0, choice: Choice | None = None) -> Kernel
 
 
 def choice_of(choice: Choice | None) -> Choice:
-    """What is wanted: as given, or as the environment says.
+    """The choice that is given, else the choice of the environment.
 
     Raises:
         ValueError: HWSIM_FAST is none of its words.

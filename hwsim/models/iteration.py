@@ -121,12 +121,12 @@ class Iterations:
     def line(self, answers: int, context: float) -> Line:
         """An iteration of answers alone, exchanges included, at a mean context and as it grows."""
         low, step = knot(context)
-        known = self._lines.get((answers, low))
-        if known is None:
+        kept = self._lines.get((answers, low))
+        if kept is None:
             before, after = self.answers(answers, low).seconds, self.answers(answers, low + step).seconds
             start = self.around(self.rows_of((), answers), answers * self.tokens, answers * self.tokens) + before
-            known = self._lines[answers, low] = start, (after - before) / step
-        start, slope = known
+            kept = self._lines[answers, low] = start, (after - before) / step
+        start, slope = kept
         return Line(start + slope * (context - low), slope, float(low + step))
 
     def seconds(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> float:

@@ -109,10 +109,10 @@ class ByRows:
 
     def at(self, rows: int) -> Taken:
         """Time of all of them."""
-        found = self._sums.get(rows)
-        if found is None:
-            found = self._sums[rows] = self._of_products(rows).plus(between(rows, self.fine, self._of_others))
-        return found
+        below = self._sums.get(rows)
+        if below is None:
+            below = self._sums[rows] = self._of_products(rows).plus(between(rows, self.fine, self._of_others))
+        return below
 
     def _of_others(self, rows: int) -> Taken:
         found = self._others.get(rows)
@@ -171,11 +171,11 @@ class ByContext:
         """Time of all of them."""
         step = 1 << max(0, sequences.bit_length() - 1 - FINE)
         low = sequences // step * step
-        found = between(context, COARSE, lambda at: self.knot(low, at))
+        below = between(context, COARSE, lambda at: self.knot(low, at))
         if low == sequences:
-            return found
+            return below
         part = (sequences - low) / step
-        return NOTHING.plus(found, 1 - part).plus(between(context, COARSE, lambda at: self.knot(low + step, at)), part)
+        return NOTHING.plus(below, 1 - part).plus(between(context, COARSE, lambda at: self.knot(low + step, at)), part)
 
     def knot(self, sequences: int, context: int) -> Taken:
         """At a context of the table."""
@@ -213,10 +213,10 @@ class ByPrompt:
 
     def at(self, alike: int, tokens: int, cached: int) -> Taken:
         """Time of one of them."""
-        found = self._sums.get((alike, tokens, cached))
-        if found is None:
-            found = self._sums[alike, tokens, cached] = between(cached, COARSE, lambda before: self._after(alike, tokens, before))
-        return found
+        below = self._sums.get((alike, tokens, cached))
+        if below is None:
+            below = self._sums[alike, tokens, cached] = between(cached, COARSE, lambda before: self._after(alike, tokens, before))
+        return below
 
     def _after(self, alike: int, tokens: int, cached: int) -> Taken:
         return between(tokens, FINE, lambda at: self._known(alike, at, cached))
@@ -229,12 +229,12 @@ class ByPrompt:
 
     def _fill(self, alike: int, tokens: int, cached: int) -> Taken:
         made = self.make(alike, tokens, cached)
-        fixed = [one for one in made if one[0].work.attention is None and one[0].work.product is not None]  # of cached tokens
-        fused = [one for one in made if one[0].work.attention is not None]
+        fixed = [call for call in made if call[0].work.attention is None and call[0].work.product is not None]  # of cached tokens
+        fused = [call for call in made if call[0].work.attention is not None]
         if tokens < 2 or len(fixed) + len(fused) < len(made):
-            found = NOTHING.plus(self.alone.taken(made), 1 / alike)
-            self._prompts[alike, tokens, cached] = found
-            return found
+            taken = NOTHING.plus(self.alone.taken(made), 1 / alike)
+            self._prompts[alike, tokens, cached] = taken
+            return taken
         low = 1 << max(1, tokens.bit_length() - 1)
         points: Any = np.arange(2, 65) if tokens <= 64 else np.arange(low, 2 * low + 1, low >> FINE)
         total = np.zeros((5, len(points)))

@@ -1,9 +1,9 @@
-"""How far the mean and the percentiles of a run are known: batches of its requests, and a warm-up that is cut.
+"""Intervals of the mean and the percentiles of a run: batches of its requests, and a warm-up that is cut.
 
 A run's numbers, in the order in which they were made, are cut into 32 batches. The batches' spread says how far mean and
 percentiles of another run of this length would be away: neighbours are alike (a queue that is long stays long), batches hardly
-are. Where they still are, the interval is wider, as an autoregression says. The interval of a percentile is that of the share
-of requests above it, taken back to the numbers, and has no upper end where the share may be none.
+are. Where they still are, the interval is wider, as an autoregression says. For a percentile, the interval of the
+share of requests above it is taken back to the numbers; it has no upper end where the share may be 0.
 
 **Source**: warm-up: MSER-5 (White, 1997); batches that are alike: Tafazzoli, Wilson: Skart (2011).
 """
@@ -45,16 +45,16 @@ class Known:
 
     @property
     def half(self) -> float:
-        """How far the further end is away, as a part of the value."""
+        """Distance of the further end, as a part of the value."""
         return max(self.value - self.low, self.high - self.value) / self.value if self.value > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a run says of the numbers of its requests.
+    """Mean and percentiles of a run's requests, with intervals.
 
     Args:
-        count: requests that it is about; dropped: those of the warm-up, before them.
+        count: requests after the warm-up; dropped: requests of the warm-up, before them.
         settled: whether the warm-up ended before half of the run; if not, the run may have none.
         short: percentiles (0: the mean) that the run is too short for: their intervals are too narrow.
         needed: requests that would be enough, where the utilisation says it.
@@ -126,15 +126,15 @@ class Batched:
             at += many
 
     def _refine(self) -> None:
-        whole = len(self._loose) // self._fine_size
+        rows = len(self._loose) // self._fine_size
         loose = np.array(self._loose, np.float64)
-        self._fine.extend(_sums(loose[: whole * self._fine_size].reshape(whole, self._fine_size)))
-        self._loose = self._loose[whole * self._fine_size :]
+        self._fine.extend(_sums(loose[: rows * self._fine_size].reshape(rows, self._fine_size)))
+        self._loose = self._loose[rows * self._fine_size :]
         while len(self._fine) >= 2 * _FINE:
             if len(self._fine) % 2:
                 rest = self._fine.pop() / self._fine_size  # of the last, as many as it has, all alike
                 self._loose = array("d", [rest] * self._fine_size) + self._loose
-            self._fine = [one + other for one, other in zip(self._fine[::2], self._fine[1::2], strict=True)]
+            self._fine = [left + right for left, right in zip(self._fine[::2], self._fine[1::2], strict=True)]
             self._fine_size *= 2
 
     @property
@@ -142,8 +142,8 @@ class Batched:
         """(requests before the steady state by MSER-5, whether it ends before half of the run)."""
         if self.count <= FEW:
             kept = np.array(self._kept, np.float64)
-            whole = len(kept) // _FIVE
-            fine, size = _sums(kept[: whole * _FIVE].reshape(whole, _FIVE)), _FIVE
+            rows = len(kept) // _FIVE
+            fine, size = _sums(kept[: rows * _FIVE].reshape(rows, _FIVE)), _FIVE
         else:
             fine, size = self._fine, self._fine_size
         at = _steady(np.array(fine, np.float64))
@@ -154,38 +154,38 @@ class Batched:
 
         Args:
             warm_up: requests of the beginning that do not count; None: as MSER-5 has it.
-            utilisation: of the busiest part, where it is known.
+            utilisation: utilisation of the busiest part, where it is known.
         """
-        found, steady = self.warm_up
-        batches, dropped = self._batches(found if warm_up is None else warm_up)
+        cut, steady = self.warm_up
+        batches, dropped = self._batches(cut if warm_up is None else warm_up)
         everything = Bins()
-        for each in batches:
-            everything.merge(each)
+        for batch in batches:
+            everything.merge(batch)
         count = len(everything)
-        sizes = [len(each) for each in batches]
-        alike = _correlation([each.mean for each in batches])
+        sizes = [len(batch) for batch in batches]
+        alike = _correlation([batch.mean for batch in batches])
         mean = everything.mean
-        half = _half([each.mean - mean for each in batches], sizes, alike)
-        known = []
+        half = _half([batch.mean - mean for batch in batches], sizes, alike)
+        percentiles = []
         needed = None if utilisation is None else requests_needed(utilisation)
         busy = utilisation is not None and (needed is None or count < needed)
         short = [0.0] if busy or alike > _ALIKE or len(batches) < BATCHES else []
         for share in PERCENTILES:
             value = everything.percentile(share)
-            parts = [each.below(value) for each in batches]
+            parts = [batch.below(value) for batch in batches]
             middle = math.fsum(part * size for part, size in zip(parts, sizes, strict=True)) / max(1, count)
             related = _correlation(parts)
             away = _half([part - middle for part in parts], sizes, related)
             low, _ = everything.around(share - away)
             _, high = everything.around(share + away) if share + away < 1 else (0.0, math.inf)
-            known.append((share, Known(value, min(value, low), max(value, high))))
-            if short or related > _ALIKE or known[-1][1].half > _WIDE or count * (1 - share) < _TAIL:
+            percentiles.append((share, Known(value, min(value, low), max(value, high))))
+            if short or related > _ALIKE or percentiles[-1][1].half > _WIDE or count * (1 - share) < _TAIL:
                 short.append(share)
         return Settled(
             count,
             dropped,
             Known(mean, max(0.0, mean - half), mean + half),
-            tuple(known),
+            tuple(percentiles),
             everything.largest,
             steady,
             tuple(short),
@@ -205,7 +205,7 @@ class Batched:
         segments = self._segments[first:]
         many = min(BATCHES, len(segments))
         edges = [number * len(segments) // many for number in range(many + 1)]
-        return [_joined(segments[one:other]) for one, other in pairwise(edges)], first * self._size
+        return [_joined(segments[begin:end]) for begin, end in pairwise(edges)], first * self._size
 
 
 def _of(numbers: Floats) -> Bins:
@@ -225,7 +225,7 @@ def _sums(rows: Floats) -> list[float]:
     """The sum of each row: two halves, and their halves, so that the order is the same everywhere."""
     columns = [rows[:, number] for number in range(rows.shape[1])]
     while len(columns) > 1:
-        paired = [one + other for one, other in zip(columns[::2], columns[1::2], strict=False)]
+        paired = [left + right for left, right in zip(columns[::2], columns[1::2], strict=False)]
         columns = paired + columns[len(paired) * 2 :]
     return columns[0].tolist() if columns else []
 
@@ -242,12 +242,12 @@ def _steady(means: Floats) -> int:
 
 
 def _correlation(parts: Sequence[float]) -> float:
-    """Of neighbours; 0 of fewer than three, or if all are equal."""
+    """Correlation of neighbouring parts; 0 for fewer than three, or if all are equal."""
     if len(parts) < 3:
         return 0.0
     mean = math.fsum(parts) / len(parts)
-    squares = math.fsum((each - mean) ** 2 for each in parts)
-    products = math.fsum((one - mean) * (other - mean) for one, other in pairwise(parts))
+    squares = math.fsum((part - mean) ** 2 for part in parts)
+    products = math.fsum((left - mean) * (right - mean) for left, right in pairwise(parts))
     return products / squares if squares > 0 else 0.0
 
 
@@ -255,7 +255,7 @@ def _half(away: Sequence[float], sizes: Sequence[int], alike: float) -> float:
     """Half of the 95 % interval of the mean of batches: wider where neighbours are alike, as an autoregression of them says."""
     if len(away) < 2:
         return math.inf
-    spread = math.fsum(size * each * each for each, size in zip(away, sizes, strict=True)) / (len(away) - 1)
+    spread = math.fsum(size * distance * distance for distance, size in zip(away, sizes, strict=True)) / (len(away) - 1)
     inflated = (1 + alike) / (1 - alike) if 0 < alike < 1 else 1.0
     return _student(len(away) - 1) * math.sqrt(spread * inflated / sum(sizes))  # integers
 

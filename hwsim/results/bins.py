@@ -1,7 +1,7 @@
 """Many numbers in little memory: a histogram of logarithmic bins.
 
-There are 128 bins an octave, taken from the bits of the number: a percentile is at most 0.4 % off, memory is that of the bins
-between the smallest and the largest number, and two histograms are merged exactly, in any order. Up to 4,096 numbers are kept
+There are 128 bins an octave, taken from the bits of the number, so a percentile is at most 0.4 % off. Memory is needed for the
+bins between the smallest and the largest number. Two histograms are merged exactly, in any order. Up to 4,096 numbers are kept
 as they are, and their percentiles are exact.
 """
 
@@ -33,7 +33,7 @@ class Bins:
     Args:
         zeros: how many are 0.
         lowest: number of the first bin; counts: of the bins from there on.
-        few: so many are kept as they are.
+        few: largest count of numbers that are kept as they are.
         whole: the sum, in 1e-15 (of times in seconds: fs).
     """
 
@@ -65,16 +65,16 @@ class Bins:
         if len(self._kept) > self.few:
             self._count()
 
-    def merge(self, other: Bins) -> None:
-        """All that the other has, exactly."""
-        self._kept.extend(other._kept)
-        if other._counted:
-            self._grow(other.lowest, other.lowest + len(other.counts))
-            at = other.lowest - self.lowest
-            self.counts[at : at + len(other.counts)] += other.counts
-            self.zeros, self._counted = self.zeros + other.zeros, self._counted + other._counted
-            self.least, self.most = min(self.least, other.least), max(self.most, other.most)
-            self.whole += other.whole
+    def merge(self, added: Bins) -> None:
+        """Add all numbers of another histogram, exactly."""
+        self._kept.extend(added._kept)
+        if added._counted:
+            self._grow(added.lowest, added.lowest + len(added.counts))
+            at = added.lowest - self.lowest
+            self.counts[at : at + len(added.counts)] += added.counts
+            self.zeros, self._counted = self.zeros + added.zeros, self._counted + added._counted
+            self.least, self.most = min(self.least, added.least), max(self.most, added.most)
+            self.whole += added.whole
         if len(self._kept) and (self._counted or len(self._kept) > self.few):
             self._count()
 
@@ -107,13 +107,13 @@ class Bins:
     def percentile(self, share: float) -> float:
         """The number that this share of all are not above; 0 without a number.
 
-        Of few, straight between the nearest two; of many, the middle of the bin.
+        For few numbers, linear between the nearest two; for many, the middle of the bin.
         """
         low, high = self.around(share)
         return (low + high) / 2
 
     def around(self, share: float) -> tuple[float, float]:
-        """Where a percentile lies: the ends of its bin; of few, twice the same."""
+        """Ends of the bin of a percentile; for few numbers, the exact percentile twice."""
         if not self._counted:
             exact = float(np.percentile(self._kept, 100 * min(max(share, 0.0), 1.0))) if len(self._kept) else 0.0
             return exact, exact

@@ -68,7 +68,7 @@ class Pile:
     most: float = 0.0
 
     def add(self, values: Sequence[float], counts: Sequence[int]) -> None:
-        """Values, each so many times, without the parts that they consist of."""
+        """Add values with their counts, without the parts that they consist of."""
         column, times = np.array(values, np.float64), np.array(counts, np.int64)
         distinct, places = np.unique(column.view(np.int64) >> DROPPED, return_inverse=True)
         sums = np.zeros(len(distinct), np.int64)

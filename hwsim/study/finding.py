@@ -40,7 +40,7 @@ _NEAR: Final = 1.2  # first step of a round after the first
 def find(
     machine: Source,
     workload: Source,
-    what: str = "rate",
+    target: str = "rate",
     *,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
     within: float = WITHIN,
@@ -49,16 +49,16 @@ def find(
     """The largest value of a number that holds every `expect:` of the workload.
 
     Args:
-        what: `rate` or `clients` of its only arrivals, a parameter of the workload, or a path as of `--set`.
+        target: `rate` or `clients` of its only arrivals, a parameter of the workload, or a path as of `--set`.
         set: paths and values that are changed in all runs.
         within: the value is found to this part of it.
         progress: called after each run with the runs done and those that are expected.
 
     Raises:
-        SpecError: mistakes of the files; nothing is expected; `what` is no number of theirs.
+        SpecError: mistakes of the files; nothing is expected; `target` is no number of theirs.
     """
     first, second = sources.with_settings(machine, workload, set or {})
-    turned = knob(first, second, what)
+    turned = knob(first, second, target)
     search = _Search(first, second, turned, max(within, 1e-4), progress)
     return search.run()
 
@@ -93,13 +93,13 @@ class _Search:
         return Found(*self.names, self.knob, low, high, *ends, runs, self.runs, tuple(sorted(self.counts.items())))
 
     def _more(self, low: float | None, high: float | None) -> dict[str, int]:
-        """How many more requests are needed to tell, by where the file says how many."""
-        found: dict[str, int] = {}
+        """Requests needed for a verdict, by the path of the key that states their number."""
+        needed: dict[str, int] = {}
         for value in (low, high):
             for path, count in self.tried[value].more if value is not None else ():
                 if path not in self.knob.settings(self.knob.start) and self._may_count(path):
-                    found[path] = max(found.get(path, 0), count)
-        return {path: count for path, count in found.items() if count > self.counts.get(path, 0)}
+                    needed[path] = max(needed.get(path, 0), count)
+        return {path: count for path, count in needed.items() if count > self.counts.get(path, 0)}
 
     def _may_count(self, path: str) -> bool:
         """Whether requests are drawn, as many as wanted."""
@@ -160,9 +160,9 @@ class _Search:
         return value > 0 and strains[0] < strains[-1] * (1 - _LITTLE)
 
     def _try(self, value: float) -> Tried:
-        known = self._beyond(value)
-        if value not in self.tried and known is not None:
-            self.tried[value] = known
+        overload = self._beyond(value)
+        if value not in self.tried and overload is not None:
+            self.tried[value] = overload
         if value not in self.tried:
             self.runs += 1
             with shared(self.shelf):
@@ -176,10 +176,10 @@ class _Search:
         loads = sorted(self.loads.items())
         if len(loads) < 2:
             return None
-        (one, (low, _)), (other, (high, name)) = loads[0], loads[-1]
-        if not low > 0 or abs(high / low / (other / one) - 1) > _LITTLE / 100 or value / other * high < 1:
+        (smallest, (low, _)), (largest, (high, name)) = loads[0], loads[-1]
+        if not low > 0 or abs(high / low / (largest / smallest) - 1) > _LITTLE / 100 or value / largest * high < 1:
             return None
-        return Tried(value, "overloaded", reason=f"{name} is full at {self.knob.shown(other / high)}")
+        return Tried(value, "overloaded", reason=f"{name} is full at {self.knob.shown(largest / high)}")
 
     def _ran(self, value: float) -> Tried:
         try:
@@ -201,8 +201,8 @@ class _Search:
             return Tried(value, "failed", reason=f"there is no {nothing.quantity}: {nothing.reason}")
         self.loads[value] = utilisation(run)
         served = list(states(run))
-        known = {name: each for state in served for name, each in state.known.items()}
-        expected = tuple(each for verdict in run.verdicts if (each := _bounded(verdict, known)) is not None)
+        knowns = {name: each for state in served for name, each in state.known.items()}
+        expected = tuple(each for verdict in run.verdicts if (each := _bounded(verdict, knowns)) is not None)
         grows = next((f"{state.name}: {state.grows}" if state.name else state.grows for state in served if state.grows), "")
         tightest = max(expected, key=lambda each: each.strain, default=None)
         where = {name: words for state in served for name, words in state.where.items()}
@@ -218,7 +218,7 @@ class _Search:
         )
 
     def _ends(self, low: float | None) -> tuple[float | None, float | None]:
-        """Where the value would be with other random numbers: where either end of what is known meets the bound."""
+        """The value's range over other random numbers: the values at which either end of an interval meets the bound."""
         if low is None or not any(each.known is not None for each in self.tried[low].expected):
             return None, None
         for step in _ASIDE:  # runs further away, until the worse end of what is known holds, too
@@ -243,14 +243,14 @@ class _Search:
 def _crossing(curve: list[tuple[float, float]]) -> float | None:
     """The value at which a strain comes to 1; None before the first or after the last.
 
-    Straight in 1 / strain: the time in a queue is that of its work over what is left of its capacity.
+    Straight in 1 / strain: the time in a queue is the time of its work divided by the free part of its capacity.
     """
-    for (one, below), (other, above) in pairwise(curve):
+    for (lower, below), (upper, above) in pairwise(curve):
         if below <= 1 < above:
             if below <= 0:
-                return one
+                return lower
             near, far = 1 / below, 0.0 if math.isinf(above) else 1 / above
-            return one + (other - one) * (near - 1) / (near - far)
+            return lower + (upper - lower) * (near - 1) / (near - far)
     return None
 
 

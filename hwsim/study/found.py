@@ -30,7 +30,7 @@ class Bounded:
 
     @property
     def strain(self) -> float:
-        """How much of what is allowed is taken; above 1 it is violated."""
+        """The part of the bound that is used; above 1 the bound is violated."""
         return self._strain(self.value)
 
     @property
@@ -153,7 +153,7 @@ class Found:
 
     @property
     def limit(self) -> str:
-        """What holds a larger value back, in words."""
+        """The reason against a larger value, in words."""
         beyond = self.of(self.next)
         if beyond is None or beyond.status == "failed":
             return "" if beyond is None else beyond.reason

@@ -1,4 +1,4 @@
-"""What `--find` turns: a parameter, a path, or the rate or number of clients of the workload's only arrivals."""
+"""The number that `--find` varies: a parameter, a path, or the rate or number of clients of the workload's only arrivals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Knob:
         return float(max(1, round(value))) if self.whole else float(f"{value:.{_DIGITS}g}")
 
     def settings(self, value: float) -> dict[str, object]:
-        """What `--set` would be given."""
+        """Paths and values, as `--set` takes them."""
         return {path: self._written(factor / value if self.inverse else factor * value) for path, factor in self.paths}
 
     def shown(self, value: float, digits: int = _DIGITS) -> str:
@@ -52,14 +52,14 @@ class Knob:
 
 
 def knob(machine: Tree, workload: Tree, name: str) -> Knob:
-    """What a name means in both files, settings put in.
+    """The number that a name stands for in both files, with settings applied.
 
     Raises:
         SpecError: it is no number of theirs.
     """
-    found = _parameter(workload, name)
-    if found is not None:
-        return _plain(name, name, found)
+    parameter = _parameter(workload, name)
+    if parameter is not None:
+        return _plain(name, name, parameter)
     if name == "rate":
         return _rate(workload)
     if name == "clients":
@@ -84,12 +84,12 @@ def knob(machine: Tree, workload: Tree, name: str) -> Knob:
 
 def _plain(name: str, path: str, tree: Tree) -> Knob:
     quantity = _quantity(tree, name)
-    start, whole = quantity.value, isinstance(tree.value, int)
+    start, is_whole = quantity.value, isinstance(tree.value, int)
     if not start > 0:
         raise SpecError(
             [Mistake(tree.place, f"'{name}' is {tree.value}: it is found by its ratio to a first value above 0", None)]
         )
-    return Knob(name, start, quantity.dimension, whole, ((path, 1.0),))
+    return Knob(name, start, quantity.dimension, is_whole, ((path, 1.0),))
 
 
 def _quantity(tree: Tree, name: str) -> Quantity:
@@ -136,13 +136,13 @@ def _rate(workload: Tree) -> Knob:
 
 def _only(workload: Tree, fits: Callable[[Tree], bool], name: str, example: str) -> tuple[str, Tree]:
     """The only arrivals of a kind, and their path."""
-    found = [(path, tree) for path, tree in _arrivals(workload) if fits(tree)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    fitting = [(path, tree) for path, tree in _arrivals(workload) if fits(tree)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
         message = f"the workload has no parameter '{name}', and no arrivals with one"
         raise SpecError([Mistake(Place("--find", 0, 0), message, f"arrivals: {example}; or {_choice(_names(workload))}")])
-    message = f"{len(found)} arrivals have a {name}: {', '.join(path for path, _ in found)}"
+    message = f"{len(fitting)} arrivals have a {name}: {', '.join(path for path, _ in fitting)}"
     raise SpecError(
         [Mistake(Place("--find", 0, 0), message, f"name one by its path, or write a parameter: let: {{{name}: ...}}")]
     )
@@ -155,9 +155,9 @@ def _arrivals(workload: Tree) -> Iterator[tuple[str, Tree]]:
     for path, tree in places:
         infer, services = tree.get("infer"), tree.get("services")
         named = [("infer", infer)] if infer is not None else []
-        named += [(f"services.{name}", each) for name, each in services.items()] if services is not None else []
-        for step, each in named:
-            arrivals = each.get("arrivals") if each.is_mapping else None
+        named += [(f"services.{name}", tree_of_step) for name, tree_of_step in services.items()] if services is not None else []
+        for step, tree_of_step in named:
+            arrivals = tree_of_step.get("arrivals") if tree_of_step.is_mapping else None
             if arrivals is not None and arrivals.is_mapping:
                 yield f"{path}.{step}.arrivals", arrivals
 

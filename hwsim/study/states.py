@@ -1,4 +1,4 @@
-"""What a run says of the steady state of its services: how far each percentile is known, what grows, what was waited for."""
+"""The steady state of services in a run: intervals of percentiles, growing queues, and causes of waits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class State:
         counted: where the file says how many come, as `--set` has it.
         known: by quantity of `expect:`: how far, and whether the run is too short for it.
         grows: why there is no steady state; "" if there may be one.
-        where: of a quantity, what most of its time went to, in words.
+        where: for each quantity, the cause of most of its time, in words.
         needed: requests that would do. most: requests that are tried.
     """
 
@@ -73,11 +73,11 @@ def utilisation(run: Run) -> tuple[float, str]:
 
 def _of_model(service: ServiceStatistics) -> State:
     start = f"{service.name}." if service.name else ""
-    known = {}
+    knowns = {}
     for each in service.sampling:
         part = f"p{each.percentile}" if each.percentile else "mean"
         high = math.inf if each.high_s is None else each.high_s
-        known[f"{start}{each.measure}_{part}"] = Known(each.value_s, each.low_s, high), each.short
+        knowns[f"{start}{each.measure}_{part}"] = Known(each.value_s, each.low_s, high), each.short
     grows = ""
     if service.overloaded:
         grows = f"{service.offered_per_s:.4g} requests/s come, {service.requests_per_s:.4g} are answered"
@@ -85,19 +85,19 @@ def _of_model(service: ServiceStatistics) -> State:
         f"{start}{each.measure}_p{each.percentile}": limited_by(each) for each in service.where if each.parts and each.mean_s > 0
     }
     place = f"workload.jobs.{service.name}.infer" if service.name else "workload.infer"
-    there = service.offered_per_s * service.latency.mean
+    in_system = service.offered_per_s * service.latency.mean
     counted = f"{place}.requests" if service.came_s > 0 else ""
-    return State(service.name, service.requests, there, counted, known, grows, where)
+    return State(service.name, service.requests, in_system, counted, knowns, grows, where)
 
 
 def _of_program(services: Services, answers: Answers) -> State:
     """A service of `services:`, or one of its choices."""
     settled = answers.latency
-    known = {}
+    knowns = {}
     if settled is not None:
-        known[f"{answers.name}.latency_mean"] = settled.mean, 0.0 in settled.short
-        for share, each in settled.percentiles:
-            known[f"{answers.name}.latency_p{100 * share:.0f}"] = each, share in settled.short
+        knowns[f"{answers.name}.latency_mean"] = settled.mean, 0.0 in settled.short
+        for share, percentile in settled.percentiles:
+            knowns[f"{answers.name}.latency_p{100 * share:.0f}"] = percentile, share in settled.short
     full = next((rung for rung in services.ladder if rung.kind == "capacity" and (rung.utilisation or 0.0) >= 1), None)
     grows = services.stuck
     if full is not None and answers.outside and answers.offered_per_s > full.limit_per_s:
@@ -108,10 +108,10 @@ def _of_program(services: Services, answers: Answers) -> State:
     where = {}
     if total > 0:
         first = answers.waits_above[0]
-        what = "its own work" if first.what == "work" else f"waits for {first.what}"
-        where[f"{answers.name}.latency_p99"] = f"{percent(first.seconds / total, '.0f')} of the time of those above it: {what}"
+        cause = "its own work" if first.what == "work" else f"waits for {first.what}"
+        where[f"{answers.name}.latency_p99"] = f"{percent(first.seconds / total, '.0f')} of the time of those above it: {cause}"
     job, dot, _ = answers.name.rpartition(".")
     counted = f"workload.jobs.{job}.requests" if dot else "workload.requests"
     counted = "" if answers.closed or not answers.outside else counted
     needed = None if settled is None else settled.needed
-    return State(answers.name, answers.outside, answers.there_mean, counted, known, grows, where, needed, MOST)
+    return State(answers.name, answers.outside, answers.there_mean, counted, knowns, grows, where, needed, MOST)

@@ -44,13 +44,13 @@ def find_programs(
     )
 
 
-def scope_of(machine: Machine, own: str) -> Scope:
-    """What names mean to a program of a device or node."""
-    if own in machine.nodes:
-        return Scope(machine, own, "", host_of(machine, own))
-    placed = machine.device(own)
-    host = own if isinstance(placed.model, Cpu) else host_of(machine, placed.node)
-    return Scope(machine, placed.node, own, host)
+def scope_of(machine: Machine, place: str) -> Scope:
+    """The scope in which a program of a device or node looks names up."""
+    if place in machine.nodes:
+        return Scope(machine, place, "", host_of(machine, place))
+    placed = machine.device(place)
+    host = place if isinstance(placed.model, Cpu) else host_of(machine, placed.node)
+    return Scope(machine, placed.node, place, host)
 
 
 def host_of(machine: Machine, node: str) -> str:

@@ -23,11 +23,11 @@ from hwsim.spec import SpecError
 
 _NARROW: Final = np.iinfo(np.int32)
 _ARCHIVE: Final = b"PK"
-BESIDE: Final = ("recording.", "replay.")  # how the names of arrays begin that importers keep beside a graph
+BESIDE: Final = ("recording.", "replay.")  # first words of the names of arrays that importers keep with a graph
 
 
 def save(graph: OpGraph, path: Path, more: Mapping[str, NDArray[Any]] | None = None) -> None:
-    """Write a graph, uncompressed; more: arrays to keep beside it (`BESIDE`), which `load` skips."""
+    """Write a graph, uncompressed; more: arrays to keep with it (`BESIDE`), which `load` skips."""
     arrays: dict[str, Any] = {"tables": np.frombuffer(written(graph), np.uint8), "ties": graph.ties, **(more or {})}
     for number, block in enumerate(graph.blocks):
         for column in (*COLUMNS, "edges"):

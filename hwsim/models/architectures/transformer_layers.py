@@ -147,7 +147,7 @@ def beside(model: Transformer, part: Slice) -> Iterator[Kernel]:
 def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
     """The experts on this GPU: tokens are sorted, multiplied and summed in kernels of their own.
 
-    In a training tokens go to all alike; those of a server are drawn.
+    A training sends equally many tokens to each expert; a server's tokens choose their experts at random.
     """
     h, f = model.hidden, max(1, model.of_ffn // part.of_expert)
     count = max(1, model.experts // part.expert)

@@ -211,7 +211,7 @@ class ServiceNotes:
         self.width *= 2
 
     def open_windows(self, many: int) -> None:
-        """At least so many windows."""
+        """Open windows until there are `many`."""
         while len(self.windows) < many:
             self.windows.append(Window())
         self._edge = len(self.windows) * self.width

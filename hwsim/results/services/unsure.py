@@ -1,4 +1,4 @@
-"""How sure the work of requests is: the errors of the machine's numbers in the time that a request takes if it never waits."""
+"""Intervals of the work of requests: the errors of the machine's numbers in the time that a request takes if it never waits."""
 
 from __future__ import annotations
 

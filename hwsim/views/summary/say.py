@@ -128,7 +128,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _set(result: Result) -> Iterator[tuple[str, str]]:
-    """What was set, how much of it is measured, and what was expected."""
+    """Settings, the measured share of the time, and expectations."""
     if result.settings:
         yield "set", ", ".join(f"{key}={value}" for key, value in result.settings)
     if (covered := coverage(result.timeline)) is not None:

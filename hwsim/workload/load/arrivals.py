@@ -50,7 +50,7 @@ class DayKeys:
 
     @property
     def swing(self) -> float:
-        """How far the rate leaves its mean, as a part of it."""
+        """Largest distance of the rate from its mean, as a part of the mean."""
         return self.peak / self.mean - 1.0
 
     def rate(self, seconds: float) -> float:
@@ -80,7 +80,7 @@ class DayKeys:
 
 @dataclass(frozen=True, slots=True)
 class ArrivalKeys:
-    """Arrivals of requests: one of these keys, and `think` beside `clients`."""
+    """Arrivals of requests: one of these keys, and `think` with `clients`."""
 
     poisson: PerSecond | None = field("at random, so many a second in the mean", default=None, exclusive_minimum=0.0,
                                       example="4 1/s")  # fmt: skip
@@ -141,7 +141,7 @@ class ArrivalKeys:
 
 
 def thoughts(keys: ArrivalKeys, seed: int, *names: str | int) -> Draws:
-    """How long the client of a request thinks before it (the first `clients` of them: before the run's first)."""
+    """Times that the client of a request thinks before it (the first `clients` of them: before the run's first)."""
     return Draws(stream(seed, *names, "think"), keys.thinking)
 
 
@@ -199,13 +199,13 @@ def _bursts(keys: BurstKeys, key: int, size: int) -> Iterator[Column]:
 
 def _daily(keys: DayKeys, key: int) -> Iterator[Column]:
     cycle, expected = ticks.femtoseconds(keys.cycle), keys.mean * keys.cycle  # requests of a cycle
-    whole = round(expected * FEMTO)
+    expected_fs = round(expected * FEMTO)
     for block in _poisson(1.0, key):  # instants of as many requests as come in the mean, not of seconds
-        split = [divmod(each, whole) for each in block.tolist()]
-        turns = keys.turns(np.array([rest / whole for _, rest in split], np.float64))
-        found = [past * cycle + round(turn * cycle) for (past, _), turn in zip(split, turns.tolist(), strict=True)]
-        _last(ticks.column(found[-1:]))
-        yield ticks.column(found)
+        split = [divmod(each, expected_fs) for each in block.tolist()]
+        turns = keys.turns(np.array([rest / expected_fs for _, rest in split], np.float64))
+        instants_of_block = [past * cycle + round(turn * cycle) for (past, _), turn in zip(split, turns.tolist(), strict=True)]
+        _last(ticks.column(instants_of_block[-1:]))
+        yield ticks.column(instants_of_block)
 
 
 def _last(block: Column) -> int:

@@ -204,10 +204,10 @@ Distribution: TypeAlias = Constant | Exponential | Lognormal | Uniform | Whole |
 
 @dataclass(slots=True)
 class Draws:
-    """The draws of a statement, by request and visit: first visits 1,024 at a time, of which two blocks are kept.
+    """The draws of a statement, by request and visit: first visits 1,024 at a time; two such blocks are kept.
 
     Args:
-        key: of `stream`, whose names say what is drawn.
+        key: result of `stream`, whose names state the quantity drawn.
     """
 
     key: int

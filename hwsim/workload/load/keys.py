@@ -16,7 +16,7 @@ MOST: Final = 1_000_000  # numbers of a file
 
 
 class _Keys:
-    """What the keys of all dimensions have in common: one of `WAYS`."""
+    """Keys that all dimensions have in common: exactly one of `WAYS` is given."""
 
     __slots__ = ()
     dimension: Dimension
@@ -41,7 +41,7 @@ class _Keys:
 
     @property
     def distribution(self) -> Distribution:
-        """What it says, in SI units.
+        """The distribution that the key states, in SI units.
 
         Raises:
             SpecError: a file of values that cannot be read.
@@ -75,7 +75,7 @@ class TimeLognormal:
 
 @dataclass(frozen=True, slots=True)
 class TimePareto:
-    """Times of which a few are very long."""
+    """Times with a few very long ones."""
 
     least: Seconds = field("the shortest", exclusive_minimum=0.0)
     shape: float = field(_SHAPE, default=1.5, exclusive_minimum=0.0)
@@ -105,7 +105,7 @@ class SizeLognormal:
 
 @dataclass(frozen=True, slots=True)
 class SizePareto:
-    """Sizes of which a few are very large."""
+    """Sizes with a few very large ones."""
 
     least: Bytes = field("the smallest", exclusive_minimum=0.0)
     shape: float = field(_SHAPE, default=1.5, exclusive_minimum=0.0)
@@ -135,7 +135,7 @@ class CountLognormal:
 
 @dataclass(frozen=True, slots=True)
 class CountPareto:
-    """Numbers of which a few are very large."""
+    """Numbers with a few very large ones."""
 
     least: float = field("the smallest", exclusive_minimum=0.0)
     shape: float = field(_SHAPE, default=1.5, exclusive_minimum=0.0)
@@ -158,7 +158,7 @@ class CountDraw(_Keys):
 
 
 def distribution_of(value: float | TimeDraw | SizeDraw | CountDraw) -> Distribution:
-    """What a number or a draw says."""
+    """The distribution of a number (always the same value) or of a draw."""
     return Constant(value) if isinstance(value, int | float) else value.distribution
 
 
@@ -174,20 +174,20 @@ def _read(name: str, dimension: Dimension, place: Place) -> list[float]:
     except (OSError, UnicodeDecodeError) as error:
         hint = f"a file with one number a line, such as {dimension.example}"
         raise SpecError([Mistake(place, f"the file '{name}' cannot be read: {error.__class__.__name__}", hint)]) from error
-    found: list[float] = []
+    numbers: list[float] = []
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
-            found.append(_value(line.strip(), dimension))
+            numbers.append(_value(line.strip(), dimension))
         except (UnitError, ValueError) as error:
             message = f"line {number} of '{name}' is no value: {line.strip()[:40]}"
             raise SpecError([Mistake(place, message, f"one number a line, such as {dimension.example}")]) from error
-        if len(found) > MOST:
+        if len(numbers) > MOST:
             raise SpecError([Mistake(place, f"the file '{name}' has more than {MOST:,} values", None)])
-    if not found:
+    if not numbers:
         raise SpecError([Mistake(place, f"the file '{name}' has no value", f"one number a line, such as {dimension.example}")])
-    return found
+    return numbers
 
 
 def _value(text: str, dimension: Dimension) -> float:

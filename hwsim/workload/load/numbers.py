@@ -7,7 +7,7 @@ before one round, statements meet each other's numbers.
 `log`, `exp`, `sine` and `normal` are sums, products and square roots alone, which IEEE 754 rounds alike everywhere: a float gives
 the same bits as a column of one, on every computer. Their error is a few units of the last place.
 
-**Source**: the rounds are those of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014);
+**Source**: SplitMix64 has the same rounds (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014);
 `normal` is algorithm AS 241 (Wichura, 1988).
 """
 
@@ -92,8 +92,8 @@ def log(number: Number) -> Number:
     low = part < HALF_ROOT
     part, exponent = part * (1.0 + low), (power - low * 1) * 1.0
     ratio = (part - 1.0) / (part + 1.0)
-    found: Any = 2.0 * ratio * _polynomial(LOG_TERMS, ratio * ratio) + exponent * LN2_LOW + exponent * LN2_HIGH
-    return cast("Number", found)
+    logarithm: Any = 2.0 * ratio * _polynomial(LOG_TERMS, ratio * ratio) + exponent * LN2_LOW + exponent * LN2_HIGH
+    return cast("Number", logarithm)
 
 
 def exp(number: Number) -> Number:
@@ -102,8 +102,8 @@ def exp(number: Number) -> Number:
     turns: Any = np.floor(nearest) if isinstance(nearest, np.ndarray) else math.floor(nearest)
     rest: Any = (number - turns * LN2_HIGH) - turns * LN2_LOW
     part = _polynomial(EXP_TERMS, rest)
-    found: Any = np.ldexp(part, turns.astype(np.int32)) if isinstance(part, np.ndarray) else math.ldexp(part, turns)
-    return cast("Number", found)
+    power: Any = np.ldexp(part, turns.astype(np.int32)) if isinstance(part, np.ndarray) else math.ldexp(part, turns)
+    return cast("Number", power)
 
 
 def sine(turns: Number) -> Number:
@@ -160,13 +160,13 @@ def _normal(share: float) -> float:
 
 def _normals(share: Floats) -> Floats:
     middle = share - 0.5
-    found: Floats = middle * _ratio(MIDDLE, 0.180625 - middle * middle)
+    normals: Floats = middle * _ratio(MIDDLE, 0.180625 - middle * middle)
     outside = np.abs(middle) > 0.425
     share, middle = share[outside], middle[outside]
     root = np.sqrt(-log(np.minimum(share, 1.0 - share)))
     far = np.where(root <= 5.0, _ratio(SIDES, root - 1.6), _ratio(TAILS, root - 5.0))
-    found[outside] = np.where(middle < 0, -far, far)
-    return found
+    normals[outside] = np.where(middle < 0, -far, far)
+    return normals
 
 
 def _ratio(both: tuple[tuple[float, ...], tuple[float, ...]], number: Any) -> Any:

@@ -52,7 +52,7 @@ class Trace:
     Args:
         arrival: fs; lines: the line of each in the file.
         prompt, output: tokens; 0 where the file has none.
-        blocks: ids of all prompts' blocks, one prompt after another; begins: where those of each prompt begin, and the end.
+        blocks: ids of all prompts' blocks, one prompt after another; begins: first block of each prompt, and the end.
         block: tokens of a block; 0: the file has none.
     """
 
@@ -77,7 +77,7 @@ def read_trace(name: str, place: Place, *, tokens: bool, most: int | None = None
     """The requests of a file.
 
     Args:
-        place: of the name in the workload: paths start from there.
+        place: position of the name in the workload; paths start from its file.
         tokens: whether the lengths of prompt and answer are needed.
         most: lines that are read; None: all.
 
@@ -119,12 +119,12 @@ def _objects(first: str, rows: Iterator[str], name: str, place: Place) -> Iterat
     while text:
         if text.strip():
             try:
-                found = json.loads(text)
+                entry = json.loads(text)
             except (json.JSONDecodeError, RecursionError) as error:
                 raise _no_request(name, number, text, place) from error
-            if not isinstance(found, dict) or not isinstance(found.get("timestamp"), int | float):
+            if not isinstance(entry, dict) or not isinstance(entry.get("timestamp"), int | float):
                 raise _no_request(name, number, text, place)
-            yield Line(number, found["timestamp"] / 1000, *_lengths(found), found.get("hash_ids") or ())
+            yield Line(number, entry["timestamp"] / 1000, *_lengths(entry), entry.get("hash_ids") or ())
         text, number = next(rows, ""), number + 1
 
 
@@ -173,7 +173,7 @@ def _sorted(came: list[int], *columns: array[int]) -> Trace:
     """In order of arrival; those that come at once in order of the file."""
     numbers, prompts, outputs, blocks, begins = (np.array(each, np.int64) for each in columns)
     block = HASHED if len(blocks) else 0
-    if all(one <= other for one, other in pairwise(came)):
+    if all(earlier <= later for earlier, later in pairwise(came)):
         return Trace(ticks.column(came), numbers, prompts, outputs, blocks, begins, block)
     order = sorted(range(len(came)), key=came.__getitem__)
     many = np.diff(begins)[order]

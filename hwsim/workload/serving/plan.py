@@ -337,8 +337,8 @@ def _memory(
         if draft is not None:
             memory = replace(memory, weights=memory.weights + draft[0])
             if tokens is not None:
-                each = serving_memory(model, tp, 1, dtype, parallel.pp, groups=parallel.groups, kept=keys.kv or "").cache
-                tokens = max(0, int((tokens * each - draft[0]) // (each + draft[1])))
+                token_bytes = serving_memory(model, tp, 1, dtype, parallel.pp, groups=parallel.groups, kept=keys.kv or "").cache
+                tokens = max(0, int((tokens * token_bytes - draft[0]) // (token_bytes + draft[1])))
     else:
         memory = Footprint(0, model.parameters * BYTES[dtype], 0.0, 0.0, 0.0, 0.0)
         tokens = None

@@ -36,7 +36,7 @@ class Request(NamedTuple):
     """A request: its arrival (fs after the service began), tokens of its prompt and of its answer.
 
     ids: the pieces that its prompt begins with, each of `span` tokens (the last may be shorter): prompts with equal ids begin
-    alike. More pieces than the prompt has are those of its answer, which a next turn begins with.
+    alike. Pieces beyond the prompt belong to its answer; the next turn of the conversation begins with them, too.
     after: number of the request whose answer it follows; `arrival` is then fs after that; -1: it follows none.
     """
 

@@ -79,7 +79,7 @@ def settings_of(
     Args:
         answers: whether its model writes tokens; one that does not answers a batch in a pass. windowed: its cache keeps the last
             tokens only, so no request can use another's first ones. verified: tokens of each answer in an iteration.
-        groups: of GPUs of a copy, each with the budget and the sequences of the server (data-parallel attention).
+        groups: groups of GPUs in a copy, each with the budget and the sequences of the server (data-parallel attention).
     """
     keys = keys.over(PLAIN)
     if not answers:

@@ -111,12 +111,12 @@ class Speculation:
         if self.draft is None:
             return 0.0, 0.0
         parallel, kept = keys.parallel, keys.kv or ""
-        found = serving_memory(self.draft, parallel.tp, 1, dtype, groups=parallel.groups, kept=kept)
-        weights = found.weights
+        single = serving_memory(self.draft, parallel.tp, 1, dtype, groups=parallel.groups, kept=kept)
+        weights = single.weights
         if self.is_layer:
-            two = serving_memory(replace(self.draft, layers=2), parallel.tp, 1, dtype, groups=parallel.groups, kept=kept)
-            weights = two.weights - found.weights
-        return weights, found.cache
+            double = serving_memory(replace(self.draft, layers=2), parallel.tp, 1, dtype, groups=parallel.groups, kept=kept)
+            weights = double.weights - single.weights
+        return weights, single.cache
 
 
 NOTHING: Final = Speculation(1, (0.0,), None)
@@ -130,12 +130,12 @@ def speculation_of(keys: SpeculateKeys, model: Transformer, seed: int, mistakes:
     if named is not None and named.value == NONE:
         draft = None
     elif named is not None and named.value != LAYER:
-        found = written_model(named, mistakes)
-        if found is None:
+        written = written_model(named, mistakes)
+        if written is None:
             return None
-        if not isinstance(found, Transformer) or not found.causal:
+        if not isinstance(written, Transformer) or not written.causal:
             mistakes.add(named.place, "only a model that writes tokens can guess them", "draft: layer")
             return None
-        draft = found
+        draft = written
     is_layer = named is None or named.value == LAYER
     return Speculation(keys.tokens, tuple(chances), draft, seed, is_layer)
