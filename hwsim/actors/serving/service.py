@@ -50,7 +50,7 @@ class Service:
         guesses = plan.speculation
         numbers = range(len(plan.copies))
         if guesses is not None:
-            from hwsim.actors.serving.speculating import Guessed, Speculating
+            from hwsim.actors.serving.speculating import Speculating
 
             self.copies = [
                 Speculating(number, plan.settings, plan.blocks, self.log, plan.held, guesses=guesses) for number in numbers
@@ -59,8 +59,7 @@ class Service:
             kind = Static if plan.settings.padded else Copy
             self.copies = [kind(number, plan.settings, plan.blocks, self.log, plan.held) for number in numbers]
         self._exchanges = [Exchanges(plan, self.machine, gpus, self.slower) for gpus in plan.copies]
-        timed = Pace if guesses is None else Guessed
-        first = timed(plan, self.slower, self._exchanges[0].seconds)
+        first = paced(plan)(plan, self.slower, self._exchanges[0].seconds)
         self._pace = [first if number == 0 else first.also(self._exchanges[number].seconds) for number in numbers]
 
     @property
@@ -78,7 +77,7 @@ class Service:
     def _apart(self, plan: ServicePlan, prompts: ServicePlan) -> None:
         """Copies that read prompts, and those that write answers after them."""
         from hwsim.actors.serving.apart import Answering, OfPrompts, Reading
-        from hwsim.actors.serving.speculating import Guessed, Speculating
+        from hwsim.actors.serving.speculating import Speculating
 
         class Verifying(Answering, Speculating):
             """A copy that writes answers and verifies guesses."""
@@ -94,8 +93,7 @@ class Service:
         self._exchanges = [
             Exchanges(prompts if at < many else plan, self.machine, gpus, self.slower) for at, gpus in enumerate(every)
         ]
-        timed = Pace if plan.speculation is None else Guessed
-        kinds = (Pace(prompts, self.slower), timed(plan, self.slower))
+        kinds = (paced(prompts)(prompts, self.slower), paced(plan)(plan, self.slower))
         self._pace = [kinds[at >= many].also(self._exchanges[at].seconds) for at in range(len(every))]
 
     def actor(self, driver: Host) -> Waits:
@@ -180,3 +178,16 @@ class Service:
             return found
         readers = len(plan.prompts.copies)
         return replace(found, copies=len(self.copies), prompt_copies=readers, prompt_gpus=len(plan.prompts.copies[0]))
+
+
+def paced(plan: ServicePlan) -> type[Pace]:
+    """The kind of times that a plan's iterations have."""
+    if plan.adapters is not None:
+        from hwsim.actors.serving.adapters import Adapted, AdaptedGuessed
+
+        return Adapted if plan.speculation is None else AdaptedGuessed
+    if plan.speculation is not None:
+        from hwsim.actors.serving.speculating import Guessed
+
+        return Guessed
+    return Pace

@@ -23,6 +23,7 @@ from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode
 from hwsim.units import BYTES
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw
+from hwsim.workload.serving.adapters import Adapters, adapters_of
 from hwsim.workload.serving.requests import Requests, draw, least
 from hwsim.workload.serving.schema import InferKeys
 from hwsim.workload.serving.settings import Settings, server_of, settings_of
@@ -59,6 +60,7 @@ class ServicePlan:
     requests: Requests
     speculation: Speculation | None = None
     prompts: ServicePlan | None = None
+    adapters: Adapters | None = None
 
     def holds(self) -> Iterator[Held]:
         """Memory that it takes of its GPUs from its start on, the whole cache included."""
@@ -174,10 +176,18 @@ def _planned(
     guesses = None
     if keys.speculate is not None and answers and isinstance(model, Transformer):
         guesses = speculation_of(keys.speculate, model, keys.seed, mistakes)
+    adapters = None
+    if keys.adapters is not None and isinstance(model, Transformer) and answers and isinstance(software, Framework):
+        adapters = adapters_of(keys.adapters, model, keys.parallel.tp, dtype, mistakes)
+    elif keys.adapters is not None:
+        mistakes.add(_place(tree, "adapters"), "only a model that writes tokens has adapters here", "leave them out")
     if len(mistakes) > before:
         return None
-    draft = None if guesses is None else guesses.memory(keys, dtype)
-    memory, tokens = _memory(model, keys, dtype, gpu, copies, server, tree, mistakes, draft)
+    more = None if guesses is None else guesses.memory(keys, dtype)
+    if adapters is not None:
+        weights, cache = more or (0.0, 0.0)
+        more = weights + adapters.size / keys.parallel.pp, cache
+    memory, tokens = _memory(model, keys, dtype, gpu, copies, server, tree, mistakes, more)
     if tokens == 0:
         return None
     windowed = isinstance(model, Transformer) and model.cache == "window"
@@ -204,6 +214,7 @@ def _planned(
         else 0.0,
         memory=memory,
         speculation=guesses,
+        adapters=adapters,
         requests=drawn,
     )
 
@@ -326,19 +337,22 @@ def _memory(
     server: ServerKeys,
     tree: Tree,
     mistakes: Mistakes,
-    draft: tuple[float, float] | None = None,
+    more: tuple[float, float] | None = None,
 ) -> tuple[Footprint, int | None]:
-    """Bytes on each GPU before the first request, and tokens of context that fit next to them (0: none)."""
+    """Bytes on each GPU before the first request, and tokens of context that fit next to them (0: none).
+
+    more: bytes of other weights on each GPU, and bytes that a token leaves beside its keys and values.
+    """
     tp, size = keys.parallel.tp, gpu.memory.size
     part = (server.memory.part if server.memory else None) or 1.0
     if isinstance(model, Transformer):
         parallel = keys.parallel
         memory, tokens = cache_room(model, tp, size, dtype, server, pp=parallel.pp, groups=parallel.groups, kept=keys.kv or "")
-        if draft is not None:
-            memory = replace(memory, weights=memory.weights + draft[0])
+        if more is not None:
+            memory = replace(memory, weights=memory.weights + more[0])
             if tokens is not None:
                 token_bytes = serving_memory(model, tp, 1, dtype, parallel.pp, groups=parallel.groups, kept=keys.kv or "").cache
-                tokens = max(0, int((tokens * token_bytes - draft[0]) // (token_bytes + draft[1])))
+                tokens = max(0, int((tokens * token_bytes - more[0]) // (token_bytes + more[1])))
     else:
         memory = Footprint(0, model.parameters * BYTES[dtype], 0.0, 0.0, 0.0, 0.0)
         tokens = None

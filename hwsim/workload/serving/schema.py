@@ -19,6 +19,7 @@ from hwsim.spec import Place, Tree, field, place_field
 from hwsim.units import Ratio, Seconds
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw
+from hwsim.workload.serving.adapters import AdapterKeys
 from hwsim.workload.serving.conversations import SessionKeys, SharedKeys
 from hwsim.workload.serving.parallel import SplitKeys
 from hwsim.workload.serving.routing import Routing, ScoreKeys
@@ -110,6 +111,9 @@ class InferKeys:
     )
     speculate: SpeculateKeys | None = field(
         "tokens that are guessed and verified together", default=None, example="{tokens: 3, acceptance: 70 %}"
+    )
+    adapters: AdapterKeys | None = field(
+        "sets of narrow matrices beside the model's (LoRA); each request has one", default=None, example="{count: 32, rank: 16}"
     )
     split: ApartKeys | None = field(
         "prompts are read on some GPUs and answers written on others, instead of `device` and `parallel`", default=None,

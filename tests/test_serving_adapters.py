@@ -1,0 +1,72 @@
+"""Adapters of a served model: their bytes, their time, and all ways to play them alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hwsim.spec import SpecError
+from hwsim.workload.serving.adapters import Adapters
+from tests.test_serving_routers import served
+
+MANY = {"count": 40, "rank": 16}
+LLAMA: dict[str, Any] = {"model": "llama-3-8b", "requests": 24, "prompt": 200, "output": 40}
+
+
+def test_no_requests_have_no_adapter_and_many_have_all() -> None:
+    for skew in (0.0, 1.5):
+        found = Adapters(30, 8, skew, (), 2.0)
+        counts = [found.distinct(requests) for requests in (0, 1, 5, 50, 100_000)]
+        assert counts[0] == 0
+        assert counts[1] == pytest.approx(1)
+        assert counts == sorted(counts)
+        assert counts[2] < 5
+        assert counts[-1] == pytest.approx(30)
+
+
+def test_adapters_take_the_bytes_of_their_matrices() -> None:
+    # llama-3-8b, rank 16: per layer 16 x (4096 + 4096, twice 4096 + 1024, 4096 + 4096, three times 4096 + 14336) numbers
+    size = 16 * (2 * 8192 + 2 * 5120 + 3 * 18432) * 32 * 2
+    assert size == 83_886_080
+    plain, many = served(**LLAMA), served(**LLAMA, adapters=MANY)
+    lost = (plain.cache_tokens or 0) - (many.cache_tokens or 0)
+    assert lost == pytest.approx(40 * size / 131_072, abs=16)
+
+
+def test_a_single_request_waits_for_one_adapter_and_different_ones_cost_more() -> None:
+    keys: dict[str, Any] = {**LLAMA, "requests": 1}
+    plain, one, all_of_40 = served(**keys), served(**keys, adapters={"count": 1, "rank": 16}), served(**keys, adapters=MANY)
+    assert plain.rows[0].end_s < one.rows[0].end_s
+    assert one.rows[0].end_s == pytest.approx(all_of_40.rows[0].end_s, rel=1e-9)
+    ends = [served(**LLAMA, adapters={**MANY, "count": count}).latency.mean for count in (1, 4, 40)]
+    assert ends == sorted(ends)
+    assert ends[2] > 1.002 * ends[0]
+    assert served(**LLAMA, adapters={**MANY, "skew": 3}).latency.mean < ends[2]
+
+
+@pytest.mark.parametrize("more", [
+    {},
+    {"device": "gpu0..1", "parallel": {"tp": 2}},
+    {"speculate": {"tokens": 2, "acceptance": "60 %"}},
+    {"memory": "2.6 %"},
+])  # fmt: skip
+def test_alone_and_on_the_clock_it_is_the_same(more: dict[str, Any]) -> None:
+    keys: dict[str, Any] = {"arrivals": {"poisson": "700 1/s"}, "adapters": MANY, **more}
+    alone, clock = served(**keys), served("simpy", **keys)
+    assert [(row.first_token_s, row.end_s) for row in alone.rows] == [(row.first_token_s, row.end_s) for row in clock.rows]
+
+
+def test_prompts_read_apart_have_adapters_too() -> None:
+    apart: dict[str, Any] = {"prefill": {"device": "gpu0"}, "decode": {"device": "gpu1"}}
+    plain, many = served(**LLAMA, split=apart), served(**LLAMA, split=apart, adapters=MANY)
+    for before, after in zip(plain.rows, many.rows, strict=True):
+        assert after.first_token_s > before.first_token_s
+        assert after.end_s - after.first_token_s > before.end_s - before.first_token_s
+
+
+def test_more_than_fit_are_refused() -> None:
+    with pytest.raises(SpecError, match="does not fit"):
+        served(**LLAMA, adapters={"count": 1000, "rank": 64})
+    with pytest.raises(SpecError, match="latent"):
+        served(**{**LLAMA, "model": "deepseek-v3", "device": "gpu*", "parallel": {"tp": 8}, "dtype": "fp8"}, adapters=MANY)
