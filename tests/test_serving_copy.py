@@ -91,6 +91,8 @@ servers = st.fixed_dictionaries(
         "spare": st.sampled_from([0.0, 0.01]),
         "ahead": st.integers(0, 1),
         "look": st.sampled_from([1, 1, 10]),
+        "groups": st.sampled_from([1, 3]),
+        "gather": st.sampled_from([0, 0, 7, 60]),
         "block": st.sampled_from([1, 16, 32]),
         "prefixes": st.booleans(),
         "api": st.sampled_from([0, 9_000_000]),

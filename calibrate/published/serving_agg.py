@@ -151,4 +151,6 @@ def server(row: Mapping[str, str], clients: int, groups: int = 1) -> dict[str, A
         found |= {"memory": {"part": "82 %", "kept": "0 B", "token": "0 B", "graph": "0 B", "gpu": "0 B", "least": "0 B"}}
     if row["backend"] == "trtllm":
         found |= {"budget": max(8192, clients // groups + lengths + 64), "memory": {"part": "80 %"}}
+        if groups > 1:  # attention_dp_config: {enable_balance: true, batching_wait_iters: 0, timeout_iters: 60}
+            found |= {"gather": 60}
     return found

@@ -115,6 +115,11 @@ class ServerKeys:
         "iterations that are scheduled before the one under way has ended", default=None, minimum=0, maximum=1
     )
     look: int | None = field("iterations from one look for new requests to the next", default=None, minimum=1)
+    gather: int | None = field(
+        "iterations that prompts wait at most until every group of data-parallel attention has one; 0: they do not",
+        default=None,
+        minimum=0,
+    )
     padded: bool | None = field(
         "prompts are padded to the longest, and all keep their places until the longest answer is written", default=None
     )
@@ -171,6 +176,7 @@ PLAIN: Final = ServerKeys(
     spare=0.0,
     ahead=0,
     look=1,
+    gather=0,
     padded=False,
     block=16,
     prefixes=False,

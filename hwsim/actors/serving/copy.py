@@ -26,6 +26,7 @@ from dataclasses import field
 from typing import Final
 
 from hwsim.actors.serving.blocks import Growth, Held, growth, most_within
+from hwsim.actors.serving.gathering import Groups
 from hwsim.actors.serving.prefixes import Key, Pool
 from hwsim.actors.serving.promises import Promises
 from hwsim.actors.serving.run import Run, Sequence
@@ -71,6 +72,8 @@ class Copy:
     put_off: int = 0
     lost: int = 0
     is_open: bool = False
+    _groups: Groups | None = None
+    _closed: bool = False
     _ends: list[tuple[int, int, int, Sequence]] = field(default_factory=list)
     _order: list[tuple[Sequence, int]] = field(default_factory=list)
     _places: int = 0
@@ -82,6 +85,8 @@ class Copy:
         self.pool = Pool(ANY if self.blocks is None else self.blocks)
         self.growth = growth(self.settings.block, self.held)
         self._promises = Promises(self.settings, self.growth.need)
+        if self.settings.gather:
+            self._groups = Groups(self.settings.groups, self.settings.gather)
 
     @property
     def requests(self) -> int:
@@ -114,6 +119,8 @@ class Copy:
 
     def add(self, sequence: Sequence) -> None:
         """A request stands in the line."""
+        if self._groups is not None:
+            self._groups.add(sequence)
         self.waiting.append(sequence)
 
     # ------------------------------------------------------------ what the next iteration does
@@ -131,6 +138,7 @@ class Copy:
         mixes = settings.prompts == "beside"
         wanted = self._makes_room(instant) if mixes and self.answers else 0
         parts: list[tuple[Sequence, int]] = []
+        self._closed = False
         if self.partial or self.waiting:
             parts = self._parts(instant, wanted)
         elif self._refusal:
@@ -145,7 +153,7 @@ class Copy:
             run.most = self._most() if mixes or self.put_off == before else 1  # who made room may join again
             self.is_open = (
                 answers + len(self.partial) < settings.sequences
-                and not (self.waiting and self.waiting[0].at <= self.door)
+                and (self._closed or not (self.waiting and self.waiting[0].at <= self.door))
                 and (answers * settings.verified < settings.budget if mixes else settings.prompts == "before")
             )
             return run
@@ -158,6 +166,8 @@ class Copy:
 
     def cut(self, run: Run, at: int) -> None:
         """Let a run end before the iteration that a request can join which comes at this instant."""
+        if at <= self.door and self._closed:
+            at = next((each.at for each in self.waiting if each.at > self.door), run.end)
         if run.count > 1 and self.is_open:
             run.count = min(run.count, run.sees(at, self.settings.ahead, self.settings.look))
 
@@ -172,6 +182,8 @@ class Copy:
     def _most(self) -> int:
         """Iterations until an answer ends, blocks run out, or a ratio is looked at again."""
         most = self._ends[0][0] - self.count
+        if self._closed and self._groups is not None:
+            most = min(most, self._groups.turn(self.iterations))
         if self._hold > self.iterations:
             most = min(most, self._hold - self.iterations)
         free = self.pool.free
@@ -208,6 +220,11 @@ class Copy:
             return parts
         if settings.prompts == "alone" and self.answers:
             self._refuse("seats")
+            return parts
+        groups = self._groups
+        if groups is not None and not groups.opens(self.waiting, self.door, self.iterations):
+            self._closed = True
+            self._refuse("")
             return parts
         self._joined(parts, left, wanted, instant)
         return parts
@@ -486,5 +503,7 @@ class Copy:
     def _gives(self, sequence: Sequence) -> None:
         """Give its blocks back."""
         sequence.is_over = True
+        if self._groups is not None:
+            self._groups.remove(sequence)
         self.pool.gives(sequence.own, sequence.keys)
         sequence.own, sequence.keys = 0, []

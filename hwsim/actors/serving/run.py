@@ -22,7 +22,7 @@ class Sequence:
         to_read: tokens that the cache has to hold before it writes the next one; read: tokens that it held then.
         written: tokens of its answer, up to `joined`; joined: steps of decoding of its copy when it began to answer.
         hit: blocks that were there when it joined; kept: blocks that it shares; own: blocks that it does not.
-        put_off: times it lost its blocks.
+        put_off: times it lost its blocks; group: of data-parallel attention.
     """
 
     number: int
@@ -41,6 +41,7 @@ class Sequence:
     cached: int = 0
     keys: list[Key] = field(default_factory=list)
     put_off: int = 0
+    group: int = 0
     is_over: bool = False
 
     @classmethod

@@ -22,6 +22,7 @@ class Settings:
     Args:
         graphs: batches for which there are CUDA graphs, in ascending order.
         verified: tokens of each answer that pass in an iteration.
+        groups: of GPUs (data-parallel attention).
         mixed: iterations with prompts have them as well.
         promise: (first part, least part, iterations from one to the other, tokens of an answer) of `admit: ratio`.
     """
@@ -36,6 +37,8 @@ class Settings:
     spare: float = 0.0
     ahead: int = 0
     look: int = 1
+    groups: int = 1
+    gather: int = 0
     padded: bool = False
     block: int = 16
     prefixes: bool = False
@@ -100,6 +103,8 @@ def settings_of(
         spare=keys.spare or 0.0,
         ahead=keys.ahead or 0,
         look=keys.look or 1,
+        groups=groups,
+        gather=(keys.gather or 0) if groups > 1 else 0,
         padded=bool(keys.padded),
         block=keys.block or 1,
         prefixes=bool(keys.prefixes) and not windowed,

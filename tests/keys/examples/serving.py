@@ -34,8 +34,8 @@ def infer(**keys: Any) -> dict[str, Any]:
 
 SERVER: Final[dict[str, Any]] = {
     "prompts": "beside", "chunked": True, "budget": 300, "sequences": 30, "admit": "ratio",
-    "ratio": {"first": 0.9, "least": 0.3, "steps": 30, "most": 16}, "spare": "1 %", "ahead": 1, "look": 3, "padded": False,
-    "block": 16, "prefixes": True,
+    "ratio": {"first": 0.9, "least": 0.3, "steps": 30, "most": 16}, "spare": "1 %", "ahead": 1, "look": 3, "gather": 8,
+    "padded": False, "block": 16, "prefixes": True,
     "graphs": {"sizes": [1, 2, {"from": 4, "to": 64, "by": 4}], "largest": 48, "each": 4.0, "pad": True, "mixed": True,
         "eager": "2 ms"},
     "memory": {"of": "all", "part": "1.4 %", "kept": "100 MB", "activations": 1.0, "token": "100 kB", "graph": "1 MB",
