@@ -19,7 +19,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "sglang": {"device": "gpu0..1", "framework": "sglang", "server": {"sequences": 6, "look": 10}},
     "tensorrt-llm": {"device": "gpu0", "framework": "tensorrt-llm", "server": {"sequences": 9}},
     "sarathi": {"device": "gpu0", "framework": "sarathi-serve"},
-    "groups": {"device": "gpu0..3", "model": "gpt-oss-20b", "parallel": {"groups": 4}, "server": {"gather": 20}},
     "static": {"device": "gpu0", "batching": "static", "batch": 7},
     "chunks": {"device": "gpu0", "chunk": 128, "batch": 5},
     "before": {"device": "gpu0", "prefill": 1000, "server": FREE},

@@ -11,13 +11,22 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Final, NamedTuple
 
 from hwsim.formats import percent
-from published import serving_agg, serving_disagg, serving_offline, serving_peers, serving_profiles, serving_single
+from published import (
+    serving_agg,
+    serving_disagg,
+    serving_kept,
+    serving_offline,
+    serving_peers,
+    serving_profiles,
+    serving_single,
+)
+from published.residual import Residual
 from published.score import Half, Miss, Score, mean_error, worst_of
 from published.serving_rows import Kind, Served
 from published.serving_runs import Found, all_of
@@ -112,7 +121,12 @@ def scores(data: Path) -> tuple[Score, ...]:
             found += scored(topic, [each for each in ran if topic.kind in (None, each.served.kind)], len(refused))
         if topics in (PROFILES, EXPERIMENTS):
             staged += ran
-    return *found, _peers(data, staged)
+    return *found, _peers(data, staged), *_of_all(serving_kept.read())
+
+
+def residuals(data: Path) -> Iterator[Residual]:  # noqa: ARG001 (all rows are kept: simulating them takes minutes)
+    """Errors of served runs, of all rows."""
+    return serving_kept.residuals(serving_kept.read())
 
 
 def sampled(rows: Sequence[Served], each: int = EACH) -> list[Served]:
@@ -158,6 +172,42 @@ def bias(misses: Iterable[Miss]) -> str:
     return f"In the middle, predictions are {percent(abs(middle), '.1f')} {'above' if middle > 0 else 'below'}."
 
 
+def _of_all(rows: Sequence[serving_kept.Kept]) -> Iterator[Score]:
+    """Figures of all rows, as they are kept; closed loops also with models and GPUs left out of what is known of hosts."""
+    for topics in (topics for _, topics in SETS):
+        name = set_of(topics)
+        for topic in topics:
+            mine = [row for row in rows if row.set == name and (topic.kind is None or row.kind == serving_kept.KINDS[topic.kind])]
+            for quantity, bound in {each.quantity: each.bound for each in topic.bounds if not each.mean}.items():
+                misses = [row.miss(quantity) for row in mine if quantity in row.both]
+                if misses:
+                    yield _whole(topic, quantity, bound, misses, mine)
+
+
+def set_of(topics: Sequence[Topic]) -> str:
+    """What the rows of some topics are called together."""
+    return topics[0].name.partition(",")[0]
+
+
+def _whole(topic: Topic, quantity: str, bound: float, misses: Sequence[Miss], rows: Sequence[serving_kept.Kept]) -> Score:
+    value = statistics.median(miss.relative for miss in misses)
+    notes = bias(misses)
+    if topic in CLOSED and quantity == "each_token":
+        text = "Host constants are a handful for each framework; here they are found again without a model, or without a GPU."
+        tables = (serving_kept.left_out(rows, lambda row: row.model), serving_kept.left_out(rows, lambda row: row.gpu))
+        notes = "\n\n".join((f"{notes} {text}", *tables))
+    return Score(
+        name=f"{topic.name}, {NAMES[quantity]}, all rows",
+        metric="median |error|",
+        value=value,
+        bound=bound,
+        rows=len(misses),
+        half=topic.half,
+        reached=value if value > bound else None,
+        notes=notes,
+    )
+
+
 def _peers(data: Path, staged: Sequence[Found]) -> Score:
     """Ours beside what other simulators said of the same stages."""
     said = serving_peers.said(data, staged)
@@ -177,8 +227,10 @@ def main() -> None:
     """Simulate every row that the command line names, and say what it took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder of published measurements")
+    parser.add_argument("--write", action="store_true", help="keep them, for errors and the page")
     parser.add_argument("words", nargs="*", help="of the groups or names of rows; all rows without")
     arguments = parser.parse_args()
+    kept: list[serving_kept.Kept] = []
     for rows, topics in SETS:
         chosen = [
             each for each in rows(arguments.data)
@@ -186,6 +238,7 @@ def main() -> None:
         ]  # fmt: skip
         began = process_time()
         ran, refused = all_of(chosen)
+        kept += [serving_kept.kept(set_of(topics), each) for each in ran]
         for each in ran:
             said = ", ".join(
                 f"{NAMES[name]} {each.predicted[name]:.4g} of {measured:.4g} ({each.predicted[name] / measured - 1:+.1%})"
@@ -200,6 +253,8 @@ def main() -> None:
                 print(f"{score.name}: {percent(score.value)} {score.metric}, {score.rows} rows. {score.notes}")
         if chosen:
             print(f"{(process_time() - began) / len(chosen):.2f} s of CPU a row")
+    if arguments.write:
+        serving_kept.write(kept)
 
 
 if __name__ == "__main__":

@@ -193,14 +193,15 @@ def shape_of(row: Mapping[str, str], prefix: str = "") -> Shape:
     """The plan of a row.
 
     Two rows of one run show what the columns mean: where tensor and expert parallel of the experts are equal and their product
-    is said to be the group, the group is no larger than either. Likewise where tensor parallel and data-parallel attention are
-    equal and their product is said to be expert parallel: servers take the ones' GPUs for the other.
+    is said to be the group, the group is no larger than either. Where tensor parallel and data-parallel attention are equal
+    and their product is said to be expert parallel, attention is tensor parallel: the same runs, to the digit, stand in the table
+    once more with tensor and expert parallel alone.
 
     >>> columns = {"tp_size": "64", "attention_dp_size": "1", "moe_tp_size": "8", "moe_ep_size": "8", "pp_size": "1"}
     >>> shape_of(columns)
     Shape(tp=8, attention=1, expert_tp=1, ep=8, pp=1)
     >>> shape_of({"tp_size": "4", "attention_dp_size": "4", "moe_ep_size": "16"})
-    Shape(tp=1, attention=4, expert_tp=1, ep=4, pp=1)
+    Shape(tp=4, attention=1, expert_tp=1, ep=4, pp=1)
     """
     tp, attention, expert_tp, ep, pp = (
         whole(row.get(f"{prefix}{name}", ""), 1)
@@ -209,7 +210,7 @@ def shape_of(row: Mapping[str, str], prefix: str = "") -> Shape:
     if expert_tp == ep > 1 and max(tp, attention) == expert_tp * ep:
         tp, attention, expert_tp = max(1, tp // ep), max(1, attention // ep), 1
     elif tp == attention > 1 and ep == tp * attention:
-        tp, ep = 1, attention
+        attention, ep = 1, tp
     group = tp * attention
     if expert_tp * ep != group:
         ep = min(ep, group)

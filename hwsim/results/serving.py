@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim.demand import Case
 from hwsim.records import dataclass
 from hwsim.results.accounting import PARTS, named
 from hwsim.results.requests import Spread
@@ -129,6 +130,8 @@ class ServiceStatistics:
         sampled: rows are a sample of the requests.
         warm_up: requests of the beginning that do not count; rows and course have them.
         grows_per_s: requests a second by which those in the system grow on and on; 0 in a steady state.
+        kind: "dense" or "experts", of a model that writes tokens; case: how well its GPU's kernels are known.
+        paced: arrivals, and not answers, set its rate.
         sampling: for each measure, how far its mean and percentiles are known; none if all came at once.
     """
 
@@ -169,6 +172,9 @@ class ServiceStatistics:
     prompt_copies: int = 0
     prompt_gpus: int = 0
     sampling: tuple[Sampling, ...] = ()
+    kind: str = ""
+    case: Case = "known"
+    paced: bool = True
 
     @property
     def offered_per_s(self) -> float:

@@ -7,7 +7,7 @@ the value alone. A service with no steady state holds nothing, however short the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -89,8 +89,9 @@ class _Search:
             self.tried = {}
             start, step = low or start, _NEAR
         ends = self._ends(low)
+        nine = self._nine(low)
         runs = tuple(self.tried[value] for value in sorted(self.tried))
-        return Found(*self.names, self.knob, low, high, *ends, runs, self.runs, tuple(sorted(self.counts.items())))
+        return Found(*self.names, self.knob, low, high, *ends, runs, self.runs, tuple(sorted(self.counts.items())), nine)
 
     def _more(self, low: float | None, high: float | None) -> dict[str, int]:
         """Requests needed for a verdict, by the path of the key that states their number."""
@@ -202,7 +203,8 @@ class _Search:
         self.loads[value] = utilisation(run)
         served = list(states(run))
         knowns = {name: each for state in served for name, each in state.known.items()}
-        expected = tuple(each for verdict in run.verdicts if (each := _bounded(verdict, knowns)) is not None)
+        halves = [pair for state in served for pair in state.halves]
+        expected = tuple(each for verdict in run.verdicts if (each := _bounded(verdict, knowns, halves)) is not None)
         grows = next((f"{state.name}: {state.grows}" if state.name else state.grows for state in served if state.grows), "")
         tightest = max(expected, key=lambda each: each.strain, default=None)
         where = {name: words for state in served for name, words in state.where.items()}
@@ -221,20 +223,34 @@ class _Search:
         """The value's range over other random numbers: the values at which either end of an interval meets the bound."""
         if low is None or not any(each.known is not None for each in self.tried[low].expected):
             return None, None
-        for step in _ASIDE:  # runs further away, until the worse end of what is known holds, too
+        return self._aside(low, lambda each: each.strains)
+
+    def _nine(self, low: float | None) -> tuple[float | None, float | None]:
+        """Where the value would be for nine of ten services whose predictions are as far off as of this one."""
+        if low is None or not any(each.half for each in self.tried[low].expected):
+            return None, None
+        return self._aside(low, lambda each: each.unsure)
+
+    def _aside(self, low: float, strains_of: Callable[[Bounded], tuple[float, float]]) -> tuple[float | None, float | None]:
+        """Where either end of what is expected meets its bound."""
+        for step in _ASIDE:  # runs further away, until the worse end holds, too
             run = self._try(self.knob.rounded(low / step))
-            if run.held and all(each.strains[1] <= 1 for each in run.expected):
+            if run.held and all(strains_of(each)[1] <= 1 for each in run.expected):
                 break
         for step in (
             _ASIDE if any(not run.held for run in self.tried.values()) else ()
         ):  # and above, until the better end does not
             run = self._try(self.knob.rounded(low * step))
-            if run.status in ("overloaded", "failed") or any(each.strains[0] > 1 for each in run.expected):
+            if run.status in ("overloaded", "failed") or any(strains_of(each)[0] > 1 for each in run.expected):
                 break
+        return self._crossings(strains_of)
+
+    def _crossings(self, strains_of: Callable[[Bounded], tuple[float, float]]) -> tuple[float | None, float | None]:
+        """Where the worse and the better end of what is expected meet their bounds, among the values that were tried."""
         curves: list[list[tuple[float, float]]] = [[], []]
         for value in sorted(self.tried):
             run = self.tried[value]
-            strains = [each.strains for each in run.expected] if run.status in ("held", "violated") else [(math.inf, math.inf)]
+            strains = [strains_of(each) for each in run.expected] if run.status in ("held", "violated") else [(math.inf, math.inf)]
             curves[0].append((value, max((high for _, high in strains), default=0.0)))
             curves[1].append((value, max((least for least, _ in strains), default=0.0)))
         return _crossing(curves[0]), _crossing(curves[1])
@@ -263,9 +279,13 @@ def _simulated(machine: Tree, workload: Tree) -> Run:
         return failed.run
 
 
-def _bounded(verdict: Verdict, knowns: Mapping[str, tuple[Known, bool]]) -> Bounded | None:
+def _bounded(
+    verdict: Verdict, knowns: Mapping[str, tuple[Known, bool]], halves: Iterable[tuple[str, float]] = ()
+) -> Bounded | None:
     if verdict.value is None:
         return None
     wanted = parse_expectation(verdict.wanted)
     known, short = knowns.get(verdict.quantity, (None, False))
-    return Bounded(verdict.quantity, verdict.wanted, wanted.low, wanted.high, wanted.dimension.unit, verdict.value, known, short)
+    half = next((half for name, half in halves if verdict.quantity.startswith(name)), 0.0)
+    unit = wanted.dimension.unit
+    return Bounded(verdict.quantity, verdict.wanted, wanted.low, wanted.high, unit, verdict.value, known, short, half)

@@ -17,7 +17,10 @@ Status = Literal["held", "violated", "overloaded", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """An expectation in one run: its bounds, the value and, where a service says so, how far it is known (SI units)."""
+    """An expectation in one run: its bounds, the value and, where a service says so, how far it is known (SI units).
+
+    half: half width of the values of nine of ten such services, as a logarithm; 0 where nothing says so.
+    """
 
     quantity: str
     wanted: str
@@ -27,6 +30,7 @@ class Bounded:
     value: float
     known: Known | None = None
     short: bool = False
+    half: float = 0.0
 
     @property
     def strain(self) -> float:
@@ -39,6 +43,12 @@ class Bounded:
         if self.known is None:
             return self.strain, self.strain
         ends = sorted((self._strain(self.known.low), self._strain(self.known.high)))
+        return ends[0], ends[1]
+
+    @property
+    def unsure(self) -> tuple[float, float]:
+        """The same at both ends of what nine of ten such services do."""
+        ends = sorted((self._strain(self.value * math.exp(-self.half)), self._strain(self.value * math.exp(self.half))))
         return ends[0], ends[1]
 
     def _strain(self, value: float) -> float:
@@ -97,6 +107,7 @@ class Found:
         value: None if none holds; next: the least value tried above it that does not, None if all held.
         low, high: where it would be with other random numbers, in 95 of 100 cases; None: not known on that side.
         tried: the last round of runs, by value. runs: of all rounds.
+        nine: between which it is for nine of ten such services, whose predictions are off; None: beyond what was tried.
         counts: requests of these runs where the files' were too few, by path.
     """
 
@@ -110,6 +121,7 @@ class Found:
     tried: tuple[Tried, ...]
     runs: int
     counts: tuple[tuple[str, int], ...] = ()
+    nine: tuple[float | None, float | None] = (None, None)
 
     def of(self, value: float | None) -> Tried | None:
         """The run of a value."""
@@ -145,6 +157,10 @@ class Found:
             yield "", "the runs are over before they are steady: more requests, or less load, would tell"
         if self.sampled and beyond is not None:
             yield "", f"with other random numbers {self._between()}"
+        if any(each.half for each in at.expected):
+            low, high = (None if end is None else self.knob.shown(end, 2) for end in self.nine)
+            least, most = low or "less than was tried", high or "more than was tried"
+            yield "", f"for 9 of 10 such services, as far off as predictions are: {least} to {most}"
         yield f"at {shown(self.value)}", str(at)
         if beyond is not None:
             yield f"at {shown(beyond.value)}", str(beyond)
@@ -182,6 +198,7 @@ class Found:
             "next": self.next,
             "low": self.low,
             "high": self.high,
+            "nine_of_ten": {"low": self.nine[0], "high": self.nine[1]},
             "runs": self.runs,
             "requests": dict(self.counts),
             "settings": {} if self.value is None else self.knob.settings(self.value),

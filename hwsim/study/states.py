@@ -12,6 +12,7 @@ from hwsim.records import dataclass
 from hwsim.results.batches import Known
 from hwsim.results.services.answers import Answers, Services
 from hwsim.results.serving import ServiceStatistics
+from hwsim.results.serving_errors import sure_of
 from hwsim.views.serving.parts import limited_by
 
 MOST: Final = 100_000  # requests of a program's service that are tried
@@ -29,6 +30,7 @@ class State:
         grows: why there is no steady state; "" if there may be one.
         where: for each quantity, the cause of most of its time, in words.
         needed: requests that would do. most: requests that are tried.
+        halves: how far off such services are, by what their quantities begin with: half widths, as logarithms.
     """
 
     name: str
@@ -40,6 +42,7 @@ class State:
     where: dict[str, str]
     needed: int | None = None
     most: int = 5_000
+    halves: tuple[tuple[str, float], ...] = ()
 
     @property
     def brief(self) -> bool:
@@ -87,7 +90,8 @@ def _of_model(service: ServiceStatistics) -> State:
     place = f"workload.jobs.{service.name}.infer" if service.name else "workload.infer"
     in_system = service.offered_per_s * service.latency.mean
     counted = f"{place}.requests" if service.came_s > 0 else ""
-    return State(service.name, service.requests, in_system, counted, knowns, grows, where)
+    halves = tuple((f"{start}{each.measure}", each.half) for each in sure_of(service))
+    return State(service.name, service.requests, in_system, counted, knowns, grows, where, halves=halves)
 
 
 def _of_program(services: Services, answers: Answers) -> State:

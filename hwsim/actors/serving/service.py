@@ -174,7 +174,10 @@ class Service:
             token_bytes=plan.token_bytes,
             goal=self.goal,
         )
-        if found is None or plan.prompts is None:
+        if found is None:
+            return None
+        found = replace(found, kind=plan.kind, case=plan.case, paced=plan.keys.arrivals.clients is None)
+        if plan.prompts is None:
             return found
         readers = len(plan.prompts.copies)
         return replace(found, copies=len(self.copies), prompt_copies=readers, prompt_gpus=len(plan.prompts.copies[0]))

@@ -11,6 +11,7 @@ from hwsim.formats import format_quantity, format_share, percent
 from hwsim.results.accounting import PARTS
 from hwsim.results.requests import Spread
 from hwsim.results.serving import RequestRow, ServiceStatistics
+from hwsim.results.serving_errors import LEVEL, Sure, sure_of
 from hwsim.views.kit.document import picked
 from hwsim.views.serving.parts import LEAST, NAMES, SLOW, limited_by
 
@@ -52,6 +53,12 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     if service.cached_tokens:
         cached = format_share(service.cached_tokens / service.prompt_tokens)
         yield "prefixes", f"{cached} of the tokens of prompts were in the cache: {service.cached_tokens:,}"
+    if sure := sure_of(service):
+        ranges = ", ".join(f"{NAMES.get(each.measure, 'tokens a second')} {_range(each)}" for each in sure)
+        behind = max(sure, key=lambda each: each.rows)
+        unit = "models on GPUs" if behind.case == "source" else "GPUs"
+        least = "no promise" if behind.case == "outside" else f"{behind.rows:,} measured, {behind.units} {unit} left out in turn"
+        yield "9 of 10", f"such services: {ranges} ({least})"
     queue = f"{service.queue_mean:.3g} in the mean, {service.queue_max} at most"
     yield "queue", f"{queue}; {service.in_system_mean:.3g} requests there, all told"
     yield from _limits(service)
@@ -123,6 +130,11 @@ def between(fast: ServiceStatistics, slow: ServiceStatistics) -> Iterator[tuple[
         yield "", "at the slow end it cannot keep up"
 
 
+def _range(sure: Sure) -> str:
+    low, high = (percent(end - 1, "+.0f") for end in (sure.low, sure.high))
+    return f"{low.removesuffix(' %')} to {high}"
+
+
 def _rate(per_s: float) -> str:
     return format_quantity(per_s, "1/s").removesuffix("1/s").strip()
 
@@ -149,6 +161,10 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
             for key, spread in spreads.items()
         },
         "sampling": [picked(row, "measure", "percentile", "value_s", "low_s", "high_s", "short") for row in service.sampling],
+        "interval": {
+            each.measure: {"low": each.low, "high": each.high, "level": LEVEL, **picked(each, "case", "rows", "units")}
+            for each in sure_of(service)
+        },
         "slo": {f"{name}_s": limit for name, limit in service.goal._asdict().items()},
         "spent": {f"{name}_s": seconds for name, seconds in service.spent_s},
         "where": [

@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim import ticks
+from hwsim.demand import Case
 from hwsim.devices import Gpu
+from hwsim.devices.gpu_doubts import case as gpu_case
 from hwsim.formats import format_quantity, percent
 from hwsim.graph.opgraph import Held
 from hwsim.machine import Machine, NoRoute, UnknownName
@@ -71,6 +73,18 @@ class ServicePlan:
             for value, size in (("weights", self.memory.weights), ("KV cache", cache), ("buffers", self.memory.buffers)):
                 if size > 0:
                     yield Held(device, value, self.name or "service", math.ceil(size), self.start)
+
+    @property
+    def kind(self) -> str:
+        """The kind of its model, as errors of served runs know it; "" of one that writes no tokens."""
+        if not (isinstance(self.model, Transformer) and self.answers):
+            return ""
+        return "experts" if any(layer.experts > 1 for layer in self.model.kinds) else "dense"
+
+    @property
+    def case(self) -> Case:
+        """How well the kernels of its GPU are known; speculation was never measured."""
+        return "outside" if self.speculation is not None else gpu_case(self.gpu, "matmul", self.dtype)
 
     @property
     def answers(self) -> bool:

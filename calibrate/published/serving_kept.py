@@ -1,0 +1,170 @@
+"""Every measured run of a server beside its simulation, as a table: what errors of served runs are of.
+
+Simulating all rows takes minutes, so that they are kept: `python -m published.serving --data DIR --write` writes the table,
+a line for each run that is scored, and whoever needs all rows reads it.
+"""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hwsim.formats import percent
+from hwsim.demand import Case
+from published.residual import Residual
+from published.score import Miss
+from published.serving_runs import Found
+
+FILE: Final = Path(__file__).resolve().parent / "serving_kept.csv"
+QUANTITIES: Final = ("first_token", "each_token", "latency", "tokens_per_s")
+TOPICS: Final[Mapping[str, str]] = {"first_token": "ttft", "each_token": "tpot", "latency": "e2e", "tokens_per_s": "throughput"}
+KINDS: Final[Mapping[str, str]] = {"dense": "dense", "MoE": "experts"}
+STEPS: Final = tuple(0.25e-3 * at for at in range(-8, 21))  # seconds that a host may take more in each iteration,
+API: Final = tuple(5e-3 * at for at in range(-10, 61))  # and before it sees a request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A run: how it is called, whose it is, and (predicted, measured) by quantity; seconds, or tokens a second."""
+
+    set: str
+    row: str
+    framework: str
+    model: str
+    gpu: str
+    kind: str
+    both: Mapping[str, tuple[float, float]]
+
+    @property
+    def group(self) -> str:
+        return f"{self.framework}, {self.gpu}, {self.model}"
+
+    def miss(self, quantity: str) -> Miss:
+        return Miss(self.row, *self.both[quantity], self.group)
+
+
+def kept(name: str, found: Found) -> Kept:
+    """A run as it is kept; of a closed loop also a request from end to end, which is its first token and those after it."""
+    served = found.served
+    both = {each: (found.predicted[each], served.measured[each]) for each in QUANTITIES if found.has(each)}
+    tokens = _mean(served.infer.get("output"))
+    if "latency" not in both and "clients" in str(served.infer.get("arrivals")) and {"first_token", "each_token"} <= set(both):
+        first, each = both["first_token"], both["each_token"]
+        both["latency"] = first[0] + (tokens - 1) * each[0], first[1] + (tokens - 1) * each[1]
+    model = served.infer["model"]
+    machine, gpu = served.machine
+    return Kept(
+        set=name,
+        row=served.id,
+        framework=str(served.infer["framework"]),
+        model=str(model["use"]) if isinstance(model, Mapping) else str(model),
+        gpu=gpu or machine,
+        kind=KINDS[served.kind],
+        both=both,
+    )
+
+
+def _mean(length: Any) -> float:
+    """Tokens of an answer, in the mean."""
+    if isinstance(length, Mapping):
+        return statistics.fmean(map(float, length.get("uniform", (1.0,))))
+    return float(length or 1.0)
+
+
+def write(rows: Iterable[Kept], path: Path = FILE) -> None:
+    """Write the table."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        columns = [f"{each}{end}" for each in QUANTITIES for end in ("", "_measured")]
+        out.writerow(["set", "row", "framework", "model", "gpu", "kind", *columns])
+        for row in sorted(rows, key=lambda each: (each.set, each.group, each.row)):
+            numbers = [f"{number:.4g}" for each in QUANTITIES for number in row.both.get(each, ())]
+            cells = [cell for each in QUANTITIES for cell in ([numbers.pop(0), numbers.pop(0)] if each in row.both else ["", ""])]
+            out.writerow([row.set, row.row, row.framework, row.model, row.gpu, row.kind, *cells])
+
+
+def read(path: Path = FILE) -> list[Kept]:
+    """The table."""
+    found = []
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            both = {each: (float(row[each]), float(row[f"{each}_measured"])) for each in QUANTITIES if row[each]}
+            names = {name: row[name] for name in ("set", "row", "framework", "model", "gpu", "kind")}
+            found.append(Kept(**names, both=both))
+    return found
+
+
+def residuals(rows: Iterable[Kept]) -> Iterator[Residual]:
+    """Errors of served runs: of other rows of a model on a GPU; with the model on that GPU left out; with the GPU left out."""
+    for row in rows:
+        for quantity, (predicted, measured) in row.both.items():
+            swapped = quantity == "tokens_per_s"
+            said = (1 / predicted, 1 / measured) if swapped else (predicted, measured)
+            left: tuple[tuple[Case, str], ...] = (("known", ""), ("source", f"{row.model}, {row.gpu}"), ("device", row.gpu))
+            for case, unit in left:
+                yield Residual(
+                    topic=TOPICS[quantity],
+                    regime=row.kind,
+                    case=case,
+                    unit=unit,
+                    group=row.group,
+                    row=row.row,
+                    work=f"{row.set}: {row.row}",
+                    device=row.gpu,
+                    predicted=said[0],
+                    measured=said[1],
+                )
+
+
+# ---- models and GPUs left out of the hosts' constants ----
+
+
+def left_out(rows: Sequence[Kept], of: Callable[[Kept], str]) -> str:
+    """A table: medians of |error| of each token and of the first one, as shipped and with host constants found without the unit."""
+    out = [
+        "| left out | rows | each token | so left out | first token | so left out |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    whole: list[tuple[float, ...]] = []
+    for unit in sorted({of(row) for row in rows}):
+        mine = [row for row in rows if of(row) == unit]
+        found = list(_without(rows, mine))
+        whole += found
+        out.append(_line(unit, found))
+    return "\n".join([*out, _line("all", whole)])
+
+
+def _line(unit: str, found: Sequence[tuple[float, ...]]) -> str:
+    shown = [percent(statistics.median(column), ".1f") for column in zip(*found, strict=True)]
+    return f"| {unit} | {len(found)} | {' | '.join(shown)} |"
+
+
+def _without(rows: Sequence[Kept], mine: Sequence[Kept]) -> Iterator[tuple[float, ...]]:
+    """|error| of each token and the first one of some rows: as shipped, and with a host that all others agree on."""
+    names = {row.row for row in mine}
+    for framework in {row.framework for row in mine}:
+        others = [row for row in rows if row.framework == framework and row.row not in names]
+        step, api = _best(others, "each_token", STEPS), _best(others, "first_token", API)
+        for row in mine:
+            if row.framework == framework:
+                found = []
+                for quantity, more in (("each_token", step), ("first_token", api)):
+                    predicted, measured = row.both[quantity]
+                    found += [abs(predicted / measured - 1), abs(max(predicted + more, 0.0) / measured - 1)]
+                yield tuple(found)
+
+
+def _best(rows: Sequence[Kept], quantity: str, among: Sequence[float]) -> float:
+    """Seconds more that make the median of |error| least; none where nobody else says."""
+    if not rows:
+        return 0.0
+
+    def missed(more: float) -> tuple[float, float]:
+        middle = statistics.median(abs((row.both[quantity][0] + more) / row.both[quantity][1] - 1) for row in rows)
+        return middle, abs(more)
+
+    return min(among, key=missed)

@@ -1,0 +1,64 @@
+"""Intervals of served models: from runs that others measured, and holding those whose model and GPU were left out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+import hwsim
+from hwsim.results.errors import table
+from hwsim.results.serving_errors import sure_of
+from published import coverage, left_out, serving_kept
+from tests.test_infer import SMALL
+from tests.test_serving_ways import only, served
+
+
+def test_a_served_answer_says_first_tokens_and_the_others_apart() -> None:
+    run = served("auto", device="gpu0")
+    by = {each.measure: each for each in sure_of(only(run))}
+    assert set(by) == {"ttft", "tpot", "latency"}  # arrivals set its tokens a second
+    assert by["ttft"].half > by["tpot"].half > 0
+    assert "such services: first token -" in str(run)
+    said = run.to_json()["serving"][0]["interval"]
+    assert said["tpot"]["low"] * said["tpot"]["high"] == pytest.approx(1.0)
+
+
+def test_a_closed_loop_says_its_tokens_and_an_encoder_says_nothing() -> None:
+    loop = served("auto", device="gpu0", arrivals={"clients": 4}, requests=12)
+    assert "tokens_per_s" in {each.measure for each in sure_of(only(loop))}
+    assert not sure_of(replace(only(loop), kind=""))
+
+
+def test_what_is_known_less_well_is_less_sure() -> None:
+    service = only(served("auto", device="gpu0", requests=5))
+    halves = [
+        {each.measure: each.half for each in sure_of(replace(service, case=case))}["tpot"]
+        for case in ("known", "device", "generation", "outside")
+    ]
+    assert halves == sorted(halves)
+    assert halves[0] < halves[2] < halves[3]
+
+
+def test_intervals_hold_nine_of_ten_rows_whose_model_and_gpu_were_left_out() -> None:
+    found = list(left_out.folded(serving_kept.residuals(serving_kept.read())))
+    for each in coverage.covers(coverage.judged(found)):
+        if each.case == "source left out":
+            assert 0.86 <= each.inside[0.9] <= 0.95, each.topic
+
+
+def test_the_kept_rows_are_those_that_the_errors_are_of() -> None:
+    rows = serving_kept.read()
+    for kind in ("dense", "experts"):
+        known = table().errors(f"tpot/{kind}", "source")
+        assert known is not None
+        assert known.rows == sum(row.kind == kind and "each_token" in row.both for row in rows)
+
+
+def test_the_largest_rate_has_a_range_for_services_as_far_off() -> None:
+    infer = {"model": SMALL, "device": "gpu0", "arrivals": {"poisson": "20 1/s"}, "requests": 60, "prompt": 100, "output": 20}
+    found = hwsim.find("dgx-h100", {"hwsim": "workload/1", "infer": infer, "expect": {"tpot_mean": "at most 3 ms"}}, within=0.3)
+    low, high = found.nine
+    assert found.value is not None
+    assert (low or 0.0) <= found.value * 1.3 and found.value <= (high or math.inf) * 1.3
