@@ -250,7 +250,9 @@ class _Search:
         curves: list[list[tuple[float, float]]] = [[], []]
         for value in sorted(self.tried):
             run = self.tried[value]
-            strains = [strains_of(each) for each in run.expected] if run.status in ("held", "violated") else [(math.inf, math.inf)]
+            strains = (
+                [strains_of(each) for each in run.expected] if run.status in ("held", "violated") else [(math.inf, math.inf)]
+            )
             curves[0].append((value, max((high for _, high in strains), default=0.0)))
             curves[1].append((value, max((least for least, _ in strains), default=0.0)))
         return _crossing(curves[0]), _crossing(curves[1])
