@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.formats import percent
 from hwsim.demand import Case
+from hwsim.formats import percent
 from published.residual import Residual
 from published.score import Miss
 from published.serving_runs import Found
@@ -124,7 +124,7 @@ def residuals(rows: Iterable[Kept]) -> Iterator[Residual]:
 
 
 def left_out(rows: Sequence[Kept], of: Callable[[Kept], str]) -> str:
-    """A table: medians of |error| of each token and of the first one, as shipped and with host constants found without the unit."""
+    """Medians of |error| of each token and of the first one, as shipped and with host constants found without the unit."""
     out = [
         "| left out | rows | each token | so left out | first token | so left out |",
         "|---|--:|--:|--:|--:|--:|",

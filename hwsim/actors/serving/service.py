@@ -176,7 +176,9 @@ class Service:
         )
         if found is None:
             return None
-        found = replace(found, kind=plan.kind, case=plan.case, paced=plan.keys.arrivals.clients is None)
+        arrivals = plan.keys.arrivals
+        paced = not isinstance(arrivals, str) and arrivals.clients is None
+        found = replace(found, kind=plan.kind, case=plan.case, paced=paced)
         if plan.prompts is None:
             return found
         readers = len(plan.prompts.copies)
