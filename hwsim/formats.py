@@ -71,13 +71,15 @@ def format_between(low: float, high: float, unit: str, digits: int = 3) -> tuple
 def format_share(fraction: float) -> str:
     """A fraction in per cent, with two significant digits; what is nearly all of it is not called all.
 
-    >>> format_share(1), format_share(0.9996), format_share(0.5), format_share(0.0123), format_share(0.00001)
-    ('100 %', '99.9 %', '50 %', '1.2 %', '<0.1 %')
+    >>> format_share(1), format_share(0.9996), format_share(0.5), format_share(0.0123), format_share(0.00001), format_share(5e3)
+    ('100 %', '99.9 %', '50 %', '1.2 %', '<0.1 %', '500,000 %')
     """
     if 0 < fraction < 0.0005:
         return "<0.1 %"
     if 0.9945 <= fraction < 0.99999:
         return f"{min(fraction * 100, 99.9):.1f} %"
+    if fraction >= 1000:
+        return f"{100 * fraction:,.0f} %"
     return format_quantity(fraction, "%", 2) if fraction < 0.995 else format_quantity(fraction, "%", 3)
 
 

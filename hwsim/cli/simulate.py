@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from hwsim.cli import EXIT_VIOLATED
+from hwsim.cli import EXIT_FAILED, EXIT_VIOLATED
 from hwsim.cli.arguments import FILE, once, refuse_unwritable, run_arguments, write_files
 from hwsim.cli.paying import paying_options
 from hwsim.views import FIGURES
@@ -147,6 +147,8 @@ def command(
             if verdict.status == "violated":
                 click.echo(f"expected {verdict.quantity} {verdict.wanted}: {verdict.reason}", err=True)
         click.get_current_context().exit(EXIT_VIOLATED)
+    if run.services is not None and (run.services.stuck or run.services.never):
+        click.get_current_context().exit(EXIT_FAILED)  # requests wait for each other for ever
 
 
 def _find(machine: str, workload: str, target: str, settings: dict[str, str], *, as_json: bool, quiet: bool) -> None:

@@ -359,10 +359,10 @@ def _bare(served: Served, program: Program) -> Cost:
 
 
 def _spans(driver: Host, program: Program, play: Play | CompiledPlay) -> Iterator[list[IssuedOp]]:
-    """Of each service an op from its first request to its last answer, and one before it."""
+    """Of each service an op from its first request to its last answer (none: no time), and one before it."""
     for service, notes in zip(program.services, play.notes, strict=True):
         if notes.first >= 0:
             label = driver.label(Label("requests", "service", "", service.name))
             queue = driver.queue(Queue(f"{service.name}:requests", ""))
             waits = driver.label(Label("no request yet", "start", "", service.name))
-            yield [IssuedOp(waits, queue, time=notes.first), IssuedOp(label, queue, time=notes.end - notes.first)]
+            yield [IssuedOp(waits, queue, time=notes.first), IssuedOp(label, queue, time=max(notes.end - notes.first, 0))]

@@ -19,6 +19,7 @@ RUNGS: Final = 8  # of the ladder, shown
 MUCH: Final = 100  # times the lowest limit: higher ones are counted alone
 SHARES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 WIDE: Final = 0.5  # half of an interval, as a part of the number: wider ones are printed as their ends
+EXACT: Final = 1e-6  # half of an interval, as a part of the number: a narrower one is of rounding alone
 LEAST: Final = 0.01  # of a time: shorter waits are not listed
 PLAIN: Final = (
     "name", "span_s", "came", "outside", "offered_per_s", "served", "refused", "failed", "wasted", "dropped", "timeouts",
@@ -128,7 +129,7 @@ def _as_it_was(settled: Settled) -> str:
 
 def _known(known: Known) -> str:
     if known.half <= WIDE:
-        return f"{_time(known.value)} +- {percent(known.half, '.2g')}"
+        return f"{_time(known.value)} +- {percent(known.half if known.half >= EXACT else 0.0, '.2g')}"
     high = _time(known.high) if math.isfinite(known.high) else "any time"
     return f"{_time(known.value)} ({_time(known.low)} to {high})"
 

@@ -1,0 +1,58 @@
+"""What a run of services tells of a load that it cannot bear: deadlocks, overload, limits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import hwsim
+from hwsim.cli import main
+from tests.service_cases import MACHINE, busy, workload
+
+RING: dict[str, Any] = {"device": "cpu", "workers": 1}
+EVERY = {"arrivals": {"every": "1 ms"}}
+
+
+@pytest.mark.parametrize("asks", ["b", "a"])
+def test_a_ring_is_reported_though_nobody_is_ever_answered(asks: str) -> None:
+    files = {
+        "a": {**RING, **EVERY, "request": [busy("1 ms"), {"ask": asks}]},
+        "b": {**RING, "request": [busy("1 ms"), {"ask": "a"}]},
+    }
+    run = hwsim.simulate(MACHINE, workload(files, requests=10), expect=False)
+    assert run.services is not None
+    assert "requests of a" in run.services.stuck
+    assert "DEADLOCK" in str(run)
+
+
+def test_locks_in_opposite_order_are_reported() -> None:
+    def both(first: str, second: str) -> list[dict[str, Any]]:
+        inner = {"lock": {"name": second, "do": [busy("1 ms")]}}
+        return [busy("1 ms"), {"lock": {"name": first, "do": [busy("1 ms"), inner]}}]
+
+    files = {
+        name: {"device": "cpu", **EVERY, "request": both(*locks)}
+        for name, locks in {"a": ("one", "two"), "b": ("two", "one")}.items()
+    }
+    assert "DEADLOCK" in str(hwsim.simulate(MACHINE, workload(files, requests=100), expect=False))
+
+
+def test_a_deadlock_is_no_success(tmp_path: Path) -> None:
+    files = {"a": {**RING, **EVERY, "request": [busy("1 ms"), {"ask": "a"}]}}
+    machine, ring = tmp_path / "machine.json", tmp_path / "ring.json"
+    machine.write_text(json.dumps(MACHINE))
+    ring.write_text(json.dumps(workload(files, requests=10)))
+    told = CliRunner().invoke(main, ["simulate", str(machine), str(ring)], prog_name="hwsim")
+    assert told.exit_code == 1
+    assert "DEADLOCK" in told.output
+
+
+def test_very_small_and_very_large_shares_are_shown_as_numbers() -> None:
+    kept_up = {"a": {**RING, **EVERY, "request": [busy("1 ms")]}}
+    assert "1.00 ms +- 0 %" in str(hwsim.simulate(MACHINE, workload(kept_up), expect=False))
+    flood = {"a": {"device": "cpu", "arrivals": {"poisson": "5e12 1/s"}, "request": [busy("1 ms")]}}
+    assert "125,000,000,000 % of that comes" in str(hwsim.simulate(MACHINE, workload(flood), expect=False))
