@@ -95,3 +95,12 @@ def test_what_limits_is_said_in_words() -> None:
     few = served(batch=2, arrivals={"poisson": "200 1/s"}, requests=100)
     slow = next(where for where in few.where if (where.measure, where.percentile) == ("ttft", 99))
     assert slow.parts[0][0] == "seats"
+
+
+def test_a_figure_of_services_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(json.dumps(workload(requests=5)), encoding="utf-8")
+    asked = ["simulate", "dgx-h100", str(tmp_path / "a.yaml"), "--plot", "services", str(tmp_path / "a.svg")]
+    told = CliRunner().invoke(main, asked)
+    assert told.exit_code == 2
+    assert "the workload has no `services:`" in told.output
+    assert "--plot serving" in told.output

@@ -24,6 +24,7 @@ DRAWN: Final = {
     "memory": ("memory", "no value of the run has a known size: say it as writes: {y: 2 MB}"),
     "queues": ("timeline.flat.graph.lines", "the workload has no pipeline, between whose stages batches could lie"),
     "serving": ("serving", "the workload has no `infer`: no service answers requests"),
+    "services": ("services", "the workload has no `services:`; an `infer` is drawn by --plot serving FILE"),
     "latency": ("curves", "no part is simulated request by request: name one with --requests"),
 }
 
