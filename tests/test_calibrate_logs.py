@@ -147,7 +147,7 @@ def test_a_server_s_figures_are_expectations_of_a_workload() -> None:
         "model": "llama-3-8b", "framework": "vllm", "parallel": 0, "requests": 200, "arrivals": {"poisson": "10 1/s"},
         "prompt": 1024, "output": 128,
     }  # fmt: skip
-    assert rate["expect"]["tpot_mean"] == "9.600 ms +- 5.1 %"
+    assert rate["expect"]["tpot_mean"] == "9.000 ms +- 5.1 %"
     limited = fitted("vllm", "vllm.txt", model="llama-3-8b")
     assert limited.content()["infer"]["batch"] == 32
     assert set(limited.content()["expect"]) == {"requests_per_s", "tokens_per_s", "tpot_p50"}  # mean 0, p99 N/A, 32 at once
@@ -161,7 +161,7 @@ def test_a_server_s_figures_are_expectations_of_a_workload() -> None:
 def test_a_service_is_held_against_the_log(tmp_path: Path) -> None:
     (tmp_path / "served.yaml").write_text(fitted("vllm", "vllm.json").yaml())
     shown = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "served.yaml"), "--no-interval"])
-    assert "tpot_mean 9.600 ms +- 5.1 %: met" in shown.output
+    assert "tpot_mean 9.000 ms +- 5.1 %: met" in shown.output
     assert shown.exit_code == 3  # the time of first tokens, which is made up, is not met
 
 

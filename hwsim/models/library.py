@@ -145,6 +145,8 @@ def model_schema() -> dict[str, Any]:
         schema = json_schema(cls, header="model/1", ignore={**_SCHEMA, "kind": {"const": kind}}, sourced=True)
         definitions |= schema.pop("$defs", {})
         version = schema.pop("$schema")
+        if (required := schema.pop("required", None)) is not None:  # `use:` may bring all of it
+            schema["anyOf"] = [{"required": required}, {"required": ["use"]}]
         schemas.append(schema)
     return {"$schema": version, "title": "model", "oneOf": schemas, "$defs": dict(sorted(definitions.items()))}
 

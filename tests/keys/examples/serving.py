@@ -38,7 +38,7 @@ SERVER: Final[dict[str, Any]] = {
     "padded": False, "block": 16, "prefixes": True,
     "graphs": {"sizes": [1, 2, {"from": 4, "to": 64, "by": 4}], "largest": 48, "each": 4.0, "pad": True, "mixed": True,
         "eager": "2 ms"},
-    "memory": {"of": "all", "part": "1.4 %", "kept": "100 MB", "activations": 1.0, "token": "100 kB", "graph": "1 MB",
+    "memory": {"of": "all", "part": "1.42 %", "kept": "100 MB", "activations": 1.0, "token": "100 kB", "graph": "1 MB",
         "gpu": "1 MB", "least": "85 MB"},
     "host": {"step": "1 ms", "each": "10 us", "api": "2 ms", "out": "100 us"},
 }  # fmt: skip
@@ -46,6 +46,7 @@ OF_SERVERS: Final[dict[str, tuple[Any, ...]]] = {
     "framework.server.prompts": ("before", "alone"), "framework.server.admit": ("answer", "prompt"),
     "framework.server.memory.of": ("free",), "framework.server.sizes.without": (["ampere"], []),
     "framework.server.sizes.memory": ("400 GB",),
+    "framework.server.ratio.first": (1.0, 0.99, 0.31, 0.5, 0.7), "framework.server.ratio.steps": (1, 3, 8, 2000),
 }  # fmt: skip
 
 
