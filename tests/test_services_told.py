@@ -56,3 +56,48 @@ def test_very_small_and_very_large_shares_are_shown_as_numbers() -> None:
     assert "1.00 ms +- 0 %" in str(hwsim.simulate(MACHINE, workload(kept_up), expect=False))
     flood = {"a": {"device": "cpu", "arrivals": {"poisson": "5e12 1/s"}, "request": [busy("1 ms")]}}
     assert "125,000,000,000 % of that comes" in str(hwsim.simulate(MACHINE, workload(flood), expect=False))
+
+
+def test_overload_is_told_whatever_happens_meanwhile() -> None:
+    files = {
+        "a": {
+            "device": "cpu",
+            "arrivals": {"poisson": "5000 1/s"},
+            "request": [busy("1 ms"), {"cache": {"hit": "50 %", "miss": []}}],
+        }
+    }
+    cold = [{"at": "100 ms", "service": "a", "hit": "0 %", "for": "10 ms"}]
+    assert "NO STEADY STATE" in str(hwsim.simulate(MACHINE, workload(files, events=cold), expect=False))
+
+
+@pytest.mark.parametrize(("arrivals", "steady"), [({"poisson": "1000 1/s"}, False), ({"every": "1 ms"}, True)])
+def test_as_many_as_can_be_served_is_no_steady_state_of_random_arrivals(arrivals: dict[str, Any], steady: bool) -> None:
+    told = str(hwsim.simulate(MACHINE, workload({"a": {**RING, "arrivals": arrivals, "request": [busy("1 ms")]}}), expect=False))
+    assert ("NO STEADY STATE" not in told) == steady
+    assert "requests would do" not in told
+
+
+def test_clients_who_wait_need_no_endless_run() -> None:
+    files = {"a": {**RING, "arrivals": {"clients": 5}, "request": [busy("1 ms")]}}
+    assert "requests would do" not in str(hwsim.simulate(MACHINE, workload(files, requests=3000), expect=False))
+
+
+def test_a_group_s_lock_shares_what_is_done_within() -> None:
+    body = [{"lock": {"name": "log", "group": 8, "do": [busy("1 ms", "one")]}}]
+    found = hwsim.simulate(
+        MACHINE, workload({"a": {"device": "cpu", "arrivals": {"clients": 64}, "request": body}}), expect=False
+    ).services
+    assert found is not None
+    assert {rung.name: rung.limit_per_s for rung in found.ladder} == pytest.approx({"log": 8000, "one.cores": 8000})
+
+
+def test_above_p99_is_of_requests_after_the_warm_up() -> None:
+    body = [{"lock": {"name": "log", "group": 8, "do": [busy("1 ms", "one")]}}]
+    arrivals = {"clients": 256, "think": {"exponential": "10 ms"}}
+    found = hwsim.simulate(
+        MACHINE, workload({"a": {"device": "cpu", "arrivals": arrivals, "request": body}}), expect=False
+    ).services
+    assert found is not None
+    latency = found.answers[0].latency
+    assert latency is not None
+    assert sum(wait.seconds for wait in found.answers[0].waits_above) <= latency.most * 1.01

@@ -19,7 +19,7 @@ from hwsim.results.usage import Usage
 from hwsim.spec.shelf import shared_by
 from hwsim.ticks import FEMTO
 from hwsim.workload.services.ladder import Ladder, ladder, statements
-from hwsim.workload.services.program import ENDLESS, Program, Served, ServiceProgram, Station
+from hwsim.workload.services.program import ENDLESS, Branch, Program, Served, ServiceProgram, Station
 
 if TYPE_CHECKING:
     from hwsim.actors.services.compiled import CompiledPlay
@@ -113,6 +113,10 @@ class Running:
         ]
         seconds = {name: each / self.end_s for name, each in self._seconds().items() if each and self.end_s}
         answers: list[Answers] = []
+        closed = all(_is_closed(each) for each in program.services if each.arrivals is not None)
+        even = not program.draws and all(_is_even(each) for each in program.services)
+        kept = not any(notes.refused or notes.dropped or notes.failed or notes.timeouts for notes in play.notes)
+        over = steps.overloaded(even=even) if kept and not closed and _has_one_rate(program) else frozenset()
         for service, notes in zip(program.services, play.notes, strict=True):
             answers += answers_of(
                 notes,
@@ -120,9 +124,10 @@ class Running:
                 choices=service.choices,
                 resources=resources,
                 steady=not program.events,
-                closed=all(_is_closed(each) for each in program.services if each.arrivals is not None),
+                closed=closed,
                 stationary=_is_stationary(program),
-                utilisation=_below_one([steps.utilisation, *seconds.values()]),
+                overloaded=service.name in over,
+                utilisation=None if closed or even else _below_one([steps.utilisation, *seconds.values()]),
                 workers=None if service.workers == ENDLESS else service.workers,
                 left=notes.here,
             )
@@ -201,9 +206,19 @@ def _is_closed(service: ServiceProgram) -> bool:
 
 
 def _is_stationary(program: Program) -> bool:
-    """Whether requests come at one rate all the time."""
+    """Whether requests come at one rate all the time, and nothing happens to the services."""
+    return _has_one_rate(program) and not program.events
+
+
+def _has_one_rate(program: Program) -> bool:
     keys = [service.arrivals for service in program.services if service.arrivals is not None]
-    return all(each.day is None and each.trace is None for each in keys) and not program.events
+    return all(each.day is None and each.trace is None for each in keys)
+
+
+def _is_even(service: ServiceProgram) -> bool:
+    """Whether requests come one by one, at equal distances, and all do the same."""
+    comes = service.arrivals is None or service.arrivals.every is not None
+    return comes and not any(isinstance(step, Branch) for step in service.steps)
 
 
 def _rungs(steps: Ladder, used: Mapping[str, float]) -> Iterator[Rung]:

@@ -19,6 +19,7 @@ from hwsim.results.services.notes import BIN, ServiceNotes
 from hwsim.ticks import FEMTO
 
 GROWING: Final = 0.05  # of those who come: more of them left over is no steady state
+MANY: Final = 200  # that come: of fewer nothing is said
 FEWEST: Final = 0.005  # of all answers, that are in bins above p99
 PERCENTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 
@@ -192,6 +193,7 @@ def answers_of(
     closed: bool,
     steady: bool,
     stationary: bool,
+    overloaded: bool,
     utilisation: float | None,
     workers: int | None,
     left: int,
@@ -201,6 +203,7 @@ def answers_of(
     Args:
         resources: names of what was waited for, by number.
         stationary: whether requests come at one rate all the time.
+        overloaded: whether more of them come than the limits allow.
         utilisation: the busiest resource's.
         left: requests that are there for ever.
     """
@@ -209,6 +212,8 @@ def answers_of(
     span = max(end - begin, 0) / FEMTO
     between = (notes.last_came - notes.first) / FEMTO if notes.came_count > 1 else 0.0
     growth = _growth(notes) if stationary and not closed else 0.0
+    if overloaded and not growth and between > 0 and notes.came_count >= MANY:
+        growth = notes.most / between
     latency = notes.answers.estimate(utilisation=utilisation) if notes.answers.count and not growth else None
     total = Answers(
         name=name,
@@ -227,7 +232,7 @@ def answers_of(
         latency=latency,
         growth_per_s=growth,
         waits=_waits(notes, resources, 0.0),
-        waits_above=() if latency is None else _waits(notes, resources, latency.at(0.99).value),
+        waits_above=() if latency is None else _waits(notes, resources, latency.at(0.99).value, latency.most),
         there_mean=notes.area / FEMTO / span if span > 0 else 0.0,
         there_most=notes.most,
         waiting_mean=notes.line_area / FEMTO / span if span > 0 else 0.0,
@@ -260,7 +265,7 @@ def _growth(notes: ServiceNotes) -> float:
     windows = [window.there for window in notes.windows[:-1]]
     until = notes.last_came // notes.width
     windows = windows[:until]
-    if len(windows) < 16 or notes.came_count < 200:
+    if len(windows) < 16 or notes.came_count < MANY:
         return 0.0
     quarter = len(windows) // 4
     edges = [0, *windows]
@@ -275,15 +280,19 @@ def _growth(notes: ServiceNotes) -> float:
     return slope if rising and slope > GROWING * rate else 0.0
 
 
-def _waits(notes: ServiceNotes, resources: Sequence[str], above: float) -> tuple[Wait, ...]:
-    """Mean waits of the answers whose bin lies above a number of seconds, the longest first."""
-    first = int(np.array([above], np.float64).view(np.int64)[0]) >> BIN if above > 0 else -1
-    everything = sum(each.count for each in notes.above.values())  # integers
-    if sum(each.count for at, each in notes.above.items() if at > first) < FEWEST * everything:  # integers
+def _waits(notes: ServiceNotes, resources: Sequence[str], above: float, most: float = math.inf) -> tuple[Wait, ...]:
+    """Mean waits of the answers whose bin lies above a number of seconds, the longest first.
+
+    most: seconds of the longest answer after the warm-up; longer ones are of the warm-up.
+    """
+    first, last = (int(np.array([each], np.float64).view(np.int64)[0]) >> BIN if each > 0 else -1 for each in (above, most))
+    bins = {at: each for at, each in notes.above.items() if at <= last}
+    everything = sum(each.count for each in bins.values())  # integers
+    if sum(each.count for at, each in bins.items() if at > first) < FEWEST * everything:  # integers
         first -= 1  # most of those above are in its bin
     count, spent = 0, 0.0
     waits: dict[int, int] = {}
-    for at, each in notes.above.items():
+    for at, each in bins.items():
         if at > first:
             count += each.count
             spent += each.spent

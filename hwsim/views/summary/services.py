@@ -51,7 +51,7 @@ def lines(services: Services) -> Iterator[tuple[str, str]]:
 def unsure(services: Services) -> Iterator[tuple[str, str]]:
     """The line that says how well the machine's numbers are known."""
     sure = work_interval(services)
-    if sure.half > 0:
+    if sure.half >= EXACT:
         low, high = math.expm1(-sure.half), math.expm1(sure.half)
         text = f"by the machine's numbers the work of a request takes {percent(low, '+.2g')} to {percent(high, '+.2g')} of this"
         yield "interval", f"{text} (--interval: with its waits); +- below is of the sampling alone"

@@ -4,7 +4,8 @@
 
 Exact for capacities (operational analysis: Denning and Buzen, "The operational analysis of queueing network models", ACM
 Computing Surveys 10(3), 1978). For workers and locks D is how long a request holds them if it never waits, so that the limit is
-one that is never passed, and may not be reached. Attempts that are made again, and refused ones, are not counted.
+one that is never passed, and may not be reached; a lock's `group` is full. Attempts that are made again, and refused ones, are
+not counted.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from hwsim.workload.services.program import (
 from hwsim.workload.services.stations import least_of_queue
 
 GRID: Final = 4096  # equal parts of a distribution, for the mean of a bent line
+_SAME: Final = 1e-9  # two utilisations
 _ROUNDS: Final = 200  # of services that ask each other
 _NEVER_ENDS: Final = 1e6  # visits of a service by one request
 
@@ -97,6 +99,17 @@ class Ladder:
         known = [used for step in self.steps if (used := step.utilisation) is not None]
         return max(known, default=None)
 
+    def overloaded(self, *, even: bool) -> frozenset[str]:
+        """Services of whose requests more come than a resource allows, or, unless they come and are served evenly, as many."""
+        most = 1 + _SAME if even else 1 - _SAME
+        return frozenset(
+            name
+            for step in self.steps
+            if (used := step.utilisation) is not None and used > most
+            for name, demand in step.demands
+            if demand > 0
+        )
+
 
 def ladder(program: Program, capacities: Mapping[str, Capacity]) -> Ladder:
     """The ladder of a program."""
@@ -137,10 +150,13 @@ class _Walk:
         self.often = [0.0] * (len(steps) + 1)
         self.often[0] = 1.0
         self.branches: set[int] = set()
+        self.done = [1.0] * len(steps)  # times that a step is done for one who comes to it: of a lock's group one does it for all
+        groups: list[int] = []
         kept: dict[int, Distribution] = {}
         self._kept = kept
         for at, step in enumerate(steps):
             often = self.often[at]
+            self.done[at] = 1.0 / math.prod(groups)
             match step:
                 case Branch(limits=limits, to=to):
                     before = 0.0
@@ -156,7 +172,11 @@ class _Walk:
                 case Join() | End():
                     pass
                 case _:
-                    if isinstance(step, Keep):
+                    if isinstance(step, Take):
+                        groups.append(program.locks[step.lock].group)
+                    elif isinstance(step, Give):
+                        groups.pop()
+                    elif isinstance(step, Keep):
                         kept[step.slot] = program.draws[step.draw].distribution
                     self.often[at + 1] += often
 
@@ -171,11 +191,11 @@ class _Walk:
         return math.fsum(size.of(each) for each in values) / GRID
 
     def asks(self) -> dict[int, float]:
-        """Requests to each service."""
+        """Requests to each service, at least: the groups of locks are full."""
         result: dict[int, float] = {}
-        for often, step in zip(self.often, self.service.steps, strict=False):
+        for often, done, step in zip(self.often, self.done, self.service.steps, strict=False):
             if isinstance(step, Ask):
-                result[step.service] = result.get(step.service, 0.0) + often
+                result[step.service] = result.get(step.service, 0.0) + often * done
         return result
 
     def own(self, at: int) -> float:
@@ -197,12 +217,13 @@ class _Walk:
         for at, step in enumerate(self.service.steps):
             often = self.often[at]
             if isinstance(step, Serve) and (cost := self.program.served[step.cost].cost) is not None:
-                size, queue = self.size(step.size), cost.demand.crowd
+                size, queue = self.size(step.size) * self.done[at], cost.demand.crowd
                 for name, amount in cost.demand.amounts:
                     if queue is None or name != queue.capacity:
                         add("capacity", name, often * size * amount / capacities[name].rate)
-                if queue is not None:  # a long queue, where a device is at its best
-                    add("capacity", queue.capacity, often * size * least_of_queue(cost.demand, rates_of(capacities.values())))
+                if queue is not None:  # as long a queue as there can be, where a device is at its best
+                    least = least_of_queue(cost.demand, rates_of(capacities.values()), _longest(self.program, queue.capacity))
+                    add("capacity", queue.capacity, often * size * least)
             if isinstance(step, Take):
                 held.append((step.lock, at))
             elif isinstance(step, Give):
@@ -215,6 +236,21 @@ class _Walk:
             number = self.program.services.index(self.service)
             add("workers", self.service.name, alone[number] / self.service.workers)
         return result
+
+
+def _longest(program: Program, capacity: str) -> int | None:
+    """Accesses that workers have under way at a device at once, at most; None where nothing bounds them."""
+    longest = 0
+    for service in program.services:
+        crowds = [
+            cost.demand.crowd for step in service.steps if isinstance(step, Serve) and (cost := program.served[step.cost].cost)
+        ]
+        depths = [crowd.depth for crowd in crowds if crowd is not None and crowd.capacity == capacity]
+        if depths:
+            if service.workers >= ENDLESS or any(isinstance(step, Fork) for step in service.steps):
+                return None
+            longest += service.workers * max(depths)
+    return longest or None
 
 
 def _alone(walks: list[_Walk]) -> list[float]:

@@ -122,13 +122,19 @@ def _first(demand: Demand, capacities: Mapping[str, Capacity], rates: Mapping[st
     return first, share.get(first, 0.0)
 
 
-def least_of_queue(demand: Demand, rates: Mapping[str, float]) -> float:
-    """Seconds of its device's queue that a work takes at least, whatever the others there are; with one access it takes all."""
+def least_of_queue(demand: Demand, rates: Mapping[str, float], most: int | None = None) -> float:
+    """Seconds of its device's queue that a work takes at least, whatever the others there are; with one access it takes all.
+
+    most: accesses under way at once, where that is bounded.
+    """
     crowd = demand.crowd
     if crowd is None:
         return 0.0
     alone = max([demand.floor, *(amount / rates[name] for name, amount in demand.amounts if name == crowd.capacity)])
     longer = [depth for depth in _DEPTHS if depth >= crowd.depth]
+    if most is not None:
+        most = max(most, crowd.depth)
+        longer = [*(depth for depth in longer if depth < most), most]
     least: float = min([alone * crowd.slowness(depth)[0] * crowd.depth / depth for depth in longer])
     return least
 
