@@ -68,7 +68,7 @@ class Queue:
                 )
             ]
         service = SimpleNamespace(
-            name="", overloaded=rate >= self.capacity, offered_per_s=rate, requests_per_s=min(rate, self.capacity),
+            name="", kind="", overloaded=rate >= self.capacity, offered_per_s=rate, requests_per_s=min(rate, self.capacity),
             came_s=count / rate, requests=count, latency=SimpleNamespace(mean=value / math.log(100)), where=(), sampling=sampling,
         )  # fmt: skip
         return SimpleNamespace(machine="box", workload="queue", verdicts=(verdict,), met=met, serving=(service,), services=None)
@@ -229,3 +229,16 @@ def test_a_real_service_is_found_and_holds_there() -> None:
     settings_of = {**dict(found.counts), **found.knob.settings(found.value)}
     assert hwsim.simulate("dgx-h100", SERVICE, set=settings_of, expect=True).met
     assert found.runs < 30
+
+
+def test_the_value_is_within_its_own_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finding, "_crossing", lambda curve: 950.0)
+    found = searched(monkeypatch, Queue(known=0.2), set={"workload.infer.requests": 5000})
+    assert found.low is not None
+    assert found.high is not None
+    assert found.value is not None
+    assert found.low <= found.value <= found.high
+
+
+def test_what_was_not_tried_is_said_where_more_may_be_easier() -> None:
+    assert "nothing above 1.000 ms was tried" in str(finding.find(MACHINE, PROGRAM.replace("100 ms}", "1 us}"), "pause"))

@@ -104,3 +104,27 @@ def test_a_figure_of_services_is_refused_in_words(tmp_path: Path) -> None:
     assert told.exit_code == 2
     assert "the workload has no `services:`" in told.output
     assert "--plot serving" in told.output
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("requests", [400, 800])
+def test_more_than_the_capacity_is_overload_however_the_number_there_bends(seed: int, requests: int) -> None:
+    """Prompts that a GPU reads at 33.5 a second, at 40 a second and at 20 a second."""
+    infer = {
+        "model": "llama-3-8b", "device": "gpu0", "framework": "vllm", "requests": requests, "prompt": 1000, "output": 100,
+        "seed": seed, "arrivals": {"poisson": "40 1/s"},
+    }  # fmt: skip
+    asked = {"hwsim": "workload/1", "infer": infer}
+    [found] = simulate("dgx-h100", asked, expect=False, interval=False).serving
+    assert found.overloaded
+    asked["infer"] = {**infer, "arrivals": {"poisson": "20 1/s"}}
+    assert not simulate("dgx-h100", asked, expect=False, interval=False).serving[0].overloaded
+
+
+def test_the_rate_that_came_is_said_where_fewer_were_answered(tmp_path: Path) -> None:
+    asked = workload(arrivals={"poisson": "20000 1/s"}, requests=30)
+    (tmp_path / "a.yaml").write_text(json.dumps(asked), encoding="utf-8")
+    [found] = simulate("dgx-h100", asked, expect=False).serving
+    assert found.offered_per_s > 1.02 * found.requests_per_s
+    told = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "a.yaml")]).output
+    assert "requests/s came" in told or "answered until the last answer" in told

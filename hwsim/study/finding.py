@@ -243,7 +243,8 @@ class _Search:
             run = self._try(self.knob.rounded(low * step))
             if run.status in ("overloaded", "failed") or any(strains_of(each)[0] > 1 for each in run.expected):
                 break
-        return self._crossings(strains_of)
+        least, most = self._crossings(strains_of)
+        return None if least is None else min(least, low), None if most is None else max(most, low)
 
     def _crossings(self, strains_of: Callable[[Bounded], tuple[float, float]]) -> tuple[float | None, float | None]:
         """Where the worse and the better end of what is expected meet their bounds, among the values that were tried."""

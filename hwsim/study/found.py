@@ -143,6 +143,8 @@ class Found:
         at, beyond = self.of(self.value), self.of(self.next)
         if self.value is None or at is None:
             yield name, f"none holds: not even {shown(self.tried[0].value)} ({runs})"
+            if self.knob.name not in ("rate", "clients"):
+                yield "", f"nothing above {shown(self.tried[-1].value)} was tried: less is taken to be easier"
             yield "there", str(self.tried[0])
             if self.tried[0].limits:
                 yield "limit", self.tried[0].limits

@@ -22,6 +22,7 @@ PLAIN: Final = (  # entries of the document with the names of the statistics
     "cache_tokens", "cache_bytes", "cache_peak", "cache_mean", "cached_tokens", "goodput_per_s", "sampled", "warm_up",
     "grows_per_s",
 )  # fmt: skip
+DIFFERS: Final = 1.02  # times as many came a second as were answered, from which both are said
 DOING: Final = {"prompts": "reads", "answers": "writes", "network": "exchanges", "shared": "other jobs", "host": "host"}
 SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "gap": "gap", "latency": "latency", "wait": "wait"}
 
@@ -49,6 +50,9 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
         grows = f"those there grow by {_rate(service.grows_per_s)} a second"
         yield "overloaded", f"{offered}: no steady state, {grows}; times of requests grow with the run"
     else:
+        if service.offered_per_s > DIFFERS * service.requests_per_s:
+            more = f"{_rate(service.offered_per_s)} requests/s, {_rate(service.requests_per_s)} answered until the last answer"
+            yield "came", more
         yield from _times(service)
     if service.cached_tokens:
         cached = format_share(service.cached_tokens / service.prompt_tokens)
