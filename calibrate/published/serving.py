@@ -70,8 +70,9 @@ IDLE: Final = (
 )
 OWN: Final = (
     "NVIDIA's own runs of vLLM on H200 repeat prompts in a way that no column states. Those of TensorRT-LLM on four and eight"
-    " H100 reach a ceiling: with 64 clients and with 128, prompts of 1024 and of 2048 tokens, a request of 128 tokens ends each 27"
-    " to 33 ms, and one of 512 each 55 to 67 ms; inferred: one process takes or gives all tokens. First tokens wait for it up to 2 s."
+    " H100 reach a ceiling: with 64 clients and with 128, prompts of 1024 and of 2048 tokens, a request of 128 tokens ends each"
+    " 27 to 33 ms, and one of 512 each 55 to 67 ms; inferred: one process takes or gives all tokens. First tokens wait for it, up"
+    " to 2 s."
 )
 EARLY: Final = (
     "First tokens come too early: what a server and its client take before the first kernel is one number for each framework, and"
