@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hwsim.actors.serving.alone import Alone
 from hwsim.actors.serving.copy import Copy
+from hwsim.actors.serving.gathering import Groups
 from hwsim.actors.serving.run import Run, Sequence
 from hwsim.actors.serving.static import Static
 from hwsim.results.served import Log
@@ -208,3 +209,20 @@ def test_a_static_batch_answers_everybody_and_gives_every_block_back() -> None:
         Alone([line], [Linear(skip=True)], found, Listed(iter(rows)), log).play()
         assert Counter(log.finish()["number"].tolist()) == Counter(range(40))
         assert line.used == 0
+
+
+def test_prompts_of_groups_wait_for_each_other() -> None:
+    groups = Groups(2, 5)
+    first, second, third = (Sequence(number, 10, 10, 0) for number in range(3))
+    groups.add(first)
+    assert groups.opens([first], 0, 0)  # nobody writes
+    groups.add(second)
+    groups.add(third)
+    groups.writes(first, 1)
+    groups.writes(second, 1)
+    assert (first.group, second.group, third.group) == (0, 1, 0)
+    assert [groups.opens([third], 0, at) for at in range(1, 6)] == [False] * 4 + [True]  # at the turn of the clock
+    other = Sequence(3, 10, 10, 0, group=1)
+    assert groups.opens([third, other], 0, 7)  # each has one
+    assert not groups.opens([third, Sequence(4, 10, 10, 9, group=1)], 0, 8)  # not seen yet
+    assert groups.turn(8) == 4

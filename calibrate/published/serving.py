@@ -162,7 +162,7 @@ def sampled(rows: Sequence[Served], each: int = EACH) -> list[Served]:
 def scored(topic: Topic, found: Sequence[Found], refused: int = 0) -> list[Score]:
     """The figures of a topic."""
     out = []
-    for quantity, bound, mean, reached, notes in topic.bounds:
+    for quantity, bound, mean, reached, notes, _ in topic.bounds:
         misses = [each.miss(quantity) for each in found if each.has(quantity)]
         if misses:
             value = mean_error(misses) if mean else statistics.median(miss.relative for miss in misses)

@@ -463,6 +463,8 @@ class Copy:
 
     def _starts(self, sequence: Sequence) -> None:
         """A sequence begins to answer, or goes on with it."""
+        if self._groups is not None:
+            self._groups.writes(sequence, 1)
         sequence.joined = self.count
         self._places += 1
         heapq.heappush(self._ends, (self.count + self._steps(sequence), self._places, sequence.put_off, sequence))
@@ -476,6 +478,8 @@ class Copy:
 
     def _stops(self, sequence: Sequence) -> int:
         """A sequence answers no more; its tokens in the cache."""
+        if self._groups is not None:
+            self._groups.writes(sequence, -1)
         steps = self.count - sequence.joined
         length = sequence.read + steps
         sequence.written += steps

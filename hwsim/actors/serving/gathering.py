@@ -33,9 +33,10 @@ class Groups:
     most: int
     since: int = 0
     _members: list[int] = field(init=False)
+    _writing: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._members = [0] * self.count
+        self._members, self._writing = [0] * self.count, [0] * self.count
 
     def add(self, sequence: Sequence) -> None:
         """A request comes."""
@@ -46,14 +47,18 @@ class Groups:
         """A request is answered."""
         self._members[sequence.group] -= 1
 
+    def writes(self, sequence: Sequence, sign: int) -> None:
+        """A request begins to write its answer (1), or ends (-1)."""
+        self._writing[sequence.group] += sign
+
     def opens(self, waiting: Iterable[Sequence], door: int, iteration: int) -> bool:
         """Whether prompts that wait are read in this iteration; the first to wait has been seen."""
-        wait = [0] * self.count
+        wait = [False] * self.count
         for sequence in takewhile(lambda each: each.at <= door, waiting):
-            wait[sequence.group] += 1
+            wait[sequence.group] = True
             if all(wait):
                 break
-        if all(wait) or any(there <= lined for there, lined in zip(self._members, wait, strict=True)):
+        if all(wait) or not all(self._writing):
             self.since = iteration
             return True
         return iteration > self.since and (iteration - self.since) % self.most == 0
