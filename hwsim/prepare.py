@@ -253,8 +253,8 @@ def loads(text: str) -> Machine | Workload:
 def _built(tree: Tree | None, mistakes: Mistakes) -> Machine | None:
     if tree is None:
         return None
-    for known, built in _BUILT:
-        if known is tree:
+    for source, built in _BUILT:
+        if source is tree:
             return built
     before, made = len(mistakes), build(tree, mistakes)
     if made is not None and len(mistakes) == before:

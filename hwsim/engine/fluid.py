@@ -21,8 +21,8 @@ from hwsim.records import dataclass
 from hwsim.results.timeline import PaceChange
 
 ALONE, FULL_AT, EXPECTED = 0, 1, 2  # what may happen at a level, in this order
-MOST_KEPT = 256  # changes of pace since a member last came or went, beside work of which nothing is kept
-MERGED = 8  # neighbouring changes of which two are made
+MOST_KEPT = 256  # changes of pace kept since a member last came or went, where other work is not recorded
+MERGED = 8  # neighbouring changes that are merged into two
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Fluid:
         self.touched: set[int] = set()
         self.changed: set[int] = set()
         self.swelled: set[int] = set()  # capacities whose crowd changed
-        self.passing: set[int] = set()  # classes of which nothing is kept
+        self.passing: set[int] = set()  # classes whose paces are not recorded
         self._settled: dict[int, int] = {}  # of the others then: changes of pace up to the last coming or going of a member
         self.more = False  # whether anything but ends of demands has touched a capacity
         self.solves = 0
@@ -105,7 +105,7 @@ class Fluid:
     def extend(self, flow_class: FlowClass, *, passing: bool = False) -> int:
         """Make a class known; its number.
 
-        passing: nothing is kept of its paces, and of those of the others only what their members can be asked for.
+        passing: its paces are not recorded, and paces of other classes only as far as their members may need them.
         """
         if passing:
             self.passing.add(len(self.classes))

@@ -23,7 +23,7 @@ from hwsim.graph.opgraph import FlatGraph
 # A heap entry is one integer: the time, then what is due. A code below 2**38 is an op that ends, from 2**37 on a visit.
 SHIFT = 40
 MASK = (1 << SHIFT) - 1
-VISIT = 1 << 37  # work of which nothing is kept
+VISIT = 1 << 37  # work that is not recorded
 FLOWS = 1 << 38  # op (code - FLOWS) has passed its fixed part and starts to flow
 CLASS = 1 << 39  # class (code - CLASS) may have members that end
 

@@ -147,7 +147,7 @@ class Running:
         return tuple(self._added(row, seconds.get(row.capacity, 0.0), moved.get(row.capacity, {}), makespan_s) for row in rows)
 
     def _moved(self) -> dict[str, dict[Unit, float]]:
-        """What the services moved of each capacity, by unit, but for what became ops of the run."""
+        """Amounts that the services moved through each capacity, by unit, without the amounts of ops of the run."""
         result: dict[str, dict[Unit, float]] = {}
         for served, worked in zip(self.program.served, () if self.play is None else self.play.worked, strict=True):
             if served.cost is not None and served.body and not self._is_kept(served):
@@ -269,7 +269,7 @@ class _Beside:
             play.go_on(now, member)
             self._go_on(now)
 
-    def _go_on(self, now: int) -> None:
+    def _go_on(self, instant: int) -> None:
         """Be called when something happens next; if nothing ever does, the services are over."""
         play = self._play
         if play is None:
@@ -281,7 +281,7 @@ class _Beside:
                 for chain in _spans(self._driver, self._program, play):
                     self._driver.past(chain)
         elif due < self._armed_for:
-            wake = self._env.timeout(max(due, now) - int(self._env.now))
+            wake = self._env.timeout(max(due, instant) - int(self._env.now))
             self._armed, self._armed_for = wake, due
             wake.callbacks.append(self._wake)
 
@@ -374,7 +374,7 @@ def _bare(served: Served, program: Program) -> Cost:
 
 
 def _spans(driver: Host, program: Program, play: Play | CompiledPlay) -> Iterator[list[IssuedOp]]:
-    """Of each service an op from its first request to its last answer (none: no time), and one before it."""
+    """An op per service from its first request to its last answer (none: no time), and one before it."""
     for service, notes in zip(program.services, play.notes, strict=True):
         if notes.first >= 0:
             label = driver.label(Label("requests", "service", "", service.name))

@@ -81,12 +81,12 @@ def kept_of(tree: Tree) -> frozenset[str]:
 
 def asked_again(requests: Mapping[str, Sequence[Tree]]) -> frozenset[str]:
     """Services that ask themselves, at once or by others: a request may come to them any number of times."""
-    asked = {name: {each for tree in trees for each in _asked_in(tree)} & requests.keys() for name, trees in requests.items()}
+    reached = {name: {each for tree in trees for each in _asked_in(tree)} & requests.keys() for name, trees in requests.items()}
     for through in requests:
-        for names in asked.values():
+        for names in reached.values():
             if through in names:
-                names |= asked[through]
-    return frozenset(name for name, names in asked.items() if name in names)
+                names |= reached[through]
+    return frozenset(name for name, names in reached.items() if name in names)
 
 
 def _asked_in(tree: Tree) -> Iterator[str]:
