@@ -1,7 +1,7 @@
-"""How far the times of a served model may be off: errors of served runs that others measured.
+"""Ranges of the times of a served model: errors of served runs that others measured.
 
-The half width of a time is that of measured runs whose model on that GPU was left out; where the GPU's kernels are a class
-default, of runs whose GPU was left out. Errors of first tokens and of the time between tokens are not alike.
+The half width of a time is found on measured runs whose model on that GPU was left out. If the GPU's kernels are a class
+default, their GPU was left out. Errors of first tokens and of the time between tokens are not alike.
 
 **Source**: `errors.yaml`, regimes `ttft`, `tpot`, `e2e` and `throughput`, of models with experts and without.
 **Range**: another version of the server, other prompts and a host that is busy with others move times further.
@@ -46,16 +46,20 @@ class Sure(NamedTuple):
 
 
 def sure_of(service: ServiceStatistics, errors_of: Table | None = None) -> tuple[Sure, ...]:
-    """How sure each measure is; none of a network that writes no tokens, nor of times that grow with the run."""
+    """Each measure with its range; none of a network that writes no tokens, nor of times that grow with the run."""
     if not service.kind:
         return ()
     case = OF_GPU.get(service.case, service.case)
-    there = {
+    has_range = {
         "ttft": service.first_token is not None and not service.overloaded,
         "tpot": service.each_token is not None,
         "latency": not service.overloaded,
         "tokens_per_s": not service.paced or service.overloaded or not service.offered_per_s,
     }
-    known = table() if errors_of is None else errors_of
-    found = ((measure, known.errors(f"{topic}/{service.kind}", case)) for measure, topic in TOPICS.items() if there[measure])
-    return tuple(Sure(measure, case, each.half[LEVEL], each.rows, each.units) for measure, each in found if each is not None)
+    measured = table() if errors_of is None else errors_of
+    ranges = (
+        (measure, measured.errors(f"{topic}/{service.kind}", case)) for measure, topic in TOPICS.items() if has_range[measure]
+    )
+    return tuple(
+        Sure(measure, case, error.half[LEVEL], error.rows, error.units) for measure, error in ranges if error is not None
+    )

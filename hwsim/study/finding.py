@@ -226,13 +226,13 @@ class _Search:
         return self._aside(low, lambda each: each.strains)
 
     def _nine(self, low: float | None) -> tuple[float | None, float | None]:
-        """Where the value would be for nine of ten services whose predictions are as far off as of this one."""
+        """The value's range for nine of ten services whose predictions are as far off as this one's."""
         if low is None or not any(each.half for each in self.tried[low].expected):
             return None, None
         return self._aside(low, lambda each: each.unsure)
 
     def _aside(self, low: float, strains_of: Callable[[Bounded], tuple[float, float]]) -> tuple[float | None, float | None]:
-        """Where either end of what is expected meets its bound."""
+        """The values at which either end of what is expected meets its bound."""
         for step in _ASIDE:  # runs further away, until the worse end holds, too
             run = self._try(self.knob.rounded(low / step))
             if run.held and all(strains_of(each)[1] <= 1 for each in run.expected):
@@ -247,7 +247,7 @@ class _Search:
         return None if least is None else min(least, low), None if most is None else max(most, low)
 
     def _crossings(self, strains_of: Callable[[Bounded], tuple[float, float]]) -> tuple[float | None, float | None]:
-        """Where the worse and the better end of what is expected meet their bounds, among the values that were tried."""
+        """The values at which the worse and the better end of what is expected meet their bounds, by the values tried."""
         curves: list[list[tuple[float, float]]] = [[], []]
         for value in sorted(self.tried):
             run = self.tried[value]
@@ -288,7 +288,7 @@ def _bounded(
     if verdict.value is None:
         return None
     wanted = parse_expectation(verdict.wanted)
-    known, short = knowns.get(verdict.quantity, (None, False))
+    noted, short = knowns.get(verdict.quantity, (None, False))
     half = next((half for name, half in halves if verdict.quantity.startswith(name)), 0.0)
     unit = wanted.dimension.unit
-    return Bounded(verdict.quantity, verdict.wanted, wanted.low, wanted.high, unit, verdict.value, known, short, half)
+    return Bounded(verdict.quantity, verdict.wanted, wanted.low, wanted.high, unit, verdict.value, noted, short, half)

@@ -26,7 +26,7 @@ from hwsim.models.kernel_times import KernelTimes
 
 
 class Adapted(Pace):
-    """Times of iterations, those of adapters among them."""
+    """Times of iterations with the kernels of adapters."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -37,12 +37,12 @@ class Adapted(Pace):
 
     def adds(self, requests: int, tokens: int) -> tuple[int, Taken]:
         """(fs, what is drawn) of the kernels of adapters."""
-        found = self._added.get((requests, tokens))
-        if found is None:
+        added = self._added.get((requests, tokens))
+        if added is None:
             seconds, flops, moved = self._kernels(requests, tokens)
             taken = Taken(seconds, 0.0, min(seconds, moved / self.plan.gpu.memory.bandwidth), flops, moved)
-            found = self._added[requests, tokens] = ticks.femtoseconds(seconds * self.slower), taken
-        return found
+            added = self._added[requests, tokens] = ticks.femtoseconds(seconds * self.slower), taken
+        return added
 
     def _kernels(self, requests: int, tokens: int) -> tuple[float, float, float]:
         """(seconds, operations, bytes) of the kernels of all layers."""

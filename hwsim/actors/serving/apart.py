@@ -164,10 +164,10 @@ class Links:
     def cost(self, sources: tuple[str, ...], targets: tuple[str, ...], key: tuple[int, int], tokens: int) -> tuple[Cost, float]:
         """(cost, times of it) of the keys and values of a number of tokens."""
         priced = grid(tokens)
-        found = self._known.get((*key, priced))
-        if found is None:
-            found = self._known[*key, priced] = passed(self.machine, sources, targets, priced * self.token_bytes), 1.0 / priced
-        return found[0], tokens * found[1]
+        unit = self._known.get((*key, priced))
+        if unit is None:
+            unit = self._known[*key, priced] = passed(self.machine, sources, targets, priced * self.token_bytes), 1.0 / priced
+        return unit[0], tokens * unit[1]
 
 
 def passed(machine: Machine, sources: tuple[str, ...], targets: tuple[str, ...], size: float) -> Cost:
@@ -194,7 +194,7 @@ def passed(machine: Machine, sources: tuple[str, ...], targets: tuple[str, ...],
 class Apart:
     """The copies of a service that reads prompts apart, on the clock of a run; arguments as of `Clocked`.
 
-    readers, answerers: copies; gpus: for every copy, those of the readers first.
+    readers, answerers: copies; gpus: GPUs of every copy, readers first.
     """
 
     readers: Many[Reading]

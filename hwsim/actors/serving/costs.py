@@ -58,8 +58,8 @@ _PRICED: Final[deque[tuple[Machine, Priced]]] = deque(maxlen=2)  # collectives o
 
 def priced_on(machine: Machine) -> Priced:
     """The collectives that were priced on a machine."""
-    for known, priced in _PRICED:
-        if known is machine:
+    for owner, priced in _PRICED:
+        if owner is machine:
             return priced
     _PRICED.append((machine, {}))
     return _PRICED[-1][1]
@@ -86,9 +86,9 @@ class Exchanges:
 
     def of(self, rows: int) -> list[tuple[IssuedOp, Phase]]:
         """For each phase an op of all such phases of the layers, and the (cost, fs of its latency, seconds of its body)."""
-        known = self._sizes.get(rows)
-        if known is not None:
-            return known
+        ops = self._sizes.get(rows)
+        if ops is not None:
+            return ops
         model, parallel = self.plan.model, self.plan.keys.parallel
         if len(self.gpus) < 2 or not isinstance(model, Transformer) or not rows:
             return []
@@ -101,10 +101,10 @@ class Exchanges:
                 for each in sends(model, priced, tp=parallel.tp, groups=parallel.groups, pp=parallel.pp, width=width)
                 for phase in self._priced(each)
             )
-        found = self._sizes[rows] = [
+        ops = self._sizes[rows] = [
             (IssuedOp(-1, -1, -1, self.slower * times * rows / priced, (times - 1) * phase[1]), phase) for times, phase in phases
         ]
-        return found
+        return ops
 
     def _priced(self, sent: Sent) -> tuple[Phase, ...]:
         """(cost, fs of its latency, seconds of its body) of each phase of one collective."""
@@ -112,15 +112,15 @@ class Exchanges:
         framework = software.all_reduce if isinstance(software, Framework) and sent.operation == "all-reduce" else ""
         gpus = self.gpus[: sent.ranks]
         key = framework, sent.operation, gpus, sent.size
-        found = self._known.get(key)
-        if found is None:
+        cached = self._known.get(key)
+        if cached is None:
             flows = timing.timed(self.machine, timing.own_kernel(framework), sent.operation, gpus, sent.size)
             rates = self.machine.rates()
-            found = self._known[key] = tuple(
+            cached = self._known[key] = tuple(
                 (replace(each.cost, choice=None), ticks.femtoseconds(each.cost.demand.latency), each.cost.demand.body(rates))
                 for each in flows.phases
             )
-        return found
+        return cached
 
 
 @dataclass(slots=True)

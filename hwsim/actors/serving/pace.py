@@ -228,8 +228,8 @@ def iterations_of(
     sparse = any(kind.experts > 1 for kind in model.kinds)
     verified, ep, pp = tokens or plan.settings.verified, parallel.ep if sparse else 1, parallel.pp if tokens is None else 1
     key = model, plan.gpu, framework, graphs, plan.dtype, parallel.tp, parallel.groups, verified, ep, pp, plan.keys.kv or ""
-    for asked, made in _MADE:
-        if asked == key:
+    for made_of, made in _MADE:
+        if made_of == key:
             return made
     made = Iterations(
         model,

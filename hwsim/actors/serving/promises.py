@@ -1,8 +1,10 @@
-"""What requests that have joined may still ask of the cache of a copy, and whether one more joins.
+"""Room of the cache of a copy that is kept for requests that have joined, and whether one more joins.
 
-prompt    blocks of the prompt are free
-answer    blocks of the whole answers of all are there, as TensorRT-LLM keeps them
-ratio     a part of all tokens that are still to be written is free, which shrinks while nothing is put off, as in SGLang
+`admit:` says when one joins:
+
+    prompt    blocks of the prompt are free
+    answer    blocks of the whole answers of all are there, as TensorRT-LLM keeps them
+    ratio     a part of all tokens that are still to be written is free, which shrinks while nothing is put off, as in SGLang
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ WRITTEN: Final = 20  # tokens that SGLang adds to those written when it raises t
 
 @dataclass(slots=True)
 class Promises:
-    """What is promised to requests that have joined.
+    """Room that is promised to requests that have joined.
 
     Args:
-        need: blocks of a sequence of so many tokens. whole: blocks of the whole requests.
+        need: blocks of a sequence with a number of tokens. whole: blocks of the whole requests.
         rest: tokens that they have yet to write; outputs: of their answers.
         ratio: part of them for which room is kept, and at which count of steps it was so.
     """
@@ -48,7 +50,7 @@ class Promises:
             self.outputs += sign * sequence.output
 
     def writes(self, tokens: int) -> None:
-        """So many are written."""
+        """Note tokens that are written."""
         if self.settings.admit == "ratio":
             self.rest -= tokens
 
@@ -70,7 +72,7 @@ class Promises:
 
         Args:
             rest: tokens of its prompt that are to be read. free, blocks: free ones and all.
-            promised: tokens that those which join beside it were promised.
+            promised: tokens promised to others that join in the same iteration.
         """
         settings = self.settings
         if settings.admit == "answer":

@@ -5,7 +5,7 @@
     round robin   one after another
     scores        the highest sum of weights: tokens of the prompt that are cached, requests that wait, room of the cache
 
-Of equal copies the first is taken. A router knows the state of every copy at that instant, caches included: what real ones know
+The first of equal copies is taken. A router knows the state of every copy at that instant, caches included: what real ones know
 is some tens of milliseconds old.
 
 **Source**: vllm 0.19.0, v1/engine/core_client.py (`DPLBAsyncMPClient`); llm-d's default weights by

@@ -164,7 +164,7 @@ class Service:
     def statistics(self) -> ServiceStatistics | None:
         """Statistics of its requests; None without any."""
         plan = self.plan
-        found = statistics(
+        served = statistics(
             self.log,
             name=plan.name,
             copies=len(plan.copies),
@@ -174,15 +174,15 @@ class Service:
             token_bytes=plan.token_bytes,
             goal=self.goal,
         )
-        if found is None:
+        if served is None:
             return None
         arrivals = plan.keys.arrivals
         paced = not isinstance(arrivals, str) and arrivals.clients is None
-        found = replace(found, kind=plan.kind, case=plan.case, paced=paced)
+        served = replace(served, kind=plan.kind, case=plan.case, paced=paced)
         if plan.prompts is None:
-            return found
+            return served
         readers = len(plan.prompts.copies)
-        return replace(found, copies=len(self.copies), prompt_copies=readers, prompt_gpus=len(plan.prompts.copies[0]))
+        return replace(served, copies=len(self.copies), prompt_copies=readers, prompt_gpus=len(plan.prompts.copies[0]))
 
 
 def paced(plan: ServicePlan) -> type[Pace]:

@@ -62,9 +62,9 @@ class Leaps:
 
     def wanted(self, iterations: int) -> int:
         """Blocks that all want for the next iterations."""
-        now, need, at = self.grown, self.need, self._at
+        grown, need, at = self.grown, self.need, self._at
         return sum(  # integers
-            need(at(tokens, most, now + iterations - since)) - need(at(tokens, most, now - since))
+            need(at(tokens, most, grown + iterations - since)) - need(at(tokens, most, grown - since))
             for tokens, most, since in self.answers.values()
         )
 

@@ -1,10 +1,10 @@
-"""`adapters:` narrow matrices beside those of the model (LoRA), one set for each customer; a request has one of them.
+"""`adapters:` narrow matrices next to the model's own (LoRA), one set for each customer; a request has one set.
 
 adapters: {count: 32, rank: 16}
 adapters: {count: 200, rank: 8, skew: 1}
 
-Each linear map of a layer has two, one from its input to `rank` numbers and one from these to its output; of layers with
-experts those of attention only. All adapters stay in the memory of the GPUs.
+Each linear map of a layer has two, one from its input to `rank` numbers and one from these to its output; in layers with
+experts only the maps of attention have them. All adapters stay in the memory of the GPUs.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Adapters:
 def adapters_of(keys: AdapterKeys, model: Transformer, tp: int, dtype: str, mistakes: Mistakes) -> Adapters | None:
     """The adapters that a file asks for; None once its mistakes are noted.
 
-    Of maps that are split by their outputs the inner side is whole on every GPU, of those split by inputs the outer one, as vLLM
-    has them.
+    The inner side of maps that are split by their outputs is whole on every GPU; the outer side of maps that are split by their
+    inputs is, as in vLLM.
     """
     maps: list[tuple[float, float, int, int]] = []
     for kind in model.kinds:

@@ -83,7 +83,7 @@ class ServicePlan:
 
     @property
     def case(self) -> Case:
-        """How well the kernels of its GPU are known; speculation was never measured."""
+        """The case of the kernels of its GPU, which says how well they are known; speculation was never measured."""
         return "outside" if self.speculation is not None else gpu_case(self.gpu, "matmul", self.dtype)
 
     @property
@@ -355,7 +355,7 @@ def _memory(
 ) -> tuple[Footprint, int | None]:
     """Bytes on each GPU before the first request, and tokens of context that fit next to them (0: none).
 
-    more: bytes of other weights on each GPU, and bytes that a token leaves beside its keys and values.
+    more: bytes of other weights on each GPU, and bytes that a token leaves in addition to its keys and values.
     """
     tp, size = keys.parallel.tp, gpu.memory.size
     part = (server.memory.part if server.memory else None) or 1.0

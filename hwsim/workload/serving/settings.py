@@ -22,7 +22,7 @@ class Settings:
     Args:
         graphs: batches for which there are CUDA graphs, in ascending order.
         verified: tokens of each answer that pass in an iteration.
-        groups: of GPUs (data-parallel attention).
+        groups: groups of GPUs (data-parallel attention).
         mixed: iterations with prompts have them as well.
         promise: (first part, least part, iterations from one to the other, tokens of an answer) of `admit: ratio`.
     """
