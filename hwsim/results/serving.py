@@ -333,9 +333,10 @@ def _spreads(columns: Mapping[str, Column], cut: int) -> dict[str, Spread]:
 def growth(log: Log, columns: Mapping[str, Column]) -> float:
     """Requests by which those in the system grow in a second, on and on; 0 in a steady state, or where nothing can be said.
 
-    The number in the system is followed while requests come. It grows if more come than are answered over the second half, by
-    more than requests come by chance, and if those left when the last one comes are more than chance can gather over the run;
-    or if a straight line explains it, and there are clearly more in the last third than in the middle one.
+    The number in the system is followed while requests come. It grows in either of two cases. In the first, more come than are
+    answered over the second half, by more than requests come by chance, and those left when the last one comes are more than
+    chance can gather over the run. In the second, a straight line explains it, and there are clearly more in the last third than
+    in the middle one.
     """
     if log.requests < LEAST_REQUESTS or log.last_arrival <= log.first_arrival:
         return 0.0
