@@ -179,13 +179,16 @@ class Copy:
             raise DoesNotFit(f"a request of {self.waiting[0].to_read:,} tokens does not fit into {self.pool.blocks:,} blocks")
         return None
 
-    def _most(self) -> int:
-        """Iterations until an answer ends, blocks run out, or a ratio is looked at again."""
+    def _undecided(self) -> int:
+        """Iterations until an answer ends, prompts that wait are looked at, or a ratio is."""
         most = self._ends[0][0] - self.count
         if self._closed and self._groups is not None:
             most = min(most, self._groups.turn(self.iterations))
-        if self._hold > self.iterations:
-            most = min(most, self._hold - self.iterations)
+        return min(most, self._hold - self.iterations) if self._hold > self.iterations else most
+
+    def _most(self) -> int:
+        """Iterations until a decision is due, or blocks run out."""
+        most = self._undecided()
         free = self.pool.free
         if (most // self.settings.block + 1) * self.answers > free and self.growth.wanted(most) > free:
             most = most_within(self.growth.wanted, free, most)

@@ -111,10 +111,7 @@ class Speculating(Copy):
         self.context += more
 
     def _most(self) -> int:
-        most = self._ends[0][0] - self.count
-        if self._hold > self.iterations:
-            most = min(most, self._hold - self.iterations)
-        free = self.pool.free
+        most, free = self._undecided(), self.pool.free
         return most if self.growth.wanted(most) <= free else most_within(self.growth.wanted, free, most)
 
     def _starts(self, sequence: Sequence) -> None:
@@ -127,6 +124,8 @@ class Speculating(Copy):
         return steps
 
     def _stops(self, sequence: Sequence) -> int:
+        if self._groups is not None:
+            self._groups.writes(sequence, -1)
         numerator, denominator = self._leaps.by
         steps, left = self.count - sequence.joined, sequence.output - sequence.written
         is_over = self.count >= self._until.pop(sequence.number)
