@@ -173,15 +173,18 @@ def _poisson(rate: float, key: int) -> Iterator[Column]:
     while True:
         gaps = ticks.rounded(np.rint(draws.many(number, BLOCK) * (FEMTO / rate)))
         block = ticks.add(ticks.running_total(gaps), since)
-        since, number = _last(block), number + BLOCK
-        yield block
+        yield from _in_time(block)
+        since, number = int(block[-1]), number + BLOCK
 
 
 def _regular(gap: float) -> Iterator[Column]:
     number = 0
     while True:
-        yield ticks.column([ticks.femtoseconds(each * gap) for each in range(number, number + BLOCK)])
-        number += BLOCK
+        count = BLOCK if gap <= 0 else min(BLOCK, int(ticks.LONGEST / FEMTO / gap) + 1 - number)
+        if count <= 0:
+            raise ticks.TooLong(number * gap)
+        yield ticks.column([ticks.femtoseconds(each * gap) for each in range(number, number + count)])
+        number += count
 
 
 def _bursts(keys: BurstKeys, key: int, size: int) -> Iterator[Column]:
@@ -204,12 +207,16 @@ def _daily(keys: DayKeys, key: int) -> Iterator[Column]:
         split = [divmod(each, expected_fs) for each in block.tolist()]
         turns = keys.turns(np.array([rest / expected_fs for _, rest in split], np.float64))
         instants_of_block = [past * cycle + round(turn * cycle) for (past, _), turn in zip(split, turns.tolist(), strict=True)]
-        _last(ticks.column(instants_of_block[-1:]))
-        yield ticks.column(instants_of_block)
+        yield from _in_time(ticks.column(instants_of_block))
 
 
-def _last(block: Column) -> int:
-    last = int(block[-1])
-    if last > ticks.LONGEST:
-        raise ticks.TooLong(last / FEMTO)
-    return last
+def _in_time(block: Column) -> Iterator[Column]:
+    """The instants up to the longest time that is accepted; a later one is refused once it is asked for."""
+    late = block > ticks.LONGEST
+    if not late.any():
+        yield block
+        return
+    first = int(late.argmax())
+    if first:
+        yield block[:first]
+    raise ticks.TooLong(int(block[first]) / FEMTO)

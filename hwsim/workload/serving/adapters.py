@@ -64,8 +64,8 @@ class Adapters:
     def distinct(self, requests: int) -> float:
         """Adapters that a number of requests have among them, in the mean.
 
-        >>> Adapters(4, 8, 0.0, (), 2.0).distinct(1), Adapters(4, 8, 0.0, (), 2.0).distinct(2)
-        (1.0, 1.75)
+        >>> [round(Adapters(4, 8, 0.0, (), 2.0).distinct(requests), 6) for requests in (1, 2)]
+        [1.0, 1.75]
         """
         return float(np.sum(-np.expm1(requests * np.log1p(-self.shares)))) if self.count > 1 else min(1.0, float(requests))
 
