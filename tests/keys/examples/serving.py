@@ -169,6 +169,24 @@ EXAMPLES: Final = (
         tried=OF_SERVERS,
     ),
     Example(
+        "service of groups that wait for each other",
+        gpus(4),
+        infer(
+            model={**BIG, "experts": 4, "top_k": 2},
+            arrivals={"poisson": "400 1/s"},
+            requests=60,
+            batch=None,
+            prefill=None,
+            memory=None,
+            block=None,
+            batching=None,
+            parallel={"tp": 1, "groups": 4, "dp": 1},
+            output={"uniform": [50, 90]},
+        ),
+        framework={"server": {"prompts": "beside", "gather": 8}},
+        tried={"framework.server.gather": (0, 60)},
+    ),
+    Example(
         "service of a server by the size of a gpu",
         gpus(4, memory={"size": "40 GB", "bandwidth": "2 TB/s"}, generation="ampere"),
         infer(
