@@ -181,11 +181,11 @@ class ServiceNotes:
         low, high = (np.zeros((len(bins), waits.shape[1]), np.int64) for _ in range(2))
         np.add.at(low, place, waits & HALF)  # in two parts: no sum leaves an int64
         np.add.at(high, place, waits >> HALF_BITS)
-        aboves = [self.above.setdefault(at, Above()) for at in bins.tolist()]
-        spent = np.array([above.spent for above in aboves])
+        slower = [self.above.setdefault(at, Above()) for at in bins.tolist()]
+        spent = np.array([above.spent for above in slower])
         np.add.at(spent, place, took)  # fits: seconds as floats, added one after another
         for above, count, seconds, lows, highs in zip(
-            aboves, many.tolist(), spent.tolist(), low.tolist(), high.tolist(), strict=True
+            slower, many.tolist(), spent.tolist(), low.tolist(), high.tolist(), strict=True
         ):
             above.count += count
             above.spent = seconds

@@ -122,17 +122,17 @@ def ladder(program: Program, capacities: Mapping[str, Capacity]) -> Ladder:
     taken: dict[tuple[str, str], dict[int, float]] = {}
     for entry in entries:
         for number, often in enumerate(visits[entry]):
-            for (kind, name), entrys in walks[number].takes(capacities, alone).items():
+            for (kind, name), amount in walks[number].takes(capacities, alone).items():
                 of = taken.setdefault((kind, name), {})
-                of[entry] = of.get(entry, 0.0) + often * entrys
+                of[entry] = of.get(entry, 0.0) + often * amount
     steps = [
-        Step(name, kind, tuple((program.services[entry].name, entrys) for entry, entrys in of.items() if entrys > 0), rates)
+        Step(name, kind, tuple((program.services[entry].name, amount) for entry, amount in of.items() if amount > 0), rates)
         for (kind, name), of in taken.items()
         if any(of.values())
     ]
     first = program.services[entries[0]].name if entries else ""
     steps.sort(key=lambda step: (min((step.limit(name) for name, _ in rates), default=math.inf), step.name, first))
-    named = tuple((service.name, entrys) for service, entrys in zip(program.services, alone, strict=True))
+    named = tuple((service.name, time) for service, time in zip(program.services, alone, strict=True))
     return Ladder(tuple(steps), named, never)
 
 
@@ -287,8 +287,8 @@ def _visits(walks: list[_Walk], entry: int) -> list[float]:
         after = [0.0] * len(walks)
         after[entry] = 1.0
         for number, often in enumerate(visits):
-            for service, entrys in asks[number].items():
-                after[service] += often * entrys
+            for service, times in asks[number].items():
+                after[service] += often * times
         if all(math.isclose(a, b, rel_tol=1e-12, abs_tol=1e-300) for a, b in zip(visits, after, strict=True)):
             return after
         visits = after
