@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from hwsim.engine import fast
-from hwsim.study.point import Outcome, read_source, run_point
-from hwsim.study.pool import collect_rarely, run_all
+from hwsim.studies.point import Outcome, read_source, run_point
+from hwsim.studies.pool import collect_rarely, run_all
 
 PAIR: Final = ("dgx-a100", "resnet50-dp")
 POINTS: Final = 40

@@ -43,12 +43,12 @@ _HOMES: Final = {
     "Result": "hwsim.results.result",
     "Run": "hwsim.api",
     "SpecError": "hwsim.spec",
-    "find": "hwsim.study",
+    "find": "hwsim.studies",
     "load_graph": "hwsim.graph.files",
     "loads": "hwsim.api",
     "save_graph": "hwsim.graph.files",
     "simulate": "hwsim.api",
-    "sweep": "hwsim.study",
+    "sweep": "hwsim.studies",
 }
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from hwsim.graph.opgraph import OpGraph
     from hwsim.results.result import Result
     from hwsim.spec import SpecError
-    from hwsim.study import find, sweep
+    from hwsim.studies import find, sweep
 else:
 
     def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, get_args, get_origin
 
 from hwsim import devices, links
-from hwsim.collectives import KINDS as ALGORITHMS
+from hwsim.communication import KINDS as ALGORITHMS
 from hwsim.costs.places import SiteKeys
 from hwsim.costs.prices import PricesFile
 from hwsim.devices.offers import OfferKeys, PriceKeys
@@ -29,7 +29,7 @@ from hwsim.planning.question import PlanKeys
 from hwsim.results.invariants import printed
 from hwsim.spec import FieldPlan, Tree, plan
 from hwsim.spec.decode import title
-from hwsim.study.file import DrawnKeys, StudyKeys
+from hwsim.studies.file import DrawnKeys, StudyKeys
 from hwsim.units import Dimension
 from hwsim.workload.file import Each, Job, Runtime, Workload
 from hwsim.workload.load.arrivals import ArrivalKeys

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from hwsim import api as hwsim
-from hwsim.collectives import timing
+from hwsim.communication import timing
 from hwsim.machine import Machine
 
 GIB = 2**30

@@ -224,7 +224,7 @@ parts:
   switch: {kind: switch}
 links: [{between: [cpu*, switch], kind: infiniband, rate: 100 Gb/s}]
 """
-    from hwsim.collectives.measured import measured
+    from hwsim.communication.measured import measured
     from hwsim.machine.libraries.mpi import Mpi
 
     mpi = measured(Mpi, "openmpi-ucx-edr")

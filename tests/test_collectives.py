@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.collectives import (
+from hwsim.communication import (
     ALGORITHMS,
     KINDS,
     CannotCollect,
@@ -29,11 +29,11 @@ from hwsim.collectives import (
     explicit,
     prove,
 )
-from hwsim.collectives.algorithms import Algorithm
-from hwsim.collectives.algorithms.parameter_server import ParameterServer
-from hwsim.collectives.algorithms.ring import Ring
-from hwsim.collectives.algorithms.written import Written
-from hwsim.collectives.rounds import largest, rounds_of, seconds
+from hwsim.communication.algorithms import Algorithm
+from hwsim.communication.algorithms.parameter_server import ParameterServer
+from hwsim.communication.algorithms.ring import Ring
+from hwsim.communication.algorithms.written import Written
+from hwsim.communication.rounds import largest, rounds_of, seconds
 from hwsim.spec import Mistakes, decode, plan, read_text
 
 CASES: list[tuple[str, Operation]] = [(name, op) for name, each in ALGORITHMS.items() for op in each.operations]

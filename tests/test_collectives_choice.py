@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.collectives import CannotCollect, Group
-from hwsim.collectives.choosing import bus, choose, hardware
-from hwsim.collectives.flows import Task
-from hwsim.collectives.measured import measured
-from hwsim.collectives.tuning import Hardware, candidates
+from hwsim.communication import CannotCollect, Group
+from hwsim.communication.choosing import bus, choose, hardware
+from hwsim.communication.flows import Task
+from hwsim.communication.measured import measured
+from hwsim.communication.tuning import Hardware, candidates
 from hwsim.machine import Machine, build
 from hwsim.machine.libraries.mpi import Curve, Mpi
 from hwsim.machine.libraries.nccl import Bus, Nccl, Speeds

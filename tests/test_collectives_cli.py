@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from hwsim.api import load_machine
 from hwsim.cli import main
-from hwsim.collectives import OPERATIONS, CannotCollect
+from hwsim.communication import OPERATIONS, CannotCollect
 from hwsim.views.collectives.find import factor, measure
 from hwsim.views.kit.table import size_text
 

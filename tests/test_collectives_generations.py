@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hwsim import api
-from hwsim.collectives import ALGORITHMS, Operation, timing
-from hwsim.collectives.measured import measured
+from hwsim.communication import ALGORITHMS, Operation, timing
+from hwsim.communication.measured import measured
 from hwsim.machine import Machine
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.machine.libraries.own import Own

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.collectives import ALGORITHMS, Group, Wires
+from hwsim.communication import ALGORITHMS, Group, Wires
 
 MIB = 1 << 20
 PORT, HOP = 12.5e9, 1e-6  # of every link

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.api import Run
-from hwsim.collectives import ALGORITHMS, CannotCollect, Flows, Operation, Overheads, cost, find_rings
-from hwsim.collectives.algorithms.in_network import InNetwork
-from hwsim.collectives.algorithms.parameter_server import ParameterServer
-from hwsim.collectives.algorithms.ring import Ring
-from hwsim.collectives.choosing import RINGS
-from hwsim.collectives.placing import adds, place
+from hwsim.communication import ALGORITHMS, CannotCollect, Flows, Operation, Overheads, cost, find_rings
+from hwsim.communication.algorithms.in_network import InNetwork
+from hwsim.communication.algorithms.parameter_server import ParameterServer
+from hwsim.communication.algorithms.ring import Ring
+from hwsim.communication.choosing import RINGS
+from hwsim.communication.placing import adds, place
 from hwsim.machine import Machine, build
 from hwsim.machine.topologies.direct import CUBE_MESH
 from hwsim.spec import Mistakes, find, names, read, read_text
@@ -136,7 +136,7 @@ def test_sixteen_gpus_are_searched_in_bounded_time() -> None:
 @pytest.mark.parametrize("gpus", [2, 3, 4, 8])
 @pytest.mark.parametrize("name", ["ring", "direct", "halving-doubling", "binomial-tree", "recursive-doubling", "ps-sharded"])
 def test_flows_through_a_crossbar_take_what_the_closed_form_says(name: str, gpus: int) -> None:
-    from hwsim.collectives import Group, Wires
+    from hwsim.communication import Group, Wires
 
     machine = switched(gpus, latency=1.0)
     wires = Wires(2e-6, port=10e9)

@@ -24,7 +24,7 @@ import hwsim
 
 GOLDEN: Final = Path(__file__).parent / "golden" / "constants.json"
 ROOMS: Final = (
-    "actors", "collectives", "demand", "devices", "engine", "failures", "formats", "graph",
+    "actors", "communication", "demand", "devices", "engine", "failures", "formats", "graph",
     "links", "machine", "models", "ticks", "units", "workload",
 )  # fmt: skip
 NEED_EXTRAS: Final = ("hwsim.engine.kernels",)

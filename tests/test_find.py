@@ -16,8 +16,8 @@ import hwsim
 from hwsim.cli import main as main_command
 from hwsim.results.expect import Verdict
 from hwsim.spec import SpecError, tree_of
-from hwsim.study import finding
-from hwsim.study.found import Found
+from hwsim.studies import finding
+from hwsim.studies.found import Found
 from hwsim.units import parse
 from hwsim.workload import sources
 

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 import hwsim
 from hwsim.api import Run, prepare
 from hwsim.cli import main
-from hwsim.collectives.algorithms import Algorithm
-from hwsim.collectives.algorithms.halving_doubling import HalvingDoubling
-from hwsim.collectives.algorithms.hierarchical import Hierarchical
-from hwsim.collectives.algorithms.ring import Ring
-from hwsim.collectives.plan import Group, Operation
-from hwsim.collectives.steps import ExplicitSend, explicit, unrolled
+from hwsim.communication.algorithms import Algorithm
+from hwsim.communication.algorithms.halving_doubling import HalvingDoubling
+from hwsim.communication.algorithms.hierarchical import Hierarchical
+from hwsim.communication.algorithms.ring import Ring
+from hwsim.communication.plan import Group, Operation
+from hwsim.communication.steps import ExplicitSend, explicit, unrolled
 from hwsim.demand import Cost
 from hwsim.graph.fold import Fold, quotient
 from hwsim.results.differences import differences

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from hwsim.collectives.algorithms.in_network import InNetwork
-from hwsim.collectives.plan import Group, Operation
-from hwsim.collectives.rounds import Wires
+from hwsim.communication.algorithms.in_network import InNetwork
+from hwsim.communication.plan import Group, Operation
+from hwsim.communication.rounds import Wires
 from hwsim.devices.convolution import Convolution
 from hwsim.devices.gpu_matmul import Chip, Tiling, cuts
 from hwsim.devices.work import Product

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from hwsim.spec import SpecError
-from hwsim.study import Journal, load_study, study
-from hwsim.study.point import Outcome, read_source, run_point
+from hwsim.studies import Journal, load_study, study
+from hwsim.studies.point import Outcome, read_source, run_point
 
 HEAD = {"study": "a", "version": "1"}
 STUDY = """\

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hwsim import api
-from hwsim.collectives import timing
+from hwsim.communication import timing
 from hwsim.costs import load_prices, power_of, price_of
 from hwsim.costs.prices import Prices
 from hwsim.devices.gpu_doubts import case

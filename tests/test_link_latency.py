@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api, links
-from hwsim.collectives import ALGORITHMS, cost
+from hwsim.communication import ALGORITHMS, cost
 from hwsim.links import Wait
 from hwsim.links.direct import Direct
 from hwsim.records import dataclass

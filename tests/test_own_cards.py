@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from hwsim import api as hwsim
-from hwsim.collectives import timing
+from hwsim.communication import timing
 from hwsim.devices import Nic
 from hwsim.machine import TOPOLOGIES, Link, Machine
 from tests.eager_net import eager_routes

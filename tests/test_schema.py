@@ -15,7 +15,7 @@ from hwsim.failures import failures_schema
 from hwsim.machine.schema import machine_schema, part_schema
 from hwsim.models.library import model_schema
 from hwsim.planning.question import plan_schema
-from hwsim.study.file import study_schema
+from hwsim.studies.file import study_schema
 from hwsim.workload.schema import workload_schema
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.cli import main
-from hwsim.sensitivity import Term, break_even, sensitivity, terms_of, tornado, wrong_after, wrong_now
-from hwsim.sensitivity.tornado import End
+from hwsim.sensitivities import Term, break_even, sensitivity, terms_of, tornado, wrong_after, wrong_now
+from hwsim.sensitivities.tornado import End
 from hwsim.spec import SpecError, read_text, tree_of
 from hwsim.views.explain.numbers import Number
 

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 
 import hwsim
 from hwsim.cli import main
-from hwsim.collectives.choosing import _hardware
-from hwsim.collectives.plan import Group
-from hwsim.collectives.timing import sent
-from hwsim.collectives.tuning import PCIE, Hardware, candidates
+from hwsim.communication.choosing import _hardware
+from hwsim.communication.plan import Group
+from hwsim.communication.timing import sent
+from hwsim.communication.tuning import PCIE, Hardware, candidates
 from hwsim.devices import Gpu
 from hwsim.devices.arm import Curve, Seek
 from hwsim.devices.convolving import units_of

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from hwsim.api import simulate
 from hwsim.spec import SpecError
-from hwsim.study import Interrupted, Sweep, pool, running, sweep
-from hwsim.study.csv_file import earlier_points
-from hwsim.study.grid import MOST_POINTS, Grid, parse_values, parse_vary, written
-from hwsim.study.point import Outcome, run_point
+from hwsim.studies import Interrupted, Sweep, pool, running, sweep
+from hwsim.studies.csv_file import earlier_points
+from hwsim.studies.grid import MOST_POINTS, Grid, parse_values, parse_vary, written
+from hwsim.studies.point import Outcome, run_point
 
 MACHINE = {"hwsim": "machine/1", "class": "ideal", "name": "one core", "parts": {"cpu": {"kind": "cpu", "use": "d2l-laptop-cpu"}}}
 WORKLOAD = """\

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.study import sweep
-from hwsim.study.cells import column
-from hwsim.study.rows import write_rows
-from hwsim.study.table import Sweep
+from hwsim.studies import sweep
+from hwsim.studies.cells import column
+from hwsim.studies.rows import write_rows
+from hwsim.studies.table import Sweep
 from hwsim.units import parse
 
 MACHINE = "hwsim: machine/1\nclass: ideal\nparts:\n  cpu: {kind: cpu, cores: 4, clock: 3 GHz, memory: {bandwidth: 20 GB/s}}\n"
@@ -67,7 +67,7 @@ def test_tables_hold_numbers_whose_unit_stands_above_them(tmp_path: Path) -> Non
 def test_rows_go_on_from_a_table_with_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = found()
     (tmp_path / "rows.csv").write_text(study.to_csv(), encoding="utf-8")
-    import hwsim.study.point as point
+    import hwsim.studies.point as point
 
     monkeypatch.setattr(point, "simulate", None)  # nothing is run again
     vary: Mapping[str, Sequence[object] | str] = dict(study.vary)

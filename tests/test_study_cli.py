@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from hwsim import study
+from hwsim import studies
 from hwsim.cli import main
-from hwsim.study import running, sweep
+from hwsim.studies import running, sweep
 
 LOOP = ("d2l-laptop", "d2l/async-loop")
 
@@ -91,7 +91,7 @@ def test_nothing_is_drawn_when_every_point_failed(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_sweep_prints_and_writes_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def interrupted(*arguments: Any, progress: Callable[[int, int], None] | None, **more: Any) -> study.Sweep:
+    def interrupted(*arguments: Any, progress: Callable[[int, int], None] | None, **more: Any) -> studies.Sweep:
         def stop(done: int, points: int) -> None:
             if done == 2:
                 raise KeyboardInterrupt
@@ -99,7 +99,7 @@ def test_an_interrupted_sweep_prints_and_writes_what_it_has(monkeypatch: pytest.
         return sweep(*arguments, progress=stop, **more)
 
     file = tmp_path / "a.csv"
-    monkeypatch.setattr(study, "sweep", interrupted)
+    monkeypatch.setattr(studies, "sweep", interrupted)
     found = run(*LOOP, "--vary", "n=1..5", "-o", file)
     assert found.exit_code == 130
     assert "3 of 5 points were not run" in found.stdout

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from hwsim.spec import SpecError
-from hwsim.study import cluster, load_study, study
-from hwsim.study.cluster import Cluster, run_batch
-from hwsim.study.point import Outcome
+from hwsim.studies import cluster, load_study, study
+from hwsim.studies.cluster import Cluster, run_batch
+from hwsim.studies.point import Outcome
 
 distributed = pytest.importorskip("distributed", exc_type=ImportError)
 pytestmark = [

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from hwsim.study import Sweep
-from hwsim.study.curves import curves, numbers
-from hwsim.study.point import Outcome
+from hwsim.studies import Sweep
+from hwsim.studies.curves import curves, numbers
+from hwsim.studies.point import Outcome
 from hwsim.views.sweep.draw import Curve, Curves, render
 
 
 def found(vary: dict[str, list[object]], seconds: list[float | None]) -> Sweep:
-    from hwsim.study.grid import Grid
+    from hwsim.studies.grid import Grid
 
     grid = Grid.of(vary)
     rows = tuple(Outcome(time, "x", 1.0).at(values) for values, time in zip(grid, seconds, strict=True))

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from hwsim.cli import main
 from hwsim.spec import SpecError
-from hwsim.study import Sweep, sweep
-from hwsim.study.csv_file import earlier_points
-from hwsim.study.measures import measure
-from hwsim.study.point import Outcome
-from hwsim.study.ranking import differing
-from hwsim.study.work import Work
+from hwsim.studies import Sweep, sweep
+from hwsim.studies.csv_file import earlier_points
+from hwsim.studies.measures import measure
+from hwsim.studies.point import Outcome
+from hwsim.studies.ranking import differing
+from hwsim.studies.work import Work
 
 MACHINE = """\
 hwsim: machine/1

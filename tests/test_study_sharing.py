@@ -16,8 +16,8 @@ from hwsim.graph.same import is_same
 from hwsim.spec import SpecError
 from hwsim.spec.shelf import same, shared, shared_by
 from hwsim.spec.tree import Origin, tree_of
-from hwsim.study import point
-from hwsim.study.point import Content, read_source, run_point
+from hwsim.studies import point
+from hwsim.studies.point import Content, read_source, run_point
 from tests.random_pairs import random_pair
 
 TRAINING = "d2l-8gpu-nvlink", {

@@ -71,7 +71,7 @@ links: [{between: [switch, gpu*], kind: direct, bandwidth: 1000000 TB/s}]
 def test_a_simulated_step_is_within_a_tenth_of_the_estimate(
     model: str, gpus: int, each: int, dtype: Dtype, software: str
 ) -> None:
-    from hwsim.collectives.timing import timed
+    from hwsim.communication.timing import timed
 
     machine = load_machine(V100S)
     gpu = machine.device("gpu0").model

@@ -14,7 +14,7 @@ import hwsim
 from hwsim.cli import main
 from hwsim.spec import CODES, Warning
 from hwsim.spec.warning import EXCEEDS
-from hwsim.study.csv_file import earlier_points
+from hwsim.studies.csv_file import earlier_points
 
 ROOT = Path(__file__).resolve().parent.parent
 CPU: Final = """  cpu:

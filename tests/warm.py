@@ -19,7 +19,7 @@ SECONDS: Final = 60  # of a command
 FORKS: Final = sys.platform == "linux"
 _SERVER: Final = """
 import json, os, runpy, signal, sys
-import hwsim.cli, hwsim.api, hwsim.views.explain, hwsim.views, hwsim.study
+import hwsim.cli, hwsim.api, hwsim.views.explain, hwsim.views, hwsim.studies
 for name in hwsim.cli.COMMANDS:
     hwsim.cli.main.get_command(None, name)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from hwsim import api
-from hwsim.collectives import ALGORITHMS
-from hwsim.collectives.timing import timed
+from hwsim.communication import ALGORITHMS
+from hwsim.communication.timing import timed
 from hwsim.machine import Machine
 from hwsim.models.architectures import Network
 from hwsim.models.library import load_network

@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.collectives import choosing
-from hwsim.collectives.flows import Task
-from hwsim.collectives.plan import Group
+from hwsim.communication import choosing
+from hwsim.communication.flows import Task
+from hwsim.communication.plan import Group
 from hwsim.machine.libraries.nccl import Bus, Nccl, Sends, Speeds
 from published.collectives import Row, bus_of, devices_of, machine_of, operation_of
 from published.search import Floats, least_squares

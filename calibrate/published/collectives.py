@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from hwsim.collectives import Operation, timing
-from hwsim.collectives.choosing import bus, estimates
-from hwsim.collectives.flows import Task
-from hwsim.collectives.measured import generation, measured, size_regime
-from hwsim.collectives.plan import Group
+from hwsim.communication import Operation, timing
+from hwsim.communication.choosing import bus, estimates
+from hwsim.communication.flows import Task
+from hwsim.communication.measured import generation, measured, size_regime
+from hwsim.communication.plan import Group
 from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.machine import Machine, build

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.collectives import ALGORITHMS, timing
+from hwsim.communication import ALGORITHMS, timing
 from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.machine.libraries.own import Kernels

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from hwsim.collectives.measured import size_regime
+from hwsim.communication.measured import size_regime
 from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.machine.libraries.nccl import Nccl

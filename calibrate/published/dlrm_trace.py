@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim import api
-from hwsim.collectives.choosing import hardware
-from hwsim.collectives.plan import Group
-from hwsim.collectives.tuning import candidates
+from hwsim.communication.choosing import hardware
+from hwsim.communication.plan import Group
+from hwsim.communication.tuning import candidates
 from published.score import Half, Miss, Score, worst_error, worst_of
 
 RANKS: Final = 8

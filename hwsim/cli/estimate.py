@@ -146,7 +146,7 @@ def command(
     from hwsim.cli import EXIT_MISTAKE, EXIT_VIOLATED
     from hwsim.cli.errors import in_words
     from hwsim.cli.nodes import cluster_with
-    from hwsim.collectives import CannotCollect
+    from hwsim.communication import CannotCollect
     from hwsim.devices import CannotCompute
     from hwsim.machine import NoRoute
     from hwsim.models import NotAlike, Transformer, WrongPlan

@@ -97,7 +97,7 @@ def check_tree(tree: Tree) -> tuple[Warning, ...]:
         case "part/1":
             warnings = _check_part(tree, mistakes)
         case "study/1":
-            from hwsim.study.sweeping import check_study
+            from hwsim.studies.sweeping import check_study
 
             check_study(tree)
             warnings = ()
@@ -217,7 +217,7 @@ def _prices_schema() -> dict[str, Any]:
 
 
 def _study_schema() -> dict[str, Any]:
-    from hwsim.study.file import study_schema
+    from hwsim.studies.file import study_schema
 
     return study_schema()
 

@@ -46,7 +46,7 @@ def command(
     refuse_unwritable(plot)
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
-    from hwsim.sensitivity import sensitivity
+    from hwsim.sensitivities import sensitivity
 
     second = [(against or machine, against_workload or workload)] if against or against_workload else []
     with in_words(), progress(shown=sys.stderr.isatty(), unit="numbers") as report:

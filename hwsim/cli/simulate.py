@@ -157,7 +157,7 @@ def _find(machine: str, workload: str, target: str, settings: dict[str, str], *,
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
     from hwsim.results.invariants import document, printed
-    from hwsim.study.finding import find
+    from hwsim.studies.finding import find
 
     with in_words(), progress(shown=not quiet and sys.stderr.isatty(), unit="runs") as shown:
         answer = find(machine, workload, target, set=settings, progress=shown)

@@ -19,7 +19,7 @@ from hwsim.cli.arguments import FILE, refuse_unwritable, write_files
 from hwsim.results.invariants import CONTRADICTS, document, printed
 
 if TYPE_CHECKING:
-    from hwsim.study import Sweep
+    from hwsim.studies import Sweep
 
 F = TypeVar("F", bound=Callable[..., Any])
 Run = Callable[..., "Sweep"]  # of workers, lent and progress
@@ -65,14 +65,14 @@ def carried_out(run: Run, wanted: Wanted) -> tuple[Sweep, bool]:
     """The rows of a study, and whether it was interrupted; mistakes end the command."""
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
-    from hwsim.study import Interrupted
-    from hwsim.study.pool import collect_rarely
+    from hwsim.studies import Interrupted
+    from hwsim.studies.pool import collect_rarely
 
     with in_words(), ended_by_signals(), progress(shown=sys.stderr.isatty(), unit="points") as report:
         collect_rarely()
         lent = None
         if wanted.cluster is not None:
-            from hwsim.study.cluster import Cluster
+            from hwsim.studies.cluster import Cluster
 
             lent = Cluster(wanted.cluster)
         try:
@@ -120,7 +120,7 @@ def finish(
         go_on: how to go on after an interruption; "" if there is no way.
         most: rows that are printed; 0: all.
     """
-    from hwsim.study.text import text
+    from hwsim.studies.text import text
 
     all_failed = len(study.failed) == len(study.rows)
     write_files([(rows, write), (None if all_failed else wanted.plot, study.plot), (wanted.report, study.report)])

@@ -42,12 +42,12 @@ def command(
     Finished points are kept in a journal. After a kill, Ctrl-C or a power cut the same command goes on, and writes the same rows.
     A point that cannot be simulated is a row with the reason; if all fail, the exit code is 2.
     """
-    from hwsim import study
+    from hwsim import studies
     from hwsim.cli.errors import in_words
-    from hwsim.study.rows import refuse_missing, write_rows
+    from hwsim.studies.rows import refuse_missing, write_rows
 
     with in_words():
-        parsed = study.load_study(str(file) if str(file) == "-" else file)
+        parsed = studies.load_study(str(file) if str(file) == "-" else file)
         rows = rows or parsed.rows
         if rows is not None:
             refuse_unwritable(rows, "--rows", suffixes=())
@@ -55,7 +55,7 @@ def command(
         parsed = replace(parsed, settings={**parsed.settings, **settings})
         journal = journal or parsed.journal or _beside(rows, file)
         refuse_unwritable(journal, "--journal", suffixes=())
-    run = partial(study.study, parsed, journal=journal, paying=paying)
+    run = partial(studies.study, parsed, journal=journal, paying=paying)
     table, stopped = carried_out(run, wanted)
     finish(
         table,

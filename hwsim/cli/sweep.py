@@ -45,13 +45,13 @@ def command(
     Ctrl-C prints (and writes) the points that are done. `hwsim study` takes the same from a file, and other points.
     """
     refuse_unwritable(csv_file, "--csv", suffixes=())
-    from hwsim import study
+    from hwsim import studies
     from hwsim.cli.errors import in_words
     from hwsim.views.kit.writing import write
 
     with in_words():
         varied = _varied(vary)
-    run = partial(study.sweep, machine, workload, varied, set=settings, resume=resume, by=by, paying=paying)
+    run = partial(studies.sweep, machine, workload, varied, set=settings, resume=resume, by=by, paying=paying)
     table, stopped = carried_out(run, wanted)
     finish(
         table,
@@ -64,7 +64,7 @@ def command(
 
 
 def _varied(texts: tuple[str, ...]) -> dict[str, tuple[object, ...]]:
-    from hwsim.study.grid import parse_vary
+    from hwsim.studies.grid import parse_vary
 
     varied: dict[str, tuple[object, ...]] = {}
     for text in texts:

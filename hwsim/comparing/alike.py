@@ -17,7 +17,7 @@ from hwsim.machine.classes import completed
 from hwsim.results.interval import Interval
 from hwsim.results.ratio import Ratio
 from hwsim.spec import Mistakes, Tree, origin_of, resolve
-from hwsim.study.provenance import rank_of
+from hwsim.studies.provenance import rank_of
 
 SOURCE_KEYS: Final = ("source", "ref")
 FITTED: Final = ("measured", "fitted")

@@ -17,9 +17,9 @@ from hwsim.records import dataclass
 from hwsim.results.cause import family
 from hwsim.results.ratio import Ratio, ratio
 from hwsim.spec import Mistake, SpecError, Warning, different
-from hwsim.study.measures import TIME, Measure, NoSuchNumber, measure, throughput
-from hwsim.study.provenance import unlike
-from hwsim.study.ranking import differing
+from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, throughput
+from hwsim.studies.provenance import unlike
+from hwsim.studies.ranking import differing
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu", "tokens_per_s", "samples_per_s", "batches_per_s", "flop_per_s", "b_per_s",
                             "accesses_per_s"})  # measures that are as unsure as the time  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.formats import format_quantity
 from hwsim.results.interval import LEVEL
-from hwsim.study.measures import TIME
+from hwsim.studies.measures import TIME
 from hwsim.ticks import FEMTO
 from hwsim.views.bars.draw import Bar, Bars
 from hwsim.views.interval.say import EXACT, factor_text, within
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hwsim.comparing.sides import Side
     from hwsim.comparing.waterfall import Waterfall
     from hwsim.results.ratio import Ratio
-    from hwsim.study.measures import Measure
+    from hwsim.studies.measures import Measure
 
 CAUSES: Final = 8  # rows of a table
 OPS: Final = 10

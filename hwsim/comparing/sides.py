@@ -20,8 +20,8 @@ from hwsim.results.interval import NORMAL, Interval, Part
 from hwsim.results.ops import Ops, weights
 from hwsim.results.result import Result
 from hwsim.spec import Mistake, SpecError, Warning
-from hwsim.study.measures import BILL, BUSY, PEAK, TIME, Measure, NoSuchNumber, at_path, measures, number
-from hwsim.study.work import Work, work_of
+from hwsim.studies.measures import BILL, BUSY, PEAK, TIME, Measure, NoSuchNumber, at_path, measures, number
+from hwsim.studies.work import Work, work_of
 from hwsim.ticks import FEMTO
 
 Group = Literal["capacity", "time", "latency", "waiting", "program"]

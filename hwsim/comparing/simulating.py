@@ -20,7 +20,7 @@ from hwsim.engine import Deadlock
 from hwsim.results.interval import Interval
 from hwsim.results.ratio import Ratio, ratio
 from hwsim.spec import Mistakes, SpecError
-from hwsim.study.measures import TIME, Measure, NoSuchNumber
+from hwsim.studies.measures import TIME, Measure, NoSuchNumber
 from hwsim.workload import sources
 
 KINDS: Final = ("machine", "workload")

@@ -2,7 +2,7 @@
 
 Nodes whose GPUs meet in a switch of NVLinks (a rack of 72) are one node here, with the network cards of all of them.
 
-The rates come from the closed forms of `hwsim.collectives` on the machine's links: of a ring among the GPUs of a node, and of
+The rates come from the closed forms of `hwsim.communication` on the machine's links: of a ring among the GPUs of a node, and of
 messages that all GPUs of two nodes exchange at once. NICs that GPUs share are counted.
 
     ring in a node      = steps x step + share x bytes / rate
@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
-from hwsim.collectives import ALGORITHMS, Overheads, cost, placing, timing
+from hwsim.communication import ALGORITHMS, Overheads, cost, placing, timing
 from hwsim.demand import softened
 from hwsim.devices import Gpu
 from hwsim.machine import Machine

@@ -21,9 +21,9 @@ from hwsim.spec import NOWHERE, Mistakes, Tree, decode, did_you_mean, field, tre
 from hwsim.units import Bytes
 
 if TYPE_CHECKING:  # imported when the first collective is lowered: most runs have none
-    from hwsim.collectives import Algorithm
-    from hwsim.collectives.flows import Flows
-    from hwsim.collectives.sends import Course
+    from hwsim.communication import Algorithm
+    from hwsim.communication.flows import Flows
+    from hwsim.communication.sends import Course
 
 AUTO: Final = "auto"
 MOST_SENDS: Final = 2_000_000
@@ -124,7 +124,7 @@ class ExchangeOp(Op):
             CannotPlace: the algorithm does not do that, or not among these devices.
             NoRoute, UnknownName: as the machine says.
         """
-        from hwsim.collectives import timing
+        from hwsim.communication import timing
 
         members = self.ordered(members)
         tree = self.algorithm or Tree(timing.usual(machine, self.operation, members))
@@ -147,7 +147,7 @@ class ExchangeOp(Op):
 
         Errors as of `parts`.
         """
-        from hwsim.collectives import timing
+        from hwsim.communication import timing
 
         if self.steps != "explicit" or self.skew or isinstance(self, RootedOp):  # those fill and empty a pipeline
             return None
@@ -170,7 +170,7 @@ class ExchangeOp(Op):
         size: float,
         flows_by_key: dict[Hashable, Flows],
     ) -> tuple[Part, ...]:
-        from hwsim.collectives import timing
+        from hwsim.communication import timing
 
         everybody = tuple(members)
         key = algorithm, self.operation, everybody, size, self.skew
@@ -194,7 +194,7 @@ class ExchangeOp(Op):
     def _explicit(
         self, machine: Machine, algorithm: Algorithm | None, members: Sequence[str], name: str, size: float
     ) -> tuple[Part, ...]:
-        from hwsim.collectives import timing
+        from hwsim.communication import timing
 
         ranks = frozenset(members)
         parts = []
@@ -208,23 +208,23 @@ class ExchangeOp(Op):
 
 def chosen(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
     """The algorithm that a name or a mapping with `kind` means; None once what is wrong is noted."""
-    from hwsim import collectives
+    from hwsim import communication
 
     if isinstance(tree.value, str):
-        algorithm = collectives.ALGORITHMS.get(tree.value)
+        algorithm = communication.ALGORITHMS.get(tree.value)
         if algorithm is None:
             mistakes.add(
-                tree.place, f"there is no algorithm '{tree.value}'", did_you_mean(tree.value, (AUTO, *collectives.ALGORITHMS))
+                tree.place, f"there is no algorithm '{tree.value}'", did_you_mean(tree.value, (AUTO, *communication.ALGORITHMS))
             )
         return algorithm
     kind = tree.text("kind") if tree.is_mapping else None
     if kind is None:
         mistakes.add(tree.place, "an algorithm is a name, or a mapping with `kind`", "such as ring, or {kind: ring, both: true}")
         return None
-    if kind not in collectives.KINDS:
-        mistakes.add(tree.place, f"there is no kind of algorithm '{kind}'", did_you_mean(kind, collectives.KINDS))
+    if kind not in communication.KINDS:
+        mistakes.add(tree.place, f"there is no kind of algorithm '{kind}'", did_you_mean(kind, communication.KINDS))
         return None
-    cls: type[Algorithm] = collectives.KINDS[kind]
+    cls: type[Algorithm] = communication.KINDS[kind]
     algorithm = decode(tree, cls, mistakes, ignore=("kind",))
     problems = [] if algorithm is None else list(algorithm.problems())
     for key, message, hint in problems:

@@ -12,7 +12,7 @@ from hwsim.planning.options import Option
 from hwsim.planning.question import Question
 from hwsim.planning.reasons import Group, Rejected, grouped, nearest_of
 from hwsim.records import dataclass
-from hwsim.study.grid import written
+from hwsim.studies.grid import written
 
 if TYPE_CHECKING:
     from hwsim.planning.outlay import Outlay

@@ -10,7 +10,7 @@ from hwsim.planning.wants import amount
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree
 from hwsim.spec.ranges import is_range, parse_range
-from hwsim.study.grid import parse_values, written
+from hwsim.studies.grid import parse_values, written
 from hwsim.units import COUNT, RATIO, UnitError, parse_as
 
 PICKED: Final = 32  # values of a range without a step that are looked at first

@@ -7,7 +7,7 @@ from hwsim.planning.choosing import axes_of
 from hwsim.planning.options import Option
 from hwsim.planning.searching import kind_of, kind_path
 from hwsim.planning.wants import MEASURES, Quantity
-from hwsim.study.grid import written
+from hwsim.studies.grid import written
 from hwsim.views.frontier.draw import Axis, Cloud, Scatter
 
 

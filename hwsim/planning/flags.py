@@ -10,7 +10,7 @@ from hwsim.planning.axes import AUTO
 from hwsim.planning.question import FORMAT
 from hwsim.spec import Mistake, Mistakes, Place, Source, SpecError, Tree, read, tree_of
 from hwsim.spec.ranges import is_range
-from hwsim.study.grid import parse_values, scalar
+from hwsim.studies.grid import parse_values, scalar
 from hwsim.units import TIME, UnitError, parse_as
 
 TEXTS = ("prices", "provider", "failures", "rent", "simulate")

@@ -13,7 +13,7 @@ from hwsim.planning.question import Question
 from hwsim.planning.running import Row
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, resolve
-from hwsim.study.journal import Journal
+from hwsim.studies.journal import Journal
 from hwsim.version import __version__
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hwsim.planning.answer import Answer, short
 from hwsim.planning.reasons import Group
-from hwsim.study.grid import written
+from hwsim.studies.grid import written
 
 Values = tuple[tuple[str, object], ...]
 

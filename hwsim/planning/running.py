@@ -22,7 +22,7 @@ from hwsim.planning.variants import Unbuilt, in_a_line, put
 from hwsim.planning.wants import MEASURES
 from hwsim.results.serving import ServiceStatistics
 from hwsim.spec import Mistakes, SpecError, Tree, resolve, tree_of
-from hwsim.study.measures import measures
+from hwsim.studies.measures import measures
 from hwsim.units import DAY, RATE, TIME, Quantity, parse_as
 from hwsim.views.explain.starving import pipelines
 

@@ -13,7 +13,7 @@ from hwsim.planning.options import Option
 from hwsim.planning.reasons import off_by
 from hwsim.planning.wants import MEASURES, Quantity, money
 from hwsim.results import invariants
-from hwsim.study.grid import written
+from hwsim.studies.grid import written
 from hwsim.views.kit.lines import titled
 from hwsim.views.kit.table import Column, aligned, shortened
 

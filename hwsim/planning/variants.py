@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from hwsim.api import load_machine
-from hwsim.collectives import CannotCollect
+from hwsim.communication import CannotCollect
 from hwsim.machine import Machine, NoRoute
 from hwsim.models import Cluster, NotAlike, cluster_of
 from hwsim.planning.axes import REPLICAS, Axis
@@ -14,7 +14,7 @@ from hwsim.planning.question import Question
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Mistakes, Place, SpecError, Tree
 from hwsim.spec.paths import apply_set
-from hwsim.study.grid import written
+from hwsim.studies.grid import written
 
 Values = tuple[tuple[str, object], ...]
 MACHINE = "machine"  # the axis of several machine files

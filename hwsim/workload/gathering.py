@@ -21,7 +21,7 @@ from hwsim.workload.programs import Program
 from hwsim.workload.statements import Collective, Course, Gathering, Leg, PlacedOp, Sends, Step
 
 if TYPE_CHECKING:  # imported when the first collective is lowered
-    from hwsim.collectives.flows import Flows
+    from hwsim.communication.flows import Flows
 
 Members = tuple[str, ...]  # full names of devices, in rank order
 

@@ -1,7 +1,7 @@
 """A collective whose steps repeat, written out send by send: by all its members, or by the first of each class.
 
 A send waits for what both its ends did in the step before, and for the one before it on the same way (see
-`hwsim.collectives.algorithms.algorithm.Algorithm.repeated_steps`).
+`hwsim.communication.algorithms.algorithm.Algorithm.repeated_steps`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from hwsim import devices, links
-from hwsim.collectives import KINDS as ALGORITHMS
+from hwsim.communication import KINDS as ALGORITHMS
 from hwsim.failures import Failures
 from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry

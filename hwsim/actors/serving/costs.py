@@ -19,7 +19,7 @@ from typing import Final, Protocol, TypeAlias
 from hwsim import ticks
 from hwsim.actors.serving.pace import Pace
 from hwsim.actors.serving.run import Run
-from hwsim.collectives import timing
+from hwsim.communication import timing
 from hwsim.demand import Cost, Demand, Doubt, Term, Unit
 from hwsim.devices.gpu_doubts import case
 from hwsim.engine import IssuedOp

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from hwsim.collectives import ALGORITHMS, OPERATIONS, Algorithm, CannotCollect, Operation
-from hwsim.collectives.timing import library_of, timed, usual
+from hwsim.communication import ALGORITHMS, OPERATIONS, Algorithm, CannotCollect, Operation
+from hwsim.communication.timing import library_of, timed, usual
 from hwsim.demand import Choice
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.machine.libraries.nccl import Nccl

@@ -37,7 +37,7 @@ from hwsim.workload.training.servers import servers_near, through, update_cost
 from hwsim.workload.training.workers import Ops, Thread, Worker, latest
 
 if TYPE_CHECKING:
-    from hwsim.collectives.flows import Flows
+    from hwsim.communication.flows import Flows
 
 Direction = Literal["forward", "backward", "evaluate"]
 Marks = list[tuple[Layer, list[OpRef]]]  # layers with parameters, and the op of each GPU that completes their gradients

@@ -5,7 +5,7 @@ its devices evenly over that time. It has the compute of a device for itself as 
 A collective that its devices wait for may be part of the op. Then the op also draws on the links, so that other traffic there
 slows it down.
 
-    seconds = kernels by the GPU's model (`hwsim.models.KernelTimes`) + exposed part x collectives by `hwsim.collectives`
+    seconds = kernels by the GPU's model (`hwsim.models.KernelTimes`) + exposed part x collectives by `hwsim.communication`
 
 A convolution is as long as its product divided by what libraries reach of one (`hwsim.devices.convolving`). Its kernel draws
 that time of the GPU's compute capacity, and its bytes of the memory.

@@ -23,8 +23,8 @@ from hwsim.workload.training.layout import Names
 from hwsim.workload.training.rings import Rings
 
 if TYPE_CHECKING:
-    from hwsim.collectives.algorithms import Algorithm
-    from hwsim.collectives.flows import Flows
+    from hwsim.communication.algorithms import Algorithm
+    from hwsim.communication.flows import Flows
 
 IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
 EXPOSED: Final = "of its time what its devices wait for: the rest hides behind kernels"
@@ -61,7 +61,7 @@ class Exchanges:
         Raises:
             CannotCollect, NoRoute, UnknownName: the machine does not link the devices.
         """
-        from hwsim.collectives import ALGORITHMS, timing
+        from hwsim.communication import ALGORITHMS, timing
         from hwsim.ops.exchange import AUTO
 
         key = algorithm, operation, tuple(devices), size, named
@@ -105,7 +105,7 @@ class Exchanges:
         return self._represented[key]
 
     def _together(self, groups: Sequence[Names], operation: Operation, size: float) -> Cost:
-        from hwsim.collectives.timing import timed
+        from hwsim.communication.timing import timed
 
         latency = floor = 0.0
         amounts: dict[str, float] = {}
@@ -153,7 +153,7 @@ class Exchanges:
         """The node of a GPU, or the switch of NVLinks that joins it to others."""
         node = self.machine.device(name).node
         if node not in self._nodes:
-            from hwsim.collectives.placing import leads_out
+            from hwsim.communication.placing import leads_out
 
             self._nodes[node] = leads_out(self.machine, name) or node
         return self._nodes[node]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hwsim import ticks
-from hwsim.collectives import CannotCollect
+from hwsim.communication import CannotCollect
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.graph.opgraph import Buffer, Freeing, Mark, Trained

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hwsim.collectives.algorithms.parameter_server import ParameterServer
-from hwsim.collectives.flows import Flows
+from hwsim.communication.algorithms.parameter_server import ParameterServer
+from hwsim.communication.flows import Flows
 from hwsim.demand import Cost
 from hwsim.devices import Cpu, Gpu, Sockets, Work
 from hwsim.machine import Machine

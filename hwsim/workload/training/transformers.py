@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
-from hwsim.collectives import CannotCollect
+from hwsim.communication import CannotCollect
 from hwsim.machine import Machine, NoRoute
 from hwsim.models import (
     Framework,

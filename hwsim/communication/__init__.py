@@ -1,0 +1,41 @@
+"""Collectives: the sends of each algorithm, the time they take, and the choice of an algorithm.
+
+ALGORITHMS["ring"].plan("all-reduce", Group(8))     the sends, chunk by chunk; `prove` checks them on integers
+cost(machine, ALGORITHMS["ps-cpu"], "all-reduce", devices, 160e6)    as steady flows: phases of demands.
+
+explicit(plan, 160e6, pieces=4)                     as single sends, each with the sends it waits for
+timing.timed(machine, None, "all-reduce", devices, 160e6)            as NCCL or the fastest algorithm would do it
+"""
+
+from __future__ import annotations
+
+from hwsim.communication.algorithms import ALGORITHMS, KINDS, Algorithm
+from hwsim.communication.execute import WrongPlan, execute, prove
+from hwsim.communication.flows import Flows, cost
+from hwsim.communication.plan import OPERATIONS, CannotCollect, Group, Operation, Plan, Send
+from hwsim.communication.ring_search import find_rings
+from hwsim.communication.rounds import Wires
+from hwsim.communication.steps import ExplicitSend, explicit
+from hwsim.machine.libraries.overheads import Overheads
+
+__all__ = [
+    "ALGORITHMS",
+    "KINDS",
+    "OPERATIONS",
+    "Algorithm",
+    "CannotCollect",
+    "ExplicitSend",
+    "Flows",
+    "Group",
+    "Operation",
+    "Overheads",
+    "Plan",
+    "Send",
+    "Wires",
+    "WrongPlan",
+    "cost",
+    "execute",
+    "explicit",
+    "find_rings",
+    "prove",
+]

@@ -1,0 +1,83 @@
+"""Every rank exchanges with every other at once: the fewest steps, and every link of a full mesh used.
+
+    all-reduce                                    2 (a + (n - 1)/n S/P)      P: what a port carries, all links together
+    reduce-scatter, all-gather, all-to-all,
+    gather, scatter                                 a + (n - 1)/n S/P
+    broadcast, reduce                               a + (n - 1) S/P
+    send                                            a + S/P
+
+Source: the linear algorithms in Thakur, Rabenseifner, Gropp, "Optimization of collective communication
+operations in MPICH", IJHPCA 19(1), 2005; AMD's RCCL and one-shot all-reduce kernels work like this.
+Range: switches and hosts that many senders address at once lose some of the bandwidth (incast); not modelled here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from hwsim.communication.algorithms.algorithm import Algorithm
+from hwsim.communication.plan import Group, Operation, Plan, Send
+from hwsim.communication.rounds import Round, Wires, rounds_of
+from hwsim.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Direct(Algorithm):
+    """Each rank exchanges with all others in one step."""
+
+    kind: ClassVar[str] = "direct"
+    operations: ClassVar[tuple[Operation, ...]] = (
+        "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "gather", "scatter", "barrier", "send",
+    )  # fmt: skip
+
+    def plan(self, operation: Operation, group: Group) -> Plan:
+        """One step, for an all-reduce two."""
+        n = group.ranks
+        chunks = n * n if operation == "all-to-all" else 1 if operation == "barrier" else n
+        return Plan(operation, n, chunks, tuple(_sends(operation, n)))
+
+    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+        return rounds_of(self.plan(operation, group), name=operation)
+
+    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
+        n = group.ranks
+        if n == 1:
+            return 0.0
+        match operation:
+            case "all-reduce":
+                return 2 * wires.step((n - 1) / n * size, size / n)
+            case "broadcast" | "reduce":
+                return wires.step((n - 1) * size, size)
+            case "barrier":
+                return wires.latency
+            case "send":
+                return wires.step(size)
+            case _:
+                return wires.step((n - 1) / n * size, size / n)
+
+
+def _sends(operation: Operation, n: int) -> Iterator[Send]:
+    others = [(rank, other) for rank in range(n) for other in range(n) if rank != other]
+    match operation:
+        case "all-reduce":
+            yield from (Send(0, rank, other, other, 1, True) for rank, other in others)
+            yield from (Send(1, rank, other, rank) for rank, other in others)
+        case "reduce-scatter":
+            yield from (Send(0, rank, other, other, 1, True) for rank, other in others)
+        case "all-gather":
+            yield from (Send(0, rank, other, rank) for rank, other in others)
+        case "all-to-all":
+            yield from (Send(0, rank, other, rank * n + other) for rank, other in others)
+        case "broadcast":
+            yield from (Send(0, 0, other, 0, n) for other in range(1, n))
+        case "reduce":
+            yield from (Send(0, other, 0, 0, n, True) for other in range(1, n))
+        case "gather":
+            yield from (Send(0, other, 0, other) for other in range(1, n))
+        case "scatter":
+            yield from (Send(0, 0, other, other) for other in range(1, n))
+        case "barrier":
+            yield from (Send(0, rank, other, 0, 1, True) for rank, other in others)
+        case "send":
+            yield from (Send(0, 0, n - 1, 0, n) for _ in range(min(1, n - 1)))

@@ -1,0 +1,142 @@
+"""Two binary trees, half of the bytes each: every rank is inside one tree and a leaf of the other, so all links work.
+
+    all-reduce            2 (d + p - 1) (a + S / (p B))     reduce up, then broadcast down, in p pieces; d levels
+    broadcast, reduce       (d + p - 1) (a + S / (p B))
+
+With enough pieces 2 S/B + 2 d a: the bandwidth of a ring with the latency of a tree, d about log2 n.
+
+Source: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel
+Computing 35(12), 2009; NCCL 2.4 ("double binary trees", NVIDIA, 2019).
+Range: pieces that are small against a x B waste steps; for two or three ranks a step is shorter than the formula. Steps that fill
+and empty the trees are shorter, too (6 % of the time at most); up to 64 ranks they count as what they carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar, Final
+
+from hwsim.communication.algorithms.algorithm import Algorithm
+from hwsim.communication.plan import Group, Operation, Plan, Send
+from hwsim.communication.rounds import Pair, Round, Wires, largest, rounds_of
+from hwsim.records import dataclass
+from hwsim.spec.fields import field
+
+EXACT: Final = 64  # ranks up to which every step is looked at
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleTree(Algorithm):
+    """Pipelined; rank 0 is the root of a broadcast or a reduction."""
+
+    kind: ClassVar[str] = "double-tree"
+    operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "broadcast", "reduce")
+
+    pieces: int = field("pieces that the half of each tree is cut into", default=8, minimum=1)
+
+    def plan(self, operation: Operation, group: Group) -> Plan:
+        """Piece i of tree t is chunk 2 i + t; each level moves a piece while the next is a piece behind."""
+        sends = sorted(self._sends(operation, group.ranks))
+        return Plan(operation, group.ranks, 2 * self.pieces, tuple(sends))
+
+    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+        """Up, then down: full steps, and before and after them those that fill and empty the trees, which carry less.
+
+        Among very many ranks the latter count as full ones.
+        """
+        n = group.ranks
+        if n == 1:
+            return ()
+        if n <= EXACT:
+            stages = rounds_of(self.plan(operation, group))
+            return tuple(stage if stage.reduce else replace(stage, name="broadcast") for stage in stages)
+        fill = depth(operation, n) - 1
+        up = tuple(sorted(_edges(operation, n, 0.5 / self.pieces)))
+        down = tuple(sorted((target, source, share) for source, target, share in up))
+        rounds = []
+        if operation != "broadcast":
+            rounds.append(Round("reduce", up, self.pieces, reduce=True, fill=fill))
+        if operation != "reduce":
+            rounds.append(Round("broadcast", down, self.pieces, fill=fill))
+        return tuple(rounds)
+
+    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
+        """The closed form; what a port carries in a step is S/p where a rank has two children, else S/2p."""
+        n = group.ranks
+        if n == 1:
+            return 0.0
+        pairs = _edges(operation, n, 0.5 / self.pieces)
+        port, link = largest(pairs)
+        steps = depth(operation, n) + self.pieces - 1
+        return (2 if operation == "all-reduce" else 1) * steps * wires.step(port * size, link * size)
+
+    def _sends(self, operation: Operation, n: int) -> Iterator[Send]:
+        begin = 0
+        levels = depth(operation, n)
+        for tree in (0, 1) if n > 1 else ():
+            up = _tree(operation, n, tree)
+            begin = 0
+            if operation != "broadcast":
+                for child, (parent, level) in up.items():
+                    for piece in range(self.pieces):
+                        yield Send(levels - level + piece, child, parent, 2 * piece + tree, 1, True)
+                begin = levels + self.pieces - 1
+            if operation != "reduce":
+                for child, (parent, level) in up.items():
+                    for piece in range(self.pieces):
+                        yield Send(begin + level - 1 + piece, parent, child, 2 * piece + tree)
+
+
+def depth(operation: Operation, n: int) -> int:
+    """Levels of the deeper tree."""
+    return max((level for tree in (0, 1) for _, level in _tree(operation, n, tree).values()), default=0)
+
+
+def _edges(operation: Operation, n: int, share: float) -> list[Pair]:
+    """(child, parent, share) of both trees; an edge that both have carries both halves."""
+    loads: dict[tuple[int, int], float] = {}
+    for tree in (0, 1):
+        for child, (parent, _) in _tree(operation, n, tree).items():
+            loads[child, parent] = loads.get((child, parent), 0.0) + share
+    return [(child, parent, load) for (child, parent), load in loads.items()]
+
+
+def _tree(operation: Operation, n: int, tree: int) -> dict[int, tuple[int, int]]:
+    """child -> (parent, level of the child; the root has 0).
+
+    The first tree has its leaves at even places, the second is the first mirrored (an even number) or shifted
+    by one place (an odd one), so that a rank inside one is a leaf of the other. If rank 0 must be the root of
+    both, the trees are over the other ranks and hang below it.
+    """
+    rooted = operation in ("broadcast", "reduce")
+    members = list(range(1, n)) if rooted else list(range(n))
+    m = len(members)
+    shape = _in_order(m)
+    if tree:
+        places = [m - 1 - at if m % 2 == 0 else (at + 1) % m for at in range(m)]
+        shape = [(places[at], -1 if parent < 0 else places[parent], level) for at, parent, level in shape]
+    lower = 1 if rooted else 0
+    parent_of: dict[int, tuple[int, int]] = {}
+    for at, parent, level in shape:
+        if parent >= 0:
+            parent_of[members[at]] = members[parent], level + lower
+        elif rooted:
+            parent_of[members[at]] = 0, 1
+    return parent_of
+
+
+def _in_order(m: int) -> list[tuple[int, int, int]]:
+    """(place, parent or -1, level) of a binary tree in order over m places: its leaves are the even places."""
+    placed: list[tuple[int, int, int]] = []
+    stack = [(0, m, -1, 0)]
+    while stack:
+        low, high, parent, level = stack.pop()
+        count = high - low
+        if count <= 0:
+            continue
+        half = 1 << (count.bit_length() - 1)  # a full left half; its root is at an odd place unless it is alone
+        at = low + half - 1
+        placed.append((at, parent, level))
+        stack += [(low, at, at, level + 1), (at + 1, high, at, level + 1)]
+    return sorted(placed)

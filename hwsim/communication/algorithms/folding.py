@@ -1,0 +1,88 @@
+"""Exchanges between partners at distances 1, 2, 4, ...; any number of ranks acts as a power of two, the first few in pairs.
+
+Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004: with r = n - 2^k ranks
+too many, each of the first r odd ranks takes the data of its even neighbour, and gives back the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hwsim.communication.plan import Operation, Send
+from hwsim.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """n ranks as `size` = 2^k pairs or single ranks, in order.
+
+    >>> Folded.of(6)
+    Folded(ranks=6, size=4, extra=2)
+    """
+
+    ranks: int
+    size: int
+    extra: int
+
+    @classmethod
+    def of(cls, ranks: int) -> Folded:
+        size = 1 << (ranks.bit_length() - 1)
+        return cls(ranks, size, ranks - size)
+
+    @property
+    def levels(self) -> int:
+        """log2 of the size."""
+        return self.size.bit_length() - 1
+
+    def leader(self, place: int) -> int:
+        """The rank that acts for a pair: its odd one; or the rank that is alone."""
+        return 2 * place + 1 if place < self.extra else place + self.extra
+
+    def first(self, place: int) -> int:
+        """First rank of a place; `first(size)` is the number of ranks."""
+        return 2 * place if place < self.extra else place + self.extra
+
+    def span(self, place: int, places: int) -> tuple[int, int]:
+        """(first rank, how many) of that many places."""
+        begin = self.first(place)
+        return begin, self.first(place + places) - begin
+
+    def widest(self, places: int) -> int:
+        """The most ranks that an aligned block of that many places has."""
+        return self.span(0, places)[1]
+
+
+def exchanges(operation: Operation, folded: Folded, parts: Folded, *, adds: bool = False) -> Iterator[Send]:
+    """Sends between partners at distances 2^k: fold to 2^k ranks, halve (reduce), double (gather), unfold.
+
+    Args:
+        parts: whose chunks are exchanged; chunks of a block of places are its `span`.
+        adds: every doubling exchange carries the whole buffer and is added, so that no halving is needed.
+    """
+    step, chunks = 0, 1 if adds else parts.ranks
+    gather = operation == "all-gather"
+    if folded.extra:
+        for place in range(folded.extra):
+            span = (2 * place, 1) if gather else (0, chunks)
+            yield Send(0, 2 * place, 2 * place + 1, *span, not gather)
+        step = 1
+    halving = () if gather or adds else tuple((1 << level, True) for level in reversed(range(folded.levels)))
+    doubling = () if operation == "reduce-scatter" else tuple((1 << level, False) for level in range(folded.levels))
+    for distance, halves in (*halving, *doubling):
+        for place in range(folded.size):
+            partner = place ^ distance
+            block = (partner if halves else place) // distance * distance
+            span = (0, 1) if adds else parts.span(block, distance)
+            yield Send(step, folded.leader(place), folded.leader(partner), *span, halves or adds)
+        step += 1
+    for place in range(folded.extra):
+        rank = 2 * place
+        match operation:
+            case "reduce-scatter":
+                yield Send(step, rank + 1, rank, rank, 1)
+            case "all-reduce":
+                yield Send(step, rank + 1, rank, 0, chunks)
+            case _:  # the parts on both sides of the rank's own
+                if rank:
+                    yield Send(step, rank + 1, rank, 0, rank)
+                yield Send(step, rank + 1, rank, rank + 1, folded.ranks - rank - 1)

@@ -1,0 +1,64 @@
+"""Recursive halving, then recursive doubling: few steps and few bytes.
+
+    all-reduce                    2 log2 n a + 2 (n - 1)/n S/B
+    reduce-scatter, all-gather      log2 n a +   (n - 1)/n S/B
+
+If n is no power of two, r = n - 2^k pairs act as one rank: an all-reduce moves the whole buffer once more
+before and once after (exact: `seconds`).
+
+Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004.
+Range: partners are up to n/2 apart, so that a ring or a torus of links is crossed by many at once; a Machine's links show that.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hwsim.communication.algorithms.algorithm import Algorithm
+from hwsim.communication.algorithms.folding import Folded, exchanges
+from hwsim.communication.plan import Group, Operation, Plan
+from hwsim.communication.rounds import Round, Wires, rounds_of
+from hwsim.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HalvingDoubling(Algorithm):
+    """Any number of ranks."""
+
+    kind: ClassVar[str] = "halving-doubling"
+    operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather")
+
+    def plan(self, operation: Operation, group: Group) -> Plan:
+        """Chunks are the ranks' parts, or for an all-reduce one for each of the 2^k that exchange."""
+        folded = Folded.of(group.ranks)
+        even = operation == "all-reduce"
+        sends = list(exchanges(operation, folded, Folded(folded.size, folded.size, 0) if even else folded))
+        return Plan(operation, group.ranks, folded.size if even else group.ranks, tuple(sends))
+
+    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+        folded = Folded.of(group.ranks)
+        return rounds_of(self.plan(operation, group)) if folded.extra else _rounds(operation, folded)
+
+    repeated_steps = rounds
+
+    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
+        n, folded = group.ranks, Folded.of(group.ranks)
+        outside = 1 if folded.extra else 0
+        wire = Wires(0.0, wires.port, wires.link).step(size)
+        if operation == "all-reduce":
+            steps = 2 * folded.levels + 2 * outside
+            return steps * wires.latency + 2 * ((folded.size - 1) / folded.size + outside) * wire
+        blocks = sum(folded.widest(1 << level) for level in range(folded.levels))  # integers
+        given_back = n if operation == "reduce-scatter" else n - 1
+        return (folded.levels + 2 * outside) * wires.latency + (blocks + outside * (given_back + 1)) / n * wire
+
+
+def _rounds(operation: Operation, folded: Folded) -> tuple[Round, ...]:
+    """Rounds of 2^k ranks without their sends: all sends of a step are of one size."""
+    n = folded.size
+    levels = [(level, True) for level in reversed(range(folded.levels))] if operation != "all-gather" else []
+    levels += [(level, False) for level in range(folded.levels)] if operation != "reduce-scatter" else []
+    return tuple(
+        Round("reduce" if reduce else "send", tuple((rank, rank ^ 1 << level, (1 << level) / n) for rank in range(n)), 1, reduce)
+        for level, reduce in levels
+    )

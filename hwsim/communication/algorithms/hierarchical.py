@@ -1,0 +1,95 @@
+"""In the node, across the nodes, in the node again: what crosses the network is one g-th of it for each rank.
+
+    all-reduce      2 (g - 1) (a + S / (g B)) + 2 (k - 1) (a + S / (g k B))        k nodes of g ranks
+
+With `pieces` the stages work on different pieces at the same time. Both stages in the nodes use the same links, and so do
+both stages across. The slower pair of links sets the pace; the faster one adds the time of a piece at the beginning and the end:
+
+    (in nodes + across) / p + (1 - 1/p) max(in nodes, across)
+
+Source: Jia et al., "Highly scalable deep learning training system with mixed-precision", arXiv:1807.11205, 2018, and
+NCCL's and Horovod's hierarchical all-reduce; nodes of unequal size: the text of this file.
+Range: nodes of unequal size only for all-reduce; the ranks beyond the smallest node's number send their shards directly.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from hwsim.communication.algorithms.algorithm import Algorithm, Presets
+from hwsim.communication.algorithms.two_levels import Levels
+from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
+from hwsim.communication.rounds import Round, Wires, largest, rounds_of
+from hwsim.records import dataclass
+from hwsim.spec.fields import field
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchical(Algorithm):
+    """Rings inside the nodes and between counterparts of all nodes."""
+
+    kind: ClassVar[str] = "hierarchical"
+    operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather")
+    presets: ClassVar[Presets | None] = {"hierarchical": {}, "hierarchical-pipelined": {"pieces": 8}}
+
+    pieces: int = field("pieces that pass the stages one behind the other; 1: one stage after another", default=1, minimum=1)
+
+    def plan(self, operation: Operation, group: Group) -> Plan:
+        """Chunk (i x g + j) x pieces + p is piece p of rank j of node i."""
+        if len(set(group.sizes)) > 1:
+            return _uneven(operation, group)
+        levels = Levels.of(group)
+        stages = [(name, steps) for name, steps in levels.stages(operation) if steps]
+        slot = max((steps for _, steps in stages), default=0)  # each stage has a slot of this many steps for a piece
+        sends: list[Send] = []
+        for piece in range(self.pieces):
+            begin = piece * slot
+            for name, steps in stages:
+                sends += [
+                    each._replace(step=begin + each.step, chunk=each.chunk * self.pieces + piece) for each in levels.sends(name)
+                ]
+                begin += slot if self.pieces > 1 else steps
+        return Plan(operation, group.ranks, group.ranks * self.pieces, tuple(sorted(sends)))
+
+    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+        """One for each stage; with `pieces` they overlap (`in_flight`)."""
+        if len(set(group.sizes)) > 1:
+            return rounds_of(_uneven(operation, group))
+        return tuple(Levels.of(group).rounds(operation, pieces=self.pieces))
+
+    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
+        return self.rounds(operation, group) if self.pieces == 1 and len(set(group.sizes)) <= 1 else None
+
+    def in_flight(self, group: Group) -> int:
+        return self.pieces if len(set(group.sizes)) == 1 else 1
+
+    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
+        """The closed form: the stages one after another, or as a pipeline if links in and between nodes are apart."""
+        pieces = self.in_flight(group)
+        stages = {"within": 0.0, "across": 0.0}
+        for stage in self.rounds(operation, group):
+            port, link = largest(stage.pairs)
+            level = "across" if stage.name.endswith("across") else "within"
+            stages[level] += stage.times / pieces * wires.step(port * size, link * size)
+        return math.fsum(stages.values()) + (pieces - 1) * max(stages.values())
+
+
+def _uneven(operation: Operation, group: Group) -> Plan:
+    """Shard j at rank j of every node, j below the smallest node's size; the node's ranks send to it and receive from it."""
+    if operation != "all-reduce":
+        raise CannotCollect(f"{operation} over nodes of unequal size", "only all-reduce, or an algorithm without nodes")
+    k, g = len(group.sizes), min(group.sizes)
+    nodes = [range(start, start + size) for start, size in zip(group.starts, group.sizes, strict=True)]
+    sends: list[Send] = []
+    for node in nodes:
+        for rank in node:
+            for j in range(g):
+                if node[j] != rank:
+                    sends += [Send(0, rank, node[j], j * k, k, True), Send(2 * k - 1, node[j], rank, j * k, k)]
+    for step in range(2 * (k - 1)):
+        reduce = step < k - 1
+        for i, node in enumerate(nodes):
+            part = (i - step - 1) % k if reduce else (i - (step - k + 1)) % k
+            sends += [Send(1 + step, node[j], nodes[(i + 1) % k][j], j * k + part, 1, reduce) for j in range(g)]
+    return Plan(operation, group.ranks, g * k, tuple(sorted(sends)))

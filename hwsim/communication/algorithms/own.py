@@ -1,0 +1,44 @@
+"""A framework's own all-reduce kernel: it sends as `direct` does, the time is the framework's (machines/parts/own).
+
+Source: `hwsim.machine.libraries.own`.
+Range: all-reduce among the GPUs of one node; what the framework leaves to NCCL is NCCL's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from hwsim.communication.algorithms.algorithm import Algorithm, Presets
+from hwsim.communication.algorithms.direct import Direct
+from hwsim.communication.plan import Group, Operation, Plan
+from hwsim.communication.rounds import Round, Wires
+from hwsim.records import dataclass
+from hwsim.spec import names
+from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class OwnKernel(Algorithm):
+    """Every rank reads from all others."""
+
+    kind: ClassVar[str] = "own"
+    operations: ClassVar[tuple[Operation, ...]] = ("all-reduce",)
+    presets: ClassVar[Presets | None] = {name: {"of": name} for name in ("sglang", "trtllm", "vllm")}
+
+    of: str = field("the framework, a file in machines/parts/own", default="vllm", example="trtllm")
+
+    def problems(self) -> Iterator[Problem]:
+        known = names("own")
+        if self.of not in known:
+            yield "of", f"'{self.of}' has no all-reduce of its own in the library", did_you_mean(self.of, known)
+
+    def plan(self, operation: Operation, group: Group) -> Plan:
+        return Direct().plan(operation, group)
+
+    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+        return Direct().rounds(operation, group)
+
+    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
+        return Direct().seconds(operation, group, size, wires)

@@ -1,0 +1,44 @@
+"""Pairs that change every step: in step s rank r sends to rank r + s + 1.
+
+    all-to-all, reduce-scatter, all-gather      (n - 1) (a + S / (n B))
+
+Every rank sends to one and receives from one at a time, so that no receiver is addressed twice.
+
+Source: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, pairwise exchange for long messages.
+Range: a network that has no full bisection slows the steps of far pairs; on a Machine its links show that.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hwsim.communication.algorithms.algorithm import Algorithm
+from hwsim.communication.plan import Group, Operation, Plan, Send
+from hwsim.communication.rounds import Round, Wires, rounds_of
+from hwsim.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Pairwise(Algorithm):
+    """n - 1 exchanges, one partner each."""
+
+    kind: ClassVar[str] = "pairwise"
+    operations: ClassVar[tuple[Operation, ...]] = ("all-to-all", "reduce-scatter", "all-gather")
+
+    def plan(self, operation: Operation, group: Group) -> Plan:
+        """Step s: each rank to the one s + 1 further."""
+        n = group.ranks
+        sends = []
+        for step in range(n - 1):
+            for rank in range(n):
+                partner = (rank + step + 1) % n
+                chunk = {"all-to-all": rank * n + partner, "reduce-scatter": partner}.get(operation, rank)
+                sends.append(Send(step, rank, partner, chunk, 1, operation == "reduce-scatter"))
+        return Plan(operation, n, n * n if operation == "all-to-all" else n, tuple(sends))
+
+    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+        return rounds_of(self.plan(operation, group), name=operation)
+
+    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:  # noqa: ARG002
+        n = group.ranks
+        return (n - 1) * wires.step(size / n)

@@ -1,0 +1,73 @@
+"""Parameter servers: the workers push their gradients, the servers add them up, the workers pull the sums.
+
+    servers on devices of their own   2 (a + max(S, n S / s) / B)         n workers, s servers, S/s at each
+    servers are workers themselves    2 (a + (n - 1) S / (s B))
+
+One worker as the server: 2 (n - 1) S/B. All of them: 2 (n - 1)/n S/B. With as many servers as workers the
+time does not depend on n; with fewer it grows as n/s.
+
+Source: Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014; d2l 13.7.
+Range: push and pull one after the other, all workers at once; a late worker, and keys of their own, are the workload's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from hwsim.communication.algorithms.algorithm import Algorithm, Presets
+from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
+from hwsim.communication.rounds import Round, Wires, rounds_of
+from hwsim.records import dataclass
+from hwsim.spec.fields import field
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterServer(Algorithm):
+    """`servers` of them: the first workers themselves, or other devices."""
+
+    kind: ClassVar[str] = "parameter-server"
+    operations: ClassVar[tuple[Operation, ...]] = ("all-reduce",)
+    presets: ClassVar[Presets | None] = {
+        "ps-cpu": {"servers": 1, "on": "beside", "at": ("cpu",)}, "ps-gpu0": {"servers": 1}, "ps-sharded": {},
+    }  # fmt: skip
+
+    servers: int | None = field("how many share the bytes; as many as there are workers if left out", default=None, minimum=1)
+    on: Literal["workers", "beside"] = field("workers: the first of them; beside: devices of their own", default="workers")
+    at: tuple[str, ...] = field("the devices beside the workers, `cpu` if left out", default=(), one_or_many=True)
+
+    def count(self, group: Group) -> int:
+        """Number of servers.
+
+        Raises:
+            CannotCollect: more servers on the workers than there are.
+        """
+        servers = group.ranks if self.servers is None else self.servers
+        if self.on == "workers" and servers > group.ranks:
+            raise CannotCollect(
+                f"{servers} servers on {group.ranks} workers", "the other value of `on` puts them on devices of their own"
+            )
+        return servers
+
+    def plan(self, operation: Operation, group: Group) -> Plan:
+        """Step 0 pushes, step 1 pulls; chunk j is server j's."""
+        n, servers = group.ranks, self.count(group)
+        first = 0 if self.on == "workers" else n
+        routes = [(worker, first + chunk, chunk) for worker in range(n) for chunk in range(servers) if worker != first + chunk]
+        push = [Send(0, worker, server, chunk, 1, True) for worker, server, chunk in routes]
+        pull = [Send(1, server, worker, chunk) for worker, server, chunk in routes]
+        return Plan(operation, n, servers, (*push, *pull), helpers=0 if self.on == "workers" else servers)
+
+    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+        """Push, then pull: the two directions of the same links."""
+        rounds = rounds_of(self.plan(operation, group))
+        return tuple(replace(each, name=name) for name, each in zip(("push", "pull"), rounds, strict=False))
+
+    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:  # noqa: ARG002
+        n, servers = group.ranks, self.count(group)
+        if self.on == "beside":
+            return 2 * wires.step(max(1.0, n / servers) * size, size / servers)
+        if n == 1:
+            return 0.0
+        port = max((n - 1) / servers, 1.0 if servers < n else 0.0)
+        return 2 * wires.step(port * size, size / servers)

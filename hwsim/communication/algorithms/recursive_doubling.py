@@ -1,0 +1,57 @@
+"""Partners at distance 1, 2, 4, ...: after log2 n exchanges every rank has the data of all.
+
+    all-reduce       log2 n (a + S/B)
+    all-gather       log2 n a + (n - 1)/n S/B
+    barrier          ceil(log2 n) a           dissemination: rank r to r + 2^k, for any n
+
+If n is no power of two, r = n - 2^k pairs act as one rank: an all-reduce takes 2 (a + S/B) more, an
+all-gather a step before and one after (exact: `seconds`).
+
+Source: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; the barrier: Hensgen, Finkel, Manber, "Two algorithms for
+barrier synchronization", International Journal of Parallel Programming 17(1), 1988.
+Range: short messages: every exchange of an all-reduce carries the whole buffer.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hwsim.communication.algorithms.algorithm import Algorithm
+from hwsim.communication.algorithms.folding import Folded, exchanges
+from hwsim.communication.plan import Group, Operation, Plan, Send
+from hwsim.communication.rounds import Round, Wires
+from hwsim.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RecursiveDoubling(Algorithm):
+    """Any number of ranks."""
+
+    kind: ClassVar[str] = "recursive-doubling"
+    operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "all-gather", "barrier")
+
+    def plan(self, operation: Operation, group: Group) -> Plan:
+        """Fold, exchange with the partner at each distance, unfold."""
+        n = group.ranks
+        if operation == "barrier":
+            steps = range((n - 1).bit_length())
+            sends = [Send(step, rank, (rank + (1 << step)) % n, 0, 1, True) for step in steps for rank in range(n)]
+            return Plan(operation, n, 1, tuple(sends))
+        gather = operation == "all-gather"
+        folded = Folded.of(n)
+        return Plan(operation, n, n if gather else 1, tuple(exchanges(operation, folded, folded, adds=not gather)))
+
+    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
+        return None if operation == "barrier" else self.rounds(operation, group)
+
+    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
+        n = group.ranks
+        if operation == "barrier":
+            return (n - 1).bit_length() * wires.latency
+        folded = Folded.of(n)
+        outside = 1 if folded.extra else 0
+        if operation == "all-reduce":
+            return (folded.levels + 2 * outside) * wires.step(size)
+        blocks = [folded.widest(1 << level) for level in range(folded.levels)]
+        carried = outside * (1 + (n - 1)) + sum(blocks)  # integers
+        return (folded.levels + 2 * outside) * wires.latency + carried / n * Wires(0.0, wires.port, wires.link).step(size)

@@ -1,0 +1,133 @@
+"""Rings: every rank sends to the next, all at once, and what arrives goes on.
+
+    all-reduce                     2 (n - 1) (a + S / (n B))
+    reduce-scatter, all-gather       (n - 1) (a + S / (n B))
+
+    broadcast, reduce              (n - 2 + p) (a + S / (p B))      a chain of p = n pieces.
+
+S: bytes. n: ranks. B: bytes/s to the next rank. a: seconds a step. Several rings share the bytes in
+proportion to their width; `both` runs every ring in both directions, half of its bytes each.
+
+Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69(2), 2009.
+Range: the time per byte hardly depends on n while S / n is far above a x B; below, the steps count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from hwsim.communication.algorithms.algorithm import Algorithm, Presets
+from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
+from hwsim.communication.rounds import Pair, Round, Wires
+from hwsim.records import dataclass
+from hwsim.spec.fields import field
+
+CHAINED: Final[tuple[Operation, ...]] = ("broadcast", "reduce")  # along a chain that fills and empties
+
+
+@dataclass(frozen=True, slots=True)
+class Ring(Algorithm):
+    """One ring in the order of the ranks, or the `orders` given."""
+
+    kind: ClassVar[str] = "ring"
+    operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")
+    presets: ClassVar[Presets | None] = {
+        "ring": {}, "ring-both-ways": {"both": True}, "rings": {"found": True}, "rings-both-ways": {"found": True, "both": True},
+    }  # fmt: skip
+
+    both: bool = field("every ring in both directions, half of its bytes each", default=False)
+    orders: tuple[tuple[int, ...], ...] = field("rings, each an order of all ranks; the ranks' own if left out", default=())
+    widths: tuple[float, ...] = field("how much of the bytes each ring takes, in proportion; equal parts if left out", default=())
+    found: bool = field("the rings that the NVLinks between the devices allow", default=False)
+    channels: int = field("rings side by side over the same links, each with its part of the bytes", default=1, minimum=1)
+
+    def rings(self, group: Group) -> tuple[tuple[tuple[int, ...], float], ...]:
+        """(order, share of the bytes) of every directed ring.
+
+        Raises:
+            CannotCollect: an order that is not one of all ranks, or widths that do not go with the orders.
+        """
+        orders = self.orders or (tuple(range(group.ranks)),)
+        widths = self.widths or (1.0,) * len(orders)
+        if len(widths) != len(orders) or min(widths) <= 0:
+            raise CannotCollect(f"{len(orders)} rings with {len(widths)} widths", "each ring needs a width above zero")
+        if any(sorted(order) != list(range(group.ranks)) for order in orders):
+            raise CannotCollect(f"a ring among {group.ranks} ranks visits each of them once")
+        rings = [(order, width / math.fsum(widths)) for order, width in zip(orders, widths, strict=True)]
+        if self.both:
+            rings = [(directed, share / 2) for order, share in rings for directed in (order, order[::-1])]
+        return tuple((order, share / self.channels) for order, share in rings for _ in range(self.channels))
+
+    def plan(self, operation: Operation, group: Group) -> Plan:
+        """Chunk r x rings + q is what of rank r's part goes around ring q."""
+        n, rings = group.ranks, self.rings(group)
+        sends = [send for q, (order, _) in enumerate(rings) for send in _around(operation, order, q, len(rings))]
+        shares = tuple(share / n for _ in range(n) for _, share in rings)
+        return Plan(operation, n, n * len(rings), tuple(sorted(sends)), shares=shares)
+
+    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+        """One or two rounds, whatever the number of ranks."""
+        n = group.ranks
+        if n == 1:
+            return ()
+        pairs = self._pairs(operation, group)
+        if operation in CHAINED:
+            return (Round(operation, pairs, n, reduce=operation == "reduce", fill=n - 2),)
+        halves = ("reduce-scatter", "all-gather") if operation == "all-reduce" else (operation,)
+        return tuple(Round(half, pairs, n - 1, reduce=half == "reduce-scatter") for half in halves)
+
+    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
+        return None if operation in CHAINED else self.rounds(operation, group)
+
+    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
+        """The closed form, for one ring of the ranks' own order (or both directions of it)."""
+        n = group.ranks
+        if n == 1:
+            return 0.0
+        steps = {"all-reduce": 2 * (n - 1), "reduce-scatter": n - 1, "all-gather": n - 1}.get(operation, 2 * n - 2)
+        port = size / n
+        if self.both and n == 2 and operation in CHAINED:
+            return steps * wires.step(port)
+        return steps * wires.step(port, port / (2 if self.both and n > 2 else 1))
+
+    def _pairs(self, operation: Operation, group: Group) -> tuple[Pair, ...]:
+        n = group.ranks
+        loads: dict[tuple[int, int], float] = {}
+        for order, share in self.rings(group):
+            for source, target in _hops(operation, order):
+                loads[source, target] = loads.get((source, target), 0.0) + share / n
+        return tuple((source, target, share) for (source, target), share in sorted(loads.items()))
+
+
+def _hops(operation: Operation, order: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Pairs of sender and receiver: all around, or in a chain that begins or ends at the root."""
+    n = len(order)
+    if operation in CHAINED:
+        at = order.index(0)
+        chain = [order[(at + place) % n] for place in range(n)]
+        return [(chain[i], chain[i + 1]) if operation == "broadcast" else (chain[i + 1], chain[i]) for i in range(n - 1)]
+    return [(order[i], order[(i + 1) % n]) for i in range(n)]
+
+
+def _around(operation: Operation, order: tuple[int, ...], q: int, rings: int) -> Iterator[Send]:
+    """The sends of one ring."""
+    n = len(order)
+    hops = _hops(operation, order)
+    if operation in CHAINED:
+        for i, (source, target) in enumerate(hops):
+            first = i if operation == "broadcast" else n - 2 - i
+            for piece in range(n):
+                yield Send(first + piece, source, target, piece * rings + q, 1, operation == "reduce")
+        return
+    begin = 0
+    if operation != "all-gather":
+        for step in range(n - 1):
+            for i, (source, target) in enumerate(hops):
+                yield Send(step, source, target, order[(i - step - 1) % n] * rings + q, 1, True)
+        begin = n - 1
+    if operation != "reduce-scatter":
+        for step in range(n - 1):
+            for i, (source, target) in enumerate(hops):
+                yield Send(begin + step, source, target, order[(i - step) % n] * rings + q)

@@ -1,0 +1,83 @@
+"""A torus of two dimensions: rings along the rows, then along the columns, then along the rows again.
+
+    all-reduce      2 (c - 1) (a + S / (c B)) + 2 (r - 1) (a + S / (r c B))      r rows of c ranks
+
+`both` gives half of the bytes to the order rows first, half to columns first: all links work all the time.
+
+Source: Ying, Kumar, Chen, Wang, Cheng, "Image classification at supercomputer scale", arXiv:1811.06992, 2018 (2-D rings on TPUs).
+Range: rows of equal length; a rank's links to its row and to its column do not slow each other.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from hwsim.communication.algorithms.algorithm import Algorithm, Presets
+from hwsim.communication.algorithms.two_levels import Levels
+from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
+from hwsim.communication.rounds import Round, Wires
+from hwsim.records import dataclass
+from hwsim.spec.fields import field
+
+
+@dataclass(frozen=True, slots=True)
+class Torus(Algorithm):
+    """Ranks row by row; the most nearly square grid if `rows` is left out."""
+
+    kind: ClassVar[str] = "torus"
+    operations: ClassVar[tuple[Operation, ...]] = ("all-reduce",)
+    presets: ClassVar[Presets | None] = {"torus": {}, "torus-both-ways": {"both": True}}
+
+    rows: int | None = field("rows of the grid; the most nearly square grid if left out", default=None, minimum=1)
+    both: bool = field("half of the bytes along the columns first", default=False)
+
+    def grid(self, group: Group) -> tuple[int, int]:
+        """(rows, columns).
+
+        Raises:
+            CannotCollect: the rows would not be of one length.
+        """
+        n = group.ranks
+        rows = self.rows or max(each for each in range(1, math.isqrt(n) + 1) if n % each == 0)
+        if n % rows:
+            raise CannotCollect(f"{n} ranks are not {rows} rows of equal length")
+        if self.both and rows * rows != n:
+            raise CannotCollect(f"{n} ranks are no square of {rows} rows", "both ways at once need as many rows as columns")
+        return rows, n // rows
+
+    def plan(self, operation: Operation, group: Group) -> Plan:
+        """Rows first; with `both` the second half of the chunks goes columns first."""
+        n = group.ranks
+        sends: list[Send] = []
+        for number, levels in enumerate(self._orders(group)):
+            begin = 0
+            for stage, steps in levels.stages(operation):
+                sends += [each._replace(step=begin + each.step, chunk=number * n + each.chunk) for each in levels.sends(stage)]
+                begin += steps
+        return Plan(operation, n, n * len(self._orders(group)), tuple(sorted(sends)))
+
+    def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+        """A round for each stage; the stages of the two orders at the same time where both have as many steps."""
+        orders = self._orders(group)
+        stages = [levels.rounds(operation, 1 / len(orders)) for levels in orders]
+        if len(orders) == 1:
+            return tuple(stages[0])
+        return tuple(
+            Round(first.name, tuple(sorted((*first.pairs, *second.pairs))), first.times, first.reduce)
+            for first, second in zip(*stages, strict=True)
+        )
+
+    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:  # noqa: ARG002
+        rows, columns = self.grid(group)
+        total = 0.0
+        for steps, part in ((2 * (columns - 1), columns), (2 * (rows - 1), rows * columns)):
+            total += steps * wires.step(size / part, size / part / (2 if self.both else 1))
+        return total
+
+    def _orders(self, group: Group) -> tuple[Levels, ...]:
+        rows, columns = self.grid(group)
+        across = Levels(tuple(tuple(range(row * columns, (row + 1) * columns)) for row in range(rows)))
+        if not self.both:
+            return (across,)
+        return across, Levels(tuple(tuple(range(column, rows * columns, columns)) for column in range(columns)))

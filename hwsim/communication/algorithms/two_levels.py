@@ -1,0 +1,88 @@
+"""Two levels, for hierarchies and tori: within each node, across the nodes, within each node again.
+
+Rank j of every node owns shard j: it gathers the sum of its node, makes the sum over the nodes
+with its counterparts, and gives it to its node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+
+from hwsim.communication.plan import CannotCollect, Group, Operation, Send
+from hwsim.communication.rounds import Pair, Round
+from hwsim.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """k nodes of g ranks each: `ranks[i][j]` is rank j of node i; chunk i x g + j of shard j is node i's part."""
+
+    ranks: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, group: Group) -> Levels:
+        """The nodes of a group, all of one size."""
+        sizes = group.sizes
+        if len(set(sizes)) > 1:
+            raise CannotCollect(f"nodes of {min(sizes)} to {max(sizes)} ranks", "this needs as many ranks in every node")
+        return cls(tuple(tuple(range(start, start + size)) for start, size in zip(group.starts, sizes, strict=True)))
+
+    @property
+    def nodes(self) -> int:
+        return len(self.ranks)
+
+    @property
+    def size(self) -> int:
+        """Ranks of a node."""
+        return len(self.ranks[0])
+
+    def stages(self, operation: Operation) -> tuple[tuple[str, int], ...]:
+        """(name, steps) of the stages, one after another."""
+        inside, across = self.size - 1, self.nodes - 1
+        stages: tuple[tuple[str, int], ...] = ()
+        if operation != "all-gather":
+            stages = (("reduce-scatter within", inside), ("reduce-scatter across", across))
+        if operation != "reduce-scatter":
+            stages = (*stages, ("all-gather across", across), ("all-gather within", inside))
+        return stages
+
+    def sends(self, stage: str) -> Iterator[Send]:
+        """The sends of one stage, its steps counted from 0."""
+        g, k = self.size, self.nodes
+        reduce = stage.startswith("reduce")
+        for step in range((g if stage.endswith("within") else k) - 1):
+            for i in range(k):
+                for j in range(g):
+                    if stage.endswith("within"):
+                        shard = (j - step - (1 if reduce else 0)) % g
+                        target = self.ranks[i][(j + 1) % g]
+                        chunks: Sequence[int] = range(shard, g * k, g)
+                    else:
+                        part = (i - step - (1 if reduce else 0)) % k
+                        target = self.ranks[(i + 1) % k][j]
+                        chunks = (part * g + j,)
+                    for chunk in chunks:
+                        yield Send(step, self.ranks[i][j], target, chunk, 1, reduce)
+
+    def rounds(self, operation: Operation, share: float = 1.0, pieces: int = 1) -> list[Round]:
+        """All stages as equal steps, without those that have none; both within the nodes, and both across them, are one tuple."""
+        pairs: dict[bool, tuple[Pair, ...]] = {}
+        rounds = []
+        for stage, steps in self.stages(operation):
+            within = stage.endswith("within")
+            if not steps:
+                continue
+            if within not in pairs:
+                pairs[within] = self._pairs(share, pieces, within=within)
+            rounds.append(Round(stage, pairs[within], steps * pieces, reduce=stage.startswith("reduce")))
+        return rounds
+
+    def _pairs(self, share: float, pieces: int, *, within: bool) -> tuple[Pair, ...]:
+        """Sender, receiver and share of the bytes in a step."""
+        g, k = self.size, self.nodes
+        part = share / (g if within else g * k) / pieces
+        sources = [rank for node in self.ranks for rank in node]
+        inside = [rank for node in self.ranks for rank in (*node[1:], node[0])]
+        targets = inside if within else [*sources[g:], *sources[:g]]
+        return tuple(sorted(zip(sources, targets, repeat(part))))

@@ -1,0 +1,82 @@
+"""A plan that a user wrote: steps of sends, carried out on integers before they are timed.
+
+    operation: all-reduce
+    ranks: 2
+    chunks: 1
+    steps:
+      - [{from: 0, to: 1, chunk: 0, reduce: true}]
+      - [{from: 1, to: 0, chunk: 0}]
+
+Sends of one step happen at once. `reduce` adds the chunk to the receiver's; without it, the chunk replaces the receiver's.
+Source: the workload's author.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from hwsim.communication.algorithms.algorithm import Algorithm, Presets
+from hwsim.communication.execute import WrongPlan, prove
+from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
+from hwsim.records import dataclass
+from hwsim.spec.fields import field
+from hwsim.spec.mistakes import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSend:
+    """One send of a step."""
+
+    source: int = field("rank it comes from", key="from", minimum=0)
+    target: int = field("rank it goes to", key="to", minimum=0)
+    chunk: int = field("first chunk it carries", minimum=0)
+    count: int = field("chunks it carries", default=1, minimum=1)
+    reduce: bool = field("the receiver adds it to what it has, instead of taking it", default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Algorithm):
+    """A plan for one operation and one number of ranks."""
+
+    kind: ClassVar[str] = "written"
+    presets: ClassVar[Presets | None] = {}
+
+    operation: Operation = field("what it does")
+    ranks: int = field("ranks that take part", minimum=1)
+    chunks: int = field("equal pieces of the buffer; ranks x ranks of them for an all-to-all", minimum=1)
+    steps: tuple[tuple[WrittenSend, ...], ...] = field("the sends of each step, all at once")
+    helpers: int = field("participants beyond the ranks, with nothing to begin with", default=0, minimum=0)
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:  # type: ignore[override]
+        """The operation that it was written for."""
+        return (self.operation,)
+
+    def problems(self) -> Iterator[Problem]:
+        """(key, message, hint) if the plan does not do its operation."""
+        try:
+            prove(self._plan())
+        except WrongPlan as error:
+            yield "steps", str(error), f"after the last step an {self.operation} must be complete on every rank"
+
+    def plan(self, operation: Operation, group: Group) -> Plan:
+        """The plan as written.
+
+        Raises:
+            CannotCollect: for another operation or number of ranks.
+        """
+        if (operation, group.ranks) != (self.operation, self.ranks):
+            raise CannotCollect(
+                f"a plan for {self.operation} among {self.ranks} ranks cannot do {operation} among {group.ranks}",
+                "write one for them",
+            )
+        return self._plan()
+
+    def _plan(self) -> Plan:
+        sends = [
+            Send(step, each.source, each.target, each.chunk, each.count, each.reduce)
+            for step, together in enumerate(self.steps)
+            for each in together
+        ]
+        return Plan(self.operation, self.ranks, self.chunks, tuple(sends), helpers=self.helpers)

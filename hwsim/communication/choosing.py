@@ -1,0 +1,241 @@
+"""`algorithm: auto`: what NCCL would do on a machine, the seconds that it takes, and what came second.
+
+With measured numbers (`Nccl`) the fastest of its estimates is taken, and its time is the answer. Without, NCCL's own
+tables choose, and the machine's links give the time of what they chose.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hwsim.communication.algorithms import Algorithm
+from hwsim.communication.algorithms.direct import Direct
+from hwsim.communication.algorithms.double_tree import DoubleTree
+from hwsim.communication.algorithms.hierarchical import Hierarchical
+from hwsim.communication.algorithms.in_network import InNetwork
+from hwsim.communication.algorithms.pairwise import Pairwise
+from hwsim.communication.algorithms.ring import Ring
+from hwsim.communication.flows import Flows, Task, cost, longest
+from hwsim.communication.measured import as_measured, by_default
+from hwsim.communication.placing import adds, place
+from hwsim.communication.plan import CannotCollect, Group, Operation
+from hwsim.communication.tuning import NVLINK, OPERATIONS, PCIE, Candidate, Generation, Hardware, candidates
+from hwsim.demand import Choice
+from hwsim.devices import Nic
+from hwsim.links.nvlink import Nvlink
+from hwsim.machine import Machine
+from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
+from hwsim.machine.libraries.overheads import Overheads
+from hwsim.records import dataclass
+
+_LONG: Final = 1e9  # bytes, against which no latency of a link shows
+RINGS: Final = Ring(found=True, both=True)
+_BUILT: Final[Mapping[str, Algorithm]] = {
+    "ring": RINGS,
+    "tree": DoubleTree(),
+    "nvls": InNetwork(),
+    "direct": Direct(),
+    "pairwise": Pairwise(),
+}
+# Trees over nodes: NCCL's channels leave each node by another GPU, and the chain in the node feeds them all.
+_OVER_NODES: Final = Hierarchical(pieces=8)
+_GENERATIONS: Final[Mapping[int, Generation]] = {1: "volta", 2: "volta", 3: "ampere", 4: "hopper", 5: "blackwell"}
+_DATA: Final[Mapping[str, float]] = {"ll": 0.5, "ll128": 0.92, "simple": 1.0}  # part of the bytes on the wire, as `tuning` has it
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A collective with the choice that led to it."""
+
+    flows: Flows
+    choice: Choice
+
+
+def choose(task: Task, library: Nccl | None = None) -> Chosen:
+    """The best that NCCL has for these devices and this size.
+
+    Raises:
+        CannotCollect, NoRoute, UnknownName: as `cost`.
+    """
+    ranks = place(task.machine, Direct(), task.devices)
+    task = task.among(ranks.parties)
+    if len(task.devices) < 2:
+        return Chosen(task.flows(Direct()), Choice("nothing to do", 0.0, "", 0.0))
+    if library is None:
+        return _tuned(task, ranks.group)
+    best, second = first_two(estimates(task, library, ranks.group))
+    flows = as_measured(task, built(best.method, ranks.group), library, best, max(ranks.group.sizes))
+    return Chosen(flows, chosen_among(library, best, second, len(task.devices), task.size))
+
+
+def estimates(task: Task, library: Nccl, group: Group, ring: Algorithm = RINGS) -> tuple[Estimate, ...]:
+    """All that a library may do, what it does first: the least time, or what NCCL's own tables take.
+
+    The least time also where the tables do not know the machine (nodes without NICs).
+    """
+    carried = bus(task.machine, task.devices, task.operation, ring)
+    if task.operation == "all-to-all" and library.sends is None and (alike := by_default(task.machine, task.devices)):
+        library = replace(library, sends=alike.sends)  # none were measured on this machine
+    offered = library.estimates(task.operation, group, task.size, carried)
+    if library.choice == "fastest" or len(offered) < 2 or task.operation not in OPERATIONS:
+        return offered
+    if any(each.method.startswith("nvls") for each in offered) and not _switch_adds(task.machine, task.devices[0]):
+        offered = tuple(each for each in offered if not each.method.startswith("nvls"))
+    kinds = {(each.method, each.protocol) for each in offered}
+    expected: _Expected = {key: each for key, each in _expected(task, group).items() if key in kinds}
+    ordered = sorted(offered, key=lambda each: (_seconds(expected.get((each.method, each.protocol)), task.size), each.seconds))
+    if len(group.sizes) > 1 or not expected:
+        return tuple(ordered)
+    return (_no_drop(task, library, group, carried, expected, ordered[0]), *ordered[1:])
+
+
+_Expected = Mapping[tuple[str, str], Candidate]
+
+
+def _expected(task: Task, group: Group) -> _Expected:
+    """Latency and bandwidth of each algorithm and protocol by NCCL's tables; empty if they do not know the machine."""
+    try:
+        weighed = candidates(hardware(task.machine, task.devices, group), task.operation, group, task.size)
+    except CannotCollect:
+        return {}
+    return {(each.method, each.protocol): each for each in weighed}
+
+
+def _seconds(candidate: Candidate | None, size: float) -> float:
+    return math.inf if candidate is None else candidate.seconds(size)
+
+
+def _no_drop(task: Task, library: Nccl, group: Group, carried: Bus, expected: _Expected, best: Estimate) -> Estimate:
+    """The estimate, no longer than a longer message takes right after the tables have switched to the next protocol.
+
+    The tables switch too late in places (to Simple on Blackwell, to LL128 on PCIe); measured times jump there as well, but a
+    message that gets longer never gets faster.
+    """
+    size, taken, limit = task.size, expected[best.method, best.protocol], math.inf
+    while True:
+        switches = []
+        for key, next_one in expected.items():
+            if next_one.bandwidth > taken.bandwidth and next_one.latency > taken.latency:
+                at = (next_one.latency - taken.latency) / (1 / taken.bandwidth - 1 / next_one.bandwidth)
+                switches += [(at, key)] if at > size else []
+        if not switches:
+            return best if best.seconds <= limit else replace(best, body=max(0.0, limit - best.latency))
+        size, key = min(switches)
+        taken = expected[key]
+        after = library.estimates(task.operation, group, size, carried)
+        limit = min([limit, *(each.seconds for each in after if (each.method, each.protocol) == key)])
+
+
+def _switch_adds(machine: Machine, name: str) -> bool:
+    """Whether a GPU's NVLinks lead to a switch that adds."""
+    return any(isinstance(link.model, Nvlink) and adds(machine, link.target) for link in machine.links_from(name))
+
+
+def first_two(found: Sequence[Estimate]) -> tuple[Estimate, Estimate | None]:
+    """The estimate that is taken, and the second best."""
+    return found[0], found[1] if len(found) > 1 else None
+
+
+def bus(machine: Machine, devices: Sequence[str], operation: Operation = "all-reduce", ring: Algorithm = RINGS) -> Bus:
+    """Bytes per second that rings through these devices carry, by their links."""
+    ranks = place(machine, Direct(), devices)
+    names, sizes = ranks.parties, ranks.group.sizes
+    if operation == "send":
+        rate, link = _rate(machine, names, Direct(), "send")
+        return Bus(rate, rate, link, link)
+    inside, link = math.inf, "nvlink"
+    for start, count in zip(ranks.group.starts, sizes, strict=True):
+        if count > 1:
+            inside, link = min((inside, link), _rate(machine, names[start : start + count], ring, "all-gather"))
+    if len(sizes) == 1:
+        return Bus(inside, link=link)
+    everyone = operation == "all-to-all"
+    across, wire = _rate(machine, names, Direct() if everyone else ring, operation if everyone else "all-gather")
+    return Bus(inside, across, link, wire)
+
+
+def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operation: Operation) -> tuple[float, str]:
+    """(B/s that pass each rank, the kind of link that binds)."""
+    flows = cost(machine, algorithm, operation, names, _LONG)
+    moved = _LONG if operation == "send" else (len(names) - 1) / len(names) * _LONG
+    seconds, binding = longest(machine, flows.phases[0].cost)
+    kind = machine.link_kind(binding)
+    if kind in ("pcie", "upi", "xgmi"):
+        return moved / seconds, _through(machine, names)
+    return moved / seconds, kind if kind == "nvlink" else "network"
+
+
+def _through(machine: Machine, names: Sequence[str]) -> str:
+    """The way between neighbours on PCIe: switches alone ("pcie"), a processor ("host"), or two ("sockets")."""
+    most = 0
+    for a, b in zip(names, (*names[1:], names[0]), strict=True):
+        hosts = sum(machine.devices[link.target].kind == "cpu" for link in machine.route(a, b))
+        most = max(most, hosts)
+    return ("pcie", "host", "sockets")[min(most, 2)]
+
+
+def built(method: str, group: Group) -> Algorithm:
+    """The algorithm behind a method of NCCL."""
+    return _OVER_NODES if method in ("tree", "nvls-tree") and len(group.sizes) > 1 else _BUILT[method]
+
+
+def chosen_among(library: Nccl, best: Estimate, second: Estimate | None, ranks: int, size: float) -> Choice:
+    """The choice among measured estimates."""
+    channels = library.channels_of(best.method, best.protocol, ranks, size)
+    if second is None:
+        return Choice(_name(best), best.seconds, channels=channels)
+    return Choice(_name(best), best.seconds, _name(second), second.seconds, channels)
+
+
+def _tuned(task: Task, group: Group) -> Chosen:
+    """The choice of NCCL's own tables, timed on the links of the machine."""
+    if task.operation not in OPERATIONS:
+        flows = task.flows(Direct())
+        return Chosen(flows, Choice("direct", flows.alone(task.machine.rates()), "", 0.0))
+    gpus = hardware(task.machine, task.devices, group)
+    best, second, *_ = candidates(gpus, task.operation, group, task.size)
+    flows = task.flows(built(best.method, group), Overheads(start=best.latency, efficiency=_DATA[best.protocol]))
+    channels = gpus.nvls_channels(group) if best.method.startswith("nvls") else gpus.channels(group)
+    return Chosen(flows, Choice(_name(best), best.seconds(task.size), _name(second), second.seconds(task.size), channels.count))
+
+
+def _name(candidate: Candidate | Estimate) -> str:
+    return f"{candidate.method}, {candidate.protocol}"
+
+
+def hardware(machine: Machine, devices: Sequence[str], group: Group) -> Hardware:
+    """The hardware that NCCL would detect: NVLinks of a GPU by their generation, else PCIe; the NICs of its node.
+
+    GPUs of several kinds use what all of them have: the ranks agree on the least of their graphs (NCCL, src/init.cc).
+    """
+    seen = [_hardware(machine, sample.name, group) for sample in machine.samples(devices)]
+    if len(seen) == 1:
+        return seen[0]
+    return Hardware(
+        min((gpu.generation for gpu in seen), key=list(_GENERATIONS.values()).index),
+        min(gpu.inside for gpu in seen),
+        "nvlink" if all(gpu.link == "nvlink" for gpu in seen) else "pcie",
+        min(gpu.nics for gpu in seen),
+        min(gpu.nic for gpu in seen),
+        nvls=all(gpu.nvls for gpu in seen),
+    )
+
+
+def _hardware(machine: Machine, first: str, group: Group) -> Hardware:
+    """The hardware that one GPU sees."""
+    links = machine.links_from(first)
+    wires = [(link, link.model) for link in links if isinstance(link.model, Nvlink)]
+    node = machine.device(first).node
+    models = [machine.device(name).model for name in machine.devices_of("nic", node)]
+    rates = [model.bandwidth for model in models if isinstance(model, Nic)]
+    nic = min(rates, default=0.0) / 1e9
+    if not wires:
+        pcie = max((link.bandwidth for link in links if link.kind == "pcie"), default=PCIE * 1e9) / 1e9
+        return Hardware("ampere", pcie * PCIE / 15.75, "pcie", len(rates), nic)
+    generation = _GENERATIONS[max((model.gen or 2) for _, model in wires)]
+    count = sum(link.count * model.links for link, model in wires)  # integers
+    nvls = _switch_adds(machine, first) and generation in ("hopper", "blackwell") and max(group.sizes) > 1
+    return Hardware(generation, count * NVLINK[generation], "nvlink", len(rates), nic, nvls=nvls)

@@ -1,0 +1,162 @@
+"""The amounts that a step of a collective draws, by name: what a step, a phase and its cost are made of.
+
+`hwsim.communication.columns` does the same by number, for thousands of ranks; both are a `Ledger`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+
+from hwsim.communication.algorithms.in_network import InNetwork
+from hwsim.communication.placing import Placed, all_of_kind, handling
+from hwsim.communication.rounds import Round
+from hwsim.demand import Cost, Demand, Term
+from hwsim.devices import Cpu, Gpu, Memory
+from hwsim.machine import Machine
+from hwsim.machine.libraries.overheads import Overheads
+from hwsim.records import dataclass
+
+SEVERAL = 64  # ranks from which one look at all pairs is quicker than a look at each
+
+Waits = tuple[float, float]  # seconds before a step's first byte arrives: the library's, the links'
+Row = tuple[str, float, float]  # capacity, amount drawn from it, bytes behind the amount
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One collective: an algorithm among devices, bytes of one rank's array, what the library adds."""
+
+    machine: Machine
+    placed: Placed
+    size: float
+    overheads: Overheads
+
+    def is_wire(self, capacity: str) -> bool:
+        """Whether the capacity is one direction of a link: its amounts are bytes."""
+        return self.machine.capacities[capacity].unit == "B"
+
+    def alike(self) -> bool:
+        """Whether the amounts of pairs are worth asking for in columns: many ranks and no helper, all GPUs or all CPUs."""
+        names = self.placed.parties
+        if len(names) < SEVERAL or isinstance(self.placed.algorithm, InNetwork):
+            return False
+        first = self.machine.device(names[0])
+        is_one_kind = isinstance(first.model, Cpu | Gpu) and len(names) == self.placed.group.ranks
+        return is_one_kind and all_of_kind(self.machine, names, first.kind)
+
+    def read_again(self, receiver: str, size: float) -> tuple[str, float] | None:
+        """(capacity, amount) that a receiver draws to read its own data of that size before it adds; None if it has no memory."""
+        model = self.machine.device(receiver).model
+        return model.copy_bytes(receiver, size) if size > 0 and isinstance(model, Cpu | Gpu | Memory) else None
+
+
+class Amounts(Protocol):
+    """Amounts of a step or a phase, with the latency before them and the seconds that they take at least."""
+
+    latency: float
+    floor: float
+
+    def add(self, other: Self, times: float) -> None: ...
+
+
+A = TypeVar("A", bound=Amounts)
+
+
+class Ledger(Protocol[A]):
+    """A way to keep amounts."""
+
+    def nothing(self) -> A: ...
+    def step(self, stage: Round) -> tuple[A, Waits]: ...
+    def seconds(self, amounts: A) -> float: ...
+    def rows(self, amounts: A) -> list[Row]: ...
+    def cost(self, total: A, share: float, why: tuple[Term, ...]) -> Cost: ...
+
+
+@dataclass(slots=True)
+class Drawn:
+    """Amounts, and the bytes behind them, by capacity."""
+
+    amounts: dict[str, float]
+    moved: dict[str, float]
+    latency: float = 0.0
+    floor: float = 0.0
+
+    def add(self, other: Drawn, times: float) -> None:
+        for mine, theirs in ((self.amounts, other.amounts), (self.moved, other.moved)):
+            for name, amount in theirs.items():
+                mine[name] = mine.get(name, 0.0) + times * amount
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Amounts by name."""
+
+    exchange: Exchange
+
+    def nothing(self) -> Drawn:
+        return Drawn({}, {})
+
+    def step(self, stage: Round) -> tuple[Drawn, Waits]:
+        exchange, overheads = self.exchange, self.exchange.overheads
+        size = exchange.size
+        drawn = Drawn({}, {})
+        once = isinstance(exchange.placed.algorithm, InNetwork)  # a switch adds the bytes from a link, and copies those to one
+        overhead = route = 0.0
+        for a, b, share, cost, names in self._transfers(stage):
+            demand = cost.demand
+            step = overheads.of_step(exchange.placed.across(a, b))
+            if step + demand.latency > overhead + route:
+                overhead, route = step, demand.latency
+            drawn.floor = max(drawn.floor, demand.floor)
+            natural = {name: amount for name, amount, unit in cost.moved if unit != "1"}
+            for name, (first, amount) in zip(names, demand.amounts, strict=True):
+                is_wire = exchange.is_wire(name)
+                amount = amount / overheads.efficiency if is_wire else amount
+                merge = max if is_wire and once else float.__add__
+                drawn.amounts[name] = merge(drawn.amounts.get(name, 0.0), float(amount))
+                drawn.moved[name] = merge(drawn.moved.get(name, 0.0), float(natural.get(first, 0.0)))
+            if stage.reduce and (read := exchange.read_again(b, share * size)) is not None:
+                drawn.add(Drawn(dict([read]), {read[0]: share * size}), 1.0)
+        return drawn, (overhead, route)
+
+    def seconds(self, amounts: Drawn) -> float:
+        capacities = self.exchange.machine.capacities
+        return max([amounts.floor, *(amount / capacities[name].rate for name, amount in amounts.amounts.items())])
+
+    def rows(self, amounts: Drawn) -> list[Row]:
+        return [(name, amount, amounts.moved.get(name, 0.0)) for name, amount in sorted(amounts.amounts.items())]
+
+    def cost(self, total: Drawn, share: float, why: tuple[Term, ...]) -> Cost:
+        machine, placed, compute = self.exchange.machine, self.exchange.placed, self.exchange.overheads.compute
+        ranks = placed.parties[: placed.group.ranks] if compute > 0 else ()
+        gpus = sorted(name for name in ranks if machine.device(name).kind == "gpu")
+        rows = [row for row in self.rows(total) if row[1] > 0]
+        demand = Demand(
+            latency=total.latency,
+            amounts=tuple((name, amount) for name, amount, _ in rows),
+            floor=total.floor,
+            holds=tuple((f"{name}.compute", compute) for name in gpus),
+            share=share,
+        )
+        return Cost(demand, moved=tuple((name, moved, "B") for name, _, moved in rows if moved > 0), why=why)
+
+    def _transfers(self, stage: Round) -> Iterator[tuple[str, str, float, Cost, Sequence[str]]]:
+        """Ends, share and cost of each pair, and its names of the capacities; the cost may have the names of an equal pair."""
+        machine, placed = self.exchange.machine, self.exchange.placed
+        ends = [(placed.parties[source], placed.parties[target]) for source, target, _ in stage.pairs]
+        shares = {share for _, _, share in stage.pairs}
+        if len(shares) > 1 or not self.exchange.alike():
+            for (a, b), (_, _, share) in zip(ends, stage.pairs, strict=True):
+                cost = machine.transfer(a, b, share * self.exchange.size, handling(machine, placed.algorithm, a, b))
+                yield a, b, share, cost, [name for name, _ in cost.demand.amounts]
+            return
+        for share in shares:
+            how = handling(machine, placed.algorithm, *ends[0])
+            draws = machine.draws([a for a, _ in ends], [b for _, b in ends], share * self.exchange.size, how)
+            names = {number: machine.capacity_name(number) for number in np.unique(draws.capacity).tolist()}
+            rows, first, numbers = draws.shape.tolist(), draws.first.tolist(), draws.capacity.tolist()
+            for at, (a, b) in enumerate(ends):
+                yield a, b, share, draws.costs[rows[at]], [names[number] for number in numbers[first[at] : first[at + 1]]]

@@ -1,0 +1,113 @@
+"""Plans carried out on integers: the chunks that each rank ends with.
+
+Each rank's contribution is a digit of its own in a large integer, so that a sum shows not only that
+every rank is in it, but that none is in it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from hwsim.communication.plan import SUMS, Plan
+
+_DIGIT: Final = 16  # bits: how often a rank's contribution was added
+Buffers = list[dict[int, int]]  # what each participant holds: chunk -> value
+
+
+class WrongPlan(ValueError):
+    """A plan sends what is not there, or leaves a rank without what it should have."""
+
+
+def execute(plan: Plan, start: Sequence[Mapping[int, int]]) -> Buffers:
+    """Chunks, with their values, that every participant holds at the end.
+
+    Raises:
+        WrongPlan: a send of a chunk that its source does not have, to no participant, to itself, or two that overwrite one chunk.
+    """
+    parties = plan.ranks + plan.helpers
+    held: Buffers = [dict(each) for each in start] + [{} for _ in range(parties - len(start))]
+    for number, step in enumerate(plan.by_step()):
+        moved: list[tuple[int, int, int, bool]] = []
+        for send in step:
+            if not (0 <= send.source < parties and 0 <= send.target < parties) or send.source == send.target:
+                raise WrongPlan(f"step {number}: {send.source} cannot send to {send.target}")
+            if send.chunks < 1 or send.chunk < 0 or send.chunk + send.chunks > plan.chunks:
+                raise WrongPlan(f"step {number}: there are no chunks {send.chunk} to {send.chunk + send.chunks - 1}")
+            for chunk in range(send.chunk, send.chunk + send.chunks):
+                if chunk not in held[send.source]:
+                    raise WrongPlan(f"step {number}: rank {send.source} does not have chunk {chunk}")
+                moved.append((send.target, chunk, held[send.source][chunk], send.reduce))
+        _arrive(plan, number, held, moved)
+    return held
+
+
+def _arrive(plan: Plan, number: int, held: Buffers, moved: Sequence[tuple[int, int, int, bool]]) -> None:
+    """Put the chunks of one step in place: first those that replace, then those that are added."""
+    kept: set[tuple[int, int]] = set()
+    for target, chunk, value, reduce in moved:
+        if not reduce:
+            if (target, chunk) in kept:
+                raise WrongPlan(f"step {number}: two sends put chunk {chunk} of rank {target}")
+            kept.add((target, chunk))
+            held[target][chunk] = value
+    for target, chunk, value, reduce in moved:
+        if reduce and (target, chunk) in kept:
+            raise WrongPlan(f"step {number}: chunk {chunk} of rank {target} is replaced and added to at once")
+        if reduce:
+            mine = held[target].get(chunk, 0)
+            held[target][chunk] = mine | value if plan.operation == "barrier" else mine + value
+
+
+def start(plan: Plan) -> Buffers:
+    """Chunks that the ranks hold before: a digit of their own if they are to be added, else a value that only the owner knows."""
+    n, every = plan.ranks, range(plan.chunks)
+    match plan.operation:
+        case "all-reduce" | "reduce-scatter" | "reduce" | "barrier":
+            return [dict.fromkeys(every, 1 << _DIGIT * rank) for rank in range(n)]
+        case "all-gather" | "gather" | "all-to-all":
+            return [{chunk: chunk + 1 for chunk in plan.part(rank)} for rank in range(n)]
+        case "broadcast" | "scatter" | "send":
+            return [{chunk: chunk + 1 for chunk in every} if rank == 0 else {} for rank in range(n)]
+
+
+def expected(plan: Plan) -> Buffers:
+    """Chunks that each rank must hold at the end; it may hold others too."""
+    n, every = plan.ranks, range(plan.chunks)
+    total = sum(1 << (_DIGIT * rank) for rank in range(n))  # integers
+    value = {chunk: total if plan.operation in SUMS else chunk + 1 for chunk in every}
+    wanted: list[Sequence[int]]
+    match plan.operation:
+        case "all-reduce" | "all-gather" | "broadcast" | "barrier":
+            wanted = [every] * n
+        case "reduce-scatter" | "scatter":
+            wanted = [plan.part(rank) for rank in range(n)]
+        case "reduce" | "gather":
+            wanted = [every if rank == 0 else () for rank in range(n)]
+        case "all-to-all":
+            wanted = [range(rank, plan.chunks, n) for rank in range(n)]
+        case "send":
+            wanted = [every if rank == n - 1 else () for rank in range(n)]
+    return [{chunk: value[chunk] for chunk in chunks} for chunks in wanted]
+
+
+def prove(plan: Plan) -> None:
+    """Raise WrongPlan, with the first rank and chunk that are wrong, unless every rank ends with what the operation promises."""
+    ended = execute(plan, start(plan))
+    for rank, wanted in enumerate(expected(plan)):
+        for chunk, value in wanted.items():
+            if ended[rank].get(chunk) != value:
+                raise WrongPlan(f"rank {rank} ends with {_in_words(plan, ended[rank].get(chunk))} in chunk {chunk}")
+
+
+def _in_words(plan: Plan, value: int | None) -> str:
+    """A wrong value in words."""
+    if value is None:
+        return "nothing"
+    if plan.operation not in SUMS:
+        return f"what belongs into chunk {value - 1}"
+    counts = [(value >> (_DIGIT * rank)) & ((1 << _DIGIT) - 1) for rank in range(plan.ranks)]
+    missing = [str(rank) for rank, count in enumerate(counts) if count == 0]
+    twice = [str(rank) for rank, count in enumerate(counts) if count > 1]
+    faults = [f"ranks {', '.join(missing)} missing"] * bool(missing) + [f"ranks {', '.join(twice)} more than once"] * bool(twice)
+    return "a sum with " + " and ".join(faults)

@@ -1,0 +1,263 @@
+"""A collective as steady flows: the amounts that its phases draw from every link and memory of a machine.
+
+A ring in steady state is one demand: all its steps use the same links, so that 2 (n - 1)/n of the bytes
+pass each of them while the collective runs. An algorithm whose steps use links one after another (push, then
+pull; the levels of a tree) is as many phases, each a demand of its own.
+
+    alone:  sum over the phases of  latency + max(floor, max(amount / capacity))
+    latency = start + steps x (overhead of a step + latency of its longest route)
+
+Error: none against the same sends step by step on an idle machine. Up to 15 % if other traffic moves along a ring while it
+runs: the ring is held back by its slowest link at that moment, as if the chunks could not overtake.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hwsim.communication.algorithms import Algorithm
+from hwsim.communication.columns import Columns, fits
+from hwsim.communication.drawn import A, Exchange, Ledger, Names, Row, Waits
+from hwsim.communication.placing import handling, place
+from hwsim.communication.plan import CannotCollect, Operation
+from hwsim.communication.rounds import Pair, Round, rounds_of
+from hwsim.demand import Cost, Term, Unit
+from hwsim.devices.roofline import WORKLOAD, source_of
+from hwsim.formats import precise
+from hwsim.machine import Machine
+from hwsim.machine.libraries.overheads import PLAIN, Overheads
+from hwsim.records import dataclass
+
+_LOOKED_AT: Final = 64  # pairs of a step, for the one that waits longest
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Part of a collective that is one demand."""
+
+    name: str
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """A collective as phases, one after another."""
+
+    algorithm: Algorithm
+    operation: Operation
+    parties: tuple[str, ...]
+    phases: tuple[Phase, ...]
+
+    def alone(self, rates: Mapping[str, float]) -> float:
+        """Seconds when nothing else runs."""
+        return math.fsum(_alone(phase.cost, rates) for phase in self.phases)
+
+
+def _alone(cost: Cost, rates: Mapping[str, float]) -> float:
+    wires = cost.wide.kinds if cost.wide is not None else ()
+    body = max([cost.demand.body(rates), *(wire.amount / wire.capacity.rate for wire in wires)])
+    return cost.demand.latency + body
+
+
+def cost(
+    machine: Machine,
+    algorithm: Algorithm,
+    operation: Operation,
+    devices: Sequence[str],
+    size: float,
+    *,
+    overheads: Overheads = PLAIN,
+    weights: Sequence[float] = (),
+    columns: bool = False,
+) -> Flows:
+    """The phases of `operation` on `size` bytes among devices (full names; the first is the root).
+
+    Args:
+        size: bytes of one rank's array, as nccl-tests count.
+        weights: the ranks' parts in proportion; equal ones if empty.
+        columns: whether costs among very many devices may be `Cost.wide`.
+
+    Raises:
+        CannotCollect: the algorithm does not do that operation, or not among these devices.
+        NoRoute, UnknownName: as the machine says.
+    """
+    check(algorithm, operation)
+    placed = place(machine, algorithm, devices)
+    algorithm, group = placed.algorithm, placed.group
+    rounds = rounds_of(algorithm.plan(operation, group), weights) if weights else algorithm.rounds(operation, group)
+    pieces = 1 if weights else algorithm.in_flight(group)
+    merged = _merged(rounds, pieces)
+    exchange = Exchange(machine, placed, size, overheads)
+    if columns and fits(exchange):
+        phases = _phases(Columns(exchange), exchange, merged, pieces)
+    else:
+        phases = _phases(Names(exchange), exchange, merged, pieces)
+    return Flows(algorithm, operation, placed.parties, phases)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A collective to be done by whatever algorithm; arguments as of `cost`."""
+
+    machine: Machine
+    operation: Operation
+    devices: Sequence[str]
+    size: float
+    weights: Sequence[float] = ()
+    columns: bool = False
+
+    def flows(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> Flows:
+        """The phases by an algorithm."""
+        return cost(
+            self.machine,
+            algorithm,
+            self.operation,
+            self.devices,
+            self.size,
+            overheads=overheads,
+            weights=self.weights,
+            columns=self.columns,
+        )
+
+    def among(self, devices: Sequence[str]) -> Task:
+        """The same collective among these devices."""
+        return replace(self, devices=devices)
+
+
+def check(algorithm: Algorithm, operation: Operation) -> None:
+    """Raise CannotCollect unless the algorithm does the operation."""
+    if operation not in algorithm.operations:
+        raise CannotCollect(f"{algorithm.kind} does no {operation}", f"it does {', '.join(algorithm.operations)}")
+
+
+def _merged(rounds: Sequence[Round], pieces: int) -> list[list[Round]]:
+    """Lists of rounds that make one demand: rounds of a pipeline, or successive ones that load the same pairs."""
+    if pieces > 1:
+        return [list(rounds)] if rounds else []
+    merged: list[list[Round]] = []
+    for stage in rounds:
+        if merged and _same_pairs(merged[-1][-1].pairs, stage.pairs):
+            merged[-1].append(stage)
+        else:
+            merged.append([stage])
+    return merged
+
+
+def _same_pairs(first: Sequence[Pair], second: Sequence[Pair]) -> bool:
+    """Whether the same ranks send to the same, whatever the bytes."""
+    if len(first) != len(second):
+        return False
+    return first == second or all(a[:2] == b[:2] for a, b in zip(first, second, strict=True))
+
+
+def _phases(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Round]], pieces: int) -> tuple[Phase, ...]:
+    return tuple(
+        Phase(_name(rounds), _cost(ledger, exchange, rounds, pieces, first=number == 0)) for number, rounds in enumerate(merged)
+    )
+
+
+def _name(rounds: Sequence[Round]) -> str:
+    names = list(dict.fromkeys(stage.name for stage in rounds))
+    return " + ".join(names) if len(names) < 4 else f"{names[0]} ... {names[-1]}"
+
+
+def _cost(ledger: Ledger[A], exchange: Exchange, rounds: Sequence[Round], pieces: int, *, first: bool) -> Cost:
+    """One demand for rounds that flow as one."""
+    size, overheads = exchange.size, exchange.overheads
+    total = ledger.nothing()
+    terms: list[Term] = []
+    if first and overheads.start > 0:
+        inputs = (("start", precise(overheads.start, "s"), source_of(overheads.sources, "start")),)
+        terms.append(Term("latency", "start", inputs, overheads.start, kind="latency"))
+    total.latency = overheads.start if first else 0.0
+    filled = 0.0  # the steps one after another, those that fill a pipeline included
+    stages: dict[tuple[tuple[int, int], ...], float] = {}  # a piece's time in a pipeline, by the pairs that it uses
+    for stage in rounds:
+        step, waits = ledger.step(stage)
+        total.add(step, stage.times)
+        count = stage.steps + stage.hops if pieces == 1 else stage.times // pieces
+        taken = (stage.steps if pieces == 1 else count) * ledger.seconds(step)
+        filled += taken
+        if pieces > 1:
+            pairs = tuple((source, target) for source, target, _ in stage.pairs)
+            stages[pairs] = stages.get(pairs, 0.0) + taken + count * math.fsum(waits)
+        total.latency += count * math.fsum(waits)
+        terms += _latency(exchange, stage, count, waits)
+    body = ledger.seconds(total)
+    floor = filled + (pieces - 1) * max(stages.values(), default=0.0)
+    longest = max(body, floor) * overheads.slowdown(size)
+    total.floor = longest if longest > body * (1 + 1e-12) else 0.0
+    rows = ledger.rows(total)
+    terms += _capacity_terms(exchange, rows)
+    if total.floor > 0:
+        terms.append(_floor_term(body, total.floor, size, overheads))
+    share = max((amount for name, amount, _ in rows if exchange.is_wire(name)), default=0.0) or 1.0
+    return ledger.cost(total, share, tuple(terms))
+
+
+def longest(machine: Machine, cost: Cost) -> tuple[float, str]:
+    """(seconds, capacity) of the capacity that takes longest."""
+    taken = [(amount / machine.capacities[name].rate, name) for name, amount in cost.demand.amounts]
+    return max(taken, key=lambda row: row[0], default=(0.0, ""))
+
+
+def _latency(exchange: Exchange, stage: Round, count: int, waits: Waits) -> list[Term]:
+    overhead, route = waits
+    if count == 0 or overhead + route <= 0:
+        return []
+    inputs = (
+        ("steps", precise(count, "1"), stage.name),
+        ("overhead", precise(overhead, "s"), source_of(exchange.overheads.sources, "step")),
+        ("way", precise(route, "s"), "the longest of the step's links"),
+    )
+    slowest = _slowest_link(exchange, stage, waits)
+    return [Term("latency", "steps x (overhead + way)", inputs, count * (overhead + route), slowest, kind="latency")]
+
+
+def _slowest_link(exchange: Exchange, stage: Round, waits: Waits) -> str:
+    """Capacity of the link that most of a step's wait for links is due to; "" if the library takes longer."""
+    overhead, route = waits
+    placed = exchange.placed
+    for source, target, share in stage.pairs[:_LOOKED_AT] if route > overhead else ():
+        a, b = placed.parties[source], placed.parties[target]
+        moved = exchange.machine.transfer(a, b, share * exchange.size, handling(exchange.machine, placed.algorithm, a, b))
+        if moved.demand.latency >= route * (1 - 1e-9):
+            return max((term for term in moved.why if term.kind == "latency"), key=lambda term: term.seconds).capacity
+    return ""
+
+
+def _capacity_terms(exchange: Exchange, rows: Sequence[Row]) -> list[Term]:
+    """A line for the link that takes longest, and for the memory that does."""
+    capacities, overheads = exchange.machine.capacities, exchange.overheads
+    slowest: dict[Unit, tuple[float, str, float]] = {}
+    for name, amount, moved in rows:
+        seconds = amount / capacities[name].rate
+        if seconds > slowest.get(capacities[name].unit, (0.0,))[0]:
+            slowest[capacities[name].unit] = seconds, name, moved
+    terms = []
+    for unit, (seconds, name, moved) in sorted(slowest.items()):
+        inputs: tuple[tuple[str, str, str], ...] = (
+            ("bytes", precise(moved, "B"), WORKLOAD if unit == "B" else "read and written on the way"),
+            ("bandwidth", precise(moved / seconds * (1 if unit != "B" else 1 / overheads.efficiency), "B/s"), "of the machine"),
+        )
+        formula = "bytes / bandwidth"
+        if unit == "B" and overheads.efficiency < 1:
+            inputs = (*inputs, ("efficiency", precise(overheads.efficiency, "%"), source_of(overheads.sources, "efficiency")))
+            formula = "bytes / (bandwidth x efficiency)"
+        if moved <= 0 or unit not in ("B", "s"):
+            inputs, formula = (("amount", precise(seconds, "s"), "what the transfers draw of it"),), "amount"
+        terms.append(Term(f"link {name}" if unit == "B" else name, formula, inputs, seconds, name))
+    return terms
+
+
+def _floor_term(body: float, floor: float, size: float, overheads: Overheads) -> Term:
+    slowdown = overheads.slowdown(size)
+    slowest = "the steps one after another" if floor / slowdown > body else "the slowest line"
+    inputs = (
+        ("flow", precise(floor / slowdown, "s"), slowest),
+        ("slowdown", precise(slowdown, "1"), f"knee: {source_of(overheads.sources, 'knee')}"),
+    )
+    return Term("flow", "flow x slowdown", inputs, floor, kind="flow")

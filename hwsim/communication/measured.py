@@ -1,0 +1,278 @@
+"""Measured numbers of a library as demands on a machine: the time of an estimate over the links that its algorithm uses.
+
+Error: the error of the fit (docs/validation/collectives.md) on the machine that was measured; where links bind that this
+machine did not have, the error of the links.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TypeVar
+
+from hwsim.communication.algorithms import Algorithm
+from hwsim.communication.algorithms.parameter_server import ParameterServer
+from hwsim.communication.flows import Flows, Phase, Task, longest
+from hwsim.communication.plan import Group
+from hwsim.demand import Case, Cost, Demand, Doubt, Term
+from hwsim.devices import Gpu
+from hwsim.devices.roofline import source_of
+from hwsim.formats import precise
+from hwsim.links.nvlink import Nvlink
+from hwsim.links.pcie import Pcie
+from hwsim.machine import Handling, Machine
+from hwsim.machine.libraries.mpi import Mpi
+from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl, Protocol
+from hwsim.machine.libraries.overheads import PLAIN, Overheads
+from hwsim.machine.libraries.own import Own
+from hwsim.spec import Mistakes, decode, find, read, resolve
+
+Measured = TypeVar("Measured", Nccl, Mpi, Own)
+
+_ENTRY = ("hwsim", "kind", "name", "notes", "use")
+_SMALL, _LARGE = 65536.0, 16.0 * 2**20  # bytes
+_TWINS = ("nvlink3", "nvlink4", "nvlink5")  # generations of links with several machines measured
+_LONG = 1e9  # bytes of a message whose latency does not show
+_ALIKE = 0.1  # networks whose rates and latencies differ by less are one
+_MOST = 0.95  # of a GPU's compute
+_SENT = ("all-to-all", "gather", "scatter", "send")  # operations that NCCL does by sends
+_FITTED = 8  # most GPUs of a node in the collectives that the steps were fitted to
+_EACH = ("all-gather", "all-to-all")  # operations whose size MPI counts as the bytes that each rank gives
+
+
+@cache
+def measured(model: type[Measured], name: str) -> Measured:
+    """The numbers of a part of the library (machines/parts/nccl, mpi and own), by name or as a file.
+
+    Raises:
+        SpecError: there is no such file, or it has mistakes.
+    """
+    mistakes = Mistakes()
+    tree = resolve(read(find(model.kind, name)), mistakes, kind=model.kind)
+    mistakes.raise_if_any()
+    numbers = decode(tree.without(*_ENTRY), model, mistakes, sourced=True)
+    mistakes.raise_if_any()
+    if numbers is None:
+        raise TypeError(f"{name} is no {model.kind}")
+    return numbers
+
+
+def by_default(machine: Machine, devices: Sequence[str]) -> Nccl | None:
+    """NCCL of a machine that states no library: the numbers of its links' generation, from other machines; None if there is none.
+
+    Links that only state a bandwidth are a textbook's: they are at their rates, and nothing starts.
+    """
+    if machine.ideal:
+        return None
+    names = [generation(machine, sample.name) for sample in machine.samples(devices)]
+    if not names or None in names:
+        return None
+    return _default(min(name for name in names if name is not None))
+
+
+def generation(machine: Machine, name: str) -> str | None:
+    """The part of the library that knows a GPU's links: of its NVLinks, or of PCIe where it has none."""
+    models = [link.model for link in machine.links_from(name)]
+    wires = [model.gen for model in models if isinstance(model, Nvlink)]
+    if wires:
+        return f"nvlink{min(wire for wire in wires if wire)}" if all(wires) else None
+    slots = [model.gen for model in models if isinstance(model, Pcie)]
+    return "pcie" if slots and all(slots) else None
+
+
+@cache
+def _default(name: str) -> Nccl:
+    """The same as defaults."""
+    library: Nccl = measured(Nccl, name)
+    found = replace(library)
+    object.__setattr__(found, "sources", {key: f"default: {text}" for key, text in library.sources.items()})
+    return found
+
+
+def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate, together: int = 0) -> Flows:
+    """The time of an estimate of NCCL, over the links that its algorithm uses, as one phase.
+
+    If the ranks' parts are not equal, the bytes flow for as much longer as the links are busy for longer.
+
+    together: most ranks of a node.
+    """
+    channels = library.channels_of(best.method, best.protocol, len(task.devices), task.size)
+    overheads = Overheads(compute=_held(task.machine, task.devices, channels))
+    flows = task.flows(algorithm, overheads)
+    flow = max(library.issue, best.seconds) - best.latency
+    if task.weights:
+        even = replace(task, weights=()).flows(algorithm, overheads)
+        flow *= _busy(task.machine, flows) / (_busy(task.machine, even) or 1.0)
+    inputs = (("waiting", precise(best.latency, "s"), f"start, steps and hops of {best.method}, {best.protocol}"),)
+    source = source_of(library.sources, "start")
+    links = generation(task.machine, task.devices[0]) or "links"
+    doubt = Doubt(f"nccl/{size_regime(task.size)}", _case(source, links, together), f"{links} links", 0.0)
+    terms = (
+        Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),
+        Term(
+            "flow", "flow", (("flow", precise(flow, "s"), f"nccl: {source}"),), flow, kind="flow",
+            doubts=(doubt._replace(seconds=flow),),
+        ),
+    )  # fmt: skip
+    return as_one(task.machine, flows, f"{best.method}, {best.protocol}", best.latency, flow, terms)
+
+
+def size_regime(size: float) -> str:
+    """Regime of the errors of a message: small, middle or large."""
+    return "small" if size <= _SMALL else "middle" if size < _LARGE else "large"
+
+
+def _case(source: str, links: str, together: int) -> Case:
+    """The case of a library's numbers: of this machine, of other machines with such links, or of more GPUs than were measured.
+
+    >>> _case("fitted", "nvlink5", 4), _case("fitted", "nvlink5", 16), _case("fitted", "nvlink5", 72)
+    ('known', 'generation', 'outside')
+    """
+    if together > _FITTED:
+        return "generation" if together <= 2 * _FITTED else "outside"
+    if not source.startswith("default"):
+        return "known" if "fitted" in source or "measured" in source else "generation"
+    return "device" if links in _TWINS else "generation"
+
+
+def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
+    """The time of a curve of MPI, over the links of an algorithm.
+
+    Raises:
+        CannotCollect: there is no curve for the operation.
+    """
+    ranks, operation = len(task.devices), task.operation
+    start = mpi.seconds(operation, ranks, 0.0)
+    flow = mpi.seconds(operation, ranks, task.size / ranks if operation in _EACH else task.size) - start
+    source = f"mpi: {source_of(mpi.sources, f'curves.{operation}.start')}"
+    flows = task.flows(algorithm)
+    start, flow, like = _on_wires(task, mpi, flows, start, flow)
+    doubt = Doubt(f"mpi/{size_regime(task.size)}", "known" if like else "device", "mpi", 0.0)
+    terms = (
+        Term("latency", "start", (("start", precise(start, "s"), source),), start, kind="latency",
+             doubts=(doubt._replace(seconds=start),)),
+        Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow, kind="flow", doubts=(doubt._replace(seconds=flow),)),
+    )  # fmt: skip
+    return as_one(task.machine, flows, "as measured", start, flow, terms)
+
+
+def _on_wires(task: Task, mpi: Mpi, flows: Flows, start: float, flow: float) -> tuple[float, float, bool]:
+    """(start, flow, whether the network is like the one measured): this machine's network in place of that one's."""
+    nodes = {task.machine.device(name).node: name for name in reversed(task.devices)}
+    if mpi.wire <= 0 or len(nodes) < 2:
+        return start, flow, True
+    first, second, *_ = dict(reversed(nodes.items())).values()
+    message = task.machine.transfer(first, second, _LONG).demand
+    rate = _LONG / message.body(task.machine.rates())
+    alike = abs(rate / mpi.wire - 1) <= _ALIKE and abs(message.latency - mpi.hop) <= _ALIKE * mpi.hop
+    busy, levels = _busy(task.machine, flows), math.ceil(math.log2(len(nodes)))
+    flow = max(0.0, flow - busy * rate / mpi.wire) + busy
+    return max(0.0, start - levels * mpi.hop) + levels * message.latency, flow, alike
+
+
+def as_one(machine: Machine, flows: Flows, name: str, latency: float, flow: float, terms: tuple[Term, ...]) -> Flows:
+    """All phases as one that takes `latency`, then at least `flow`."""
+    amounts: dict[str, float] = {}
+    moved: dict[str, float] = {}
+    for phase in flows.phases:
+        for capacity, amount in phase.cost.demand.amounts:
+            amounts[capacity] = amounts.get(capacity, 0.0) + amount
+        for capacity, amount, unit in phase.cost.moved:
+            if unit != "1":
+                moved[capacity] = moved.get(capacity, 0.0) + amount
+    demands = [phase.cost.demand for phase in flows.phases]
+    demand = Demand(
+        latency=latency,
+        amounts=tuple(sorted(amounts.items())),
+        floor=flow,
+        holds=demands[0].holds if demands else (),
+        share=max((each.share for each in demands), default=1.0),
+    )
+    total = Cost(demand, moved=tuple((capacity, amount, "B") for capacity, amount in sorted(moved.items())), why=terms)
+    over, binding = longest(machine, total)
+    if over > flow:  # links bind that the measured machine did not have
+        inputs = (("flow", precise(over, "s"), f"the links' own rates: {binding}"),)
+        total = replace(total, why=(*terms, Term(f"link {binding}", "flow", inputs, over, binding)))
+    return replace(flows, phases=(Phase(name, total),))
+
+
+def _busy(machine: Machine, flows: Flows) -> float:
+    """Seconds that the links are busy, phase after phase."""
+    return math.fsum(longest(machine, phase.cost)[0] for phase in flows.phases)
+
+
+def _held(machine: Machine, names: Sequence[str], channels: int) -> float:
+    """Part of a GPU's compute that channels hold: each has a multiprocessor to itself."""
+    models = [machine.device(name).model for name in names]
+    counts = [model.sms for model in models if isinstance(model, Gpu) and model.sms]
+    return min(_MOST, channels / min(counts)) if counts and channels else 0.0
+
+
+def overheads_as(task: Task, algorithm: Algorithm, group: Group, library: Nccl, protocol: Protocol, carried: Bus) -> Overheads:
+    """One protocol of NCCL for an algorithm that was not measured: its start, steps and rate.
+
+    A step counts beyond the latency of the links, which is part of the measured time. A parameter server has no overheads.
+    """
+    if isinstance(algorithm, ParameterServer):
+        return PLAIN
+    speeds, several = library.speeds(protocol), len(group.sizes) > 1
+    sent = task.operation in _SENT and library.send is not None
+    near, hop = _steps(task.machine, task.devices, group, speeds.step, speeds.hop or 0.0)
+    return Overheads(
+        start=library.send if sent and library.send is not None else library.start + speeds.start,
+        step=speeds.step if near is None else near,
+        hop=hop,
+        efficiency=min(1.0, speeds.rate * library.efficiency(carried, several)),
+        compute=_held(task.machine, task.devices, library.channels_of("ring", protocol, len(task.devices), task.size)),
+    ).told(_sources(library.sources, "send" if sent else "start", protocol, carried.wire if several else carried.link))
+
+
+def overheads_like(machine: Machine, flows: Flows, best: Estimate, library: Nccl, group: Group) -> Overheads:
+    """An estimate as overheads of single sends: they take as long together if they follow one another without a gap."""
+    speeds = library.speeds(best.protocol)
+    sums = best.method.startswith("nvls")
+    extra = library.nvls_start if sums else speeds.start if best.method in ("ring", "tree") else 0.0
+    start = library.send if best.method == "direct" and library.send is not None else library.start
+    busy = _busy(machine, flows)
+    near, hop = _steps(machine, flows.parties, group, speeds.step, speeds.hop or 0.0)
+    return Overheads(
+        start=start + extra,
+        step=0.0 if sums or near is None else near,
+        hop=hop,
+        efficiency=min(1.0, busy / best.body) if busy > 0 and 0 < best.body < math.inf else 1.0,
+    ).told(_sources(library.sources, "start", best.protocol, "nvlink"))
+
+
+def _steps(machine: Machine, names: Sequence[str], group: Group, step: float, hop: float) -> tuple[float | None, float | None]:
+    """Measured seconds of a step in a node, and between nodes, beyond the latency of the links; None if there is no such step."""
+    near = next((start for start, count in zip(group.starts, group.sizes, strict=True) if count > 1), None)
+    inside = None if near is None else _beyond(machine, names[near], names[near + 1], step)
+    return inside, _beyond(machine, names[0], names[group.starts[1]], hop) if len(group.sizes) > 1 else None
+
+
+def overheads_of_messages(machine: Machine, names: Sequence[str], size: float, mpi: Mpi) -> Overheads:
+    """MPI's single messages as overheads, for algorithms that have no curve."""
+    curve = mpi.curves.get("send")
+    if curve is None or len(names) < 2:
+        return PLAIN
+    start = curve.seconds(0.0)
+    message = max(size, 1.0) / len(names)
+    links = max(machine.transfer(names[0], names[1], message).demand.body(machine.rates()), 1e-15)
+    flow = max(curve.seconds(message) - start, 1e-15)
+    return Overheads(
+        step=_beyond(machine, names[0], names[1], start),
+        efficiency=min(1.0, links / flow),
+    ).told({key: source_of(mpi.sources, "curves.send.start") for key in ("step", "efficiency")})
+
+
+def _beyond(machine: Machine, a: str, b: str, seconds: float) -> float:
+    """Seconds of a measured step less the latency of the links."""
+    return max(0.0, seconds - machine.transfer(a, b, 0.0, Handling(by="sm")).demand.latency)
+
+
+def _sources(sources: Mapping[str, str], start: str, protocol: Protocol, link: str) -> dict[str, str]:
+    """Sources of the numbers of an overhead."""
+    keys = {"start": start, "step": f"{protocol}.step", "hop": f"{protocol}.hop", "efficiency": link}
+    return {name: source_of(sources, key) for name, key in keys.items()}

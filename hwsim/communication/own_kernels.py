@@ -1,0 +1,95 @@
+"""A framework's own all-reduce on a machine: its kernels' time over the links between the GPUs of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hwsim.communication.algorithms.direct import Direct
+from hwsim.communication.choosing import bus
+from hwsim.communication.flows import Flows, Task
+from hwsim.communication.measured import as_one, generation, measured
+from hwsim.communication.placing import place
+from hwsim.communication.plan import Operation
+from hwsim.demand import Case, Choice, Doubt, Term, TermKind
+from hwsim.devices.roofline import source_of
+from hwsim.formats import precise
+from hwsim.machine import Machine
+from hwsim.machine.libraries.own import Own, Timed
+from hwsim.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A framework's way on some links, and where its numbers are from."""
+
+    way: Timed
+    on: str  # "nvlink4"
+    known: bool  # whether it was measured on this generation
+    source: str
+
+    @property
+    def seconds(self) -> float:
+        return self.way.latency + self.way.body
+
+    @property
+    def choice(self) -> Choice:
+        """As the choice among ways."""
+        return Choice(f"own, {self.way.name}", self.seconds)
+
+
+def own_of(name: str) -> Own:
+    """The kernels of a framework of the library."""
+    found: Own = measured(Own, name)
+    return found
+
+
+def stated(machine: Machine, task: Task) -> Own | None:
+    """The kernels that a machine says its GPUs reduce by."""
+    return _stated(machine, task.operation, task.devices)
+
+
+def has_own(machine: Machine, operation: Operation, devices: Sequence[str]) -> bool:
+    """Whether a machine says such kernels for an operation."""
+    return _stated(machine, operation, devices) is not None
+
+
+def _stated(machine: Machine, operation: Operation, devices: Sequence[str]) -> Own | None:
+    if operation != "all-reduce" or not machine.libraries:
+        return None
+    library = machine.library(devices, ("own",))
+    return library if isinstance(library, Own) else None
+
+
+def find(task: Task, library: Own) -> Found | None:
+    """The framework's way; None if it leaves this to NCCL."""
+    if task.operation != "all-reduce" or task.weights or len(task.devices) < 2:
+        return None
+    placed = place(task.machine, Direct(), task.devices)
+    link = generation(task.machine, task.devices[0])
+    if len(placed.group.sizes) > 1 or link is None:
+        return None
+    kind = link.rstrip("0123456789")
+    on = library.on(kind, int(link.removeprefix(kind) or 0))
+    if on is None:
+        return None
+    carried = bus(task.machine, task.devices)
+    way = on[1].time(len(task.devices), task.size, carried.inside)
+    return None if way is None else Found(way, on[0], on[0] == link, source_of(library.sources, f"links.{on[0]}.start"))
+
+
+def as_own(task: Task, library: Own) -> Flows | None:
+    """The phases of what the framework does; None if it leaves this to NCCL."""
+    taken = find(task, library)
+    if taken is None:
+        return None
+    way, source = taken.way, f"own: {taken.source}"
+    case: Case = "known" if taken.known else "generation"
+    parts: tuple[tuple[TermKind, float], ...] = (("latency", way.latency), ("flow", way.body))
+    terms = tuple(
+        Term(
+            kind, kind, ((kind, precise(seconds, "s"), f"{way.name}; {source}"),), seconds, kind=kind,
+            doubts=(Doubt("reduce/own", case, f"{taken.on} links", seconds),),
+        )
+        for kind, seconds in parts
+    )  # fmt: skip
+    return as_one(task.machine, task.flows(Direct()), f"own, {way.name}", way.latency, way.body, terms)

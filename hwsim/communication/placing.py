@@ -1,0 +1,214 @@
+"""A collective on a machine: which devices are its ranks, its servers and its switch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import Final
+
+from hwsim.communication.algorithms import Algorithm
+from hwsim.communication.algorithms.in_network import InNetwork
+from hwsim.communication.algorithms.parameter_server import ParameterServer
+from hwsim.communication.algorithms.ring import Ring
+from hwsim.communication.algorithms.written import Written
+from hwsim.communication.plan import CannotCollect, Group
+from hwsim.communication.ring_search import find_rings, nvlink_edges
+from hwsim.devices import Switch
+from hwsim.machine import Machine
+from hwsim.machine.handling import PLAIN as COPIES
+from hwsim.machine.handling import Handling
+from hwsim.machine.libraries.nccl import Nccl
+from hwsim.records import dataclass
+
+_MANY: Final = 64  # devices
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An algorithm among devices.
+
+    Args:
+        parties: the device of every participant, ranks first.
+        joined: the switch of NVLinks that joins each node to others; empty where nodes are joined by networks alone.
+    """
+
+    algorithm: Algorithm
+    group: Group
+    parties: tuple[str, ...]
+    joined: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def across(self, a: str, b: str) -> bool:
+        """Whether a network lies between two devices: they are in unlike nodes, and no switch of NVLinks joins these."""
+        one, other = a.rpartition(".")[0], b.rpartition(".")[0]
+        return one != other and (not self.joined or self.joined.get(one, one) != self.joined.get(other, other))
+
+
+def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Placed:
+    """Ranks node by node, each node's in the order given; the first device stays rank 0.
+
+    Raises:
+        CannotCollect: a device twice, or no switch that adds, or no server, to take part.
+        UnknownName, NoRoute: as the machine says.
+    """
+    if len(set(devices)) < len(devices):
+        raise CannotCollect("a device takes part twice", "name each of them once")
+    nodes: dict[str, list[str]] = {}
+    for name in devices:
+        nodes.setdefault(name.rpartition(".")[0], []).append(name)
+    if joined := domains(machine, nodes):
+        held: dict[str, list[str]] = {}
+        for node, names in nodes.items():
+            held.setdefault(joined[node], []).extend(names)
+        nodes = held
+    ranks = tuple(name for node in nodes.values() for name in node)
+    group = Group(len(ranks), tuple(len(node) for node in nodes.values()) if len(nodes) > 1 else ())
+    helpers: tuple[str, ...] = ()
+    match algorithm:
+        case ParameterServer(on="beside"):
+            helpers = _servers(machine, algorithm, ranks)
+            algorithm = replace(algorithm, servers=len(helpers))
+        case InNetwork() if len(ranks) > 1:
+            helpers = (_switch(machine, ranks, algorithm),)
+        case Ring(found=True, orders=()):
+            algorithm = found_rings(machine, algorithm, ranks, group)
+        case Written() if algorithm.helpers:
+            raise CannotCollect(
+                "a written plan does not say which devices its helpers are", "make them ranks, or leave out `helpers`"
+            )
+        case _:
+            pass
+    return Placed(algorithm, group, (*ranks, *helpers), joined)
+
+
+def domains(machine: Machine, nodes: Mapping[str, list[str]]) -> dict[str, str]:
+    """The switch of NVLinks where the GPUs of each node meet other nodes' GPUs; empty if they meet in none."""
+    if len(nodes) < 2 or not leads_out(machine, next(iter(nodes.values()))[0]):
+        return {}
+    return {node: leads_out(machine, names[0]) or node for node, names in nodes.items()}
+
+
+def leads_out(machine: Machine, name: str) -> str:
+    """The switch outside of a GPU's node that its NVLinks lead to; "" if there is none."""
+    node = machine.node_of(name)
+    for link in machine.links_from(name):
+        if link.kind == "nvlink" and machine.devices[link.target].kind == "switch" and machine.node_of(link.target) != node:
+            return link.target
+    return ""
+
+
+def all_of_kind(machine: Machine, devices: Sequence[str], kind: str) -> bool:
+    """Whether all devices are of a kind; of many, a look at each takes longer than one at the machine's devices of that kind."""
+    if len(devices) > _MANY:
+        return set(devices) <= set(machine.devices_of(kind))
+    return all(machine.device(name).kind == kind for name in devices)
+
+
+def handling(machine: Machine, algorithm: Algorithm, a: str, b: str) -> Handling:
+    """The mover of the bytes: kernels of a collective between two GPUs, copies of a parameter server."""
+    peers = machine.device(a).kind == machine.device(b).kind == "gpu"
+    return Handling(by="sm") if peers and not isinstance(algorithm, ParameterServer) else COPIES
+
+
+def found_rings(machine: Machine, ring: Ring, devices: Sequence[str], group: Group) -> Ring:
+    """The rings that the NVLinks of a node allow, or rings through all nodes that use every NIC.
+
+    Without NVLinks from one to the next, the ring in the order of the ranks, in one direction.
+    """
+    if len(group.sizes) > 1:
+        orders = _through_nodes(group, meshed=_meshed(machine, devices[: group.sizes[0]]))
+        return replace(ring, orders=orders, both=False)
+    rings = find_rings(len(devices), nvlink_edges(machine, devices))
+    if not rings:
+        return replace(ring, both=False)
+    return replace(ring, orders=tuple(found.order for found in rings), widths=tuple(float(found.width) for found in rings))
+
+
+def _meshed(machine: Machine, devices: Sequence[str]) -> bool:
+    """Whether a node's devices, an even number of them, are linked each to each, without a switch."""
+    others = set(devices)
+    return len(devices) > 2 and len(devices) % 2 == 0 and all(
+        others - {name} <= {link.target for link in machine.links_from(name)} for name in devices
+    )  # fmt: skip
+
+
+def _through_nodes(group: Group, *, meshed: bool = False) -> tuple[tuple[int, ...], ...]:
+    """A ring for each rank of a node: it enters every node at that rank or leaves it there; () for nodes of unequal size.
+
+    meshed: links run from each to each in a node; then rings zigzag, so that every one of these links carries one ring each way
+    (Walecki's paths: Lucas, Récréations mathématiques, volume 2, 1892).
+
+    >>> _through_nodes(Group(6, (3, 3)))
+    ((0, 1, 2, 5, 4, 3), (1, 2, 0, 3, 5, 4), (2, 0, 1, 4, 3, 5))
+    >>> _through_nodes(Group(8, (4, 4)), meshed=True)[:2]
+    ((0, 1, 3, 2, 6, 7, 5, 4), (1, 2, 0, 3, 7, 4, 6, 5))
+    """
+    if len(set(group.sizes)) > 1:
+        return ()
+    size = group.sizes[0]
+    steps = [(step + 1) // 2 * (1 if step % 2 else -1) if meshed else step for step in range(size)]
+    orders = []
+    for entry in range(size):
+        order: list[int] = []
+        for node, start in enumerate(group.starts):
+            places = [(entry + step) % size for step in steps]
+            order += [start + place for place in (places if node % 2 == 0 else reversed(places))]
+        orders.append(tuple(order))
+    return tuple(orders)
+
+
+def _servers(machine: Machine, algorithm: ParameterServer, ranks: Sequence[str]) -> tuple[str, ...]:
+    node = machine.device(ranks[0]).node
+    at = algorithm.at or ("cpu",)
+    single = len(at) == 1 and _means_one(machine, at[0], node)
+    servers = (machine.one(at[0], node),) if single else machine.select(at, node)
+    if set(servers) & set(ranks):
+        raise CannotCollect(
+            "the servers are devices of their own, and a worker is one of them",
+            "`on: workers` puts the servers on the first workers",
+        )
+    if algorithm.servers is not None and algorithm.servers > len(servers):
+        raise CannotCollect(f"{algorithm.servers} servers, but {len(servers)} devices for them", "name more in `at`")
+    return servers[: algorithm.servers]
+
+
+def _means_one(machine: Machine, pattern: str, node: str) -> bool:
+    """Whether a name means one device or one group of sockets."""
+    return len(machine.select(pattern, node)) == 1 or any(name.rpartition(".")[2] == pattern for name in machine.groups)
+
+
+def _switch(machine: Machine, ranks: Sequence[str], algorithm: InNetwork) -> str:
+    """The last switch that adds on the route from the first to the farthest rank, among the switches that every rank reaches.
+
+    The route leads through switches and NICs alone; GPUs that read and write through the switch (nvls) reach it without NICs.
+    """
+    route = max((machine.route(ranks[0], rank) for rank in ranks[1:]), key=len)
+    passed = [link.target for link in route if machine.devices[link.target].kind == "switch"]
+    between = ("switch", "nic") if algorithm.by == "sharp" else ("switch",)
+    shared = [
+        name for name in reversed(passed[: 1 + len(passed) // 2]) if all(_only(machine, rank, name, between) for rank in ranks)
+    ]
+    if not shared:
+        raise CannotCollect("no switch lies between these devices", "an in-network collective needs one they are all linked to")
+    measured = algorithm.by == "nvls" and _sums_measured(machine, ranks)
+    adding = next((name for name in shared if measured or adds(machine, name)), None)
+    if adding is None:
+        switches = f"switch '{shared[0]}' does" if len(shared) == 1 else f"switches {', '.join(shared)} do"
+        raise CannotCollect(f"{switches} not add", "a switch that adds says `reduces: true`, as nvswitch-h100 and quantum-hdr do")
+    return adding
+
+
+def adds(machine: Machine, name: str) -> bool:
+    """Whether the device is a switch that adds up what its ports send."""
+    model = machine.device(name).model
+    return isinstance(model, Switch) and model.reduces
+
+
+def _sums_measured(machine: Machine, ranks: Sequence[str]) -> bool:
+    """Whether the machine's NCCL was measured with sums in the switch, which then adds."""
+    library = machine.library(ranks, ("nccl", "overheads")) if machine.libraries else None
+    return isinstance(library, Nccl) and library.nvls > 0
+
+
+def _only(machine: Machine, rank: str, switch: str, kinds: Sequence[str]) -> bool:
+    """Whether only devices of these kinds lie between a rank and a switch."""
+    return all(machine.devices[link.target].kind in kinds for link in machine.route(rank, switch)[:-1])

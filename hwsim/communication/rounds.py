@@ -1,0 +1,105 @@
+"""The load of a plan on the links, without its chunks: equal steps taken together, as shares of the bytes.
+
+This is enough to time an algorithm, and a ring of ten thousand ranks is two rounds of ten thousand
+pairs instead of two hundred million sends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from hwsim.communication.plan import Plan
+from hwsim.records import dataclass
+
+Pair = tuple[int, int, float]  # source, target, share of the bytes in one step
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """`times` equal steps, one after another; in each of them these pairs send at once.
+
+    Args:
+        name: what it does, for derivations.
+        pairs: sorted; what each sends in one step.
+        reduce: the receivers add what comes to what they have.
+        fill: steps more that pass before the last chunk has come through: of a pipeline.
+        hops: latencies more, of hops that pass on what comes without waiting for a whole chunk.
+    """
+
+    name: str
+    pairs: tuple[Pair, ...]
+    times: int = 1
+    reduce: bool = False
+    fill: int = 0
+    hops: int = 0
+
+    @property
+    def steps(self) -> int:
+        """Steps from first to last, the filling of a pipeline included."""
+        return self.times + self.fill
+
+
+@dataclass(frozen=True, slots=True)
+class Wires:
+    """Equal links for a closed form: what a step takes at least, and bytes per second each way.
+
+    Args:
+        latency: s per step.
+        port: B/s that a participant sends, and as many that it receives, to all others together.
+        link: B/s from one participant to another.
+    """
+
+    latency: float = 0.0
+    port: float = math.inf
+    link: float = math.inf
+
+    def step(self, port_bytes: float, link_bytes: float | None = None) -> float:
+        """Seconds of a step in which no port carries more than `port_bytes` and no link more than `link_bytes`."""
+        return self.latency + max(port_bytes / self.port, (port_bytes if link_bytes is None else link_bytes) / self.link)
+
+
+def rounds_of(plan: Plan, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
+    """The rounds of a plan: consecutive steps that are equal become one."""
+    shares = plan.sizes(1.0, weights)
+    rounds: list[Round] = []
+    for step in plan.by_step():
+        loads: dict[tuple[int, int], float] = {}
+        for send in step:
+            carried = math.fsum(shares[send.chunk : send.chunk + send.chunks])
+            loads[send.source, send.target] = loads.get((send.source, send.target), 0.0) + carried
+        reduce = any(send.reduce for send in step)
+        pairs = tuple((source, target, share) for (source, target), share in sorted(loads.items()))
+        last = rounds[-1] if rounds else None
+        if last is not None and last.reduce == reduce and _same(last.pairs, pairs):
+            rounds[-1] = Round(last.name, last.pairs, last.times + 1, reduce)
+        else:
+            rounds.append(Round(name or ("reduce" if reduce else "send"), pairs, 1, reduce))
+    return tuple(rounds)
+
+
+def _same(first: Sequence[Pair], second: Sequence[Pair]) -> bool:
+    return len(first) == len(second) and all(
+        a[:2] == b[:2] and math.isclose(a[2], b[2], rel_tol=1e-12, abs_tol=0.0) for a, b in zip(first, second, strict=True)
+    )
+
+
+def largest(pairs: Iterable[Pair]) -> tuple[float, float]:
+    """(the most that one port carries one way, the most that one link carries), as shares of the bytes."""
+    out: dict[int, float] = {}
+    into: dict[int, float] = {}
+    link = 0.0
+    for source, target, share in pairs:
+        out[source] = out.get(source, 0.0) + share
+        into[target] = into.get(target, 0.0) + share
+        link = max(link, share)
+    return max([0.0, *out.values(), *into.values()]), link
+
+
+def seconds(rounds: Iterable[Round], size: float, wires: Wires) -> float:
+    """Seconds of these rounds, one after another, on equal links."""
+    total = 0.0
+    for stage in rounds:
+        port, link = largest(stage.pairs)
+        total += stage.steps * wires.step(port * size, link * size) + stage.hops * wires.latency
+    return total

@@ -1,0 +1,112 @@
+"""A plan as single sends with the sends that each must wait for: the explicit level, for an op graph to play.
+
+A send waits for the sends that brought its chunks to its source, and for all sends of both its ends in the step before. Ranks
+take their steps in order, and a message flows when the receiver is there too. The chunks that go from one rank to another in
+a step are one message. With `pieces` every send is cut, and piece i waits for piece i of the others only: pieces follow
+one another through a ring or a tree.
+
+Source: blocking sends and receives of MPI's collectives (Thakur, Rabenseifner, Gropp, "Optimization of collective
+communication operations in MPICH", IJHPCA 19(1), 2005).
+Range: buffers that let a sender run ahead of its receiver (NCCL's hold eight slices) are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from hwsim.communication.plan import CannotCollect, Plan
+from hwsim.communication.rounds import Round
+
+
+class ExplicitSend(NamedTuple):
+    """`size` bytes from participant `source` to `target`, after the sends of these places in the list."""
+
+    step: int
+    source: int
+    target: int
+    size: float
+    reduce: bool
+    after: tuple[int, ...]
+
+
+class _Order:
+    """Places of sends in the list, and the sends that the next ones wait for. Of a send in pieces its first piece is kept."""
+
+    def __init__(self, pieces: int) -> None:
+        if pieces < 1:
+            raise CannotCollect(f"{pieces} pieces", "at least one")
+        self.pieces = pieces
+        self.count = 0
+        self._last: dict[tuple[int, int], int] = {}  # the last send from a rank to another
+        self._done: dict[int, list[int]] = {}  # sends of each participant in its latest step
+        self._step: dict[int, list[int]] = {}  # the same of the step under way
+
+    def message(
+        self, step: int, source: int, target: int, size: float, reduce: bool, brought: Iterable[int] = ()
+    ) -> Iterator[ExplicitSend]:
+        """The pieces of a message; brought: sends that brought its chunks to its source."""
+        needed = {*brought, *self._done.get(source, ()), *self._done.get(target, ())}
+        for party in (source, target):
+            self._step.setdefault(party, []).append(self.count)
+        for piece in range(self.pieces):
+            after = {first + piece for first in needed}
+            if (last := self._last.get((source, target))) is not None:
+                after.add(last)
+            self._last[source, target] = self.count
+            self.count += 1
+            yield ExplicitSend(step, source, target, size / self.pieces, reduce, tuple(sorted(after)))
+
+    def end_step(self) -> None:
+        """Let the sends of the next step wait for those since the last call."""
+        self._done.update(self._step)
+        self._step = {}
+
+
+def explicit(plan: Plan, size: float, *, pieces: int = 1, weights: Sequence[float] = ()) -> tuple[ExplicitSend, ...]:
+    """The sends of a plan in an order in which none waits for a later one.
+
+    Args:
+        size: bytes of one rank's array.
+        pieces: parts that each send is cut into.
+        weights: the ranks' parts in proportion; equal ones if empty.
+
+    >>> from hwsim.communication.algorithms.ring import Ring
+    >>> from hwsim.communication.plan import Group
+    >>> sends = explicit(Ring().plan("all-gather", Group(3)), 9e6)
+    >>> [(send.source, send.target, send.after) for send in sends]
+    [(0, 1, ()), (1, 2, ()), (2, 0, ()), (0, 1, (0, 1, 2)), (1, 2, (0, 1, 2)), (2, 0, (0, 1, 2))]
+    """
+    order = _Order(pieces)
+    sizes = plan.sizes(size, weights)
+    brought: list[dict[int, list[int]]] = [{} for _ in range(plan.ranks + plan.helpers)]  # chunk -> sends that brought it
+    sends: list[ExplicitSend] = []
+    for step in plan.by_step():
+        messages: dict[tuple[int, int, bool], list[int]] = {}
+        for send in step:
+            chunks = messages.setdefault((send.source, send.target, send.reduce), [])
+            chunks += range(send.chunk, send.chunk + send.chunks)
+        arrived: list[tuple[int, int, int, bool]] = []
+        for (source, target, reduce), chunks in messages.items():
+            needed = {first for chunk in chunks for first in brought[source].get(chunk, ())}
+            arrived += [(target, chunk, order.count, reduce) for chunk in chunks]
+            carried = math.fsum(sizes[chunk] for chunk in chunks)
+            sends += order.message(step[0].step, source, target, carried, reduce, needed)
+        for target, chunk, first, reduce in arrived:
+            added_to = brought[target].get(chunk, []) if reduce else []
+            brought[target][chunk] = [*added_to, first]
+        order.end_step()
+    return tuple(sends)
+
+
+def unrolled(rounds: Sequence[Round], size: float, pieces: int = 1) -> Iterator[ExplicitSend]:
+    """The single sends of rounds that repeat steps (`Algorithm.repeated_steps`), as `explicit` makes them from the plan."""
+    order = _Order(pieces)
+    step = 0
+    for stage in rounds:
+        for _ in range(stage.times):
+            for source, target, share in stage.pairs:
+                yield from order.message(step, source, target, share * size, stage.reduce)
+            order.end_step()
+            step += 1

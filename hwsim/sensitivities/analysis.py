@@ -1,0 +1,284 @@
+"""The sensitivity of a run, or of the choice between two: a tornado, break-even, and what a measurement would change."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from hwsim.api import ExpectationFailed, Run, Source, load_machine, simulate
+from hwsim.costs import Paying, load_prices, price_of
+from hwsim.engine import Deadlock
+from hwsim.results.interval import Interval, Part
+from hwsim.results.ratio import ratio, shares_of
+from hwsim.sensitivities.answer import Break, Doubt, Sensitivity, Worth
+from hwsim.sensitivities.choice import break_even, wrong_after, wrong_now
+from hwsim.sensitivities.terms import Term, short, terms_of
+from hwsim.sensitivities.tornado import Bar, End, Evaluate, Settings, ordered, tornado
+from hwsim.spec import Mistake, SpecError, Tree, different
+from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, number, throughput
+from hwsim.studies.ranking import differing
+from hwsim.studies.work import Work, work_of
+from hwsim.views.interval.say import CASES, named, rough
+from hwsim.workload import sources
+
+OF_TIME: Final = frozenset({TIME, "step_s", "mfu"})  # measures that are as unsure as the time; work a second is, too
+LEAST: Final = 0.005  # share of the variance below which an error has no bar
+AS_WHOLE: Final = "such runs as a whole"
+SAID: Final = 40  # letters of a source by which a number is known again
+TRIED: Final = 4  # numbers of each option for which a break-even is looked for
+_KIND: Final = re.compile(r"\b(measured|fitted|datasheet|recalled|default|guess)\b.*")
+
+
+class Option(NamedTuple):
+    """A machine and a workload, settings put in."""
+
+    machine: Tree
+    workload: Tree
+
+
+def sensitivity(
+    machine: Source,
+    workload: Source,
+    *,
+    against: Sequence[tuple[Source, Source]] = (),
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+    set_b: Mapping[str, object] | None = None,
+    by: str = "",
+    paying: Paying | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Sensitivity:
+    """Find the numbers that the answer of a run hangs on; with another option, the choice between them.
+
+    Args:
+        against: (machine, workload) of option B; at most one.
+        set: what to change in both options; set_b: in B alone, which is the same files if `against` is empty.
+        by: the number, as in a sweep; default: time, or work a second where the options do different amounts.
+        paying: prices, a way to pay and a site (`hwsim.costs.Paying`); default: the library's prices, for break-even alone.
+        progress: called with the numbers done and to do.
+
+    Raises:
+        SpecError: a mistake in the files, or no such number.
+    """
+    given = [(machine, workload, dict(set or {}))]
+    if against or set_b:
+        given.append((*(against[0] if against else (machine, workload)), {**dict(set or {}), **dict(set_b or {})}))
+    return _Analysis([Option(*sources.with_settings(*each)) for each in given], by, paying, progress).run()
+
+
+class _Analysis:
+    def __init__(
+        self, options: Sequence[Option], by: str, paying: Paying | None, progress: Callable[[int, int], None] | None
+    ) -> None:
+        self._options, self._paying, self._progress = tuple(options), paying, progress
+        self._runs = 0
+        self._known: dict[tuple[int, tuple[tuple[str, str], ...]], float | None] = {}
+        self.first = [self._simulated(option, {}) for option in options]
+        self._works = [work_of(run) for run in self.first]
+        self._measure = self._chosen(by)
+        try:
+            self._values = [self._value(run, work) for run, work in zip(self.first, self._works, strict=True)]
+        except NoSuchNumber as error:
+            raise SpecError([Mistake(None, str(error), error.hint)]) from None
+        if min(self._values) <= 0:
+            raise SpecError([Mistake(None, f"{self._measure.title} is 0: there is no ratio of it")])
+
+    def _chosen(self, by: str) -> Measure:
+        if by:
+            return measure(by)
+        if any(run.serving for run in self.first):
+            raise SpecError([Mistake(None, "which number of a service is meant? --by ttft_p95, tpot_p95, requests/s")])
+        unit = differing(self._works)
+        return throughput(unit) if unit else measure(TIME)
+
+    def _simulated(self, option: Option, settings: Settings) -> Run:
+        self._runs += 1
+        try:
+            return simulate(*option, set=settings, expect=False, paying=self._paying)
+        except ExpectationFailed as failed:
+            return failed.run
+
+    def _value(self, run: Run, work: Sequence[Work]) -> float:
+        pace = next((each.per_s for each in work if throughput(each.unit).column == self._measure.column), None)
+        if self._measure.column == TIME:
+            return run.makespan_s
+        return pace if pace is not None else number(run, self._measure, run.to_json)
+
+    def _of(self, at: int, settings: Settings) -> float | None:
+        """The value of an option with some settings; None if its files do not allow them."""
+        if not settings:
+            return self._values[at]
+        key = (at, tuple(sorted(settings.items())))
+        if key not in self._known:
+            try:
+                run = self._simulated(self._options[at], settings)
+                self._known[key] = self._value(run, work_of(run))
+            except (SpecError, Deadlock, NoSuchNumber):
+                self._known[key] = None
+        return self._known[key]
+
+    def _answer(self, values: Sequence[float | None]) -> float | None:
+        if None in values:
+            return None
+        first, *rest = (value or 0.0 for value in values)
+        if not rest:
+            return first
+        if first <= 0 or rest[0] <= 0:
+            return None
+        return rest[0] / first if self._measure.most else first / rest[0]
+
+    def run(self) -> Sensitivity:
+        answer = self._answer(self._values)
+        assert answer is not None
+        intervals = self._intervals()
+        half, is_outside, shares = self._unsure(intervals)
+        terms = self._terms()
+        bars = list(tornado(answer, [term for term, _ in terms.values()], self._evaluate(terms), self._progress))
+        matched = {bar.name: _own(terms[bar.name][0], shares) for bar in bars}
+        bars = [replace(bar, is_counted=bool(matched[bar.name])) for bar in bars]
+        moved = len(bars)
+        bars += self._of_models(answer, half, [pair for pair in shares if pair[0] not in [*itertools.chain(*matched.values())]])
+        wrong = None if half is None or len(intervals) < 2 else wrong_now(answer, half)
+        breaks, unbroken = self._breaks(bars, terms) if len(self._options) > 1 else ((), ())
+        worth, unpriced = self._worth(answer) if len(self._options) > 1 else ((), ())
+        return Sensitivity(
+            titles=tuple((run.workload, run.machine) for run in self.first),
+            measure=self._measure,
+            values=tuple(self._values),
+            answer=answer,
+            half=half,
+            is_outside=is_outside,
+            bars=ordered(bars),
+            doubts=tuple(_doubts(answer, half, shares, is_choice=wrong is not None)) if half else (),
+            wrong=wrong,
+            breaks=breaks,
+            unbroken=unbroken,
+            worth=worth,
+            unpriced=unpriced,
+            idle=len(terms) - moved,
+            runs=self._runs,
+            warnings=different(*(run.warnings for run in self.first)),
+        )
+
+    def _intervals(self) -> list[Interval]:
+        """Intervals of the options, if the measure is as unsure as the time."""
+        is_pace = self._measure.column in OF_TIME or any(
+            throughput(w.unit).column == self._measure.column for w in self._works[0]
+        )
+        if not is_pace or any(run.serving for run in self.first):
+            return []
+        if self._measure.column == TIME or self._measure.column in OF_TIME:
+            return [run.interval for run in self.first]
+        return [run.interval.of(1 / value) for run, value in zip(self.first, self._values, strict=True)]
+
+    def _unsure(self, intervals: Sequence[Interval]) -> tuple[float | None, bool, list[tuple[Part | None, float]]]:
+        """(half width, whether something is outside of everything measured, errors with their shares of the variance)."""
+        if not intervals:
+            return None, False, []
+        if len(intervals) == 1:
+            sure = intervals[0]
+            shares: list[tuple[Part | None, float]] = [(part, sure.share(part)) for part in sure.parts if sure.share(part) > 0]
+            if sure.own > 0:
+                shares.append((None, sure.own**2 / sure.variance))
+            return sure.half, sure.case == "outside", sorted(shares, key=lambda pair: -pair[1])
+        over = ratio(intervals[0], intervals[1])
+        return over.half, over.outside, list(shares_of(intervals[0], intervals[1]))
+
+    def _terms(self) -> dict[str, tuple[Term, tuple[int, ...]]]:
+        """Unsure numbers by name, with the options that have them; a number that both have is one."""
+        by_option = [terms_of(*option) for option in self._options]
+        if len(by_option) == 1:
+            return {term.name: (term, (0,)) for term in by_option[0]}
+        ours, theirs = ({(t.number.path, t.number.value, t.source): t for t in terms} for terms in by_option)
+        terms: dict[str, tuple[Term, tuple[int, ...]]]
+        terms = {ours[key].name: (ours[key], (0, 1)) for key in ours.keys() & theirs.keys()}
+        for letter, at, mine, others in (("A", 0, ours, theirs), ("B", 1, theirs, ours)):
+            for key in mine.keys() - others.keys():
+                term = mine[key]
+                terms[f"{letter} {term.name}"] = (Term(f"{letter} {term.name}", term.number, term.sigma, term.source), (at,))
+        return dict(sorted(terms.items()))
+
+    def _evaluate(self, terms: Mapping[str, tuple[Term, tuple[int, ...]]]) -> Evaluate:
+        def evaluate(group: Sequence[Term], end: End) -> float | None:
+            values = []
+            for at in range(len(self._options)):
+                settings = dict(getattr(term, end) for term in group if at in terms[term.name][1])
+                values.append(self._of(at, settings))
+            return self._answer(values)
+
+        return evaluate
+
+    def _of_models(self, answer: float, half: float | None, shares: Sequence[tuple[Part | None, float]]) -> Iterator[Bar]:
+        """Bars of errors that no number moved has: of models, of runs as wholes, of numbers that cannot be set."""
+        for part, share in shares if half else ():
+            if share < LEAST:
+                continue
+            assert half is not None
+            alone = half * math.sqrt(share)
+            name = named(part) if part is not None else AS_WHOLE
+            source = "measured"
+            if part is not None:
+                source = f"{part.rows} measured" if part.rows else CASES[part.case].removeprefix("a ")
+            yield Bar(name, answer * math.exp(-alone), answer * math.exp(alone), answer, f"+-{rough(math.expm1(alone))}", source)
+
+    def _breaks(
+        self, bars: Sequence[Bar], terms: Mapping[str, tuple[Term, tuple[int, ...]]]
+    ) -> tuple[tuple[Break, ...], tuple[str, ...]]:
+        """Numbers of B at which the order changes, and those at which it does not within a quarter to four times."""
+        mine = [
+            terms[bar.name][0]
+            for bar in sorted(bars, key=lambda bar: (-bar.swing, bar.name))
+            if bar.name in terms and 1 in terms[bar.name][1]
+        ][:TRIED]
+        crossed, none = [], []
+        for term in mine:
+            name = term.name.removeprefix("B ")
+
+            def gain(factor: float, term: Term = term) -> float | None:
+                settings = dict([term.times(factor)]) if factor != 1.0 else {}
+                return self._answer([self._values[0], self._of(1, settings)])
+
+            factor = break_even(gain)
+            if factor is None:
+                none.append(name)
+            else:
+                crossed.append(Break(name, factor, _short(term.number.times(factor))))
+        return tuple(crossed), tuple(none)
+
+    def _worth(self, answer: float) -> tuple[tuple[Worth, ...], tuple[str, ...]]:
+        """Break-even of prices, for both ways to pay; and machines without a price."""
+        if not (self._measure.is_pace or self._measure.column == "step_s"):
+            return (), ()
+        prices = (None if self._paying is None else self._paying.lists) or load_prices()
+        priced = [price_of(load_machine(option.machine), prices) for option in self._options]
+        ways = []
+        for way in ("purchase", "on_demand"):
+            first, second = (getattr(each, way) for each in priced)
+            if first is not None and second is not None and first.value > 0 and second.value > 0:
+                ways.append(Worth(way, (first, second), answer * first.value / second.value))
+        names = [
+            run.machine for run, each in zip(self.first, priced, strict=True) if each.purchase is None and each.on_demand is None
+        ]
+        return tuple(ways), tuple(dict.fromkeys(names))
+
+
+def _short(text: str) -> str:
+    digits, space, unit = text.partition(" ")
+    return f"{short(float(digits))}{space}{unit}"
+
+
+def _own(term: Term, shares: Sequence[tuple[Part | None, float]]) -> list[Part]:
+    """Errors of the answer's interval that are this number's own."""
+    match = _KIND.search(term.number.source)
+    source = match[0] if match is not None else term.number.source
+    return [part for part, _ in shares if part is not None and part.is_number and source[:SAID] in part.key]
+
+
+def _doubts(answer: float, half: float, shares: Sequence[tuple[Part | None, float]], *, is_choice: bool) -> Iterator[Doubt]:
+    for part, share in shares:
+        name = named(part) if part is not None else AS_WHOLE
+        left = half * math.sqrt(max(0.0, 1.0 - share))
+        yield Doubt(name, share, left, wrong_after(answer, half, share) if is_choice else None)

@@ -1,0 +1,124 @@
+"""The answer of a sensitivity: bars, errors with what a measurement of them would change, break-even."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hwsim.costs import Amount
+from hwsim.records import dataclass
+from hwsim.results.ratio import Ratio
+from hwsim.sensitivities.tornado import Bar
+from hwsim.spec import Warning
+from hwsim.studies.measures import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """An error of the answer, and what would be left if it were measured.
+
+    Args:
+        share: its part of the variance.
+        half: half width of the interval without it, as a logarithm.
+        wrong: probability of a wrong choice without it, on average; None where nothing is chosen.
+    """
+
+    name: str
+    share: float
+    half: float
+    wrong: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A value at which the order of two options changes.
+
+    Args:
+        name: the number of B; factor: its value there over its value in the file; written: the number there, with its unit.
+    """
+
+    name: str
+    factor: float
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """Prices of two options, and the price of B at which both cost the same for the same work.
+
+    Args:
+        way: "purchase" or "on_demand".
+        prices: both machines, USD or USD a second.
+        factor: price of B there over its price.
+    """
+
+    way: str
+    prices: tuple[Amount, Amount]
+    factor: float
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The numbers that an answer hangs on.
+
+    Args:
+        titles: workload and machine of each option.
+        measure: the number; values: of each option.
+        answer: the value, or how many times as good B is as A.
+        half: half width of its 90 % interval, as a logarithm; None where nothing says how sure it is.
+        bars: numbers and errors that move the answer, the longest first.
+        doubts: errors of the answer, the largest first; empty where it has no interval.
+        wrong: probability that the option that looks better is not; None with one option.
+        idle: numbers that move nothing; runs: simulations.
+    """
+
+    titles: tuple[tuple[str, str], ...]
+    measure: Measure
+    values: tuple[float, ...]
+    answer: float
+    half: float | None
+    is_outside: bool
+    bars: tuple[Bar, ...]
+    doubts: tuple[Doubt, ...]
+    wrong: float | None
+    breaks: tuple[Break, ...]
+    unbroken: tuple[str, ...]
+    worth: tuple[Worth, ...]
+    unpriced: tuple[str, ...]
+    idle: int
+    runs: int
+    warnings: tuple[Warning, ...]
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether there are two options."""
+        return len(self.titles) == 2
+
+    @cached_property
+    def over(self) -> Ratio | None:
+        """The answer of a choice with its range."""
+        return Ratio(self.answer, self.half, self.is_outside) if self.is_choice and self.half is not None else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `hwsim: sensitivity/1`."""
+        from hwsim.sensitivities.say import as_dict
+
+        return as_dict(self)
+
+    def plot(self, path: str | Path) -> Path:
+        """Write the tornado, .png, .svg or .pdf.
+
+        Raises:
+            ValueError: another suffix.
+        """
+        from hwsim.sensitivities.say import drawn
+        from hwsim.views.bars import draw
+        from hwsim.views.kit.writing import write
+
+        return write(path, draw.tornado(drawn(self), Path(path).suffix))
+
+    def __str__(self) -> str:
+        from hwsim.sensitivities.say import text
+
+        return text(self)

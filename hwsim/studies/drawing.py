@@ -1,0 +1,223 @@
+"""Values drawn by chance: distributions by their quantiles, and points of them, independent or as a Latin hypercube.
+
+A Latin hypercube of n points has one value in each n-th part of every distribution, so that few points cover all of it
+(McKay, Beckman and Conover, Technometrics 21(2), 1979). The same seed gives the same points, on every system.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from statistics import NormalDist
+from typing import Any, Final
+
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, Tree, did_you_mean
+from hwsim.spec.ranges import Range, Scale, is_range, parse_range
+from hwsim.studies.grid import scalar, with_unit
+from hwsim.units import COUNT, Dimension, Quantity, UnitError, parse, parse_as
+
+DIGITS: Final = 6  # of a value that is drawn; a row says the value that was simulated
+_POINT: Final = re.compile(r"\d\.\d")
+LEAST: Final = 1e-9  # quantiles of a normal distribution are cut here
+Quantile = Callable[[float], object]  # of a number from 0 to 1, which is left out
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Values between two ends, evenly or evenly on a logarithmic scale."""
+
+    low: float
+    high: float
+    log: bool
+    whole: bool
+    dimension: Dimension
+
+    def __call__(self, part: float) -> object:
+        """The value below which this part of the values lies."""
+        if self.whole:
+            return self._whole(part)
+        value = self.low * (self.high / self.low) ** part if self.log else self.low + (self.high - self.low) * part
+        return _written(value, self.dimension)
+
+    def _whole(self, part: float) -> int:
+        if self.log:
+            low, high = self.low - 0.5, self.high + 0.5
+            return min(round(low * math.pow(high / low, part)), int(self.high))
+        return int(self.low) + min(int(part * (self.high - self.low + 1)), int(self.high - self.low))
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """A normal distribution, cut at `low` and `high`."""
+
+    mean: float
+    sd: float
+    low: float
+    high: float
+    whole: bool
+    dimension: Dimension
+
+    def __call__(self, part: float) -> object:
+        """As of `Between`."""
+        bell = NormalDist(self.mean, self.sd)
+        first, last = bell.cdf(self.low), bell.cdf(self.high)
+        value = bell.inv_cdf(min(max(first + (last - first) * part, LEAST), 1 - LEAST))
+        value = min(max(value, self.low), self.high)
+        return round(value) if self.whole else _written(value, self.dimension)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of some values, all as likely."""
+
+    values: tuple[object, ...]
+
+    def __call__(self, part: float) -> object:
+        """As of `Between`."""
+        return self.values[min(int(part * len(self.values)), len(self.values) - 1)]
+
+
+def distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
+    """The distribution that a file writes; None once its mistakes are noted.
+
+    8 GB/s..64 GB/s          evenly; with :log on a logarithmic scale; whole numbers where both ends are.
+    [a, b, c]                one of them
+    {uniform: [1 s, 2 s]}    {log: [1 s, 2 s]}    {choice: [a, b]}    {normal: {mean: 6 ms, sd: 1 ms, low: 1 ms}}
+    """
+    try:
+        return _distribution(tree, mistakes)
+    except UnitError as error:
+        mistakes.add(tree.place, error.message, error.hint)
+        return None
+
+
+def _distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
+    if tree.is_list:
+        return _choice(tree, mistakes)
+    if is_range(tree.value):
+        ends = parse_range(str(tree.value), listed=False)
+        if ends.scale == "times" or (ends.scale == "linear" and ":" in ends.text):
+            mistakes.add(tree.place, f"'{ends.text}' has steps, and values are drawn between its ends", "leave them out, or :log")
+            return None
+        return _between(ends.low, ends.high, ends.scale, ends.dimension, whole=_of_whole(ends))
+    if not tree.is_mapping or len(tree.items()) != 1:
+        mistakes.add(
+            tree.place, f"{tree.what()} is no distribution", "8 GB/s..64 GB/s, [a, b], or {normal: {mean: 6 ms, sd: 1 ms}}"
+        )
+        return None
+    ((kind, inside),) = tree.items()
+    match kind:
+        case "choice":
+            return _choice(inside, mistakes)
+        case "uniform" | "log":
+            return _ends(kind, inside, mistakes)
+        case "normal":
+            return _normal(inside, mistakes)
+    kinds = ("uniform", "log", "normal", "choice")
+    mistakes.add(tree.key_place(kind), f"there is no distribution '{kind}'", did_you_mean(kind, kinds))
+    return None
+
+
+def _of_whole(found: Range) -> bool:
+    """Whether the ends are written as whole numbers."""
+    return found.whole and not _POINT.search(found.text)
+
+
+def _choice(tree: Tree, mistakes: Mistakes) -> Choice | None:
+    values = tuple(scalar(each.plain()) for each in tree.elements())
+    if not values:
+        mistakes.add(tree.place, "there are no values to choose from", "[a, b, c]")
+        return None
+    return Choice(values)
+
+
+def _ends(kind: str, tree: Tree, mistakes: Mistakes) -> Between | None:
+    if is_range(tree.value):
+        parsed = parse_range(str(tree.value), listed=False)
+        return _between(parsed.low, parsed.high, "log" if kind == "log" else "linear", parsed.dimension, whole=_of_whole(parsed))
+    ends = [_quantity(each) for each in tree.elements()]
+    if len(ends) != 2:
+        mistakes.add(tree.place, f"{kind} takes the two ends", f"{{{kind}: [8 GB/s, 64 GB/s]}}")
+        return None
+    low, high = ends
+    if not low.dimension.fits(high.dimension):
+        mistakes.add(tree.place, f"the ends do not fit each other: {low.dimension.name} and {high.dimension.name}")
+        return None
+    if low.value > high.value:
+        mistakes.add(tree.place, "the ends go from the larger to the smaller", "write the smaller first")
+        return None
+    is_whole = low.dimension.plain and low.value.is_integer() and high.value.is_integer() and _is_whole(tree)
+    return _between(low.value, high.value, "log" if kind == "log" else "linear", low.dimension, whole=is_whole)
+
+
+def _is_whole(tree: Tree) -> bool:
+    return all(isinstance(each.value, int) for each in tree.elements())
+
+
+def _between(low: float, high: float, scale: Scale, dimension: Dimension, *, whole: bool) -> Between:
+    if scale == "log" and low <= 0:
+        raise UnitError("a logarithmic scale begins above 0")
+    return Between(low, high, scale == "log", whole, dimension)
+
+
+def _normal(tree: Tree, mistakes: Mistakes) -> Normal | None:
+    numbers: dict[str, Quantity] = {}
+    for key, inside in tree.items():
+        if key not in ("mean", "sd", "low", "high"):
+            mistakes.add(tree.key_place(key), f"a normal distribution has no '{key}'", "it has mean, sd, low and high")
+            return None
+        numbers[key] = _quantity(inside)
+    if not {"mean", "sd"} <= numbers.keys():
+        mistakes.add(tree.place, "a normal distribution needs mean and sd", "{normal: {mean: 6 ms, sd: 1 ms}}")
+        return None
+    mean = numbers["mean"]
+    for key, quantity in numbers.items():
+        if not quantity.dimension.fits(mean.dimension):
+            mistakes.add(tree.key_place(key), f"{key} is {quantity.dimension.name}, mean is {mean.dimension.name}")
+            return None
+    sd = numbers["sd"].value
+    low = numbers["low"].value if "low" in numbers else 0.0 if mean.value > 0 else -math.inf
+    high = numbers["high"].value if "high" in numbers else math.inf
+    if sd <= 0 or not low < high or not low - 5 * sd < mean.value < high + 5 * sd:
+        mistakes.add(tree.place, "no value lies in it", "sd is above 0, and mean lies between low (default: 0) and high")
+        return None
+    is_whole = all(isinstance(inside.value, int) for _, inside in tree.items())
+    return Normal(mean.value, sd, low, high, is_whole, mean.dimension)
+
+
+def _quantity(tree: Tree) -> Quantity:
+    value: Any = tree.value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Quantity(float(value), COUNT)
+    return value if isinstance(value, Quantity) else parse(str(value))
+
+
+def _written(value: float, dimension: Dimension) -> object:
+    """The value with as many digits as a file would have; a text where it has a unit."""
+    value = float(f"{value:.{DIGITS}g}")
+    if dimension.plain:
+        return value
+    text = with_unit(Quantity(value, dimension))
+    parse_as(text, dimension)
+    return text
+
+
+def drawn(quantiles: Sequence[Quantile], points: int, seed: int, *, latin: bool) -> Iterator[tuple[object, ...]]:
+    """So many points, each with a value of every distribution.
+
+    >>> sorted(value for value, in drawn([Choice((1, 2, 3, 4))], 4, 7, latin=True))
+    [1, 2, 3, 4]
+    """
+    columns = []
+    for number in range(len(quantiles)):
+        dice = random.Random(f"{seed} {number}")  # a stream for each path: one more path leaves the others as they are
+        parts = [dice.random() for _ in range(points)]
+        if latin:
+            ranks = sorted(range(points), key=[dice.random() for _ in range(points)].__getitem__)
+            parts = [(rank + part) / points for rank, part in zip(ranks, parts, strict=True)]
+        columns.append(parts)
+    for point in zip(*columns, strict=True):
+        yield tuple(quantile(part) for quantile, part in zip(quantiles, point, strict=True))

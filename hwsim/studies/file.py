@@ -1,0 +1,303 @@
+"""Files of studies, `hwsim: study/1`: what is run, at which points, what is measured, and where the rows go.
+
+hwsim: study/1
+machine: workstation
+workload: imagenet-epoch
+points:
+  grid: {machine.disk.use: [hdd-7200rpm, nvme-990pro], workers: 1..64:x2}
+measure: [time, batches/s]
+rows: rows.csv
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hwsim.devices.offers import Way
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, did_you_mean, field, place_field, read
+from hwsim.spec.library import find
+from hwsim.spec.schema import json_schema
+from hwsim.studies.drawing import Quantile, distribution, drawn
+from hwsim.studies.grid import MOST_POINTS, Grid, Listed, Points, parse_values, scalar
+from hwsim.studies.measures import refuse_unknown
+from hwsim.studies.point import Content, changed
+from hwsim.studies.rows import SUFFIXES
+from hwsim.units import UnitError, parse
+
+if TYPE_CHECKING:
+    from hwsim.costs import Paying
+
+FORMAT: Final = "study/1"
+MOST_DRAWN: Final = 100_000
+_KINDS: Final = ("grid", "zip", "random", "latin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyKeys:
+    """A study as a file says it."""
+
+    hwsim: str = field("the format of the file: study/1", default=FORMAT)
+    name: str = field("what it asks, in a few words", default="")
+    notes: str = field("anything worth knowing", default="", record="for readers")
+    machine: Tree = field("a machine: a name of the library, a file beside this one, or its content", example="dgx-h100")
+    workload: Tree = field("a workload, in the same way", example="llama3-8b-serving")
+    points: Tree = field("one of grid, zip, random and latin", example="{grid: {gpus: [1, 2, 4]}}")
+    measure: tuple[str, ...] = field(
+        "what every row has besides the time; rows are compared by the first", default=(), one_or_many=True, example="[time, mfu]"
+    )
+    settings: Mapping[str, Tree] = field("paths and values that are the same at all points", key="set", default_factory=dict)
+    rows: str = field("the file of the rows: .csv, .jsonl or .parquet", default="", example="rows.csv")
+    journal: str = field(
+        "the file that a study goes on from (default: the name of the file of the rows, with .journal)", default=""
+    )
+    prices: str | None = field("also energy and cost: a list of prices beside this file, or `library`", default=None,
+                               example="prices.yaml")  # fmt: skip
+    provider: str = field("with prices: this one's offers alone", default="", example="OCI")
+    rent: Way | None = field("with prices: how machines are paid for (default: purchase)", default=None)
+    site: Tree | None = field("where the machines stand: a site of the prices, or its numbers", default=None,
+                              example="{pue: 1.2, grid: 360 g/kWh}")  # fmt: skip
+    place: Place = place_field()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnKeys:
+    """Points drawn by chance, independently (random) or as a Latin hypercube (latin)."""
+
+    points: int = field("how many", minimum=1, maximum=MOST_DRAWN)
+    seed: int = field("another number gives other points", default=0)
+    of: Mapping[str, Tree] = field(
+        "a distribution for each path", example="{workers: 1..64, decode: {normal: {mean: 6 ms, sd: 1 ms}}}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFile:
+    """A study, its points worked out.
+
+    Args:
+        machine, workload: what to read them from.
+        folder: paths in the file start here.
+        rows, journal: files to write; None if they are not named.
+        places: where each path that is varied or set stands.
+        paying: how the machines are paid for; None where the file says nothing of it.
+    """
+
+    name: str
+    machine: Path | Tree
+    workload: Path | Tree
+    points: Points
+    measures: tuple[str, ...]
+    settings: Mapping[str, object]
+    rows: Path | None
+    journal: Path | None
+    places: Mapping[str, Place]
+    paying: Paying | None = None
+
+    def check(self, machine: Content, workload: Content) -> None:
+        """Raise before any point is run if a path leads nowhere.
+
+        Raises:
+            SpecError: the paths that do, each at its place.
+        """
+        mistakes = Mistakes()
+        firsts = {path: values[0] for path, values in zip(self.points.paths, self.points.values, strict=True)}
+        for path, value in {**self.settings, **firsts}.items():
+            try:
+                changed(machine, workload, {path: value})
+            except SpecError as error:
+                for mistake in error.mistakes:
+                    mistakes.add(self.places.get(path, mistake.place), mistake.message, mistake.hint)
+        mistakes.raise_if_any()
+
+
+def load_study(source: str | Path | Tree) -> StudyFile:
+    """The study of a file.
+
+    Raises:
+        SpecError: all its mistakes.
+        OSError: it cannot be read.
+    """
+    tree = source if isinstance(source, Tree) else read(source)
+    mistakes = Mistakes()
+    check_header(tree, FORMAT, mistakes)
+    mistakes.raise_if_any()
+    keys = decode(tree, StudyKeys, mistakes)
+    mistakes.raise_if_any()
+    if keys is None:
+        raise SpecError(mistakes)
+    folder = Path(tree.place.file).parent if tree.place.file and not tree.place.file.startswith(("<", "-")) else Path()
+    points = read_points(keys.points, mistakes)
+    machine, workload = (
+        _side(kind, tree, folder, mistakes) for kind, tree in (("machine", keys.machine), ("workload", keys.workload))
+    )
+    for place, name in zip(_places(tree.get("measure")), keys.measure, strict=False):
+        refuse_unknown(name, place, mistakes)
+    settings = {path: scalar(value.plain()) for path, value in keys.settings.items()}
+    for path in points.paths if points is not None else ():
+        if path in settings and (among := tree.get("set")) is not None:
+            mistakes.add(among.key_place(path), f"'{path}' is both set and varied")
+    rows = folder / keys.rows if keys.rows else None
+    if rows is not None and rows.suffix not in SUFFIXES:
+        at = (tree.get("rows") or tree).place
+        mistakes.add(at, f"rows are written as {', '.join(SUFFIXES)}, not as '{rows.name}'")
+    paying = _paying(keys, tree, folder, mistakes)
+    mistakes.raise_if_any()
+    if points is None or machine is None or workload is None:
+        raise SpecError(mistakes)
+    journal = folder / keys.journal if keys.journal else None
+    places = {**_keys(tree.get("set")), **_keys(keys.points.get("grid") or keys.points.get("zip"))}
+    for drawn_by in ("random", "latin"):
+        places |= _keys((keys.points.get(drawn_by) or keys.points).get("of"))
+    return StudyFile(keys.name, machine, workload, points, keys.measure, settings, rows, journal, places, paying)
+
+
+def _paying(keys: StudyKeys, tree: Tree, folder: Path, mistakes: Mistakes) -> Paying | None:
+    """The way that the machines are paid for; None where the study says nothing of it."""
+    for name in ("provider", "rent"):
+        if keys.prices is None and tree.get(name) is not None:
+            mistakes.add(tree.key_place(name), f"'{name}' goes with prices", "prices: library")
+    if keys.prices is None and keys.site is None:
+        return None
+    from hwsim.costs import Paying, load_prices, read_site
+
+    try:
+        listed = None if keys.prices in (None, "library") else find("prices", keys.prices, folder, tree.key_place("prices"))
+        prices = load_prices(listed, provider=keys.provider)
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None
+    if keys.provider and keys.provider not in prices.providers:
+        hint = did_you_mean(keys.provider, prices.providers)
+        mistakes.add(tree.key_place("provider"), f"no provider '{keys.provider[:40]}' offers anything", hint)
+    site = None if keys.site is None else read_site(keys.site, mistakes, dict(prices.sites))
+    return Paying(None if keys.prices is None else prices, keys.rent or "purchase", site)
+
+
+def _side(kind: str, tree: Tree, folder: Path, mistakes: Mistakes) -> Path | Tree | None:
+    if tree.is_mapping:
+        return tree
+    if not isinstance(tree.value, str):
+        mistakes.add(tree.place, f"a {kind} is a name or a mapping, not {tree.what()}")
+        return None
+    try:
+        return find(kind, tree.value, folder, tree.place)
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None
+
+
+def _keys(tree: Tree | None) -> dict[str, Place]:
+    return {key: tree.key_place(key) for key, _ in tree.items()} if tree is not None else {}
+
+
+def _places(tree: Tree | None) -> Sequence[Place]:
+    return [each.place for each in tree.elements()] if tree is not None else ()
+
+
+def read_points(tree: Tree, mistakes: Mistakes) -> Points | None:
+    """The points of a study; None once their mistakes are noted."""
+    if not tree.is_mapping or len(tree.items()) != 1:
+        mistakes.add(tree.place, f"the points are one of {', '.join(_KINDS)}, not {tree.what()}", "grid: {gpus: [1, 2, 4]}")
+        return None
+    ((kind, inside),) = tree.items()
+    if kind not in _KINDS:
+        mistakes.add(tree.key_place(kind), f"there are no points '{kind}'", did_you_mean(kind, _KINDS) or ", ".join(_KINDS))
+        return None
+    before = len(mistakes)
+    if kind in ("random", "latin"):
+        return _drawn(inside, mistakes, latin=kind == "latin")
+    if not inside.is_mapping or not inside.items():
+        mistakes.add(inside.place, f"{kind} is followed by paths and their values, not {inside.what()}", "{gpus: [1, 2, 4]}")
+        return None
+    values = {path: _values(path, listed, mistakes) for path, listed in inside.items()}
+    if len(mistakes) > before:
+        return None
+    return _grid(tree, values, mistakes) if kind == "grid" else _zip(inside, values, mistakes)
+
+
+def _values(path: str, tree: Tree, mistakes: Mistakes) -> tuple[object, ...]:
+    """The values of a path: a list, a text with ranges, or one value."""
+    before = len(mistakes)
+    values: list[object] = []
+    units: dict[str, str] = {}  # what the values of the path measure, with the first that does
+    for element in tree.elements():
+        value = element.plain()
+        measured = _measured(value)
+        if measured and units.setdefault(measured, str(value)) and len(units) > 1:
+            first = next(iter(units))
+            message = f"'{value}' is {measured}, and '{units[first]}', a value of the same path, is {first}"
+            mistakes.add(element.place, message, "all values of a path measure the same")
+            return ()
+        if not isinstance(value, str):
+            values.append(value)
+            continue
+        try:
+            values += parse_values(value) if not tree.is_list or ".." in value else (scalar(value),)
+        except SpecError as error:
+            for mistake in error.mistakes:
+                mistakes.add(element.place, mistake.message, mistake.hint)
+    if not values and len(mistakes) == before:
+        mistakes.add(tree.place, f"'{path}' has no values to take", "[1, 2, 4], or 1..64:x2")
+    return tuple(values)
+
+
+def _measured(value: object) -> str:
+    """The dimension of a text with a unit, with its article; "" for anything else."""
+    if not isinstance(value, str):
+        return ""
+    try:
+        dimension = parse(value).dimension
+    except UnitError:
+        return ""
+    return "" if dimension.plain else dimension.name
+
+
+def _grid(tree: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistakes) -> Points | None:
+    points = math.prod(map(len, values.values()))
+    if points > MOST_DRAWN:
+        sizes = " x ".join(str(len(each)) for each in values.values())
+        mistakes.add(tree.key_place("grid"), f"{sizes} = {points} points are more than the {MOST_DRAWN} of one study",
+                     "take fewer values, or latin: {points: 1000, of: ...}")  # fmt: skip
+        return None
+    return Grid.of(values, most=max(MOST_POINTS, MOST_DRAWN))
+
+
+def _zip(inside: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistakes) -> Points | None:
+    first = next(iter(values))
+    for path, column in values.items():
+        if len(column) != len(values[first]):
+            mistakes.add(inside.key_place(path), f"'{path}' has {len(column)} values, '{first}' has {len(values[first])}",
+                         "values of a zip stand side by side: as many for each path")  # fmt: skip
+            return None
+    return Listed(tuple(values), tuple(zip(*values.values(), strict=True)))
+
+
+def _drawn(tree: Tree, mistakes: Mistakes, *, latin: bool) -> Points | None:
+    before = len(mistakes)
+    keys = decode(tree, DrawnKeys, mistakes)
+    if keys is None:
+        return None
+    if not keys.of:
+        mistakes.add(tree.key_place("of"), "nothing is drawn", "of: {workers: 1..64}")
+        return None
+    quantiles: dict[str, Quantile] = {}
+    for path, inside in keys.of.items():
+        quantile = distribution(inside, mistakes)
+        if quantile is not None:
+            quantiles[path] = quantile
+    if len(mistakes) > before:
+        return None
+    rows = tuple(drawn(tuple(quantiles.values()), keys.points, keys.seed, latin=latin))
+    return Listed(tuple(quantiles), rows)
+
+
+def study_schema() -> dict[str, Any]:
+    """The JSON Schema of a study's file."""
+    return json_schema(StudyKeys, header=FORMAT)
+
+
+__all__ = ["DrawnKeys", "StudyFile", "StudyKeys", "load_study", "read_points", "study_schema"]

@@ -1,0 +1,230 @@
+"""The answer of `--find`: the largest value that holds what is expected, how sure it is, and what holds it back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any, Literal
+
+from hwsim.formats import format_quantity
+from hwsim.records import dataclass
+from hwsim.results.batches import Known
+from hwsim.studies.knob import Knob
+
+Status = Literal["held", "violated", "overloaded", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """An expectation in one run: its bounds, the value and, where a service says so, how far it is known (SI units).
+
+    half: half width of the values of nine of ten such services, as a logarithm; 0 where nothing says so.
+    """
+
+    quantity: str
+    wanted: str
+    low: float
+    high: float
+    unit: str
+    value: float
+    known: Known | None = None
+    short: bool = False
+    half: float = 0.0
+
+    @property
+    def strain(self) -> float:
+        """The part of the bound that is used; above 1 the bound is violated."""
+        return self._strain(self.value)
+
+    @property
+    def strains(self) -> tuple[float, float]:
+        """The same at both ends of what is known."""
+        if self.known is None:
+            return self.strain, self.strain
+        ends = sorted((self._strain(self.known.low), self._strain(self.known.high)))
+        return ends[0], ends[1]
+
+    @property
+    def unsure(self) -> tuple[float, float]:
+        """The same at both ends of what nine of ten such services do."""
+        ends = sorted((self._strain(self.value * math.exp(-self.half)), self._strain(self.value * math.exp(self.half))))
+        return ends[0], ends[1]
+
+    def _strain(self, value: float) -> float:
+        above = value / self.high if 0 < self.high < math.inf else (math.inf if value > self.high else 0.0)
+        below = (self.low / value if value > 0 else math.inf) if self.low > 0 else 0.0
+        return max(above, below)
+
+    def __str__(self) -> str:
+        shown = format_quantity(self.value, self.unit) if math.isfinite(self.value) else "without end"
+        if self.known is None:
+            return shown
+        high = "any" if math.isinf(self.known.high) else format_quantity(self.known.high, self.unit)
+        short = "; the run is too short to be sure of that" if self.short else ""
+        return f"{shown} ({format_quantity(self.known.low, self.unit)} to {high}{short})"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One run: a value, and what came of it.
+
+    Args:
+        reason: why it failed or has no steady state. limits: what most time of the tightest expectation went to.
+        more: requests that it would take to tell, by where the file says how many. brief: it was over before it was steady.
+    """
+
+    value: float
+    status: Status
+    expected: tuple[Bounded, ...] = ()
+    reason: str = ""
+    limits: str = ""
+    more: tuple[tuple[str, int], ...] = ()
+    brief: bool = False
+
+    @property
+    def held(self) -> bool:
+        return self.status == "held"
+
+    @property
+    def tightest(self) -> Bounded | None:
+        """The expectation that is nearest to its bound, or furthest beyond."""
+        return max(self.expected, key=lambda each: each.strain, default=None)
+
+    def __str__(self) -> str:
+        if self.status == "overloaded":
+            return f"no steady state: {self.reason}"
+        if self.status == "failed":
+            return self.reason
+        return "; ".join(f"{each.quantity} {each}" for each in self.expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The largest value that holds.
+
+    Args:
+        value: None if none holds; next: the least value tried above it that does not, None if all held.
+        low, high: where it would be with other random numbers, in 95 of 100 cases; None: not known on that side.
+        tried: the last round of runs, by value. runs: of all rounds.
+        nine: between which it is for nine of ten such services, whose predictions are off; None: beyond what was tried.
+        counts: requests of these runs where the files' were too few, by path.
+    """
+
+    machine: str
+    workload: str
+    knob: Knob
+    value: float | None
+    next: float | None
+    low: float | None
+    high: float | None
+    tried: tuple[Tried, ...]
+    runs: int
+    counts: tuple[tuple[str, int], ...] = ()
+    nine: tuple[float | None, float | None] = (None, None)
+
+    def of(self, value: float | None) -> Tried | None:
+        """The run of a value."""
+        return next((each for each in self.tried if each.value == value), None)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether what is expected depends on random numbers, and the runs say how far."""
+        return any(each.known is not None for run in self.tried for each in run.expected)
+
+    def __str__(self) -> str:
+        return (
+            "\n".join([f"{self.workload} on {self.machine}", *(f"  {title:<9} {text}" for title, text in self._lines())]) + "\n"
+        )
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        name, shown = self.knob.name, self.knob.shown
+        runs = f"{self.runs} run{'s' if self.runs > 1 else ''}"
+        at, beyond = self.of(self.value), self.of(self.next)
+        if self.value is None or at is None:
+            yield name, f"none holds: not even {shown(self.tried[0].value)} ({runs})"
+            if self.knob.name not in ("rate", "clients"):
+                yield "", f"nothing above {shown(self.tried[-1].value)} was tried: less is taken to be easier"
+            yield "there", str(self.tried[0])
+            if self.tried[0].limits:
+                yield "limit", self.tried[0].limits
+            return
+        if beyond is None:
+            yield name, f"{shown(self.value)} holds, and nothing larger was tried: what is expected does not hang on it ({runs})"
+        else:
+            yield name, f"{shown(self.value)} is the largest that holds ({runs})"
+        for path, count in self.counts:
+            yield "", f"in runs of {count:,} requests: those of the files are too few to tell ({path})"
+        if at.brief:
+            yield "", "the runs are over before they are steady: more requests, or less load, would tell"
+        if self.sampled and beyond is not None:
+            yield "", f"with other random numbers {self._between()}"
+        if any(each.half for each in at.expected):
+            low, high = (None if end is None else self.knob.shown(end, 2) for end in self.nine)
+            least, most = low or "less than was tried", high or "more than was tried"
+            yield "", f"for 9 of 10 such services, as far off as predictions are: {least} to {most}"
+        yield f"at {shown(self.value)}", str(at)
+        if beyond is not None:
+            yield f"at {shown(beyond.value)}", str(beyond)
+        if self.limit:
+            yield "limit", self.limit
+
+    @property
+    def limit(self) -> str:
+        """The reason against a larger value, in words."""
+        beyond = self.of(self.next)
+        if beyond is None or beyond.status == "failed":
+            return "" if beyond is None else beyond.reason
+        tightest = beyond.tightest
+        if tightest is None or beyond.status == "overloaded":
+            return f"no steady state above: {beyond.reason}"
+        return f"{tightest.quantity} {tightest.wanted}" + (f"; {beyond.limits}" if beyond.limits else "")
+
+    def _between(self) -> str:
+        low, high = (None if end is None else self.knob.shown(end, 3) for end in (self.low, self.high))
+        if low is not None and high is not None:
+            return f"{low} to {high}"
+        if low is None and high is None:
+            return "anything: the runs are too short"
+        return f"at most {high}; the runs are too short to say how little" if low is None else f"at least {low}"
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it for JSON (hwsim: find/1)."""
+        return {
+            "hwsim": "find/1",
+            "machine": self.machine,
+            "workload": self.workload,
+            "find": self.knob.name,
+            "unit": "1" if self.knob.whole else self.knob.dimension.unit,
+            "value": self.value,
+            "next": self.next,
+            "low": self.low,
+            "high": self.high,
+            "nine_of_ten": {"low": self.nine[0], "high": self.nine[1]},
+            "runs": self.runs,
+            "requests": dict(self.counts),
+            "settings": {} if self.value is None else self.knob.settings(self.value),
+            "limit": self.limit or None,
+            "tried": [_run(each) for each in self.tried],
+        }
+
+
+def _run(tried: Tried) -> dict[str, Any]:
+    return {
+        "value": tried.value,
+        "status": tried.status,
+        "reason": tried.reason or None,
+        "limits": tried.limits or None,
+        "expect": [
+            {
+                "quantity": each.quantity,
+                "wanted": each.wanted,
+                "value": each.value if math.isfinite(each.value) else None,
+                "short": each.short,
+                "known": None
+                if each.known is None
+                else {key: end if math.isfinite(end) else None for key, end in asdict(each.known).items()},
+            }
+            for each in tried.expected
+        ],
+    }

@@ -1,0 +1,80 @@
+"""A study as a page for a browser: the best row, all rows to sort, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from hwsim.formats import format_quantity, format_share
+from hwsim.studies.curves import curves
+from hwsim.studies.grid import written
+from hwsim.studies.measures import measure
+from hwsim.studies.text import ended, warned
+from hwsim.views.interval.say import within
+from hwsim.views.report import page
+from hwsim.views.report.sections import Cell, Column, Page, Picture, Section, Table
+from hwsim.views.sweep import draw
+
+if TYPE_CHECKING:
+    from hwsim.studies.point import Row
+    from hwsim.studies.table import Sweep
+
+DRAWN: Final = 400  # rows beyond which a figure shows nothing
+
+
+def render(sweep: Sweep) -> Iterable[bytes]:
+    """The page as chunks of an HTML file; same study, same bytes."""
+    return page.written(of_sweep(sweep))
+
+
+def of_sweep(sweep: Sweep) -> Page:
+    """The page as data."""
+    answer, *more = [*ended(sweep)] or [f"{len(sweep.rows)} of {sweep.points} points"]
+    if sweep.settings:
+        more.append("Set at every point: " + ", ".join(f"{path}={value}" for path, value in sweep.settings))
+    return Page(f"{sweep.workload} on {sweep.machine}", answer, more, list(warned(sweep)), list(_sections(sweep)))
+
+
+def _sections(sweep: Sweep) -> Iterator[Section]:
+    ran = [row for row in sweep.rows if row.makespan_s is not None]
+    if 1 < len(ran) <= DRAWN:
+        drawn = b"".join(draw.render(curves(sweep), ".svg"))
+        yield Picture("In a figure", drawn, f"{sweep.ranking.measure.title if sweep.ranking.measure else 'time'} of the rows")
+    yield _table(sweep)
+
+
+def _table(sweep: Sweep) -> Table:
+    best = [over is not None and over.value <= 1.0 for over in sweep.over_best]
+    columns = [
+        *(Column(path) for path in sweep.paths),
+        Column("time", right=True),
+        Column("9 of 10", right=True),
+        Column("speed-up", right=True),
+        *(Column(measure(name).title, right=True) for name in sweep.measured),
+        Column("limited by"),
+        Column("warned, or failed"),
+    ]
+    rows = [tuple(_cells(sweep, row, up)) for row, up in zip(sweep.rows, sweep.speed_ups, strict=True)]
+    shown = [place for place in range(len(columns)) if any(row[place].text for row in rows)]
+    return Table(
+        "All points",
+        [columns[place] for place in shown],
+        [[row[place] for place in shown] for row in rows],
+        frozenset(place for place, marked in enumerate(best) if marked),
+    )
+
+
+def _cells(sweep: Sweep, row: Row, speed_up: float | None) -> Iterator[Cell]:
+    for value in row.values:
+        yield Cell(written(value), value if isinstance(value, int | float) and not isinstance(value, bool) else None)
+    yield Cell("", "") if row.makespan_s is None else Cell(format_quantity(row.makespan_s, "s"), row.makespan_s)
+    yield Cell("" if row.interval is None else within(row.interval))
+    yield Cell("", "") if speed_up is None else Cell(f"{speed_up:.3g}", speed_up)
+    measured = dict(row.measures)
+    for name in sweep.measured:
+        yield Cell(measure(name).shown(measured[name]), measured[name]) if name in measured else Cell("", "")
+    yield Cell(f"{row.limited_by} {format_share(row.share)}" if row.share is not None else row.limited_by)
+    yield Cell(row.error or ", ".join(dict.fromkeys(warning.code for warning in row.warnings)))
+
+
+__all__ = ["of_sweep", "render"]

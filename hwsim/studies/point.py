@@ -1,0 +1,293 @@
+"""One point of a study. It may run in another process, so its input and its result are small and can be pickled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, field, fields, replace
+from functools import cache, lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hwsim.api import OutOfMemory, Run, Source, simulate
+from hwsim.engine import Deadlock
+from hwsim.machine import Machine, build
+from hwsim.records import dataclass
+from hwsim.results.critical import families, limited_by
+from hwsim.results.interval import Interval, Part
+from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
+from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, different, resolve
+from hwsim.spec.shelf import Shelf, shared, shared_by
+from hwsim.studies.measures import TIME, NoSuchNumber, measure, measures, number
+from hwsim.studies.work import Work, work_of
+from hwsim.version import __version__
+from hwsim.views.summary.services import is_alone
+from hwsim.workload import sources
+
+if TYPE_CHECKING:
+    from hwsim.costs import Paying
+
+PRICE: Final = "price"  # the key of a machine or part that no time depends on
+MOST_RUNS: Final = 4  # that a study keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of a point.
+
+    Args:
+        makespan_s: time of the run (seconds); None if it failed.
+        limited_by: the cause of most of that time.
+        share: its part of the time.
+        error: the reason for a failure, in one line.
+        fingerprint: hash of both files as they were run; empty if they could not be read.
+        measures: further numbers of the run (see `hwsim.studies.measures`), with the one that was requested.
+        warnings: warnings of the run, each with a code.
+        work: amounts of work, the most specific unit first.
+        interval: how sure the time is.
+        lost: whether the failure was of the process that ran it, and another try may succeed.
+    """
+
+    makespan_s: float | None = None
+    limited_by: str = ""
+    share: float | None = None
+    error: str = ""
+    fingerprint: str = ""
+    measures: tuple[tuple[str, float], ...] = ()
+    warnings: tuple[Warning, ...] = ()
+    work: tuple[Work, ...] = ()
+    interval: Interval | None = None
+    lost: bool = False
+
+    def at(self, values: tuple[object, ...]) -> Row:
+        """The row of a point: the values of the varied paths in their order, and the result."""
+        return Row(values=values, **{part.name: getattr(self, part.name) for part in fields(Outcome)})
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it in JSON: `Outcome.of` gives it back, exactly."""
+        row = {part.name: getattr(self, part.name) for part in fields(Outcome) if part.name != "lost"}
+        row["measures"] = dict(self.measures)
+        row["warnings"] = [[each.code, each.text, _place(each)] for each in self.warnings]
+        row["interval"] = None if self.interval is None else asdict(self.interval)
+        return {key: value for key, value in row.items() if value not in (None, "", (), [], {})}
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Outcome:
+        """The outcome that `as_dict` wrote; other keys are left alone.
+
+        Raises:
+            ValueError: it holds none.
+        """
+        try:
+            values = {part.name: row[part.name] for part in fields(Outcome) if part.name in row}
+            values["measures"] = tuple(row.get("measures", {}).items())
+            values["work"] = tuple(Work(*each) for each in row.get("work", ()))
+            values["warnings"] = tuple(
+                Warning(code, text, Place(*place) if place else None) for code, text, place in row.get("warnings", ())
+            )
+            if "interval" in row:
+                parts = tuple(Part(**part) for part in row["interval"]["parts"])
+                values["interval"] = Interval(**{**row["interval"], "parts": parts})
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"no outcome of a point: {error}") from error
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row(Outcome):
+    """The result of a point, with the values of the varied paths in their order."""
+
+    values: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of a machine or workload file; equal contents are equal with settings and used files put in.
+
+    Args:
+        digest: hash of the content; empty if a used file cannot be found.
+        timed: hash of what a run can depend on: all but prices.
+        resolved: the tree with the files that it uses.
+    """
+
+    kind: Literal["machine", "workload"]
+    digest: str
+    timed: str = field(compare=False, repr=False)
+    tree: Tree = field(compare=False, repr=False)
+    resolved: Tree | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, kind: Literal["machine", "workload"], tree: Tree) -> Content:
+        mistakes = Mistakes()
+        resolved = resolve(tree, mistakes, kind=kind)
+        text = json.dumps(resolved.plain(), default=str)
+        digest = "" if len(mistakes) else sha256(text.encode()).hexdigest()
+        timed = digest
+        if kind == "machine" and f'"{PRICE}":' in text:
+            timed = sha256(json.dumps(_without_prices(resolved.plain()), default=str).encode()).hexdigest()
+        return cls(kind, digest, timed, tree, resolved)
+
+    def become(self, tree: Tree) -> Content:
+        """Return the content of another tree; nothing to do if that is the present one."""
+        return self if tree is self.tree else Content.of(self.kind, tree)
+
+
+def read_source(kind: Literal["machine", "workload"], source: Source) -> Content:
+    """Read a machine or workload, once for all points.
+
+    Raises:
+        SpecError: there is no such file, or it is no YAML.
+    """
+    mistakes = Mistakes()
+    tree = sources.tree_from(kind, source, mistakes)
+    if tree is None:
+        raise SpecError(mistakes)
+    return Content.of(kind, tree)
+
+
+def changed(machine: Content, workload: Content, settings: Mapping[str, object]) -> tuple[Content, Content, tuple[Warning, ...]]:
+    """Both with the settings of a point, and the warnings of the settings.
+
+    Raises:
+        SpecError: a setting leads nowhere.
+    """
+    warnings: list[Warning] = []
+    machine_tree, workload_tree = sources.changed(machine.tree, workload.tree, settings, Mistakes(), warnings)
+    return machine.become(machine_tree), workload.become(workload_tree), tuple(warnings)
+
+
+def fingerprint_of(machine: Content, workload: Content) -> str:
+    """Hash of both contents and of the version of hwsim; empty if a file cannot be read."""
+    if not machine.digest or not workload.digest:
+        return ""
+    return sha256(f"{__version__} {machine.digest} {workload.digest}".encode()).hexdigest()[:16]
+
+
+def run_point(
+    machine: Content,
+    workload: Content,
+    settings: Mapping[str, object],
+    wanted: Sequence[str] = (),
+    study: str = "",
+    paying: Paying | None = None,
+) -> Outcome:
+    """Simulate one point; an error becomes its outcome.
+
+    Args:
+        paying: how the machine is paid for.
+        wanted: numbers that the outcome must have.
+        study: points of one study, by this name, share what their changes leave alone; "": nothing is shared.
+    """
+    with shared(_shelf_of(study)) if study else nullcontext():
+        return _run(machine, workload, settings, wanted, paying)
+
+
+@lru_cache(maxsize=2)
+def _shelf_of(study: str) -> Shelf:  # noqa: ARG001 (a shelf for each)
+    return {}
+
+
+def _run(
+    machine: Content, workload: Content, settings: Mapping[str, object], wanted: Sequence[str], paying: Paying | None
+) -> Outcome:
+    fingerprint = ""
+    warnings: tuple[Warning, ...] = ()
+    try:
+        machine, workload, warnings = changed(machine, workload, settings)
+        fingerprint = fingerprint_of(machine, workload)
+        run = _ran(machine, workload, paying)
+    except SpecError as error:
+        return Outcome(error=_in_one_line(error), fingerprint=fingerprint, warnings=_small(warnings))
+    except Deadlock as error:
+        return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(warnings))
+    except OutOfMemory as error:
+        warnings = different(warnings, error.run.warnings)
+        return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(warnings))
+    except BrokenInvariant as error:
+        return Outcome(error=f"{CONTRADICTS}: {error}; {DEFECT}", fingerprint=fingerprint, warnings=_small(warnings))
+    except (OSError, MemoryError) as error:
+        return Outcome(error=str(error) or "out of memory", warnings=_small(warnings), lost=True)
+    except Exception as error:  # noqa: BLE001  (one point of thousands: the others are not lost with it)
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return Outcome(error=f"{CONTRADICTS}: {text}; {DEFECT}", fingerprint=fingerprint, warnings=_small(warnings))
+    document = cache(run.to_json)
+    try:
+        requested = {column.column: number(run, column, document) for column in map(measure, wanted)}
+    except NoSuchNumber as error:
+        return Outcome(error=f"{error} ({error.hint})", fingerprint=fingerprint, warnings=_small(warnings))
+    name, share = next(((name, share) for name, _, share in families(limited_by(run.timeline))), ("", None))
+    if is_alone(run) and run.services is not None and run.services.ladder:
+        rung = run.services.ladder[0]
+        name, share = rung.name, rung.utilisation
+    numbers = tuple(pair for pair in {**dict(measures(run)), **requested}.items() if pair[0] != TIME)
+    warnings = _small(different(warnings, run.warnings))
+    return Outcome(
+        run.makespan_s,
+        name,
+        share,
+        "",
+        fingerprint,
+        numbers,
+        warnings,
+        work_of(run),
+        None if run.serving or is_alone(run) else run.interval,
+    )
+
+
+def _ran(machine: Content, workload: Content, paying: Paying | None) -> Run:
+    """The run of both files, taken from an earlier point of the study if only prices differ."""
+    built = _built(machine) if machine.digest else None
+    shared = shared_by("runs") if built is not None and workload.digest else None
+    if shared is None or built is None:
+        return simulate(machine.tree if built is None else built, workload.tree, expect=False, paying=paying)
+    key = machine.timed, workload.digest
+    before: Run | None = shared.get(key)
+    if before is None:
+        run = simulate(built, workload.tree, expect=False, paying=paying)
+        while len(shared) >= MOST_RUNS:
+            del shared[next(iter(shared))]
+        shared[key] = run
+        return run
+    run = replace(before, built=built, paying=paying)
+    if "interval" in before.__dict__:
+        run.__dict__["interval"] = before.interval
+    return run
+
+
+def _without_prices(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_prices(each) for key, each in value.items() if key != PRICE}
+    return list(map(_without_prices, value)) if isinstance(value, list) else value
+
+
+def _place(warning: Warning) -> list[Any] | None:
+    return [warning.place.file, warning.place.line, warning.place.column] if warning.place else None
+
+
+def _small(warnings: tuple[Warning, ...]) -> tuple[Warning, ...]:
+    """The warnings without the text of their files: each point sends them to the first process."""
+    return tuple(
+        replace(warning, place=replace(warning.place, source=None)) if warning.place else warning for warning in warnings
+    )
+
+
+@lru_cache(maxsize=2)
+def _built(machine: Content) -> Machine:
+    """Most studies vary one side; a machine that stays is built once per process."""
+    mistakes = Mistakes()
+    built = build(machine.tree, mistakes, machine.resolved)
+    if built is None or len(mistakes):
+        raise SpecError(mistakes)
+    return built
+
+
+def _in_one_line(error: SpecError) -> str:
+    """All mistakes with their hints and places, without the lines of their files; a place in a setting is left out."""
+    messages = []
+    for mistake in error.mistakes:
+        at = mistake.place if mistake.place and mistake.place.file and not mistake.place.file.startswith("--") else None
+        hint = "; ".join(filter(None, [mistake.hint or "", f"at {replace(at, file=Path(at.file).name)}" if at else ""]))
+        messages.append(mistake.message + (f" ({hint})" if hint else ""))
+    return "; ".join(messages)

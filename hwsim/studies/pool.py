@@ -1,0 +1,340 @@
+"""Run points: in this process while that is quick, then in a pool of processes; or in an executor that is passed in.
+
+A process of the pool is given points in chunks of about 50 ms, so that small points do not wait for messages. It ends when this
+process has ended, however that came about. If it dies, the points of its chunk are run again, one at a time; a point that
+ends two processes alone is an outcome that says so, and the others are as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import connection
+from queue import Empty, SimpleQueue
+from types import ModuleType
+from typing import Any, Final, Protocol
+
+from hwsim.studies.point import Outcome
+
+FEW: Final = 4  # points for which no process is started
+PATIENCE: Final = 1.0  # seconds: what a pool costs to start, so a study that takes less never pays for one
+POLL: Final = 0.5  # seconds between looks for Ctrl-C, which does not end a wait on every system
+CHUNK: Final = 0.05  # seconds of points that a process is given at once
+AHEAD: Final = 2  # chunks that it has at most, so that it never waits for the next
+TRIES: Final = 2  # processes that a point may end, run alone, before it is given up
+STARTS: Final = 3  # processes that may end before their first point, one after another
+LOST: Final = "the process that ran this point ended abruptly"
+
+Values = tuple[object, ...]
+Job = Callable[[Values], Outcome]  # runs one point; it and the values are pickled
+Finished = Generator[tuple[int, Outcome]]
+
+
+class Lent(Protocol):
+    """Other machines that run points."""
+
+    def run(self, job: Job, waiting: Mapping[int, Values]) -> Finished:
+        """Outcomes as they finish."""
+        ...
+
+
+def run_all(
+    job: Job,
+    points: Mapping[int, Values],
+    *,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    lent: Lent | None = None,
+) -> Finished:
+    """Outcomes with the numbers of their points, as they finish.
+
+    Args:
+        workers: processes; 1 is this one only. None: as many as there are cores, once a second has passed.
+        executor: runs the points instead; it is not shut down.
+        lent: other machines, which run the points instead.
+    """
+    waiting = dict(points)
+    if lent is not None:
+        yield from lent.run(job, waiting)
+        return
+    if executor is not None:
+        yield from _borrowed(executor, job, waiting)
+        return
+    count = min(workers or cores(), len(waiting))
+    if count > 1 and len(waiting) >= FEW:
+        yield from _in_this_process(job, waiting, time.monotonic() + (PATIENCE if workers is None else 0.0))
+        if len(waiting) >= FEW:
+            yield from _in_processes(job, waiting, min(count, len(waiting)))
+    yield from _in_this_process(job, waiting, None)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _in_this_process(job: Job, waiting: dict[int, Values], until: float | None) -> Finished:
+    """Run points one after the other, taking them out of `waiting`, until the clock says so."""
+    while waiting and (until is None or time.monotonic() < until):
+        number = next(iter(waiting))
+        outcome = job(waiting[number])
+        del waiting[number]
+        yield number, outcome
+
+
+# ---- processes
+
+
+class _Worker:
+    """A process, and the chunks that it has been given, the oldest first."""
+
+    def __init__(self, context: Any, job: Job) -> None:
+        self.line, its_end = context.Pipe()
+        self.process = context.Process(target=_serve, args=(its_end, job), daemon=True)
+        with _bare_main():
+            self.process.start()
+        its_end.close()
+        self.chunks: deque[list[tuple[int, Values]]] = deque()
+        self.ready = False
+
+    def give(self, chunk: list[tuple[int, Values]]) -> None:
+        """Send a chunk; a process that has died is noticed later."""
+        self.chunks.append(chunk)
+        try:
+            self.line.send(chunk)
+        except OSError:
+            return
+
+    def end(self) -> None:
+        """Stop it, whatever it does."""
+        self.line.close()
+        self.process.terminate()
+        self.process.join(POLL)
+        if self.process.exitcode is None:
+            self.process.kill()
+
+    @property
+    def reason(self) -> str:
+        """Reason of its end, in words."""
+        self.process.join(POLL)
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            try:
+                name = signal.Signals(-code).name
+            except ValueError:
+                name = f"signal {-code}"
+            return f"{LOST} ({name}{': out of memory, perhaps' if name == 'SIGKILL' else ''})"
+        return f"{LOST} (exit status {code})"
+
+
+def _in_processes(job: Job, waiting: dict[int, Values], count: int) -> Finished:
+    """Run points in a new pool, taking them out of `waiting`; closing the generator stops its processes.
+
+    Points left in `waiting` at the end could not be run because no process could be started.
+    """
+    pool = _Pool(job, waiting, count)
+    try:
+        yield from pool.outcomes()
+    finally:
+        for worker in pool.workers:
+            worker.end()
+
+
+class _Pool:
+    """Deals points to processes."""
+
+    def __init__(self, job: Job, waiting: dict[int, Values], count: int) -> None:
+        self.job, self.waiting, self.count = job, waiting, count
+        self.context = _context()
+        self.workers: list[_Worker] = []
+        self.fresh = deque(waiting)  # points not yet given to a process
+        self.alone: deque[int] = deque()  # points whose process died: each is run alone
+        self.tries: dict[int, int] = {}
+        self.failed_starts = 0
+        self.seconds = self.ran = 0.0
+
+    def outcomes(self) -> Finished:
+        """Outcomes as they finish."""
+        while self.waiting and self.failed_starts < STARTS:
+            while len(self.workers) < min(self.count, len(self.waiting)):
+                self.workers.append(_Worker(self.context, self.job))
+            for worker in self.workers:
+                self._deal(worker)
+            by_line = {worker.line: worker for worker in self.workers}
+            ends = {worker.process.sentinel: worker for worker in self.workers}
+            events = connection.wait([*by_line, *ends], POLL)
+            for event in events:
+                if event in by_line:
+                    yield from self._received(by_line[event])
+            for event in events:
+                if event in ends and ends[event] in self.workers:
+                    yield from self._died(ends[event])
+
+    def _deal(self, worker: _Worker) -> None:
+        """Give a process what it can use."""
+        mean = self.seconds / self.ran if self.ran else None
+        ahead = AHEAD if mean is not None and mean < CHUNK else 1
+        while len(worker.chunks) < ahead:
+            if self.alone:
+                if worker.chunks:
+                    return
+                chunk = [self.alone.popleft()]
+            elif self.fresh:
+                even = -(-len(self.fresh) // (AHEAD * len(self.workers)))
+                size = 1 if not mean else max(1, min(int(CHUNK / mean), even))
+                chunk = [self.fresh.popleft() for _ in range(size)]
+            else:
+                return
+            worker.give([(number, self.waiting[number]) for number in chunk])
+
+    def _received(self, worker: _Worker) -> Finished:
+        """Outcomes that a process has sent."""
+        try:
+            while worker.line.poll():
+                seconds, rows = worker.line.recv()
+                if not worker.ready:  # its first message says only that it is there
+                    worker.ready, self.failed_starts = True, 0
+                    continue
+                worker.chunks.popleft()
+                self.seconds, self.ran = self.seconds + seconds, self.ran + len(rows)
+                for number, outcome in rows:
+                    del self.waiting[number]
+                    yield number, outcome
+        except (EOFError, OSError):
+            return  # it has died: its sentinel says so
+
+    def _died(self, worker: _Worker) -> Finished:
+        """Take back the points of a process that has died; the chunk that it was at is run again, point by point."""
+        yield from self._received(worker)
+        self.workers.remove(worker)
+        reason = worker.reason
+        worker.line.close()
+        if not worker.ready:
+            self.failed_starts += 1
+        suspects, *others = [[number for number, _ in chunk] for chunk in worker.chunks] or [[]]
+        self.fresh.extendleft(number for chunk in reversed(others) for number in reversed(chunk))
+        if not worker.ready:
+            self.fresh.extendleft(reversed(suspects))
+            return
+        for number in suspects:
+            if len(suspects) == 1:
+                self.tries[number] = self.tries.get(number, 0) + 1
+            if self.tries.get(number, 0) < TRIES:
+                self.alone.append(number)
+                continue
+            del self.waiting[number]
+            yield number, Outcome(error=reason, lost=True)
+
+
+def _context() -> Any:
+    """The way to start processes: where possible from a server that has imported the modules of this process."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        sorted(name for name in sys.modules if name.startswith("hwsim.") and not name.endswith("__main__"))
+    )
+    return context
+
+
+@contextmanager
+def _bare_main() -> Iterator[None]:
+    """Start processes that do not run the script of this one again: they need nothing of it, and few scripts expect it."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _serve(line: connection.Connection, job: Job) -> None:
+    """Run chunks, until there are no more: the work of a process."""
+    for name in ("SIGINT", "SIGHUP"):  # left to the parent, which stops its processes
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    collect_rarely()
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    try:
+        line.send((0.0, []))
+        while True:
+            chunk = line.recv()
+            began = time.perf_counter()
+            rows = [(number, job(values)) for number, values in chunk]
+            line.send((time.perf_counter() - began, rows))
+    except (EOFError, OSError):
+        return
+
+
+def collect_rarely() -> None:
+    """Look for rings of garbage seldom: what points share is large, lives long, and would be searched for every point."""
+    gc.set_threshold(50_000, 20, 100)
+
+
+def _end_with(parent: Any) -> None:
+    """Wait for the end of the parent, then end, whatever is being run."""
+    parent.join()
+    os._exit(1)
+
+
+# ---- executors of others
+
+
+def _borrowed(executor: Executor, job: Job, waiting: Mapping[int, Values]) -> Finished:
+    """Run points in the executor that was passed in; closing the generator cancels points that have not begun."""
+    futures: list[Future[Outcome]] = []
+    try:
+        yield from _through(executor, job, waiting, futures)
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _through(
+    executor: Executor, job: Job, waiting: Mapping[int, Values], futures: list[Future[Outcome]]
+) -> Iterator[tuple[int, Outcome]]:
+    done: SimpleQueue[tuple[int, Future[Outcome]]] = SimpleQueue()
+    for number, values in waiting.items():
+        future = _submit(executor, job, values)
+        futures.append(future)
+        future.add_done_callback(partial(_note, done, number))
+    for _ in waiting:
+        number, ended = _next(done)
+        try:
+            outcome = ended.result()
+        except BrokenExecutor:  # one process died: the others' points are lost with it, the study is not
+            outcome = Outcome(error=f"{LOST}: out of memory, perhaps", lost=True)
+        yield number, outcome
+
+
+def _note(done: SimpleQueue[tuple[int, Future[Outcome]]], number: int, ended: Future[Outcome]) -> None:
+    done.put((number, ended))
+
+
+def _submit(executor: Executor, job: Job, values: Sequence[object]) -> Future[Outcome]:
+    try:
+        return executor.submit(job, tuple(values))
+    except BrokenExecutor as broken:
+        lost: Future[Outcome] = Future()
+        lost.set_exception(broken)
+        return lost
+
+
+def _next(done: SimpleQueue[tuple[int, Future[Outcome]]]) -> tuple[int, Future[Outcome]]:
+    while True:
+        try:
+            return done.get(timeout=POLL)
+        except Empty:
+            continue

@@ -1,0 +1,72 @@
+"""Rows of a study whose machines are not known alike: one was measured, another is filled in from its class.
+
+The interval of each row says how well its numbers are known. Where parts are compared, the rows that are known less well get a
+warning that names the row that is known best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from hwsim.demand import Case
+from hwsim.results.interval import Interval
+from hwsim.spec import Warning, different
+from hwsim.studies.grid import written
+from hwsim.studies.point import Row
+
+_RANKS: Final[dict[Case, int]] = {"stated": 0, "known": 0, "source": 0, "device": 1, "generation": 1, "outside": 2}
+_WORDS: Final[dict[Case, str]] = {
+    "stated": "stated",
+    "known": "measured",
+    "source": "measured",
+    "device": "defaults of its generation",
+    "generation": "defaults of other generations",
+    "outside": "outside of everything measured",
+}
+
+
+def rank_of(case: Case) -> int:
+    """0 of what is measured or stated, 1 of what a class fills in, 2 of what nothing covers."""
+    return _RANKS[case]
+
+
+def known_alike(paths: Sequence[str], rows: Sequence[Row]) -> list[Row]:
+    """The rows, those known less well than the best with a warning; as they are where no part or machine is varied."""
+    at = [
+        place for place, path in enumerate(paths) if path.split(".")[0] == "machine" and path.split(".")[-1] in ("use", "class")
+    ]
+    ranks = [None if row.interval is None else _RANKS[row.interval.case] for row in rows]
+    intervals = [rank for rank in ranks if rank is not None]
+    if not at or not intervals or min(intervals) == max(intervals):
+        return list(rows)
+    warned = unlike([(_called(row, at), row.interval) for row in rows])
+    return [row if warning is None else replace(row, warnings=different(row.warnings, [warning]))
+            for row, warning in zip(rows, warned, strict=True)]  # fmt: skip
+
+
+def unlike(answers: Sequence[tuple[str, Interval | None]]) -> list[Warning | None]:
+    """A warning for each answer (name, interval) that is known less well than the best; None for the others."""
+    ranks = [None if sure is None else _RANKS[sure.case] for _, sure in answers]
+    least = min((rank for rank in ranks if rank is not None), default=0)
+    best = next((_said(*answer) for answer, rank in zip(answers, ranks, strict=True) if rank == least), "")
+    return [
+        Warning("unlike-provenance", f"{_said(*answer)}, {best}") if rank is not None and rank > least else None
+        for answer, rank in zip(answers, ranks, strict=True)
+    ]
+
+
+def _called(row: Row, at: Sequence[int]) -> str:
+    return ", ".join(written(row.values[place]) for place in at)
+
+
+def _said(name: str, sure: Interval | None) -> str:
+    """ "a100 is measured (+-7 %)"."""
+    if sure is None:
+        return f"{name} is not known"
+    return f"{name} is {_WORDS[sure.case]} (+-{math.expm1(sure.half):.0%})".replace("%", " %")
+
+
+__all__ = ["known_alike", "rank_of", "unlike"]

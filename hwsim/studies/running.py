@@ -1,0 +1,149 @@
+"""Run the points of a study, wherever and in whatever order; go on from what is known already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import ExitStack, closing
+from dataclasses import field
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from hwsim.records import dataclass
+from hwsim.spec import SpecError
+from hwsim.studies.grid import Points, written
+from hwsim.studies.journal import Journal
+from hwsim.studies.measures import TIME, measure
+from hwsim.studies.point import Content, Outcome, changed, fingerprint_of, run_point
+from hwsim.studies.pool import Lent, Values, run_all
+from hwsim.studies.provenance import known_alike
+from hwsim.studies.table import Sweep
+from hwsim.version import __version__
+from hwsim.workload.sources import title
+
+if TYPE_CHECKING:
+    from hwsim.costs.bill import Paying
+
+Progress = Callable[[int, int], None]  # points done, points of the study
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a study; `sweep` has the points that were finished."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        super().__init__(f"{len(sweep.rows)} of {sweep.points} points were finished")
+        self.sweep = sweep
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """Both files, the points, and the settings that all of them have.
+
+    Args:
+        measures: numbers that every row must have; rows are compared by the first.
+        token: its points share what their changes leave alone, in every process that runs some.
+        paying: how the machine is paid for, for their energy and cost.
+    """
+
+    name: str
+    machine: Content
+    workload: Content
+    points: Points
+    settings: Mapping[str, object]
+    measures: tuple[str, ...] = ()
+    token: str = field(default_factory=lambda: token_hex(8), compare=False)
+    paying: Paying | None = None
+
+    def __call__(self, values: Values) -> Outcome:
+        """Run one point."""
+        more = () if self.paying is None else (self.paying,)
+        return run_point(self.machine, self.workload, self._set(values), self.measures, self.token, *more)
+
+    def _set(self, values: Values) -> dict[str, object]:
+        return {**self.settings, **dict(zip(self.points.paths, values, strict=True))}
+
+    def head(self) -> dict[str, Any]:
+        """The head of its journal, which no other study has."""
+        parts = [
+            self.machine.digest,
+            self.workload.digest,
+            *(f"{path}={written(value)}" for path, value in self.settings.items()),
+        ]
+        parts += [repr(self.paying)] if self.paying is not None else []
+        parts += [*self.measures, *self.points.paths, *("\0".join(map(written, values)) for values in self.points)]
+        return {"study": sha256("\n".join(parts).encode()).hexdigest()[:16], "points": len(self.points), "version": __version__}
+
+    def known(self, values: Values, earlier: Mapping[str, Outcome]) -> Outcome | None:
+        """The outcome of an earlier run of the same point, if it has all numbers that are wanted, at no prices of its own."""
+        if self.paying is not None:
+            return None
+        try:
+            outcome = earlier.get(fingerprint_of(*changed(self.machine, self.workload, self._set(values))[:2]))
+        except SpecError:
+            return None  # the error is reported when the point is run
+        columns = {measure(name).column for name in self.measures} - {TIME}
+        return outcome if outcome is not None and columns <= dict(outcome.measures).keys() else None
+
+    def table(self, outcomes: Mapping[int, Outcome]) -> Sweep:
+        """The rows in the order of the points."""
+        machine, workload = (title(file.tree.text("name") or "", file.tree, file.kind) for file in (self.machine, self.workload))
+        rows = [outcomes[number].at(values) for number, values in enumerate(self.points) if number in outcomes]
+        return Sweep(
+            machine=machine,
+            workload=workload,
+            settings=tuple((path, written(value)) for path, value in self.settings.items()),
+            vary=tuple(zip(self.points.paths, self.points.values, strict=True)),
+            points=len(self.points),
+            by=self.measures[0] if self.measures else "",
+            rows=tuple(known_alike(self.points.paths, rows)),
+        )
+
+
+def run(
+    study: Study,
+    *,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    lent: Lent | None = None,
+    progress: Progress | None = None,
+    journal: str | Path | None = None,
+    earlier: Mapping[str, Outcome] | None = None,
+) -> Sweep:
+    """Run the points that have not been run yet.
+
+    Args:
+        workers, executor, lent: where; see `hwsim.studies.pool.run_all`.
+        journal: a file that keeps what is finished; if it is there, the study goes on where it ended.
+        earlier: outcomes of other studies, by fingerprint.
+
+    Raises:
+        SpecError: the journal is of something else.
+        Interrupted: Ctrl-C; it has the points finished so far.
+    """
+    outcomes: dict[int, Outcome] = {}
+    with ExitStack() as opened:
+        kept = opened.enter_context(Journal(journal, study.head())) if journal is not None else None
+        try:
+            if kept is not None:
+                outcomes |= {number: Outcome.of(row) for number, row in kept.done.items() if 0 <= number < len(study.points)}
+            waiting = {}
+            for number, values in enumerate(study.points):
+                before = study.known(values, earlier) if earlier and number not in outcomes else None
+                if before is not None:
+                    outcomes[number] = before
+                elif number not in outcomes:
+                    waiting[number] = values
+            if progress is not None and outcomes:
+                progress(len(outcomes), len(study.points))
+            with closing(run_all(study, waiting, workers=workers, executor=executor, lent=lent)) as finished:
+                for number, outcome in finished:
+                    outcomes[number] = outcome
+                    if kept is not None and not outcome.lost:
+                        kept.add(number, outcome.as_dict())
+                    if progress is not None:
+                        progress(len(outcomes), len(study.points))
+        except KeyboardInterrupt:
+            raise Interrupted(study.table(outcomes)) from None
+    return study.table(outcomes)
