@@ -20,6 +20,7 @@ from hwsim.machine import Machine, build
 from hwsim.records import dataclass
 from hwsim.results.expect import Wanted, wanted_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, different, read
+from hwsim.spec.shelf import same, shared_by
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions
 from hwsim.workload.lower import Folding
 from hwsim.workload.names import place_of_op
@@ -33,6 +34,7 @@ if TYPE_CHECKING:  # what few runs have is imported when it is asked for
 Source = sources.Source
 MOST_OPS = 30_000_000
 BYTES_PER_OP = 300  # measured, see benchmarks
+MOST_BUILT: Final = 4  # machines that runs share
 _BUILT: Final[deque[tuple[Tree, Machine]]] = deque(maxlen=1)  # runs of one file after another share its machine
 
 
@@ -253,12 +255,18 @@ def loads(text: str) -> Machine | Workload:
 def _built(tree: Tree | None, mistakes: Mistakes) -> Machine | None:
     if tree is None:
         return None
-    for source, built in _BUILT:
-        if source is tree:
+    known: dict[int, tuple[Tree, Machine]] = shared_by("machines") or {}
+    for source, built in (*_BUILT, *known.values()):
+        if source is tree or (known and same(source, tree)):
             return built
     before, made = len(mistakes), build(tree, mistakes)
     if made is not None and len(mistakes) == before:
         _BUILT.append((tree, made))
+        shared = shared_by("machines")
+        if shared is not None:
+            while len(shared) >= MOST_BUILT:
+                del shared[next(iter(shared))]
+            shared[id(tree)] = tree, made
     return made
 
 

@@ -26,6 +26,7 @@ COMMANDS: Final = {  # in the order of the help; a module of a package `cli` eac
     "study": "Run the points of a file: grids, lists, values by chance; it goes on after a kill.",
     "compare": "Two machines, workloads or runs: what differs, and why; or a run and measurements.",
     "sensitivity": "What an answer hangs on: a bar for each unsure number; what to measure first; break-even of two options.",
+    "explore": "A page in the browser that shows a run and moves with the hand: sliders, timeline, machine.",
     "explain": "Say why a run takes as long as it does, and what would help.",
     **VIEWS,
     "calibrate": "Turn this computer into a machine file: measure, fit, validate.",

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from hwsim.spec.confined import may_read, refuse_outside
 from hwsim.spec.mistakes import Mistake, Place, SpecError, did_you_mean
 
 _FOLDERS: Final = {
@@ -88,6 +89,7 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     if path is not None:
         return path
     if _is_path(name):
+        refuse_outside(_beside(name, relative_to), place)
         raise _missing(place, f"there is no file '{name}'" + (f" next to {place.file}" if place and place.file else ""))
     folder_of_paths = relative_to or Path()
     candidates = names(kind)
@@ -108,7 +110,7 @@ def located(kind: str, name: str, relative_to: Path | None = None) -> Path | Non
         return None
     folder_of_paths = relative_to or Path()
     if _is_path(name):
-        path = Path(name).expanduser() if name.startswith("~") else folder_of_paths / name
+        path = _beside(name, folder_of_paths)
         return path if _is_file(path) else None
     if "/" in name:
         for ending in _ENDINGS:
@@ -130,9 +132,17 @@ def _is_path(name: str) -> bool:
     return name.endswith((*_ENDINGS, ".json")) or name.startswith((".", "/", "~"))
 
 
-def _is_file(path: Path) -> bool:
+def _beside(name: str, relative_to: Path | None) -> Path:
     try:
-        return path.is_file()
+        return Path(name).expanduser() if name.startswith("~") else (relative_to or Path()) / name
+    except RuntimeError:  # a user that is not known
+        return (relative_to or Path()) / name
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file, and it may be read."""
+    try:
+        return may_read(path) and path.is_file()
     except (OSError, ValueError):  # a name no file can have
         return False
 

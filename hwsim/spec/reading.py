@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import yaml
 
+from hwsim.spec.confined import refuse_outside
 from hwsim.spec.mistakes import Mistake, Mistakes, Place, Source, SpecError
 from hwsim.spec.shelf import shared_by
 from hwsim.spec.tree import Tree
@@ -51,6 +52,7 @@ def read(path: Path | str) -> Tree:
     try:
         if name == "-":
             return read_bytes(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
+        refuse_outside(name, Place(name, 0, 0))
         with Path(path).open("rb") as file:
             tree = read_bytes(file.read(MAX_BYTES + 1), name)
         if shared is not None:

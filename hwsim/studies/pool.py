@@ -101,7 +101,7 @@ class _Worker:
     def __init__(self, context: Any, job: Job) -> None:
         self.line, its_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(its_end, job), daemon=True)
-        with _bare_main():
+        with bare_main():
             self.process.start()
         its_end.close()
         self.chunks: deque[list[tuple[int, Values]]] = deque()
@@ -248,7 +248,7 @@ def _context() -> Any:
 
 
 @contextmanager
-def _bare_main() -> Iterator[None]:
+def bare_main() -> Iterator[None]:
     """Start processes that do not run the script of this one again: they need nothing of it, and few scripts expect it."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
@@ -266,7 +266,7 @@ def _serve(line: connection.Connection, job: Job) -> None:
     collect_rarely()
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+        threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
     try:
         line.send((0.0, []))
         while True:
@@ -283,7 +283,7 @@ def collect_rarely() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def _end_with(parent: Any) -> None:
+def end_with_parent(parent: Any) -> None:
     """Wait for the end of the parent, then end, whatever is being run."""
     parent.join()
     os._exit(1)

@@ -17,6 +17,8 @@ from hwsim import ticks
 from hwsim.graph.files import npz, parquet
 from hwsim.graph.files.tables import COLUMNS, mistake
 from hwsim.graph.opgraph import EVERY, LAST, PAIRED, Block, OpGraph
+from hwsim.spec import Place
+from hwsim.spec.confined import refuse_outside
 
 __all__ = ["COLUMNS", "FORMATS", "load_graph", "save_graph"]
 
@@ -52,6 +54,7 @@ def load_graph(path: str | Path) -> OpGraph:
         ModuleNotFoundError: Parquet, and there is no pyarrow.
     """
     name = str(path)
+    refuse_outside(path, Place(name, 0, 0))
     try:
         graph: OpGraph = FORMATS.get(Path(path).suffix, npz).load(Path(path), name)
     except FileNotFoundError:

@@ -18,6 +18,7 @@ from hwsim.models.configs.families import FAMILIES, OUTSIDE
 from hwsim.models.configs.idle import is_idle
 from hwsim.models.configs.quantisation import BESIDE, joined, quantised, refuse_alone
 from hwsim.records import dataclass
+from hwsim.spec.confined import refuse_outside
 from hwsim.spec.mistakes import Mistake, Mistakes, Place, SpecError, did_you_mean
 from hwsim.spec.reading import MAX_BYTES, read_bytes
 from hwsim.spec.tree import Tree, tree_of
@@ -67,6 +68,7 @@ def config_tree(path: Path) -> tuple[Tree, str]:
 
 
 def _content(path: Path) -> Tree:
+    refuse_outside(path, Place(str(path), 0, 0))
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Place, Problem, SpecError, field, place_field
+from hwsim.spec.confined import refuse_outside
 from hwsim.units import COUNT, SIZE, TIME, Bytes, Dimension, Seconds, UnitError, parse_as
 from hwsim.workload.load.draws import Constant, Distribution, Exponential, Lognormal, Pareto, Uniform, Values, Whole
 
@@ -163,8 +164,10 @@ def distribution_of(value: float | TimeDraw | SizeDraw | CountDraw) -> Distribut
 
 
 def near(name: str, place: Place) -> Path:
-    """The path of a file that a workload names."""
-    return (Path(place.file).parent if place.file and not place.file.startswith("<") else Path()) / name
+    """The path of a file that a workload names; raises SpecError if it may not be read."""
+    path = (Path(place.file).parent if place.file and not place.file.startswith("<") else Path()) / name
+    refuse_outside(path, place)
+    return path
 
 
 def _read(name: str, dimension: Dimension, place: Place) -> list[float]:

@@ -1,0 +1,51 @@
+"""`hwsim explore`: a page in the browser that shows a run and moves with the hand."""
+
+from __future__ import annotations
+
+import secrets
+import webbrowser
+from pathlib import Path
+
+import click
+
+from hwsim.cli import EXIT_FAILED
+from hwsim.cli.arguments import MACHINE, WORKLOAD, settings_option
+
+
+@click.command("explore")
+@click.argument("machine", type=MACHINE, default="d2l-gpu-workstation")
+@click.argument("workload", type=WORKLOAD, default="d2l/copy-overlap")
+@settings_option
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="a free one", help="Port on this computer.")
+@click.option("--open/--no-open", "opening", default=True, help="Open the browser.")
+@click.option("--allow", multiple=True, metavar="FOLDER", type=click.Path(path_type=Path, exists=True, file_okay=False),
+              help="A folder whose files the page's texts may use; the library always is one.")  # fmt: skip
+@click.option("--state", default="", metavar="#STATE",
+              help="What stands behind the # of an address of another explorer: its files, sliders and all.")  # fmt: skip
+def command(
+    machine: str, workload: str, settings: dict[str, str], port: int, opening: bool, allow: tuple[Path, ...], state: str
+) -> None:
+    """A page on this computer that shows WORKLOAD on MACHINE: both files, the machine, the timeline with its critical
+    path, and a slider for every number; the answer moves with the hand. It runs until Ctrl-C.
+
+    The page is for this computer's browser alone: the address has a secret, and no other page can use it.
+    """
+    try:
+        from hwsim.explore import server
+    except ModuleNotFoundError as missing:
+        click.echo(f"the explorer needs {missing.name}: pip install 'hwsim[explore]'", err=True)
+        click.get_current_context().exit(EXIT_FAILED)
+    from hwsim.cli.errors import in_words
+
+    with in_words():
+        opened = server.opened(machine, workload, settings)
+    line = server.listening(port)
+    token = secrets.token_urlsafe(24)
+    address = f"http://127.0.0.1:{line.getsockname()[1]}/?token={token}" + (f"#{state.rpartition('#')[2]}" if state else "")
+
+    def ready() -> None:
+        click.echo(f"{address}\nopen it in a browser of this computer; Ctrl-C ends it")
+        if opening:
+            webbrowser.open(address)
+
+    server.serve(server.application(token, line.getsockname()[1], opened, roots=allow, ready=ready), line)

@@ -1,0 +1,88 @@
+"""A run as the page shows it while a hand moves: time, interval, what limits, the spans, and the critical path."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim.api import Run
+from hwsim.explore.spans import TICKS, Spans, spans
+from hwsim.formats import format_share
+from hwsim.results.critical import critical_path, families
+from hwsim.ticks import FEMTO
+from hwsim.views.explain.waiting import waited
+from hwsim.views.interval import say as interval
+from hwsim.views.summary.say import facts
+
+CAUSES: Final = 8
+PIECES: Final = 400  # of the critical path that are sent one by one
+
+
+def answer(run: Run, tints: dict[str, int], *, pixels: int, part: tuple[float, float]) -> dict[str, Any]:
+    """The answer; times in seconds, those of spans and of the path in ticks.
+
+    Args:
+        tints: colours given before; it is completed.
+    """
+    began = time.perf_counter()
+    shown = spans(run, tints, pixels=pixels, part=part)
+    limits = families(critical_path(run.timeline).limited_by)
+    rest = limits[CAUSES - 1 :] if len(limits) > CAUSES else []
+    rows = [[name, time_fs / FEMTO, share] for name, time_fs, share in limits[: len(limits) - len(rest)]]
+    if rest:
+        rows.append([f"{len(rest)} more", sum(each[1] for each in rest) / FEMTO, sum(each[2] for each in rest)])  # fits
+    return {
+        "machine": run.machine,
+        "workload": run.workload,
+        "settings": [list(pair) for pair in run.settings],
+        "seconds": run.makespan_s,
+        "interval": _interval(run),
+        "fits": run.fits,
+        "ops": run.ops.total,
+        "says": ", ".join(f"{name} {format_share(share)}" for name, _, share in limits[:3]) or "no op takes any time",
+        "limits": rows,
+        "facts": [list(pair) for pair in facts(run)],
+        "verdicts": [[each.quantity, str(each.wanted), each.status, each.reason] for each in run.verdicts],
+        "warnings": list(map(str, run.warnings)),
+        **shown.columns,
+        **_path(run, shown),
+        "cost": {"pack": time.perf_counter() - began},
+    }
+
+
+def _interval(run: Run) -> dict[str, Any] | None:
+    """The range of the time; None if nothing of it is unsure, or the arrivals of a service set it."""
+    if not run.sure or run.serving or run.services is not None:
+        return None
+    sure = run.interval
+    return {"low": sure.low, "high": sure.high, "says": interval.within(sure)}
+
+
+def _path(run: Run, shown: Spans) -> dict[str, Any]:
+    """The longest pieces of the critical path, in order of time, each with the reason why its op did not start earlier."""
+    timeline = run.timeline
+    path = critical_path(timeline)
+    kept = np.arange(len(path))
+    took = path.end - path.start
+    if len(path) > PIECES:
+        kept = np.sort(np.argsort(-took.astype(np.float64), kind="stable")[:PIECES])
+    scale = TICKS / (timeline.makespan_fs or 1)
+    labels = timeline.flat.graph.labels
+    ops = path.op[kept]
+    rows = zip(
+        (path.start[kept].astype(np.float64) * scale).round().astype(int).tolist(),
+        (path.end[kept].astype(np.float64) * scale).round().astype(int).tolist(),
+        shown.row_of[ops].tolist(),
+        timeline.flat.label[ops].tolist(),
+        path.cause[kept].tolist(),
+        waited(timeline, ops),
+        strict=True,
+    )
+    pieces = [
+        [low, high, row, labels[label].name, str(path.causes[cause]), reason.says, reason.op]
+        for low, high, row, label, cause, reason in rows
+    ]
+    left = float((took.sum() - took[kept].sum()) / FEMTO) if len(kept) < len(path) else 0.0  # fits: parts of the makespan
+    return {"path": pieces, "pieces": len(path), "path_left": left}

@@ -1,0 +1,102 @@
+"""What the page says, checked: two texts, what is set, the part of the time that is seen; and mistakes as the page shows them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from hwsim.records import dataclass
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree, read_text
+from hwsim.spec.confined import confined
+
+MOST_SETTINGS: Final = 500
+MOST_PIXELS: Final = 4000
+MOST_MISTAKES: Final = 50
+FILES: Final = {"<machine>": "machine", "<workload>": "workload"}
+
+
+class Unclear(Exception):
+    """A question that is not of the form that the page uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Two texts and what is set; pixels: of the timeline's width; part: of the time that it shows, from 0 to 1."""
+
+    machine: str
+    workload: str
+    settings: Mapping[str, str]
+    pixels: int = 1200
+    part: tuple[float, float] = (0.0, 1.0)
+
+    def trees(self, roots: Sequence[str | Path]) -> tuple[Tree, Tree]:
+        """Both texts as YAML; raises SpecError with the mistakes of both."""
+        mistakes, trees = Mistakes(), list[Tree]()
+        for text, file in zip((self.machine, self.workload), FILES, strict=True):
+            try:
+                with confined(roots):
+                    trees.append(read_text(text, file))
+            except SpecError as error:
+                mistakes.extend(error.mistakes)
+        mistakes.raise_if_any()
+        return trees[0], trees[1]
+
+
+def state_of(said: Mapping[str, Any]) -> State:
+    """The state in a question; raises Unclear."""
+    given = said.get("set", {})
+    if not isinstance(given, dict) or len(given) > MOST_SETTINGS or not all(isinstance(each, str) for each in given.values()):
+        raise Unclear("'set' is an object of texts")
+    pixels = said.get("pixels", 1200)
+    if not isinstance(pixels, int) or isinstance(pixels, bool) or not 1 <= pixels <= MOST_PIXELS:
+        raise Unclear(f"'pixels' is a whole number from 1 to {MOST_PIXELS}")
+    return State(text_of(said, "machine"), text_of(said, "workload"), given, pixels, _part(said.get("part", [0, 1])))
+
+
+def text_of(said: Mapping[str, Any], key: str) -> str:
+    """A text of a question; raises Unclear."""
+    value = said.get(key)
+    if not isinstance(value, str):
+        raise Unclear(f"'{key}' is a text")
+    return value
+
+
+def number_of(said: Mapping[str, Any], key: str) -> int:
+    """A whole number from 0 on; raises Unclear."""
+    value = said.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise Unclear(f"'{key}' is a whole number")
+    return value
+
+
+def _part(given: object) -> tuple[float, float]:
+    if isinstance(given, list) and len(given) == 2 and all(isinstance(each, int | float) for each in given):
+        low, high = map(float, given)
+        if math.isfinite(low) and math.isfinite(high) and 0 <= low < high <= 1:
+            return low, high
+    raise Unclear("'part' is two numbers from 0 to 1, the smaller first")
+
+
+def mistake(says: str, hint: str | None = None) -> dict[str, Any]:
+    """A mistake that stands in no file."""
+    return {"file": "", "line": 0, "column": 0, "path": "", "says": says, "hint": hint or ""}
+
+
+def mistakes_of(error: SpecError) -> list[dict[str, Any]]:
+    """Mistakes with their places, as the page shows them."""
+    return list(_shown(error.mistakes[:MOST_MISTAKES]))
+
+
+def _shown(mistakes: Iterable[Mistake]) -> Iterable[dict[str, Any]]:
+    for each in mistakes:
+        found, place = mistake(each.message, each.hint), each.place
+        if place is not None and place.file in FILES:
+            found |= {"file": FILES[place.file], "line": place.line, "column": place.column}
+        elif place is not None and place.file == "--set":
+            text = place.source.line(1) if place.source else ""
+            found |= {"file": "set", "path": text.partition("=")[0]}
+        elif place is not None and place.file:
+            found["says"] = f"{Path(place.file).name}:{place.line}: {each.message}"
+        yield found

@@ -1,0 +1,69 @@
+"""Who may ask: this computer alone, the page itself, and who has the address that was printed.
+
+A page of another site can send requests here; the browser says where they come from. A name that leads here (DNS rebinding) is
+another `Host`. Another user of the computer has no token.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from starlette.requests import Request
+
+FROM: Final = ("same-origin", "none")  # what `Sec-Fetch-Site` may say; "none": typed, or a link of no page
+
+
+def headers(nonce: str = "") -> dict[str, str]:
+    """What every answer says to the browser: nothing of others is loaded, nothing is kept, nobody else may show it."""
+    policy = {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": f"'self' 'nonce-{nonce}'" if nonce else "'self'",
+        "img-src": "'self' blob: data:",
+        "font-src": "'self'",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    return {
+        "Content-Security-Policy": "; ".join(f"{key} {value}" for key, value in policy.items()),
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Cache-Control": "no-store",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+
+
+class Guard:
+    """The token of a server, and the names that it is called by."""
+
+    def __init__(self, token: str, port: int) -> None:
+        self.token = token
+        self.cookie = f"hwsim-{port}"  # cookies do not tell ports apart
+        self._hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
+        self._origins = frozenset(f"http://{host}" for host in self._hosts)
+
+    def is_foreign(self, request: Request) -> bool:
+        """Whether a request was made for another name, or by another page than ours."""
+        origin = request.headers.get("origin")
+        return (
+            request.headers.getlist("host") not in [[host] for host in self._hosts]
+            or (origin is not None and origin not in self._origins)
+            or request.headers.get("sec-fetch-site", "none") not in FROM
+        )
+
+    def has_token(self, request: Request) -> bool:
+        """Whether it has the token in its address."""
+        return self._is_ours(request.query_params.get("token", ""))
+
+    def has_cookie(self, request: Request) -> bool:
+        """Whether it comes from a browser that had the token."""
+        return self._is_ours(request.cookies.get(self.cookie, ""))
+
+    def _is_ours(self, given: str) -> bool:
+        return secrets.compare_digest(
+            given.encode("utf-8", "surrogatepass"), self.token.encode()
+        )  # texts must be ASCII, bytes not

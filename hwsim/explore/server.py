@@ -1,0 +1,201 @@
+"""The local server: files of the page, and questions in JSON that a process answers. `serve` runs it until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from hwsim.explore import guard
+from hwsim.explore.workers import Limits, Stopped, Workers
+from hwsim.spec import Mistake, Place, SpecError, find, names
+from hwsim.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+
+LARGEST: Final = 256_000  # bytes of a request
+SLOWEST: Final = 5.0  # seconds until it is here
+MOST_HEADERS: Final = 32_000  # bytes
+CONNECTIONS: Final = 64
+TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".png": "image/png"}
+RESTARTED: Final = "open the address that `hwsim explore` printed"
+
+Scope = MutableMapping[str, Any]
+Application = Callable[[Scope, Any, Any], Awaitable[None]]
+
+
+def application(
+    token: str,
+    port: int,
+    opened: Mapping[str, Any],
+    *,
+    roots: Sequence[Path] = (),
+    limits: Limits | None = None,
+    ready: Callable[[], None] = lambda: None,
+) -> Application:
+    """The ASGI application.
+
+    Args:
+        token: what the printed address has.
+        port: that it listens on.
+        opened: the answer to `opened`: texts and names to begin with.
+        roots: folders that files may be read from besides the library.
+        ready: called once it answers.
+    """
+    who = guard.Guard(token, port)
+    workers = Workers(tuple(map(str, roots)), limits or Limits())
+    pages, first = _pages(), json.dumps(opened).encode()
+
+    async def file(request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
+        if name not in pages:
+            return _refused("there is no such file", 404)
+        kind, content = pages[name]
+        if name != "index.html":
+            return Response(content, media_type=kind, headers=guard.headers())
+        nonce = secrets.token_urlsafe(12)
+        return Response(content.replace(b"NONCE", nonce.encode()), media_type=kind, headers=guard.headers(nonce))
+
+    async def ask(request: Request) -> Response:
+        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            return _refused("JSON is needed", 415)
+        try:
+            said = await _body(request)
+        except _Refused as refused:
+            return _refused(*refused.args)
+        door = request.path_params["door"]
+        if door == "opened":
+            return _json(first)
+        try:
+            return _json(await workers.ask(door, said))
+        except KeyError:
+            return _refused("there is no such question", 404)
+        except Stopped as stopped:
+            return _refused(str(stopped), stopped.status)
+
+    @asynccontextmanager
+    async def running(_: Starlette) -> AsyncIterator[None]:
+        workers.start()
+        ready()
+        try:
+            yield
+        finally:
+            workers.stop()
+
+    inner = Starlette(
+        routes=[Route("/", file), Route("/page/{name}", file), Route("/ask/{door}", ask, methods=["POST"])], lifespan=running
+    )
+
+    async def guarded(scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return await inner(scope, receive, send)
+        request = Request(scope)
+        if who.is_foreign(request):
+            answer: Response = _refused("refused", 403)
+        elif request.url.path == "/" and who.has_token(request):
+            answer = RedirectResponse("/", 303, headers=guard.headers())
+            answer.set_cookie(who.cookie, token, httponly=True, samesite="strict")
+        elif not who.has_cookie(request):
+            answer = _refused(RESTARTED, 401)
+        else:
+            return await inner(scope, receive, send)
+        return await answer(scope, receive, send)
+
+    return guarded
+
+
+def listening(port: int = 0) -> socket.socket:
+    """A socket on this computer alone; 0: a free port."""
+    return socket.create_server(("127.0.0.1", port))
+
+
+def serve(app: Application, line: socket.socket) -> None:
+    """Answer until Ctrl-C."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, date_header=False, timeout_keep_alive=5,
+        limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=MOST_HEADERS, lifespan="on", http="h11", ws="none",
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    uvicorn.Server(config).run(sockets=[line])
+
+
+def opened(machine: str, workload: str, settings: Mapping[str, str]) -> dict[str, Any]:
+    """What the page begins with: the texts of both files, what is set, and the names of the library.
+
+    Raises:
+        SpecError: there is no such file.
+    """
+    found = {kind: find(kind, name) for kind, name in (("machine", machine), ("workload", workload))}
+    texts = {kind: read_whole(path) for kind, path in found.items()}
+    return {
+        **texts,
+        "set": dict(settings),
+        "called": {"machine": machine, "workload": workload},
+        "version": __version__,
+        "library": {"machines": list(names("machine")), "workloads": list(names("workload"))},
+    }
+
+
+def read_whole(path: Path) -> str:
+    """The text of a file; raises SpecError."""
+    try:
+        return path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise SpecError([Mistake(Place(str(path), 0, 0), message)]) from error
+
+
+class _Refused(Exception):
+    """A request that is not answered: why, and the status."""
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """What a request says; raises `_Refused`."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(SLOWEST):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > LARGEST:
+                    raise _Refused("too large", 413)
+    except TimeoutError:
+        raise _Refused("too slow", 408) from None
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        raise _Refused("this is no JSON", 400) from None
+    if not isinstance(said, dict):
+        raise _Refused("an object is needed", 400)
+    return said
+
+
+def _pages() -> dict[str, tuple[str, bytes]]:
+    """The files of the page, read once: no other path is ever opened."""
+    found = {}
+    for each in files("hwsim.explore").joinpath("page").iterdir():
+        kind = TYPES.get("." + each.name.rpartition(".")[2])
+        if kind and each.is_file():
+            found[each.name] = kind, each.read_bytes()
+    return found
+
+
+def _json(said: bytes) -> Response:
+    return Response(said, media_type="application/json", headers=guard.headers())
+
+
+def _refused(text: str, status: int) -> Response:
+    return PlainTextResponse(text, status, headers=guard.headers())

@@ -1,0 +1,153 @@
+"""The timeline as columns of whole numbers, no more of them than pixels: what is sent while a hand moves.
+
+Neighbours of one name with less than a pixel between them are one span; lanes that are equal in every tick are one row, "x 8".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim.graph.opgraph import Ints
+from hwsim.records import dataclass
+from hwsim.results.cause import family
+from hwsim.results.result import Result
+from hwsim.ticks import FEMTO
+from hwsim.views.gantt.draw import merged
+from hwsim.views.kit.lanes import Lane, lanes
+
+TICKS: Final = 1_000_000  # of the part that is shown
+ROWS: Final = 64
+TINTS: Final = 8  # colours of the page; the last stands for all other names
+FEW: Final = 8  # names, up to which each has a colour of its own
+
+Tints = dict[str, int]  # colours of families of names, which stay while a hand moves
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Columns for the page, and the row of each op (-1: it has none)."""
+
+    columns: Mapping[str, Any]
+    row_of: Ints
+
+
+def spans(result: Result, tints: Tints, *, pixels: int, part: tuple[float, float]) -> Spans:
+    """The lanes in a part of the time (0 to 1), for so many pixels.
+
+    Args:
+        tints: colours given before; it is completed.
+    """
+    timeline = result.timeline
+    labels = timeline.flat.graph.labels
+    low, high = (result.makespan_s * each for each in part)
+    window = _Window(result, low, (high - low) or 1.0, pixels)
+    found = lanes(result)
+    rows: list[dict[str, Any]] = []
+    row_of = np.full(len(timeline), -1, np.int64)
+    seen: dict[object, int] = {}
+    total = 0
+    for lane in found:
+        row = window.row(lane)
+        total += row.pop("ops")
+        key = (family(row["name"]), row.pop("bytes"))
+        known = seen.get(key)
+        if known is None and len(rows) >= ROWS:
+            continue
+        if known is None:
+            known = seen[key] = len(rows)
+            rows.append(row)
+        else:
+            rows[known]["times"] += 1
+        row_of[lane.ops] = known
+    names = list(dict.fromkeys(label.name for label in labels if label.device))
+    families = _families(names)
+    _colour(result, families, tints)
+    used = set(families.values())
+    columns = {
+        "lanes": rows,
+        "lanes_left": len(found) - sum(row["times"] for row in rows),  # integers
+        "names": names,
+        "tints": [min(tints.get(families[name], TINTS - 1), TINTS - 1) for name in names],
+        "families": [[text, tint] for tint, text in sorted((tint, text) for text, tint in tints.items() if text in used)],
+        "spans": total,
+        "sent": sum(len(row["at"]) for row in rows),  # integers
+        "part": [low, high],
+    }
+    return Spans(columns, row_of)
+
+
+class _Window:
+    """A part of the time, and how its seconds become ticks."""
+
+    def __init__(self, result: Result, low: float, length: float, pixels: int) -> None:
+        self.result, self.low, self.length, self.pixels = result, low, length, pixels
+        numbers: dict[str, int] = {}
+        labels = result.timeline.flat.graph.labels
+        self.name_of = np.array([numbers.setdefault(each.name, len(numbers)) if each.device else -1 for each in labels], np.int64)
+        ops = result.ops
+        self.begin, self.waiting = ops.begin, ops.waiting
+
+    def row(self, lane: Lane) -> dict[str, Any]:
+        """A lane's spans as columns."""
+        timeline, ops = self.result.timeline, lane.ops
+        begin = self.begin[ops].astype(np.float64) / FEMTO
+        end = timeline.end[ops].astype(np.float64) / FEMTO
+        seen = (end >= self.low) & (begin <= self.low + self.length)
+        if not seen.all():
+            begin, end, ops = begin[seen], end[seen], ops[seen]
+        name = self.name_of[timeline.flat.label[ops]]
+        is_whole = len(ops) <= self.pixels
+        wait = self.waiting[ops].astype(np.float64) / FEMTO if is_whole else np.zeros(0)
+        first = ops
+        if not is_whole:
+            heads = begin
+            begin, end, name = merged(begin, end, name, self.length / self.pixels)
+            first = ops[np.minimum(np.searchsorted(heads, begin), len(ops) - 1)]
+        at, to = self._ticks(begin), self._ticks(end)
+        waits = np.clip(np.rint(wait * (TICKS / self.length)), 0, TICKS).astype(np.int64) if wait.any() else np.zeros(0, np.int64)
+        return {
+            "name": lane.name if lane.name.startswith(lane.device) else f"{lane.device} {lane.name}",
+            "times": 1,
+            "at": at.tolist(),
+            "long": (to - at).tolist(),
+            "name_of": name.tolist(),
+            "op": first.tolist(),
+            "wait": waits.tolist(),
+            "whole": is_whole,
+            "ops": len(ops) if len(lane.ops) else 0,
+            "bytes": (at.tobytes(), to.tobytes(), name.tobytes(), waits.tobytes()),
+        }
+
+    def _ticks(self, seconds: Any) -> Ints:
+        ticks: Ints = np.clip(np.rint((seconds - self.low) * (TICKS / self.length)), 0, TICKS).astype(np.int64)
+        return ticks
+
+
+def _families(names: list[str]) -> dict[str, str]:
+    """The family of each name: itself where there are few; else its first word (`forward 3.conv`: forward), numbers left out."""
+    if len(names) <= FEW:
+        return {name: name for name in names}
+    return {name: family(name.partition(" ")[0]) for name in names}
+
+
+def _colour(result: Result, families: Mapping[str, str], tints: Tints) -> None:
+    """Give colours to the families that take most of the time, in the order in which they appear; others keep theirs."""
+    new = [each for each in dict.fromkeys(families.values()) if each not in tints]
+    free = [tint for tint in range(TINTS - 1) if tint not in tints.values()]
+    if not new:
+        return
+    if len(new) > len(free):
+        timeline, ops = result.timeline, result.ops.numbers
+        labels = timeline.flat.graph.labels
+        took = (timeline.end[ops] - result.ops.begin[ops]).astype(np.float64)
+        spent = np.bincount(timeline.flat.label[ops], weights=took, minlength=len(labels))
+        by_family = dict.fromkeys(new, 0.0)
+        for label, time in zip(labels, spent.tolist(), strict=True):
+            if label.device and families[label.name] in by_family:
+                by_family[families[label.name]] += time
+        longest = set(sorted(new, key=lambda each: (-by_family[each], each))[: len(free)])
+        new = [each for each in new if each in longest]
+    tints.update(zip(new, free, strict=False))

@@ -1,0 +1,208 @@
+"""Processes that answer: one for the hand that moves, one for what may take longer, and one that stands by for either.
+
+A process is forked from a server that has imported everything and has run once, so that its first answer is as quick as any.
+What is asked may be hostile or endless: a process is killed by this one's clock, and the one that stands by takes its place. A
+question that a newer one of the same kind overtakes is not answered; if it is being computed, it is killed once it is older than
+`PATIENCE`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from hwsim.explore.doors import HAND, NEWEST, REST, serve
+from hwsim.records import dataclass
+from hwsim.studies.pool import bare_main
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+PATIENCE: Final = 1.0  # seconds that a computation may go on while a newer one waits
+MOST_WAITING: Final = 32
+STALE: Final = b'{"stale": true}'
+_LOOK: Final = 0.05  # seconds between two looks at the clock
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one answer may take: seconds, seconds of a grid, and bytes of memory (0: any)."""
+
+    seconds: float = 20.0
+    grid_seconds: float = 120.0
+    memory: int = 2 << 30
+
+    def of(self, door: str) -> float:
+        """Seconds of an answer."""
+        return self.grid_seconds if door == "grid" else self.seconds
+
+
+class Stopped(Exception):
+    """A question that has no answer: the reason, and the status of HTTP."""
+
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Workers:
+    """The processes behind a server."""
+
+    def __init__(self, roots: tuple[str, ...], limits: Limits) -> None:
+        self._start, self._limits = _Starter(roots, limits.memory), limits
+        self._spare: _Process | None = None
+        self._lanes: dict[str, _Lane] = {}
+
+    def start(self) -> None:
+        """Start the processes, and wait until they are ready."""
+        self._lanes = {name: _Lane(self, doors) for name, doors in (("hand", HAND), ("rest", REST))}
+        self._spare = self._start()
+        for lane in self._lanes.values():
+            lane.process.answer("ready", {})
+
+    def stop(self) -> None:
+        """End all of them, whatever they do."""
+        for lane in self._lanes.values():
+            lane.process.end()
+        if self._spare is not None:
+            self._spare.end()
+
+    def another(self) -> _Process:
+        """A process that is ready."""
+        spare, self._spare = self._spare, None
+        process = spare if spare is not None and spare.is_alive else self._start()
+        self._spare = self._start()
+        return process
+
+    def first(self) -> _Process:
+        return self._start()
+
+    async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
+        """The answer to a question, as JSON.
+
+        Raises:
+            KeyError: there is no such question.
+            Stopped: it is refused.
+        """
+        lane = next((each for each in self._lanes.values() if door in each.doors), None)
+        if lane is None:
+            raise KeyError(door)
+        return await lane.ask(_Question(door, said), self._limits)
+
+
+class _Question:
+    def __init__(self, door: str, said: Mapping[str, Any]) -> None:
+        self.door, self.said = door, said
+        self.kind = str(said.get("page", ""))[:40], door
+        self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def say(self, answer: bytes | Stopped) -> None:
+        if self.answer.done():  # who asked is gone
+            return
+        if isinstance(answer, Stopped):
+            self.answer.set_exception(answer)
+        else:
+            self.answer.set_result(answer)
+
+
+class _Lane:
+    """Questions that one process answers, one after the other; `run` goes before the others."""
+
+    def __init__(self, workers: Workers, doors: frozenset[str]) -> None:
+        self.doors, self.process = doors, workers.first()
+        self._workers = workers
+        self._waiting: list[_Question] = []
+        self._busy = False
+
+    async def ask(self, question: _Question, limits: Limits) -> bytes:
+        if question.door in NEWEST:
+            for other in [each for each in self._waiting if each.kind == question.kind]:
+                self._waiting.remove(other)
+                other.say(STALE)
+        if len(self._waiting) >= MOST_WAITING:
+            raise Stopped("too many questions wait", 429)
+        self._waiting.append(question)
+        if not self._busy:
+            await self._work(limits)
+        return await question.answer
+
+    async def _work(self, limits: Limits) -> None:
+        """Answer all that waits; whoever asks first while nothing is done does it for all."""
+        self._busy = True
+        try:
+            while self._waiting:
+                question = min(self._waiting, key=lambda each: each.door != "run")
+                self._waiting.remove(question)
+                question.say(await self._answered(question, limits.of(question.door)))
+        finally:
+            self._busy = False
+
+    async def _answered(self, question: _Question, seconds: float) -> bytes | Stopped:
+        began = time.monotonic()
+        work = asyncio.ensure_future(asyncio.to_thread(self.process.answer, question.door, question.said))
+        while not (await asyncio.wait([work], timeout=_LOOK))[0]:
+            took = time.monotonic() - began
+            is_stale = took > PATIENCE and question.door in NEWEST and any(each.kind == question.kind for each in self._waiting)
+            if is_stale or took > seconds:
+                self.process.end()
+                await asyncio.wait([work])
+                self.process = self._workers.another()
+                return (
+                    STALE if is_stale else _mistake(f"stopped after {seconds:g} s", "make it smaller: fewer steps, ops or values")
+                )
+        try:
+            status, answer = work.result()
+        except (EOFError, OSError):
+            self.process.end()
+            self.process = self._workers.another()
+            return _mistake("the process that computed it ended: out of memory, perhaps", "make it smaller")
+        return answer if status == 200 else Stopped(answer.decode(), status)
+
+
+class _Starter:
+    """Starts processes from a server that has imported and tried what they do, where the system can."""
+
+    def __init__(self, roots: tuple[str, ...], memory: int) -> None:
+        self._given = roots, memory
+        ways = multiprocessing.get_all_start_methods()
+        self._context: Any = multiprocessing.get_context("forkserver" if "forkserver" in ways else "spawn")
+        if "forkserver" in ways:
+            self._context.set_forkserver_preload(["hwsim.explore.tried"])
+
+    def __call__(self) -> _Process:
+        line, its_end = self._context.Pipe()
+        process = self._context.Process(target=serve, args=(its_end, *self._given), daemon=True)
+        with bare_main():
+            process.start()
+        its_end.close()
+        return _Process(process, line)
+
+
+class _Process:
+    """A process, and the line to it; what goes over it is JSON, which cannot make this process do anything."""
+
+    def __init__(self, process: Any, line: Connection[bytes, bytes]) -> None:
+        self._process, self._line = process, line
+
+    @property
+    def is_alive(self) -> bool:
+        return bool(self._process.is_alive())
+
+    def answer(self, door: str, said: Mapping[str, Any]) -> tuple[int, bytes]:
+        """The status and the answer. Raises EOFError or OSError once it has ended."""
+        self._line.send_bytes(json.dumps([door, said]).encode())
+        answer = self._line.recv_bytes()
+        return int(answer[:3]), answer[3:]
+
+    def end(self) -> None:
+        """Kill it, and forget it."""
+        self._process.kill()
+        self._process.join(1.0)
+
+
+def _mistake(says: str, hint: str) -> bytes:
+    return json.dumps({"mistakes": [{"file": "", "line": 0, "column": 0, "path": "", "says": says, "hint": hint}]}).encode()
