@@ -229,7 +229,7 @@ def simulate(
         usage=usage(timeline) if running is None else running.usage(usage(timeline), timeline.makespan),
         verdicts=verdicts(lowered.wanted, values, called=lowered.called, changed=bool(lowered.settings), expect=expect),
         settings=lowered.settings,
-        warnings=different(lowered.warnings, notes(timeline, few, wanted=steady)),
+        warnings=different(lowered.warnings, notes(timeline, few, wanted=steady), () if running is None else running.warnings()),
         devices=lowered.machine.kinds,
         memory=_memory(lowered, timeline),
         requests=served,

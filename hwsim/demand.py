@@ -125,7 +125,7 @@ class Crowd:
         (mine, busy), (each, shorter) = self.each(self.depth), self.each(under_way)
         alone = mine + self.rest
         slow = (under_way / self.depth * each + self.rest) / alone if alone > 0 else 1.0
-        return max(1.0, slow), min(1.0, shorter / busy) if busy > 0 else 1.0
+        return max(1.0, slow), shorter / busy if busy > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)

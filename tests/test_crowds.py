@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hwsim import ticks
 from hwsim.demand import Capacity, Crowd, Demand, Each
 from hwsim.devices.arm import Seek
-from hwsim.devices.crowding import Arm, Knee, Members, Mixture
+from hwsim.devices.crowding import Arm, Knee, Members, Mixture, Streams
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.kind import Storage
@@ -48,6 +48,8 @@ eaches: st.SearchStrategy[Each] = st.sampled_from([
     Knee(1e-4, 1e5, float("inf"), 4, 0.0),
     Arm(2e-3, 1e-2, 0.2, 32),
     Members(Arm(2e-3, 1e-2, 0.2, 32), 0.25),
+    Streams(3e-3, 1e-3, 2e-3, 1e-2, 0.2, 32, together=1),
+    Streams(3e-3, 1e-3, 2e-3, 1e-2, 0.2, 4, together=4),
     Mixture(((0.3, Knee(1e-4, 3e5, 1.5, 64, 1 / 3e5)), (0.7, Knee(3e-5, 1e5, 1.5, 64, 1e-5))), 1e-6),
 ])  # fmt: skip
 

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import hwsim
+from hwsim.actors.services import play
 from hwsim.cli import main
 from tests.service_cases import MACHINE, busy, workload
 
@@ -17,16 +18,57 @@ RING: dict[str, Any] = {"device": "cpu", "workers": 1}
 EVERY = {"arrivals": {"every": "1 ms"}}
 
 
-@pytest.mark.parametrize("asks", ["b", "a"])
-def test_a_ring_is_reported_though_nobody_is_ever_answered(asks: str) -> None:
-    files = {
-        "a": {**RING, **EVERY, "request": [busy("1 ms"), {"ask": asks}]},
-        "b": {**RING, "request": [busy("1 ms"), {"ask": "a"}]},
+def ring(*, chance: str) -> dict[str, Any]:
+    """Services that ask each other in a circle; the last one by chance."""
+    return {
+        "a": {**RING, **EVERY, "request": [busy("1 ms"), {"ask": "b"}]},
+        "b": {**RING, "request": [busy("1 ms"), {"maybe": {"ratio": chance, "do": [{"ask": "a"}]}}]},
     }
-    run = hwsim.simulate(MACHINE, workload(files, requests=10), expect=False)
+
+
+def test_a_ring_is_reported_though_nobody_is_ever_answered() -> None:
+    run = hwsim.simulate(MACHINE, workload(ring(chance="99.99 %"), requests=10), expect=False)
     assert run.services is not None
+    assert run.services.answers[0].served == 0
     assert "requests of a" in run.services.stuck
     assert "DEADLOCK" in str(run)
+
+
+@pytest.mark.parametrize(("ask", "more"), [
+    ({"ask": "a"}, ""),
+    ({"ask": {"service": "a", "timeout": "50 ms"}}, ""),
+    ({"maybe": {"ratio": "60 %", "do": [{"ask": {"service": "a", "times": 2}}]}}, ", 1.2 times as many each time"),
+])  # fmt: skip
+def test_a_ring_that_never_ends_is_refused_where_it_is_written(ask: dict[str, Any], more: str) -> None:
+    files = {"b": {**RING, **EVERY, "request": [busy("1 ms"), {"ask": "a"}]}, "a": {**RING, "request": [busy("1 ms"), ask]}}
+    with pytest.raises(hwsim.SpecError, match=f"a request never ends: a asks itself{more}"):
+        hwsim.simulate(MACHINE, workload(files, requests=10))
+    files["a"]["request"] = [{"maybe": {"ratio": "100 %", "do": [{"ask": {"service": "b", "timeout": "1 ms"}}]}}]
+    with pytest.raises(hwsim.SpecError, match="a request never ends: b, a ask each other in a circle"):
+        hwsim.simulate(MACHINE, workload(files, requests=10))
+
+
+def test_long_chains_and_rings_by_chance_end() -> None:
+    """Many asks at each of 20 steps of a chain are no ring, whatever their number; a ring of 90 % ends."""
+    chain: dict[str, dict[str, Any]] = {
+        f"s{n}": {"device": "cpu", "request": [{"ask": {"service": f"s{n + 1}", "times": 100}}]} for n in range(20)
+    }
+    chain["s20"] = {"device": "cpu", "request": [busy("1 us")]}
+    chain["s19"] |= EVERY
+    assert hwsim.simulate(MACHINE, workload(chain, requests=1), expect=False).services is not None
+    visits = ring(chance="90 %")
+    visits["a"].pop("workers")
+    visits["b"].pop("workers")
+    run = hwsim.simulate(MACHINE, workload(visits, requests=300), expect=False)
+    assert run.services is not None
+    assert run.services.answers[0].came == pytest.approx(3000, rel=0.3)
+
+
+def test_more_requests_than_a_computer_holds_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(play, "AT_ONCE", 50)
+    files = {"a": {"device": "cpu", **EVERY, "request": [{"ask": "b"}]}, "b": {**RING, "request": [busy("1 s")]}}
+    with pytest.raises(hwsim.Deadlock, match="50 requests of b are there at once"):
+        hwsim.simulate(MACHINE, workload(files, requests=100))
 
 
 def test_locks_in_opposite_order_are_reported() -> None:
@@ -42,11 +84,10 @@ def test_locks_in_opposite_order_are_reported() -> None:
 
 
 def test_a_deadlock_is_no_success(tmp_path: Path) -> None:
-    files = {"a": {**RING, **EVERY, "request": [busy("1 ms"), {"ask": "a"}]}}
-    machine, ring = tmp_path / "machine.json", tmp_path / "ring.json"
+    machine, circle = tmp_path / "machine.json", tmp_path / "ring.json"
     machine.write_text(json.dumps(MACHINE))
-    ring.write_text(json.dumps(workload(files, requests=10)))
-    told = CliRunner().invoke(main, ["simulate", str(machine), str(ring)], prog_name="hwsim")
+    circle.write_text(json.dumps(workload(ring(chance="99.99 %"), requests=10)))
+    told = CliRunner().invoke(main, ["simulate", str(machine), str(circle)], prog_name="hwsim")
     assert told.exit_code == 1
     assert "DEADLOCK" in told.output
 

@@ -112,6 +112,14 @@ THREADS: Final = repeat("{compute: {device: cpu, flop: 1 GFLOP, threads: 2}}")
 EXP: Final = repeat("{elementwise: {device: cpu, function: exp, count: 1e6}}")
 CACHE: Final = "cache: {size: 9 GB, write: 4 GB/s}"
 
+ASKS: Final = """hwsim: workload/1
+let: {n: 20}
+services:
+  a: {device: cpu, arrivals: {every: 10 ms}, request: [{ask: {service: b, timeout: 1 ms}}]}
+  b: {device: cpu, request: [{busy: {time: 2 ms}}]}
+requests: $n
+"""
+
 OF_ROWS: Final = ("unlike-provenance",)  # of rows beside others, see tests/test_classes.py
 CASES: Final = {
     "class-guessed": Case(machine(gpus(2)).replace("class: ideal\n", ""), repeat(BUSY), "m"),
@@ -136,6 +144,10 @@ CASES: Final = {
     "not-calibrated": Case(machine(MEASURED), ERF, ran=True),
     "no-effect": Case(machine(), THREADS),
     "not-measured": Case(machine(), EXP),
+    "never-asked": Case(
+        machine(), ASKS.replace("{ask: {service: b, timeout: 1 ms}}", "{busy: {time: 1 ms}}"), vary="n=10,20", ran=True
+    ),
+    "timeout-too-short": Case(machine(), ASKS, vary="n=10,20", ran=True),
     "stall-loses-nothing": Case(machine(CPU + DISK.replace(", CACHE", "")), STALL, vary="n=10,20"),
 }
 

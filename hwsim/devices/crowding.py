@@ -73,6 +73,33 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True)
+class Streams:
+    """An arm that reads in sequence, `together` accesses at a time, and goes to another stream in between if there is one.
+
+    With one stream its accesses follow each other. With more the arm is elsewhere when a stream asks on: it has to come back
+    for every `together` of them (deceptive idleness: Iyer and Druschel, "Anticipatory scheduling", SOSP 2001).
+
+    Args:
+        alone: seconds of one access with no other stream there, a first way there spread over all.
+        each: seconds of one access once the arm is there.
+    """
+
+    alone: float
+    each: float
+    fixed: float
+    reach: float
+    gain: float
+    queue: float
+    together: int
+
+    def __call__(self, under_way: float) -> tuple[float, float]:
+        streams = under_way / self.together
+        way = self.fixed + self.reach / min(max(streams, 1.0), self.queue) ** self.gain
+        seconds = self.each + way / self.together if streams > 1 else self.alone
+        return seconds, seconds
+
+
+@dataclass(frozen=True, slots=True)
 class Members:
     """Several devices alike; `part` of each access under way is at one of them."""
 

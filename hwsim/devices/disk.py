@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Crowd, Demand, Term
-from hwsim.devices.crowding import Knee
+from hwsim.devices.crowding import Knee, Streams
 from hwsim.devices.kind import AccessTimes
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, latency_term, source_of
-from hwsim.devices.storage import Access, Asked, Direction
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, source_of
+from hwsim.devices.storage import Access, Asked, Direction, Limit, cost_of, each, given, number
 from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -55,8 +56,11 @@ class Disk(AccessTimes):
 
     def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
         """Reads or writes of one op; regions and writes that must be on the medium are not modelled."""
+        depth = 1 if asked.sync else asked.depth
+        if asked.of_service and asked.access == "sequential" and asked.times > 0 and (self.queue == 1 or asked.times == 1):
+            return self._stream(name, direction, asked)
         go = self.read if direction == "read" else self.write
-        return go(name, asked.size, asked.times, asked.access, 1 if asked.sync else asked.depth)
+        return go(name, asked.size, asked.times, asked.access, depth)
 
     def read(self, name: str, size: float, times: float, access: Access = "sequential", depth: float = 1) -> Cost:
         """`times` reads of `size` bytes each, `depth` of them asked for at once."""
@@ -77,6 +81,24 @@ class Disk(AccessTimes):
     def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
         speed = "read" if leaving or self.write_bandwidth is None else "write"
         return speed, "latency" if leaving or self.write_latency is None else "write_latency"
+
+    def _stream(self, name: str, direction: Direction, asked: Asked) -> Cost:
+        """Accesses in sequence of a request among others: the latency is the device's time, as of one at random."""
+        write = direction == "write"
+        rate = self.write_bandwidth if write and self.write_bandwidth is not None else self.read_bandwidth
+        key = "write_latency" if write and self.write_latency is not None else "latency"
+        latency = self.write_latency if write and self.write_latency is not None else self.latency
+        wait: Input = ("latency", precise(latency, "s"), source_of(self.sources, key))
+        speed = given("bandwidth", rate, "B/s", self.sources, "write" if write and self.write_bandwidth is not None else "read")
+        seconds = latency + asked.bytes / rate
+        line = Limit("media", "latency + times x size / bandwidth", (wait, number(asked), each(asked), speed), seconds)
+        alone, one_s = seconds / asked.times, asked.size / rate
+        if self.queue == 1:
+            streams = Streams(alone, one_s, fixed=latency, reach=0.0, gain=0.0, queue=1, together=asked.own_depth)
+            return cost_of(name, asked, [line], [], ("", 0.0, ""), crowd=streams)
+        knee = Knee(alone, self.queue / alone, math.inf, self.queue, one_s)
+        media = Limit("media", "times x size / bandwidth", (number(asked), each(asked), speed), asked.bytes / rate)
+        return cost_of(name, asked, [media], [replace(line, label="accesses")], ("", 0.0, ""), crowd=knee)
 
     def _accesses(
         self,

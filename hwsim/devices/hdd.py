@@ -8,6 +8,8 @@
 - Queue: with n accesses to choose from the disk takes the one it reaches first; the time to get there shrinks as n^-gain.
 - Rate: the same density everywhere, so a track holds what its radius allows. A part x of the bytes in from the outer edge
   the rate is sqrt(outer^2 - x (outer^2 - inner^2)), and a stretch is read at the mean of the rates at its ends.
+- Requests of services are streams that interrupt each other: the way to each is time of the arm, and one that asks for one access
+  after another has lost its place once others are there.
 - Cache: reads of a `region` come from it once they have been read. With `write_cache` writes are done when they are in it,
   and reach the platter in the best order while it lasts, then at the rate of the platter.
 
@@ -28,7 +30,7 @@ from typing import ClassVar
 
 from hwsim.demand import Cost
 from hwsim.devices.arm import Platter, Seek
-from hwsim.devices.crowding import Arm
+from hwsim.devices.crowding import Arm, Streams
 from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import CannotCompute, Input, source_of
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number
@@ -175,10 +177,30 @@ class Hdd(Storage):
             floors += self._hits(accesses)
         else:
             limits.append(Limit("media", "times x size / bandwidth", (times, size, speed), accesses.bytes / rate))
-        start = self.overhead + self.position(1.0 if accesses.region is None else part)
-        return cost_of(
-            name, accesses, limits, floors, ("first access", start, f"seek: {source_of(self.sources, 'seek.average')}")
+        place = self.position(1.0 if accesses.region is None else part)
+        start = self.overhead + place
+        source = f"seek: {source_of(self.sources, 'seek.average')}"
+        if not accesses.of_service or accesses.times <= 0:
+            return cost_of(name, accesses, limits, floors, ("first access", start, source))
+        [limit] = limits
+        lead = ("overhead", precise(self.overhead, "s"), f"overhead: {source_of(self.sources, 'overhead')}")
+        way = ("position", precise(place, "s"), source)
+        queue: tuple[Input, ...] = (
+            ("queue", "1", "alone"),
+            ("gain", f"{self.gain:g}", f"gain: {source_of(self.sources, 'gain')}"),
         )
+        formula = f"overhead + position / queue^gain + {limit.formula}"
+        limit = Limit("media", formula, (lead, way, *queue, *limit.inputs), start + limit.seconds)
+        streams = Streams(
+            alone=limit.seconds / accesses.times,
+            each=accesses.size / rate,
+            fixed=self.overhead,
+            reach=place,
+            gain=self.gain,
+            queue=self.queue,
+            together=accesses.own_depth,
+        )
+        return cost_of(name, accesses, [limit], floors, ("", 0.0, ""), crowd=None if again > 0 else streams)
 
     def _hits(self, accesses: Asked) -> list[Limit]:
         if self.interface is None:
@@ -217,7 +239,7 @@ class Hdd(Storage):
         if again > 0:
             inputs.append(("missed", precise(1 - again, "%"), "the rest comes from the cache"))
             formula = f"missed x {formula}"
-        if buffered and accesses.size > 0:
+        if buffered and accesses.size > 0 and not accesses.of_service:  # of a service it is full
             fast = max(1.0 / one_s, 1.0 / (self.overhead + accesses.size / (self.interface or self.rate(0.0))))
             stock = self.cache / accesses.size
             seconds = drained(accesses.times, fast, 1 / one_s, stock)

@@ -253,7 +253,7 @@ class Ssd(Storage):
     def _cached(self, accesses: Asked, fast: float, steady: float) -> Limit:
         """Bytes at the cache's rate until it is full, the rest at the steady one."""
         cache = self.cache
-        stock = cache.size if cache is not None else 0.0
+        stock = cache.size if cache is not None and not accesses.of_service else 0.0
         seconds = drained(accesses.bytes, fast, steady, stock)
         written = ("bytes", precise(accesses.bytes, "B"), "workload")
         quick = ("fast", precise(fast, "B/s"), f"cache: {source_of(self.sources, 'cache.write')}")
@@ -296,7 +296,7 @@ class Ssd(Storage):
             floor = Limit("accesses", formula, inputs, accesses.times / steady)
             return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors, behind)
         quick = rate_at(depth, fast_one, fast_most, self.sharpness)
-        stock = self.cache.size / accesses.size if self.cache is not None else 0.0
+        stock = self.cache.size / accesses.size if self.cache is not None and not accesses.of_service else 0.0
         room = given("room", self.cache.size if self.cache is not None else 0.0, "B", self.sources, "cache.size")
         rates = (
             number(accesses),

@@ -32,6 +32,8 @@ class Asked:
         region: bytes the random accesses stay within; None for all the device holds.
         sync: each write is on the medium before it is reported as done, and before the next one starts.
         written: part of the accesses that write, in an op that does both; the machine splits it.
+        of_service: one of many requests that come again and again: accesses of others come before it and in between, caches of
+            writes are full and credits are spent.
     """
 
     size: float
@@ -41,6 +43,7 @@ class Asked:
     region: float | None = None
     sync: bool = False
     written: float = 0.0
+    of_service: bool = False
 
     def __post_init__(self) -> None:
         if self.depth < 1:

@@ -91,6 +91,8 @@ class Volume(AccessTimes):
         ):
             if amount <= 0:
                 continue
+            if accesses.of_service:  # spent long ago
+                stock = 0.0
             fast = max(base, burst or base) if stock > 0 else base
             per = amount / accesses.times
             limits.append(self._bucket(label, amount, unit, fast, base, stock, base_key, stock_key))

@@ -9,6 +9,7 @@ disk to the other device, they also draw the bytes from the links and from the m
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from hwsim.devices.storage import Access, Asked
@@ -38,7 +39,7 @@ class Read(Op):
     def lower(self, scope: Scope) -> Placed:
         disk = scope.one(self.source)
         to = scope.one(self.target) if self.target else scope.host
-        asked = self.asked()
+        asked = replace(self.asked(), of_service=scope.of_service)
         cost = scope.machine.serve(disk, "read", asked, to)
         return Placed(disk, self.queue or "read", cost, output=asked.bytes * (1 - self.write_share), home=to)
 
@@ -74,6 +75,14 @@ class Write(Op):
     def lower(self, scope: Scope) -> Placed:
         disk = scope.one(self.target)
         of = scope.one(self.source) if self.source else scope.host
-        asked = Asked(size=self.bytes, times=self.times, access=self.access, depth=self.depth, region=self.region, sync=self.sync)
+        asked = Asked(
+            size=self.bytes,
+            times=self.times,
+            access=self.access,
+            depth=self.depth,
+            region=self.region,
+            sync=self.sync,
+            of_service=scope.of_service,
+        )
         cost = scope.machine.serve(disk, "write", asked, of)
         return Placed(disk, self.queue or "write", cost)

@@ -82,6 +82,7 @@ class Scope:
 
     values: where the values written so far lie.  starts: what starts the kernels of a gpu.
     shares: numpy shares the arrays in the host's memory, instead of a copy.
+    of_service: its ops are those of requests, of which many are there at once and more follow.
     """
 
     machine: Machine
@@ -91,6 +92,7 @@ class Scope:
     values: Mapping[str, Home] = attribute(default_factory=dict)
     starts: Start = "stream"
     shares: bool = False
+    of_service: bool = False
 
     def one(self, name: str) -> str:
         """Full name of the one device called that.

@@ -18,6 +18,7 @@ CODES: Final = {
     "idle-workers": "a stage of a pipeline has more workers than `ahead` ever lets work",
     "lone-barrier": "only one program names a barrier, so it waits for nobody else",
     "name-ends-in-digit": "a part with a `count` has a name that ends in a digit: gpu1 becomes gpu10, gpu11, ...",
+    "never-asked": "no request comes to a service: it has no `arrivals` and nothing asks it, or the run ends before the first",
     "no-effect": "a key is given that changes nothing on this machine, or next to the other keys",
     "not-calibrated": "more than 5 % of the time of the ops is by formulas, on a machine whose calls were measured",
     "not-folded": "identical ranks were to be simulated once, and all of them were simulated",
@@ -29,6 +30,7 @@ CODES: Final = {
     "runtime-replaced": "`--set workload.runtime.use` chose another runtime; numbers that the file sets for its own are left out",
     "set-in-both": "`--set let.NAME` changed a parameter of the machine and of the workload",
     "stall-loses-nothing": "a part is down in a run with checkpoints: it stalls and goes on, and no work is lost",
+    "timeout-too-short": "a `timeout` is shorter than what the service takes alone in the mean",
     "unlike-provenance": "parts are compared of which some were measured, and others are filled in from their class",
     "working-set-too-large": "a working set is larger than the memory that holds it; nothing is swapped here",
 }  # code -> what it says; docs/warnings.md has the same table

@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Final
 
 from hwsim import ticks
 from hwsim.actors.services.stations import NEVER, Issue, Serves, station
 from hwsim.actors.services.steps import made
 from hwsim.actors.services.strands import Lock, Service, Strand
+from hwsim.engine.verdict import Deadlock
 from hwsim.results.services.notes import ServiceNotes
 from hwsim.workload.load.arrivals import instants, thoughts
 from hwsim.workload.load.draws import Draws
 from hwsim.workload.load.numbers import stream
 from hwsim.workload.load.traces import read_trace
 from hwsim.workload.services.program import Ask, Program, Take
+
+AT_ONCE: Final = 1 << 22  # requests of a service that other services ask
 
 
 class Play:
@@ -304,6 +307,9 @@ class Play:
         child.caller, child.attempt = strand, strand.asking
         if attempts:
             child.service.notes.asked_again += 1
+        if child.service.notes.here >= AT_ONCE:
+            name = child.service.of.name
+            raise Deadlock(f"{AT_ONCE:,} requests of {name} are there at once, and none of them ends")
         if step.timeout >= 0:
             self.when(self.now + step.timeout, self._late, (strand, strand.asking, child, step))
         self._enter(child)

@@ -15,7 +15,9 @@ from hwsim.engine import Host, IssuedOp, Waits
 from hwsim.engine.fast import Choice, choice_of, is_there
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.results.services.answers import Answers, Rung, Services, Statement, answers_of
+from hwsim.results.services.notes import ServiceNotes
 from hwsim.results.usage import Usage
+from hwsim.spec import Warning
 from hwsim.spec.shelf import shared_by
 from hwsim.ticks import FEMTO
 from hwsim.workload.services.ladder import Ladder, ladder, statements
@@ -140,6 +142,16 @@ class Running:
             statements=tuple(Statement(*each) for each in statements(program)),
             never=steps.never,
         )
+
+    def warnings(self) -> tuple[Warning, ...]:
+        """Warnings, once the run is over."""
+        from hwsim.workload.services.suspicious import suspicions
+
+        entered = {service.name: notes.entered for service, notes in zip(self.program.services, self._notes(), strict=True)}
+        return tuple(suspicions(self.program, dict(ladder(self.program, self._capacities).alone), entered))
+
+    def _notes(self) -> Sequence[ServiceNotes]:
+        return self.play.notes if self.play is not None else [ServiceNotes(0, 0) for _ in self.program.services]
 
     def usage(self, rows: Sequence[Usage], makespan_s: float) -> tuple[Usage, ...]:
         """The use of each capacity with what the services drew; in use as long as all of it would have been."""

@@ -7,7 +7,7 @@ them its time is straight. Where the times lie on one line, two values are left,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
@@ -77,31 +77,6 @@ def kept_of(tree: Tree) -> frozenset[str]:
             result.add(name)
         stack += node.value.values() if isinstance(node.value, dict) else node.value if isinstance(node.value, list) else ()
     return frozenset(result)
-
-
-def asked_again(requests: Mapping[str, Sequence[Tree]]) -> frozenset[str]:
-    """Services that ask themselves, at once or by others: a request may come to them any number of times."""
-    reached = {name: {each for tree in trees for each in _asked_in(tree)} & requests.keys() for name, trees in requests.items()}
-    for through in requests:
-        for names in reached.values():
-            if through in names:
-                names |= reached[through]
-    return frozenset(name for name, names in reached.items() if name in names)
-
-
-def _asked_in(tree: Tree) -> Iterator[str]:
-    """Names of services that a statement asks."""
-    if isinstance(tree.value, dict):
-        for key, inner in tree.items():
-            if key == "ask":
-                name = inner.value if isinstance(inner.value, str) else inner.text("service")
-                if name is not None:
-                    yield name
-            else:
-                yield from _asked_in(inner)
-    elif isinstance(tree.value, list):
-        for inner in tree.elements():
-            yield from _asked_in(inner)
 
 
 def read_draw(tree: Tree, mistakes: Mistakes, wanted: Dimension | None = None) -> Random | None:

@@ -37,7 +37,7 @@ from hwsim.workload.services.program import (
     ServiceProgram,
     Take,
 )  # fmt: skip
-from hwsim.workload.services.stations import least_of_queue
+from hwsim.workload.services.stations import long_queue
 
 GRID: Final = 4096  # equal parts of a distribution, for the mean of a bent line
 _SAME: Final = 1e-9  # two utilisations
@@ -221,8 +221,8 @@ class _Walk:
                 for name, amount in cost.demand.amounts:
                     if queue is None or name != queue.capacity:
                         add("capacity", name, often * size * amount / capacities[name].rate)
-                if queue is not None:  # as long a queue as there can be, where a device is at its best
-                    least = least_of_queue(cost.demand, rates_of(capacities.values()), _longest(self.program, queue.capacity))
+                if queue is not None:  # with as long a queue as there can be
+                    least = long_queue(cost.demand, rates_of(capacities.values()), _longest(self.program, queue.capacity))
                     add("capacity", queue.capacity, often * size * least)
             if isinstance(step, Take):
                 held.append((step.lock, at))
@@ -277,6 +277,15 @@ def _time(walk: _Walk, first: int, last: int, alone: list[float]) -> float:
         total += walk.often[at] * (walk.own(at) + (alone[step.service] if isinstance(step, Ask) else 0.0))
         at += 1
     return total
+
+
+def asks_of(program: Program) -> list[list[float]]:
+    """Requests to each service (column) that one of a service (row) leads to at once, in the mean."""
+    rows = [[0.0] * len(program.services) for _ in program.services]
+    for row, service in zip(rows, program.services, strict=True):
+        for number, often in _Walk(program, service).asks().items():
+            row[number] = often
+    return rows
 
 
 def _visits(walks: list[_Walk], entry: int) -> list[float]:

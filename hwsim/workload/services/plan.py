@@ -12,9 +12,9 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean
 from hwsim.workload.file import Workload
 from hwsim.workload.load.traces import read_trace
-from hwsim.workload.services.drawn import asked_again
 from hwsim.workload.services.program import ENDLESS, NONE, Happening, Load, Program, ServiceProgram, Step
 from hwsim.workload.services.reading import Reader
+from hwsim.workload.services.rings import asked_again, endless
 from hwsim.workload.services.schema import ServiceKeys
 from hwsim.workload.services.stations import stations_of
 
@@ -136,7 +136,7 @@ def _program(part: Part, machine: Machine | None, mistakes: Mistakes) -> Program
     load = _load(part, programs, mistakes)
     if load is None:
         return None
-    return Program(
+    made = Program(
         services=tuple(programs),
         served=tuple(reader.served),
         stations=(),
@@ -146,6 +146,19 @@ def _program(part: Part, machine: Machine | None, mistakes: Mistakes) -> Program
         asks=tuple(many | 1 if name in again else many for name, many in zip(services, reader.asks, strict=True)),
         caches=tuple(reader.caches),
     )
+    for ring, growth in endless(made):
+        names = list(services)
+        keys = services[names[ring[0]]]
+        if keys is not None:
+            more = "" if growth < 1.0001 else f", {growth:.4g} times as many each time"
+            message = f"a request never ends: {_circle([names[number] for number in ring])}{more}"
+            mistakes.add(keys.place, message, "`maybe: {ratio: 50 %, do: [{ask: ...}]}` asks on for some of them only")
+    return made if len(mistakes) == before else None
+
+
+def _circle(names: list[str]) -> str:
+    """Services that ask each other, in words."""
+    return f"{names[0]} asks itself" if len(names) == 1 else f"{', '.join(names)} ask each other in a circle"
 
 
 def _load(part: Part, programs: list[ServiceProgram], mistakes: Mistakes) -> Load | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import fsum, isclose
 from typing import Any, Final
 
@@ -105,7 +106,8 @@ class Reader:
         except UnknownName as error:
             self.mistakes.add(keys.place, error.message, error.hint)
             return False
-        self._scope = scope_of(machine, named[0]) if len(named) == 1 else Scope(machine, host=host_of(machine, ""))
+        scope = scope_of(machine, named[0]) if len(named) == 1 else Scope(machine, host=host_of(machine, ""))
+        self._scope = replace(scope, of_service=True)
         if len(named) > 1:
             self.mistakes.add(keys.place, f"'{keys.device}' is {len(named)} parts", f"a service runs on one: {named[0]}")
         return True

@@ -122,21 +122,23 @@ def _first(demand: Demand, capacities: Mapping[str, Capacity], rates: Mapping[st
     return first, share.get(first, 0.0)
 
 
-def least_of_queue(demand: Demand, rates: Mapping[str, float], most: int | None = None) -> float:
-    """Seconds of its device's queue that a work takes at least, whatever the others there are; with one access it takes all.
+def least_of_queue(demand: Demand, rates: Mapping[str, float]) -> float:
+    """Seconds of its device's queue that a work takes at least, whatever the others there are; with one access it takes all."""
+    return min((_among(demand, rates, depth) for depth in _DEPTHS), default=0.0)
 
-    most: accesses under way at once, where that is bounded.
-    """
+
+def long_queue(demand: Demand, rates: Mapping[str, float], most: int | None = None) -> float:
+    """Seconds of its device's queue that a work takes where that is as long as it can be: `most` accesses, None: any number."""
+    return _among(demand, rates, _DEPTHS[-1] if most is None else most)
+
+
+def _among(demand: Demand, rates: Mapping[str, float], under_way: int) -> float:
     crowd = demand.crowd
     if crowd is None:
         return 0.0
+    depth = max(under_way, crowd.depth)
     alone = max([demand.floor, *(amount / rates[name] for name, amount in demand.amounts if name == crowd.capacity)])
-    longer = [depth for depth in _DEPTHS if depth >= crowd.depth]
-    if most is not None:
-        most = max(most, crowd.depth)
-        longer = [*(depth for depth in longer if depth < most), most]
-    least: float = min([alone * crowd.slowness(depth)[0] * crowd.depth / depth for depth in longer])
-    return least
+    return alone * crowd.slowness(depth)[0] * crowd.depth / depth
 
 
 def _only(demand: Demand, names: Collection[str]) -> Demand:

@@ -1,0 +1,60 @@
+"""Services that ask themselves, at once or by others: whether a request that comes to one ever ends.
+
+Let a request of service i ask service j a_ij times in the mean. In a ring (services that all reach each other) requests do not
+end where the largest eigenvalue of its part of a is 1 or more: a branching process that does not die out (Harris,
+"The theory of branching processes", 1963). Timeouts do not end it: what was given up asks on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from hwsim.spec import Tree
+from hwsim.workload.services.ladder import asks_of
+from hwsim.workload.services.program import Program
+
+_ALMOST: Final = 1 - 1e-9
+
+
+def endless(program: Program) -> Iterator[tuple[list[int], float]]:
+    """Rings of services whose requests never end, and by how much each generation is larger than the one before."""
+    asks = np.array(asks_of(program))
+    many = len(program.services)
+    reached = asks > 0
+    for through in range(many):
+        reached |= np.outer(reached[:, through], reached[through])
+    left = [number for number in range(many) if reached[number, number]]
+    while left:
+        ring = [number for number in left if reached[left[0], number] and reached[number, left[0]]]
+        left = [number for number in left if number not in ring]
+        growth = float(np.abs(np.linalg.eigvals(asks[np.ix_(ring, ring)])).max())
+        if growth >= _ALMOST:
+            yield ring, growth
+
+
+def asked_again(requests: Mapping[str, Sequence[Tree]]) -> frozenset[str]:
+    """Services that ask themselves, at once or by others: a request may come to them any number of times."""
+    reached = {name: {each for tree in trees for each in _asked_in(tree)} & requests.keys() for name, trees in requests.items()}
+    for through in requests:
+        for names in reached.values():
+            if through in names:
+                names |= reached[through]
+    return frozenset(name for name, names in reached.items() if name in names)
+
+
+def _asked_in(tree: Tree) -> Iterator[str]:
+    """Names of services that a statement asks."""
+    if isinstance(tree.value, dict):
+        for key, inner in tree.items():
+            if key == "ask":
+                name = inner.value if isinstance(inner.value, str) else inner.text("service")
+                if name is not None:
+                    yield name
+            else:
+                yield from _asked_in(inner)
+    elif isinstance(tree.value, list):
+        for inner in tree.elements():
+            yield from _asked_in(inner)

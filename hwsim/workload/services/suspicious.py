@@ -1,0 +1,37 @@
+"""What is probably not meant in services: requests that never come, and answers that can never be in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hwsim.formats import format_quantity
+from hwsim.spec import Warning
+from hwsim.ticks import FEMTO
+from hwsim.workload.services.program import Ask, Program
+
+
+def suspicions(program: Program, alone: Mapping[str, float], entered: Mapping[str, int]) -> Iterator[Warning]:
+    """Warnings of services that were played.
+
+    Args:
+        alone: seconds that a request of each service takes if it never waits.
+        entered: requests that came to each.
+    """
+    asked = {step.service for service in program.services for step in service.steps if isinstance(step, Ask)}
+    for number, service in enumerate(program.services):
+        if service.arrivals is None and number not in asked:
+            yield Warning("never-asked", f"nothing asks the service '{service.name}', and it has no `arrivals`")
+        elif service.arrivals is not None and not entered[service.name]:
+            yield Warning("never-asked", f"no request came to '{service.name}' before the end of the run")
+    for service in program.services:
+        late = {
+            (step.service, step.timeout)
+            for step in service.steps
+            if isinstance(step, Ask) and 0 <= step.timeout < alone[program.services[step.service].name] * FEMTO
+        }
+        for number, timeout in sorted(late):
+            name = program.services[number].name
+            takes, given = format_quantity(alone[name], "s"), format_quantity(timeout / FEMTO, "s")
+            yield Warning(
+                "timeout-too-short", f"{service.name} gives {name} up after {given}; alone it takes {takes} in the mean"
+            )
