@@ -22,8 +22,10 @@ from hwsim.comparing.alike import as_its_class
 from hwsim.comparing.parameters import Files, mixed, parameters
 from hwsim.comparing.shapley import Chosen, rounded
 from hwsim.comparing.waterfall import CannotMix, waterfall
+from hwsim.planning.question import read_question
 from hwsim.spec import SpecError, read_text, tree_of
 from hwsim.workload import sources
+from tests.service_cases import MACHINE, busy, workload
 
 
 def hwsim(*arguments: str | Path) -> Result:
@@ -359,6 +361,19 @@ def test_a_service_is_compared_by_what_is_asked_for() -> None:
     assert by.over is not None
     assert by.over.value > 1
     assert by.over.half > 0
+
+
+def test_a_program_that_is_a_service_is_not_compared_by_how_long_its_requests_come() -> None:
+    services = {"web": {"device": "cpu", "arrivals": {"every": "2 ms"}, "request": [busy("1 ms")]}}
+    files = workload(services, requests=300), workload(services, requests=150)
+    plain = compare((MACHINE, MACHINE), files, attribute=False)
+    assert plain.measure is None
+    assert plain.over is None
+    assert "--by latency_p50, latency_p99" in plain.why
+    by = compare((MACHINE, MACHINE), files, by="latency_p99", attribute=False)
+    assert by.values == pytest.approx((1e-3, 1e-3))
+    with pytest.raises(SpecError, match="lasts as long as requests come"):
+        read_question({"machine": "laptop", "workload": files[0], "minimise": "time"})
 
 
 # ---- the command ----

@@ -9,6 +9,7 @@ import pytest
 
 import hwsim
 from hwsim.api import load_machine
+from hwsim.results.critical import limited_by
 from hwsim.results.serving import ServiceStatistics
 from tests.test_infer import FREE, SMALL
 
@@ -22,6 +23,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "static": {"device": "gpu0", "batching": "static", "batch": 7},
     "chunks": {"device": "gpu0", "chunk": 128, "batch": 5},
     "before": {"device": "gpu0", "prefill": 1000, "server": FREE},
+    "clients": {"device": "gpu0..1", "arrivals": {"clients": 5, "think": {"exponential": "50 ms"}}},
+    "conversations": {
+        "device": "gpu0",
+        "sessions": {"turns": {"uniform": [1, 5]}, "think": {"exponential": "40 ms"}},
+        "prompt": 300,
+    },
 }
 
 
@@ -47,6 +54,15 @@ def test_runs_and_iterations_one_by_one_come_to_the_same(kind: str) -> None:
     for mine, theirs in zip(runs.usage, ones.usage, strict=True):
         assert mine.capacity == theirs.capacity
         assert mine.busy_fs == pytest.approx(theirs.busy_fs, rel=0.03)
+
+
+@pytest.mark.parametrize("engine", ["auto", "simpy"])
+def test_a_client_that_asks_when_it_is_answered_waits_for_its_answers_not_for_arrivals(engine: Any) -> None:
+    run = served(engine, device="gpu0", arrivals={"clients": 1, "think": "30 ms"}, requests=20)
+    shares = {str(share.cause): share.time_s for share in limited_by(run.timeline)}
+    assert "arrivals" not in shares or shares["arrivals"] < 0.04  # the first one thinks, too
+    assert shares["clients"] >= 19 * 30e-3 * (1 - 1e-9)
+    assert shares["clients"] < 0.7 * run.makespan_s
 
 
 def test_beside_another_job_that_leaves_its_devices_alone_it_takes_as_long() -> None:

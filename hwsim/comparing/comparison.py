@@ -23,6 +23,7 @@ from hwsim.studies.ranking import differing
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu", "tokens_per_s", "samples_per_s", "batches_per_s", "flop_per_s", "b_per_s",
                             "accesses_per_s"})  # measures that are as unsure as the time  # fmt: skip
+BY: Final = {"model": "ttft_p95, tpot_p95, requests/s", "program": "latency_p50, latency_p99, requests/s, goodput/s"}
 _INSIDE: Final = re.compile(r"(?<![\w*-])[\w-]+\*?\.(?=[\w-]+\*)")  # `node*.` of `node*.gpu*`
 
 
@@ -165,9 +166,9 @@ def of_sides(first: Side, second: Side, by: str = "") -> Comparison:
     if by:
         compared: Measure | None = measure(by)
         why = "as asked for"
-    elif first.is_service or second.is_service:
+    elif first.service or second.service:
         compared = None
-        why = "which service is better depends on the measure: --by ttft_p95, tpot_p95, requests/s"
+        why = f"which service is better depends on the measure: --by {BY[first.service or second.service]}"
     elif unit:
         compared = throughput(unit)
         why = f"compared by {compared.title}, not by time: they do different amounts of work"

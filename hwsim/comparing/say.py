@@ -95,7 +95,7 @@ def provenance(both: Comparison) -> str:
 def _missing(both: Comparison) -> str:
     if both.is_unlike:
         return ": one was measured where the other is filled in from its class"
-    if both.first.is_service or both.second.is_service:
+    if both.first.service or both.second.service:
         return ": --interval finds the ends with two more runs of each service"
     return ""
 

@@ -25,6 +25,7 @@ from hwsim.studies.work import Work, work_of
 from hwsim.ticks import FEMTO
 
 Group = Literal["capacity", "time", "latency", "waiting", "program"]
+Served = Literal["", "model", "program"]  # what kind of service a run is
 GROUPS: Final[Mapping[str, Group]] = {  # kind of a cause -> what it is a case of
     "capacity": "capacity",
     "time": "time",
@@ -80,7 +81,7 @@ class Side:
     work: tuple[Work, ...]
     measures: Mapping[str, float]
     interval: Interval | None
-    is_service: bool
+    service: Served
     warnings: tuple[Warning, ...]
     number: Callable[[Measure], float]
     range_of: Callable[[Measure], tuple[float, float] | None] = lambda _: None
@@ -112,8 +113,8 @@ def of_run(run: Result, document: Callable[[], Mapping[str, Any]]) -> Side:
         _ops_of(run),
         work_of(run),
         dict(measures(run)),
-        None if run.serving or not run.sure else run.interval,
-        bool(run.serving),
+        None if run.serving or run.services is not None or not run.sure else run.interval,
+        "model" if run.serving else "program" if run.services is not None else "",
         run.warnings,
         lambda wanted: number(run, wanted, document),
         lambda wanted: _range_of(run, wanted),
@@ -198,7 +199,7 @@ def _read(document: Mapping[str, Any]) -> Side:
     if spent:  # times in seconds have lost their last digits
         longest = max(spent, key=lambda key: spent[key])
         spent[longest] += makespan_fs - sum(spent.values())  # integers
-    is_service = bool(document.get("serving"))
+    service: Served = "model" if document.get("serving") else "program" if document.get("services") else ""
     sure = document.get("interval")
     work = _work_of(document)
     return Side(
@@ -210,8 +211,8 @@ def _read(document: Mapping[str, Any]) -> Side:
         _ops_in(document.get("ops", ())),
         work,
         {},
-        interval_of(sure, float(document["makespan_s"])) if sure and not is_service else None,
-        is_service,
+        interval_of(sure, float(document["makespan_s"])) if sure and not service else None,
+        service,
         tuple(Warning(str(row["code"]), str(row["message"])) for row in document.get("warnings", ())),
         lambda wanted: _number_in(document, wanted, work),
     )

@@ -10,7 +10,7 @@ minimise: cost
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -117,7 +117,9 @@ class Question:
         """Seconds that machines are used for what has no end of its own; 0 if it is not said, and no service runs."""
         if self.keys.period is not None:
             return self.keys.period
-        return YEAR if any(tree.get("infer") is not None for tree in self.workloads.values()) else 0.0
+        return (
+            YEAR if any(tree.get(each) is not None for tree in self.workloads.values() for each in ("infer", "services")) else 0.0
+        )
 
     @property
     def needs_money(self) -> bool:
@@ -187,6 +189,7 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
     for path in keys.settings:
         if any(axis.path == path for axis in varied.axes):
             mistakes.add(tree.key_place("set"), f"'{path}' is both set and varied", "leave out one of them")
+    _timed(objectives, workloads, tree, mistakes)
     mistakes.raise_if_any()
     return Question(
         keys=keys,
@@ -236,6 +239,26 @@ def _workloads(tree: Tree, folder: Path, mistakes: Mistakes) -> dict[str, Tree]:
         except SpecError as error:
             mistakes.extend(error.mistakes)
     return trees
+
+
+def _timed(objectives: Sequence[Objective], workloads: Mapping[str, Tree], tree: Tree, mistakes: Mistakes) -> None:
+    """Note that the time of a run is asked for which lasts as long as requests come."""
+    for quantity in {
+        quantity for objective in objectives for quantity, _ in objective.weights if quantity.measure.name == "time"
+    }:
+        for name, workload in workloads.items():
+            if quantity.workload in ("", name) and _is_paced(workload):
+                message = "the run lasts as long as requests come: which service is better depends on the measure"
+                hint = "minimise: latency_p99, minimise: cost, maximise: requests_per_s"
+                mistakes.add(tree.key_place("minimise"), message, hint)
+                return
+
+
+def _is_paced(workload: Tree) -> bool:
+    """Whether requests come to it that are not all there from the start."""
+    infer = workload.get("infer")
+    arrivals = None if infer is None else infer.get("arrivals")
+    return workload.get("services") is not None or (arrivals is not None and arrivals.is_mapping)
 
 
 def _objectives(keys: PlanKeys, tree: Tree, workloads: tuple[str, ...], mistakes: Mistakes) -> tuple[Objective, ...]:

@@ -20,6 +20,7 @@ from hwsim.planning.reasons import Reason
 from hwsim.planning.screening import Screen
 from hwsim.planning.variants import Unbuilt, in_a_line, put
 from hwsim.planning.wants import MEASURES
+from hwsim.results.services.answers import PERCENTILES
 from hwsim.results.serving import ServiceStatistics
 from hwsim.spec import Mistakes, SpecError, Tree, resolve, tree_of
 from hwsim.studies.measures import measures
@@ -134,7 +135,7 @@ def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row
     return {
         "numbers": _numbers(run),
         "half": run.interval.half if run.sure and not run.serving else 0.0,
-        "ends": [] if run.serving_ends is None else [_of_service(each) for each in run.serving_ends],
+        "ends": _by_chance(run) if run.serving_ends is None else [_of_service(each) for each in run.serving_ends],
         "count": trained.count if trained else 0.0,
         "memory": max((device.spread for device in run.memory if device.size), default=0.0),
         "watts": 0.0 if energy is None or run.makespan_s <= 0 else energy.joules.value / run.makespan_s,
@@ -157,6 +158,8 @@ def _numbers(run: Run) -> dict[str, float]:
         if trained.whole:
             numbers["training"] = trained.days * DAY
     numbers |= _of_service(run.serving)
+    for answers in run.services.answers[:1] if run.services is not None else ():
+        numbers |= {name: value for name, value in answers.values().items() if name.startswith("latency_")}
     for line in pipelines(run.timeline)[:1]:
         phase = (line.epochs or (line.whole,))[-1]
         numbers["epoch"] = phase.time_fs / 1e15
@@ -168,6 +171,18 @@ def _numbers(run: Run) -> dict[str, float]:
         if gpus:
             numbers["busy"] = math.fsum(gpus) / len(gpus)
     return numbers
+
+
+def _by_chance(run: Run) -> list[dict[str, float]]:
+    """Both ends of the latencies of a service that is a program, as other requests would have them."""
+    ends: list[dict[str, float]] = [{}, {}]
+    for answers in run.services.answers[:1] if run.services is not None else ():
+        for name, share in PERCENTILES if answers.latency is not None else ():
+            assert answers.latency is not None
+            settled = answers.latency.at(share)
+            for end, value in zip(ends, (settled.low, settled.high), strict=True):
+                end |= {f"latency_{name}": value} if math.isfinite(value) else {}
+    return ends
 
 
 def _of_service(services: Sequence[ServiceStatistics]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from dataclasses import field, replace
 from typing import Final
 
 from hwsim.actors.serving.copy import Copy
-from hwsim.actors.serving.costs import Costs
+from hwsim.actors.serving.costs import Costs, Registry
 from hwsim.actors.serving.pace import Paced
 from hwsim.actors.serving.router import Least, Router
 from hwsim.actors.serving.run import Run, Sequence
@@ -28,6 +28,12 @@ from hwsim.workload.serving.source import Source
 
 ROWS: Final = 30_000
 END, COME, BEGIN = range(3)
+
+
+def labels_of(known: Registry, name: str) -> tuple[int, int]:
+    """Labels of a service's waits: until a request comes by itself; until one comes after an answer."""
+    first, later = (known.label(Label(what, "arrivals", "", name or "main")) for what in ("arrivals", "clients"))
+    return first, later
 
 
 @dataclass(slots=True)
@@ -45,22 +51,28 @@ class Written:
     _ends: dict[int, int] = field(default_factory=dict)
     _busy: dict[int, int] = field(default_factory=dict)
     _after: dict[int, int] = field(default_factory=dict)
+    _clients: int = -1
+    _asked: bool = False
 
     def __post_init__(self) -> None:
-        self._label = self.ops.label(Label("arrivals", "arrivals", "", self.name or "main"))
+        self._label, self._clients = labels_of(self.ops, self.name)
         self._arrivals = self.ops.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
 
-    def wakes(self, copy: int, instant: int) -> None:
-        """A request comes to an idle copy."""
+    def wakes(self, copy: int, instant: int, after: tuple[int, int] = (-1, 0)) -> None:
+        """A request comes to an idle copy, of its own or after an answer (the op that wrote it, and its end)."""
+        number, (op, end) = len(self.ops), after
+        self._asked = self._asked or op >= 0
         if self.runs > ROWS:
             return
-        number = len(self.ops)
-        self.ops.append(0, [IssuedOp(self._label, self._arrivals, time=instant - self.woken)], ())
-        self.woken = instant
+        if op < 0:
+            self.ops.append(0, [IssuedOp(self._label, self._arrivals, time=instant - self.woken)], ())
+            self.woken = instant
+        else:
+            self.ops.append(0, [IssuedOp(self._clients, -1, time=instant - end)], (op,))
         self._after[copy] = number
 
-    def ended(self, copy: int, run: Run) -> None:
-        """A run has ended."""
+    def ended(self, copy: int, run: Run) -> int:
+        """A run has ended; the number of its last op, -1 once there are too many."""
         self.runs += 1
         costs, chain = self.costs[copy], []
         if self.runs <= ROWS:
@@ -73,13 +85,15 @@ class Written:
         end = run.end
         self._busy[copy] = self._busy.get(copy, 0) + end - run.begin
         self._ends[copy] = end
+        return len(self.ops) - 1 if self.runs <= ROWS else -1
 
     def graph(self, like: OpGraph) -> OpGraph:
         """All of it, on the capacities and pools of a graph."""
         if self.runs > ROWS:
             self.ops.clear()
             for copy, end in self._ends.items():
-                chain = [IssuedOp(self._label, self._arrivals, time=end - self._busy[copy])]
+                waits = self._clients if self._asked else self._label
+                chain = [IssuedOp(waits, self._arrivals, time=end - self._busy[copy])]
                 queue = self.costs[copy].queue
                 chain += [
                     IssuedOp(label, queue, cost, size, time)
@@ -105,6 +119,9 @@ class Alone:
     _runs: list[Run | None] = field(init=False)
     _due: list[tuple[int, int, int, int]] = field(default_factory=list)  # time, kind, copy, turn
     _turns: list[int] = field(init=False)
+    _follows: dict[int, tuple[int, int]] = field(
+        default_factory=dict
+    )  # by request, the op of the answer it waited for, and its end
 
     def __post_init__(self) -> None:
         self._runs = [None] * len(self.copies)
@@ -132,6 +149,7 @@ class Alone:
     def _comes(self, instant: int) -> None:
         number, request = self.source.take()
         sequence = Sequence.of(number, request, instant + self.settings.api)
+        sequence.after = self._follows.pop(number, sequence.after)
         if self.router.looks:
             for copy, under_way in zip(self.copies, self._runs, strict=True):
                 if under_way is not None:
@@ -159,7 +177,7 @@ class Alone:
     def _begins(self, number: int, instant: int) -> None:
         """An idle copy begins, if it has something to do."""
         if self.written is not None:
-            self.written.wakes(number, instant)
+            self.written.wakes(number, instant, self.copies[number].waiting[0].after)
         self._next(number, instant)
 
     def _next(self, number: int, instant: int) -> None:
@@ -178,11 +196,12 @@ class Alone:
     def _ends(self, number: int, instant: int) -> None:
         copy, run = self.copies[number], self._runs[number]
         assert run is not None
-        if self.written is not None:
-            self.written.ended(number, run)
+        op = -1 if self.written is None else self.written.ended(number, run)
         self._runs[number] = None
         for sequence in copy.done(run, instant):
-            self.source.ended(sequence.number, instant + self.settings.out)
+            asks = self.source.ended(sequence.number, instant + self.settings.out)
+            if asks is not None and op >= 0:
+                self._follows[asks[1]] = op, instant
         if copy.is_idle:
             if copy.waiting:
                 self._wakes(number, max(instant, copy.waiting[0].at))

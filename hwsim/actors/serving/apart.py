@@ -24,7 +24,7 @@ from typing import Any
 
 from hwsim.actors.serving.clocked import Clocked
 from hwsim.actors.serving.copy import Copy
-from hwsim.actors.serving.costs import Costs, grid
+from hwsim.actors.serving.costs import grid
 from hwsim.actors.serving.router import Least, Router
 from hwsim.actors.serving.run import Run, Sequence
 from hwsim.demand import Cost, Demand
@@ -190,127 +190,70 @@ def passed(machine: Machine, sources: tuple[str, ...], targets: tuple[str, ...],
     return Cost(demand, tuple(moved for cost in every for moved in cost.moved), every[0].why)
 
 
-@dataclass(slots=True)
-class Apart:
-    """The copies of a service that reads prompts apart, on the clock of a run; arguments as of `Clocked`.
+@dataclass
+class Apart(Clocked):
+    """The copies of a service that reads prompts apart, on the clock of a run.
 
-    readers, answerers: copies; gpus: GPUs of every copy, readers first.
+    readers, answerers: copies, readers first; gpus: GPUs of every copy.
     """
 
-    readers: Many[Reading]
-    answerers: Many[Answering]
-    clocked: Clocked
-    links: Links
-    gpus: Many[tuple[str, ...]]
-    router: Router
+    links: Links = field(kw_only=True)
+    gpus: Many[tuple[str, ...]] = field(kw_only=True)
     _least: Router = field(default_factory=Least)
     _pairs: dict[int, tuple[Answering, Sequence]] = field(default_factory=dict)
     _label: int = -1
     _queues: list[int] = field(default_factory=list)
     _sending: list[Event | None] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.readers = [copy for copy in self.copies if isinstance(copy, Reading)]
+        self.answerers = [copy for copy in self.copies if isinstance(copy, Answering)]
+
     def actor(self, driver: Host) -> Waits:
         """The arrivals, and a process for each copy."""
-        clocked = self.clocked
-        for number in range(len(clocked.copies)):
-            driver.env.process(self._serves(driver, number))
-        who = clocked.name or "main"
-        label = driver.label(Label("arrivals", "arrivals", "", who))
-        queue = driver.queue(Queue(f"{clocked.name}:arrivals" if clocked.name else "arrivals", ""))
-        self._label = driver.label(Label("hand over", "copy", self.gpus[0][0], who))
+        self._label = driver.label(Label("hand over", "copy", self.gpus[0][0], self.name or "main"))
         self._sending = [None] * len(self.readers)
         for copy in self.readers:
             gpu = self.gpus[copy.number][0]
-            self._queues.append(
-                driver.queue(Queue(f"{clocked.name}:{gpu}.hand-over" if clocked.name else f"{gpu}.hand-over", gpu))
-            )
-        while True:
-            time = clocked.source.time()
-            if time is None:
-                if not any(copy.requests for copy in self.answerers):
-                    return
-                clocked.asked = driver.env.event()
-                yield clocked.asked
-                continue
-            came, _ = driver.issue([IssuedOp(label, queue, time=max(0, time - int(driver.env.now)))])
-            yield came
-            while clocked.source.time() == time:
-                self._comes(driver, time)
+            self._queues.append(driver.queue(Queue(f"{self.name}:{gpu}.hand-over" if self.name else f"{gpu}.hand-over", gpu)))
+        yield from super().actor(driver)
 
-    def _comes(self, driver: Host, instant: int) -> None:
-        clocked = self.clocked
-        number, request = clocked.source.take()
-        sequence = Sequence.of(number, request, instant + clocked.settings.api)
+    def comes(self, driver: Host, sequence: Sequence, instant: int) -> None:
+        """A request comes."""
+        del instant
         copy = self.answerers[self.router.choose(self.answerers, sequence)]
         if copy.line or not copy.reserves(sequence):
             copy.line.append(sequence)
             return
-        self._asks(driver, copy, sequence, sequence.at)
+        self._reads(driver, copy, sequence, sequence.at)
 
-    def _asks(self, driver: Host, copy: Answering, sequence: Sequence, at: int) -> None:
+    def _reads(self, driver: Host, copy: Answering, sequence: Sequence, at: int) -> None:
         """A request that has room for its answer goes to a copy that reads its prompt."""
         prompt = Sequence(sequence.number, sequence.prompt, 1, at, sequence.ids, sequence.span, sequence.prompt)
         reader = self.readers[self._least.choose(self.readers, prompt)]
         reader.add(prompt)
         self._pairs[sequence.number] = copy, sequence
-        arrival = sequence.at - self.clocked.settings.api
-        self.clocked.log.came(arrival, sequence.number, reader.number, sequence.prompt, sequence.output, at, at - sequence.at)
-        self._wakes(driver, reader.number, at)
+        arrival = sequence.at - self.settings.api
+        self.log.came(arrival, sequence.number, reader.number, sequence.prompt, sequence.output, at, at - sequence.at)
+        self.wakes(driver, reader.number, at, sequence.after[0])
 
-    def _wakes(self, driver: Host, number: int, at: int) -> None:
-        wait = at - int(driver.env.now)
-        if self.clocked.idle[number] is None:
-            return
-        if wait > 0:
-            driver.env.process(self._later(driver, number, wait))
+    def ended(self, driver: Host, number: int, over: Many[Sequence], op: int) -> None:
+        """An iteration of a copy has ended, with this op, and these requests with it."""
+        copy = self.copies[number]
+        if isinstance(copy, Reading):
+            for sequence in over:
+                driver.env.process(self._hands(driver, copy, sequence, op))
         else:
-            self._wake(number)
+            super().ended(driver, number, over, op)
+            self._freed(driver, self.answerers[number - len(self.readers)], op)
 
-    def _later(self, driver: Host, number: int, wait: int) -> Waits:
-        yield driver.env.timeout(wait)
-        self._wake(number)
-
-    def _wake(self, number: int) -> None:
-        idle: Event | None
-        idle, self.clocked.idle[number] = self.clocked.idle[number], None
-        if idle is not None:
-            idle.succeed()
-
-    def _serves(self, driver: Host, number: int) -> Waits:
-        clocked = self.clocked
-        copy, pace, costs = clocked.copies[number], clocked.pace[number], clocked.costs[number]
-        assert isinstance(costs, Costs)
-        while True:
-            run = copy.next(int(driver.env.now))
-            if run is None:
-                idle = clocked.idle[number] = driver.env.event()
-                if copy.waiting and copy.waiting[0].at > int(driver.env.now):
-                    driver.env.process(self._later(driver, number, copy.waiting[0].at - int(driver.env.now)))
-                yield idle
-                continue
-            pace.set(run)
-            run.count = 1
-            ended, op = driver.issue(costs.ops(run))
-            yield ended
-            instant = int(driver.env.now)
-            for sequence in copy.done(run, instant):
-                if isinstance(copy, Reading):
-                    driver.env.process(self._hands(driver, copy, sequence, op))
-                else:
-                    clocked.source.ended(sequence.number, instant + clocked.settings.out)
-            if isinstance(copy, Answering):
-                self._freed(driver, copy)
-            if copy.is_idle:
-                yield driver.env.timeout(0)
-
-    def _freed(self, driver: Host, copy: Answering) -> None:
-        """Blocks of a copy are free: requests that wait for them go on, and those that wait for an answer come."""
+    def _freed(self, driver: Host, copy: Answering, op: int) -> None:
+        """Blocks of a copy are free: requests that wait for them go on."""
         while copy.line and copy.reserves(copy.line[0]):
             sequence = copy.line.popleft()
-            self._asks(driver, copy, sequence, max(sequence.at, int(driver.env.now)))
-        if self.clocked.asked is not None:
-            self.clocked.asked.succeed()
-            self.clocked.asked = None
+            sequence.after = op, int(driver.env.now)
+            self._reads(driver, copy, sequence, max(sequence.at, int(driver.env.now)))
 
     def _hands(self, driver: Host, reader: Reading, prompt: Sequence, op: int) -> Waits:
         """Keys and values of a prompt pass to the copy that writes its answer."""
@@ -321,20 +264,20 @@ class Apart:
             yield busy
         sent = self._sending[reader.number] = driver.env.event()
         issued = IssuedOp(self._label, self._queues[reader.number], driver.cost(cost), size)
-        ended, _ = driver.issue([issued], (op,))
+        ended, hand_over = driver.issue([issued], (op,))
         yield ended
         self._sending[reader.number] = None
         sent.succeed()
         instant = int(driver.env.now)
         reader.releases(prompt)
-        self._wakes(driver, reader.number, instant)
-        self.clocked.log.hands_over(instant, sequence.number)
+        self.wakes(driver, reader.number, instant, hand_over)
+        self.log.hands_over(instant, sequence.number)
         if sequence.output <= 1:
             copy.leaves(sequence)
-            self.clocked.log.ends(instant, [sequence.number])
-            self.clocked.source.ended(sequence.number, instant)
-            self._freed(driver, copy)
+            self.log.ends(instant, [sequence.number])
+            self.answered(driver, sequence.number, instant, hand_over)
+            self._freed(driver, copy, hand_over)
             return
         sequence.at = instant
         copy.ready.append(sequence)
-        self._wakes(driver, copy.number, instant)
+        self.wakes(driver, copy.number, instant, hand_over)

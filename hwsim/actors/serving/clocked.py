@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Many
 from dataclasses import field
 
+from hwsim.actors.serving.alone import labels_of
 from hwsim.actors.serving.copy import Copy
 from hwsim.actors.serving.costs import Costs
 from hwsim.actors.serving.pace import Paced
@@ -12,20 +13,19 @@ from hwsim.actors.serving.router import Router
 from hwsim.actors.serving.run import Sequence
 from hwsim.actors.serving.static import Static
 from hwsim.engine import Event, Host, IssuedOp, Waits
-from hwsim.graph.opgraph import Label, Queue
+from hwsim.graph.opgraph import Queue
 from hwsim.records import dataclass
 from hwsim.results.served import Log
 from hwsim.workload.serving.settings import Settings
 from hwsim.workload.serving.source import Source
 
 
-@dataclass(slots=True)
+@dataclass
 class Clocked:
     """The copies of a service on the clock of a run.
 
     Args:
-        idle: for each copy the event that wakes it while it has nothing to do; came: op of the arrival that did.
-        asked: the event that tells the arrivals of an answer after which another request comes.
+        idle: for each copy the event that wakes it while it has nothing to do; came: op of what will.
     """
 
     copies: Many[Copy | Static]
@@ -38,7 +38,8 @@ class Clocked:
     router: Router
     idle: list[Event | None] = field(init=False)
     came: list[int] = field(init=False)
-    asked: Event | None = None
+    _clients: int = -1
+    _follows: dict[int, int] = field(default_factory=dict)  # by request, the op of what its client did after an answer
 
     def __post_init__(self) -> None:
         self.idle = [None] * len(self.copies)
@@ -47,35 +48,53 @@ class Clocked:
     def actor(self, driver: Host) -> Waits:
         """The arrivals, and a process for each copy."""
         for number in range(len(self.copies)):
-            driver.env.process(self._serve(driver, number))
-        label = driver.label(Label("arrivals", "arrivals", "", self.name or "main"))
+            driver.env.process(self._serves(driver, number))
+        label, self._clients = labels_of(driver, self.name)
         queue = driver.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
-        while True:
-            time = self.source.time()
-            if time is None:
-                if all(copy.is_idle and not copy.waiting for copy in self.copies):
-                    return
-                self.asked = driver.env.event()
-                yield self.asked
-                continue
+        while (time := self.source.unasked()) is not None:
             came, op = driver.issue([IssuedOp(label, queue, time=max(0, time - int(driver.env.now)))])
             yield came
-            while self.source.time() == time:
-                self._comes(driver, time, op)
+            self._arrive(driver, op)
 
-    def _comes(self, driver: Host, instant: int, op: int) -> None:
-        number, request = self.source.take()
-        sequence = Sequence.of(number, request, instant + self.settings.api)
+    def answered(self, driver: Host, request: int, at: int, op: int) -> None:
+        """A request is answered by this op; the one that waited for it comes."""
+        asks = self.source.ended(request, at)
+        if asks is not None:
+            driver.env.process(self._asks(driver, *asks, op))
+
+    def _asks(self, driver: Host, at: int, request: int, after: int) -> Waits:
+        came, op = driver.issue([IssuedOp(self._clients, -1, time=at - int(driver.env.now))], (after,))
+        self._follows[request] = op
+        yield came
+        self._arrive(driver, op)
+
+    def _arrive(self, driver: Host, op: int) -> None:
+        """Take all requests that are due."""
+        now = int(driver.env.now)
+        while (time := self.source.time()) is not None and time <= now:
+            number, request = self.source.take()
+            sequence = Sequence.of(number, request, now + self.settings.api)
+            sequence.after = self._follows.pop(number, op), now
+            self.comes(driver, sequence, now)
+
+    def comes(self, driver: Host, sequence: Sequence, instant: int) -> None:
+        """A request comes."""
         number = self.router.choose(self.copies, sequence)
         self.copies[number].add(sequence)
         self.log.came(instant, sequence.number, number, sequence.prompt, sequence.output, sequence.at)
+        self.wakes(driver, number, sequence.at, sequence.after[0])
+
+    def wakes(self, driver: Host, number: int, at: int, op: int) -> None:
+        """An idle copy begins at this instant, because of this op."""
         if self.copies[number].is_idle and self.came[number] < 0:
             self.came[number] = op
-        if self.idle[number] is not None:
-            if sequence.at > instant:
-                driver.env.process(self._later(driver, number, sequence.at - instant))
-            else:
-                self._wake(number)
+        if self.idle[number] is None:
+            return
+        wait = at - int(driver.env.now)
+        if wait > 0:
+            driver.env.process(self._later(driver, number, wait))
+        else:
+            self._wake(number)
 
     def _later(self, driver: Host, number: int, wait: int) -> Waits:
         yield driver.env.timeout(wait)
@@ -86,26 +105,28 @@ class Clocked:
         if idle is not None:
             idle.succeed()
 
-    def _serve(self, driver: Host, number: int) -> Waits:
+    def _serves(self, driver: Host, number: int) -> Waits:
         copy, pace, costs = self.copies[number], self.pace[number], self.costs[number]
         while True:
-            run = copy.next(int(driver.env.now))
+            now = int(driver.env.now)
+            run = copy.next(now)
             if run is None:
                 idle = self.idle[number] = driver.env.event()
-                if copy.waiting:
-                    driver.env.process(self._later(driver, number, copy.waiting[0].at - int(driver.env.now)))
+                if copy.waiting and copy.waiting[0].at > now:
+                    driver.env.process(self._later(driver, number, copy.waiting[0].at - now))
                 yield idle
                 continue
             pace.set(run)
             run.count = 1
             after, self.came[number] = self.came[number], -1
-            ended, _ = driver.issue(costs.ops(run), (after,) if after >= 0 else ())
+            ended, op = driver.issue(costs.ops(run), (after,) if after >= 0 else ())
             yield ended
-            instant = int(driver.env.now)
-            for sequence in copy.done(run, instant):
-                self.source.ended(sequence.number, instant + self.settings.out)
-            if self.asked is not None:
-                self.asked.succeed()
-                self.asked = None
+            self.ended(driver, number, copy.done(run, int(driver.env.now)), op)
             if copy.is_idle:
                 yield driver.env.timeout(0)
+
+    def ended(self, driver: Host, number: int, over: Many[Sequence], op: int) -> None:
+        """An iteration of a copy has ended, with this op, and these requests with it."""
+        del number
+        for sequence in over:
+            self.answered(driver, sequence.number, int(driver.env.now) + self.settings.out, op)

@@ -23,6 +23,7 @@ class Sequence:
         written: tokens of its answer, up to `joined`; joined: steps of decoding of its copy when it began to answer.
         hit: blocks that were there when it joined; kept: blocks that it shares; own: blocks that it does not.
         put_off: times it lost its blocks; group: of data-parallel attention.
+        after: (op, its end in fs) of the answer that it waited for, or of its arrival; (-1, 0) if neither is written.
     """
 
     number: int
@@ -43,6 +44,7 @@ class Sequence:
     put_off: int = 0
     group: int = 0
     is_over: bool = False
+    after: tuple[int, int] = (-1, 0)
 
     @classmethod
     def of(cls, number: int, request: Request, at: int) -> Sequence:

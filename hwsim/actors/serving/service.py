@@ -98,15 +98,14 @@ class Service:
 
     def actor(self, driver: Host) -> Waits:
         """The service on the clock of a run."""
-        if self.plan.prompts is not None:
-            from hwsim.actors.serving.apart import Answering, Apart, Links, Reading
+        plan, source = self.plan, self._source()
+        given = self.copies, self._pace, self._costs(driver), plan.settings, source, self.log, plan.name, self._router()
+        if plan.prompts is None:
+            return Clocked(*given).actor(driver)
+        from hwsim.actors.serving.apart import Apart, Links
 
-            gpus = (*self.plan.prompts.copies, *self.plan.copies)
-            links = Links(self.machine, self.plan.token_bytes)
-            readers = [copy for copy in self.copies if isinstance(copy, Reading)]
-            answerers = [copy for copy in self.copies if isinstance(copy, Answering)]
-            return Apart(readers, answerers, self._clocked(driver), links, gpus, self._router()).actor(driver)
-        return self._clocked(driver).actor(driver)
+        gpus = (*plan.prompts.copies, *plan.copies)
+        return Apart(*given, links=Links(self.machine, plan.token_bytes), gpus=gpus).actor(driver)
 
     def graph(self, like: OpGraph) -> OpGraph:
         """Everything that it does, as a graph on the capacities of another: only where it has its devices and links to itself."""
@@ -155,11 +154,6 @@ class Service:
 
     def _router(self) -> Router:
         return router_of(self.plan.keys.router)
-
-    def _clocked(self, driver: Host) -> Clocked:
-        plan = self.plan
-        costs, source = self._costs(driver), self._source()
-        return Clocked(self.copies, self._pace, costs, plan.settings, source, self.log, plan.name, self._router())
 
     def statistics(self) -> ServiceStatistics | None:
         """Statistics of its requests; None without any."""
