@@ -23,6 +23,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "static": {"device": "gpu0", "batching": "static", "batch": 7},
     "chunks": {"device": "gpu0", "chunk": 128, "batch": 5},
     "before": {"device": "gpu0", "prefill": 1000, "server": FREE},
+    "groups": {"device": "gpu*", "model": "qwen3-30b-a3b", "parallel": {"tp": 1, "groups": 4, "ep": 4}, "requests": 25},
     "clients": {"device": "gpu0..1", "arrivals": {"clients": 5, "think": {"exponential": "50 ms"}}},
     "conversations": {
         "device": "gpu0",

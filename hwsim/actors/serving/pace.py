@@ -151,9 +151,13 @@ class Pace:
         run.network = self._sends(-(-total // mixed.groups), mixed=True)
 
     def padded(self, run: Run) -> int:
-        """Tokens that an iteration computes."""
+        """Tokens of each group, in the mean of the groups if it reads prompts, that the exchanges of an iteration pass."""
         model = self._eager if run.parts else self._model
-        return run.rows if model is None else model.padded(model.rows_of(run.read, run.answers))
+        if model is None:
+            return run.rows
+        return model.padded(
+            -(-model.total_of(run.read, run.answers) // model.groups) if run.parts else model.rows_of((), run.answers)
+        )
 
     def taken(self, run: Run) -> Taken:
         """Seconds and amounts that the kernels of an iteration draw from a GPU."""
