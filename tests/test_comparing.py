@@ -25,7 +25,8 @@ from hwsim.comparing.waterfall import CannotMix, waterfall
 from hwsim.planning.question import read_question
 from hwsim.spec import SpecError, read_text, tree_of
 from hwsim.workload import sources
-from tests.service_cases import MACHINE, busy, workload
+from tests.service_cases import MACHINE as IDEAL
+from tests.service_cases import busy, workload
 
 
 def hwsim(*arguments: str | Path) -> Result:
@@ -366,11 +367,11 @@ def test_a_service_is_compared_by_what_is_asked_for() -> None:
 def test_a_program_that_is_a_service_is_not_compared_by_how_long_its_requests_come() -> None:
     services = {"web": {"device": "cpu", "arrivals": {"every": "2 ms"}, "request": [busy("1 ms")]}}
     files = workload(services, requests=300), workload(services, requests=150)
-    plain = compare((MACHINE, MACHINE), files, attribute=False)
+    plain = compare((IDEAL, IDEAL), files, attribute=False)
     assert plain.measure is None
     assert plain.over is None
     assert "--by latency_p50, latency_p99" in plain.why
-    by = compare((MACHINE, MACHINE), files, by="latency_p99", attribute=False)
+    by = compare((IDEAL, IDEAL), files, by="latency_p99", attribute=False)
     assert by.values == pytest.approx((1e-3, 1e-3))
     with pytest.raises(SpecError, match="lasts as long as requests come"):
         read_question({"machine": "laptop", "workload": files[0], "minimise": "time"})
