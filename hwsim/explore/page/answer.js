@@ -1,0 +1,83 @@
+// The answer: time, interval, what limits it as a bar, sentences, what would help, and the difference from a pinned run.
+import { $, against, causeTint, colours, el, percent, seconds } from "./words.js";
+
+/** Show a run; `hidden`: nothing that tells its time, not even to a screen reader or in the tab's title. */
+export function show(run, pinned, hidden) {
+  $("title").textContent = `${run.workload} on ${run.machine}`;
+  $("settings").textContent = run.settings.map(([path, text]) => `${path} = ${text}`).join(", ");
+  document.title = `${hidden ? "?" : seconds(run.seconds)} · ${run.workload}`;
+  $("time").textContent = hidden ? "?" : seconds(run.seconds);
+  $("interval").textContent = hidden || !run.interval ? "" : `9 of 10 such runs take ${seconds(run.interval.low)} to ${seconds(run.interval.high)}`;
+  $("interval").title = hidden || !run.interval ? "" : run.interval.says;
+  bar(hidden ? [] : run.limits);
+  $("says").replaceChildren(...(hidden ? [] : [run.says]));
+  $("measures").replaceChildren(...(hidden ? [] : (run.measures ?? run.facts ?? []).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])));
+  $("verdicts").replaceChildren(...(hidden ? [] : [...run.verdicts.map(verdict), ...run.warnings.map((text) => el("li", { className: "warning" }, text))]));
+  $("helps").replaceChildren();
+  difference(hidden ? null : pinned, run);
+}
+
+function bar(limits) {
+  const { tints } = colours();
+  $("bar").replaceChildren(
+    ...limits.map(([cause, , share]) => {
+      const piece = el("i");
+      piece.style.width = `${share * 100}%`;
+      piece.style.background = tints[causeTint(cause)];
+      return piece;
+    }),
+  );
+  const said = limits.map(([cause, , share]) => `${cause} ${percent(share)}`).join(", ");
+  $("bar").setAttribute("aria-label", limits.length ? `what the time goes to, along the critical path: ${said}` : "hidden");
+  $("legend").replaceChildren(
+    ...limits.slice(0, 6).map(([cause, time, share]) => {
+      const swatch = el("i");
+      swatch.style.background = tints[causeTint(cause)];
+      return el("li", { title: seconds(time) }, swatch, el("b", {}, cause), ` ${percent(share)}`);
+    }),
+  );
+}
+
+function verdict([quantity, wanted, status, reason]) {
+  return el("li", { className: status === "met" ? "met" : "missed" }, `Expected ${quantity} ${wanted}: ${status}${reason ? `, ${reason}` : ""}`);
+}
+
+/** What explains it, once the hand rests: sentences and what would help; `turn(path)` is offered where a slider has that path. */
+export function more(found, turn) {
+  $("says").replaceChildren(...found.says.slice(0, 4).join(" "));
+  if (!found.helps.length) return;
+  const items = found.helps.slice(0, 4).map((each) => {
+    const said = each.path && turn(each.path);
+    const name = said ? el("button", { className: "plain", onclick: said }, each.says) : each.says;
+    return el("li", {}, name, `: ${seconds(each.seconds)}, ${each.factor.toPrecision(3)} times as fast`);
+  });
+  $("helps").replaceChildren(el("h3", {}, "What would help"), el("ul", {}, ...items));
+}
+
+/** Gain or loss against the pinned run, in all and by cause. */
+function difference(pinned, run) {
+  $("difference").hidden = !pinned;
+  if (!pinned) return $("difference").replaceChildren();
+  const causes = new Map();
+  for (const [cause, time] of pinned.limits) causes.set(cause, [time, 0]);
+  for (const [cause, time] of run.limits) causes.set(cause, [causes.get(cause)?.[0] || 0, time]);
+  const rows = [...causes].map(([cause, [before, now]]) => [cause, before, now, now - before]).sort((one, other) => Math.abs(other[3]) - Math.abs(one[3]));
+  const most = Math.max(...rows.map((row) => Math.abs(row[3])), 1e-15);
+  const kept = rows.filter((row) => Math.abs(row[3]) > 0.002 * Math.max(run.seconds, pinned.seconds)).slice(0, 6);
+  const settings = pinned.settings.map(([path, text]) => `${path.split(".").slice(-2).join(" ")} = ${text}`).join(", ") || "as in the files";
+  const head = el("p", {}, "Pinned: ", el("b", {}, seconds(pinned.seconds)), ` (${settings}). This run is `, el("b", {}, against(pinned.seconds, run.seconds)), ".");
+  $("difference").replaceChildren(head, ...(kept.length ? [table(kept, most)] : []));
+}
+
+function table(rows, most) {
+  const { of } = colours();
+  const body = rows.map(([cause, before, now, gain]) => {
+    const bar = el("i", { className: gain < 0 ? "gain" : "loss" });
+    bar.style.width = `${(Math.abs(gain) / most) * 50}%`;
+    bar.style.background = of(gain < 0 ? "good" : "bad");
+    const signed = `${gain < 0 ? "−" : "+"}${seconds(Math.abs(gain))}`;
+    return el("tr", {}, el("th", { scope: "row" }, cause), ...[seconds(before), seconds(now), signed].map((text) => el("td", { className: "number" }, text)), el("td", { className: "change" }, bar));
+  });
+  const head = ["along the critical path", "pinned", "now", "gain or loss", ""].map((text) => el("th", { scope: "col" }, text));
+  return el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...body));
+}

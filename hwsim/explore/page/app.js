@@ -1,0 +1,210 @@
+// The page: what is asked when, what is shown of an answer, buttons and keys.
+import { Unanswered, ask, isSaved, newest, rested } from "./asking.js";
+import { FILES, make, mark, put } from "./editor.js";
+import { asked, fragment, isOwnAddress, keep, kept, remember, state, undo } from "./state.js";
+import { drawMachine, glow } from "./machine.js";
+import { open } from "./offline.js";
+import { $, el, seconds } from "./words.js";
+import * as answer from "./answer.js";
+import * as curve from "./curve.js";
+import * as predict from "./predict.js";
+import * as share from "./share.js";
+import * as sliders from "./sliders.js";
+import * as spans from "./spans.js";
+import * as walk from "./walk.js";
+
+let run = null, pinned = null, picture = "";
+
+const question = (of = {}) => ({ ...asked(), part: state.part, pixels: Math.min(4000, Math.round($("timeline").clientWidth * devicePixelRatio) || 800), ...of });
+
+/** The run of the present state: one under way, and one wish. */
+const again = newest(async () => {
+  const grey = setTimeout(() => document.body.classList.add("stale"), 100);
+  try {
+    const found = await ask("run", question());
+    if (found.mistakes) return mistaken(found.mistakes);
+    if (!found.stale) answered(found);
+    document.body.classList.remove("stale");
+  } catch (error) {
+    troubled(error);
+  } finally {
+    clearTimeout(grey);
+    await new Promise((done) => (document.hidden ? done() : requestAnimationFrame(done))); // one answer a frame is enough
+  }
+});
+
+function answered(found) {
+  const early = run === null;
+  run = found;
+  $("notice").hidden = true;
+  mark([]);
+  show();
+  if (found.picture !== picture) draw(found.picture);
+  if (early) mark([]);
+  document.body.dataset.answers = Number(document.body.dataset.answers || 0) + 1;
+  atRest();
+}
+
+function mistaken(mistakes) {
+  mark(mistakes);
+  document.body.classList.add("stale"); // what is shown is of the files before the mistake
+  if (!run) $("time").textContent = "–";
+}
+
+async function troubled(error) {
+  document.body.classList.add("stale");
+  const lost = error instanceof Unanswered, text = el("textarea", { readOnly: true, ariaLabel: "the state of this page", value: lost ? await fragment() : "" });
+  $("notice").replaceChildren(error.message, ...(lost ? [text] : []));
+  $("notice").hidden = false;
+}
+
+/** Show the run as it is: after an answer, a pin, a theme or a prediction. */
+function show() {
+  if (!run) return;
+  const hidden = predict.isHidden();
+  answer.show(run, pinned, hidden);
+  predict.show(run);
+  walk.show(run, pinned, hidden);
+  spans.show(run, hidden);
+  glow(run.busy, hidden);
+  curve.draw(hidden);
+}
+
+async function draw(hash) {
+  const found = await ask("picture", asked()).catch(() => null);
+  if (!found?.boxes) return;
+  picture = hash;
+  drawMachine($("machine"), found);
+  glow(run.busy, predict.isHidden());
+}
+
+/** When the hand rests: sentences, what would help, words for screen readers, the address; then the curve. */
+const atRest = rested(150, async () => {
+  if (again.busy()) return atRest();
+  keep();
+  const of = run, hidden = predict.isHidden();
+  $("spoken").textContent = hidden ? "The answer is hidden until you reveal it." : `${seconds(run.seconds)}${run.interval ? `, 9 of 10 such runs take ${seconds(run.interval.low)} to ${seconds(run.interval.high)}` : ""}. ${run.says}`;
+  const found = await ask("more", asked()).catch(() => null);
+  if (found?.says && of === run && !again.busy() && !predict.isHidden()) answer.more(found, (path) => sliders.find(path) && (() => document.getElementById(`s-${path}`)?.focus()));
+  if (of === run && !again.busy()) atRestLong();
+});
+const atRestLong = rested(150, async () => {
+  await curve.sweep(() => !again.busy());
+  document.body.dataset.curves = Number(document.body.dataset.curves || 0) + 1;
+});
+
+async function asksSliders() {
+  const found = await ask("sliders", asked()).catch(() => null);
+  if (found?.sliders) sliders.show(found.sliders);
+}
+
+const edited = rested(250, () => {
+  asksSliders();
+  again();
+});
+
+async function pin() {
+  if (!run) return;
+  state.pinned = state.pinned ? null : asked();
+  state.pinned &&= { ...state.pinned, set: { ...state.set } };
+  await repin();
+  show();
+  keep();
+}
+
+/** The pinned run itself: the one on the screen, or asked for anew where the address brought it or a zoom cut it. */
+async function repin() {
+  const same = run && state.pinned && state.part[0] === 0 && state.part[1] === 1 && ["machine", "workload"].every((key) => state[key] === state.pinned[key]) && JSON.stringify(state.set) === JSON.stringify(state.pinned.set);
+  const found = !state.pinned ? null : same ? run : await ask("run", question({ ...state.pinned, part: [0, 1] })).catch(() => null);
+  pinned = found?.lanes ? found : null;
+  $("pin").setAttribute("aria-pressed", String(state.pinned !== null));
+  $("pin").textContent = state.pinned ? "Unpin" : "Pin";
+}
+
+function back() {
+  if (!undo()) return;
+  sliders.show(sliders.sliders());
+  curve.outdated();
+  again();
+}
+
+function themed() {
+  const dark = state.theme ? state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  show();
+}
+
+function library(opened) {
+  for (const which of FILES) {
+    const names = opened.library?.[`${which}s`] || [];
+    if (!names.length) continue;
+    const select = el("select", { id: `open-${which}` }, el("option", { value: "" }, `open another ${which} …`), ...names.map((name) => el("option", { value: name }, name)));
+    select.onchange = async () => {
+      const found = await ask("file", { kind: which, name: select.value }).catch(troubled);
+      select.value = "";
+      if (!found?.text) return;
+      remember("");
+      Object.assign(state, { [which]: found.text, set: {}, part: [0, 1], step: -1 });
+      put();
+      edited();
+    };
+    $("library").append(el("label", {}, el("span", { className: "unseen" }, `open another ${which}`), select));
+  }
+}
+
+function wire() {
+  sliders.wire((one) => {
+    if (!predict.isHidden() || !state.guess.curve) state.curve = one.path;
+    curve.outdated();
+    again();
+  });
+  walk.wire((why) => (why === "step" ? keep() : again()));
+  predict.wire(() => (show(), atRest(), keep()));
+  spans.wire();
+  share.wire({ run: () => run, pinned: () => pinned, hidden: predict.isHidden, troubled });
+  $("pin").onclick = pin;
+  $("undo").onclick = back;
+  $("theme").onclick = () => {
+    state.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+    themed();
+    keep();
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themed);
+  let wide = innerWidth;
+  addEventListener("resize", rested(100, () => (show(), wide !== innerWidth && ((wide = innerWidth), again()))));
+  addEventListener("keydown", (event) => {
+    const writes = event.target.closest?.("textarea, select, .cm-editor, input:not([type=range])");
+    if (event.key === "Escape") for (const menu of document.querySelectorAll(".menu[open]")) menu.open = false;
+    if (writes) return;
+    if ((event.ctrlKey || event.metaKey) && event.key === "z") return event.preventDefault(), back();
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "p") $("predict").click();
+    if (event.key === "c") $("pin").click();
+  });
+  addEventListener("click", (event) => {
+    for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target) || event.target.closest(".menu button")) menu.open = false;
+  });
+  addEventListener("hashchange", () => isOwnAddress() || location.reload());
+}
+
+async function begin() {
+  await open();
+  themed();
+  wire();
+  const [, opened] = await Promise.all([make(edited, isSaved()), ask("opened", {})]);
+  Object.assign(state, { machine: opened.machine, workload: opened.workload });
+  try {
+    Object.assign(state, opened.state || {}, await kept(location.hash));
+  } catch (error) {
+    troubled(error);
+  }
+  themed();
+  put();
+  library(opened);
+  await asksSliders();
+  if (state.pinned) await repin();
+  await again();
+  document.body.dataset.ready = "yes";
+}
+
+begin().catch(troubled);

@@ -1,0 +1,122 @@
+// The time over one number: where the run stands on it and who sets the pace along it.
+import { ask } from "./asking.js";
+import { asked, state } from "./state.js";
+import { find, position, sliders } from "./sliders.js";
+import { CanvasPaper, fitted } from "./paper.js";
+import { $, colours, instant, instants, seconds } from "./words.js";
+
+export const HIGH = 230, ABOVE = 22, BELOW = 48;
+const MANY = 11;
+let curve = null, token = 0, hidden = false;
+
+/** The slider whose curve is shown: the one in the address, else the first that is turned, else the first quantity. */
+export const shownSlider = () =>
+  find(state.curve) || sliders().find((one) => one.path in state.set) || sliders().find((one) => one.kind === "quantity" && one.group !== "parts") || sliders()[0];
+export const shownCurve = () => curve;
+
+/** The positions asked for: ends, the file's own, where it stands, others evenly between. */
+function positions(one) {
+  const last = one.values.length - 1, found = new Set([0, last, one.at, Math.max(0, position(one))]);
+  for (let step = 0; step < MANY; step++) found.add(Math.round((step / (MANY - 1)) * last));
+  return [...found].sort((left, right) => left - right);
+}
+
+/** Ask for the curve, a piece at a time; a newer call ends this one, and so does a run: `may()` is false while one is under way. */
+export async function sweep(may) {
+  const mine = ++token, one = shownSlider();
+  if (!one) return;
+  const places = positions(one), points = new Map();
+  let left = places.map((each) => one.values[each]);
+  while (left.length) {
+    const found = await ask("curve", { ...asked(), path: one.path, values: left }).catch(() => null);
+    if (mine !== token || !found || found.stale || found.mistakes || !may()) return;
+    for (const [text, , time, limit] of found.points) points.set(text, [time, limit]);
+    const done = !found.left.length || found.left.length >= left.length;
+    left = done ? [] : found.left;
+    if (done || curve?.one.path !== one.path) {
+      curve = { one, points: places.filter((each) => points.has(one.values[each])).map((each) => [each, ...points.get(one.values[each])]) };
+      draw(hidden);
+    }
+  }
+}
+
+/** The present curve is of another run: it is drawn pale until the new one comes. */
+export function outdated() {
+  token += 1;
+  $("curve").classList.toggle("old", curve !== null);
+}
+
+/** Where values and times stand; with a guess, times are multiples of the time at the file's own value, so that no time is told. */
+export function scale() {
+  const { one, points } = curve, wide = $("curve").clientWidth, left = 60, right = wide - 16, bottom = HIGH - BELOW;
+  const last = Math.max(1, one.values.length - 1), x = (each) => left + (each / last) * (right - left), known = points.filter(([, time]) => time);
+  if (!state.guess) {
+    const most = Math.max(...known.map(([, time]) => time), 0) * 1.08 || 1;
+    const ticks = instants(0, most, 4).map((each) => [each, instant(each)]);
+    return { x, left, right, bottom, ticks, y: (time) => bottom - (time / most) * (bottom - ABOVE) };
+  }
+  const base = (known.find(([each]) => each === one.at) || known[0] || [0, 1])[1];
+  const off = hidden ? [] : [...known.map(([, time]) => time / base), ...(state.guess.curve?.points || []).map(([, log]) => 2 ** log)].map((each) => Math.abs(Math.log2(each)));
+  const most = Math.max(2, Math.ceil(Math.max(guessed(one), ...off))), half = (bottom - ABOVE) / 2;
+  const ticks = [-1, -0.5, 0, 0.5, 1].map((part) => [base * 2 ** (part * most), hidden ? multiple(part * most) : seconds(base * 2 ** (part * most))]);
+  return { x, left, right, bottom, base, most, ticks, y: (time) => bottom - half * (Math.log2(time / base) / most + 1) };
+}
+
+/** How many times doubled or halved a guess may be: half the width of the slider, whatever the answer is. */
+const guessed = ({ numbers }) => Math.min(6, Math.log2(Math.max(...numbers) / Math.max(Math.min(...numbers.filter((each) => each > 0)), 1e-300)) / 2 || 2);
+const multiple = (log) => (log === 0 ? "1 ×" : `${log < 0 ? "÷" : "×"} ${Math.round(2 ** Math.abs(log) * 10) / 10}`);
+
+/** Draw it; `isHidden`: only the axes and what was guessed. `mark`: the position that a key moves. */
+export function draw(isHidden, mark = -1) {
+  hidden = isHidden;
+  const canvas = $("curve"), wide = canvas.clientWidth, theme = colours();
+  if (!curve || curve.points.length < 2 || !wide) return;
+  const paper = new CanvasPaper(canvas, wide, HIGH, theme), { one, points } = curve, { x, y, left, right, bottom, ticks, base } = scale();
+  canvas.classList.remove("old");
+  $("curve-title").textContent = `Time over ${one.label}`;
+  for (const [time, name] of ticks) {
+    paper.lines([[left, y(time), right, y(time)]], theme.of("line"));
+    paper.text(left - 8, y(time), name, { fill: theme.of("soft"), align: "right", size: 12 });
+  }
+  axis(paper, theme, one, x, bottom);
+  const own = points.filter(([, time]) => time !== null);
+  if (!hidden) {
+    bands(paper, theme, points, x, bottom);
+    paper.lines([own.flatMap(([each, time]) => [x(each), y(time)])], theme.of("strong"), 3);
+    for (const [each, time] of own) paper.dot(x(each), y(time), 3.5, theme.of("strong"));
+    const now = own.find(([each]) => each === position(one));
+    if (now) (paper.dot(x(now[0]), y(now[1]), 8, theme.of("card")), paper.dot(x(now[0]), y(now[1]), 6, theme.of("glow")));
+  }
+  const drawn = state.guess?.curve?.path === one.path ? state.guess.curve.points.map(([each, log]) => [x(each), y(base * 2 ** log)]) : [];
+  paper.lines([drawn.flat()].filter((line) => line.length), theme.of("c5"), 3, [7, 5]);
+  for (const [px, py] of drawn) paper.dot(px, py, 4.5, theme.of("c5"));
+  if (hidden && mark >= 0) paper.lines([[x(mark), ABOVE, x(mark), bottom]], theme.of("glow"), 2);
+  const said = hidden ? "hidden; draw what you expect, or use the arrow keys" : own.map(([each, time]) => `${one.values[each]}: ${seconds(time)}`).join("; ");
+  canvas.setAttribute("aria-label", `time over ${one.label}: ${said}`);
+}
+
+/** Who sets the pace: the name above each stretch, a dashed line where another takes over. */
+function bands(paper, theme, points, x, bottom) {
+  const middle = (at) => (at <= 0 ? x(points[0][0]) : at >= points.length ? x(points.at(-1)[0]) : (x(points[at - 1][0]) + x(points[at][0])) / 2);
+  let begin = 0;
+  for (let at = 1; at <= points.length; at++) {
+    if (at < points.length && points[at][2] === points[begin][2]) continue;
+    const from = middle(begin), room = middle(at) - from;
+    if (begin > 0) paper.lines([[from, 2, from, bottom]], theme.of("soft"), 1, [3, 4]);
+    paper.text(from + (begin ? 5 : 0), 9, fitted(points[begin][2] || "", room - 8, 12), { fill: theme.of("soft"), size: 12 });
+    begin = at;
+  }
+}
+
+function axis(paper, theme, one, x, bottom) {
+  const last = one.values.length - 1, here = Math.max(0, position(one)), taken = [];
+  paper.lines([[x(0), bottom, x(last), bottom]], theme.of("soft"));
+  for (const each of new Set([here, 0, last, one.at, Math.round(last / 2)])) {
+    const words = one.values[each], room = words.length * 3.5 + 5, px = Math.max(room, Math.min(x(each), x(last) + 14 - room));
+    if (taken.some(([place, half]) => Math.abs(place - px) < half + room)) continue;
+    taken.push([px, room]);
+    paper.text(px, bottom + 16, words, { align: "center", size: 12, fill: theme.of(each === here ? "ink" : "soft"), weight: each === here ? 600 : 400 });
+  }
+  const hint = hidden ? `draw it, as a multiple of that at ${one.values[one.at]}` : state.guess?.curve ? "dashed: your guess" : "";
+  if (hint) paper.text(x(last) + 14, bottom + 37, hint, { align: "right", size: 13, fill: theme.of("soft") });
+}

@@ -1,0 +1,66 @@
+// A page that was saved answers its own questions from the grid that it holds.
+import { answerFrom } from "./asking.js";
+import { $ } from "./words.js";
+import { unpacked } from "./state.js";
+
+const KEPT = "The timeline is kept only where one slider is moved at a time; time and limits are exact here, too.";
+
+/** If answers were saved with the page, answer from them. */
+export async function open() {
+  const place = $("saved");
+  if (!place) return;
+  const saved = JSON.parse(await unpacked(place.textContent.trim())), doors = answers(saved);
+  answerFrom(async (name, body) => (doors[name] ? doors[name](body) : { stale: true }));
+  document.body.classList.add("saved");
+}
+
+function answers({ state, grid, more, pictures, sliders, base }) {
+  const index = ({ path, values, at }, set) => (set[path] === undefined ? at : Math.max(0, values.indexOf(set[path])));
+  const at = (set) => grid.axes.map((axis) => index(axis, set)), own = grid.axes.map((axis) => axis.at);
+  const flat = (place) => place.reduce((found, each, axis) => found * grid.axes[axis].values.length + each, 0);
+  const settings = (set) => Object.entries({ ...state.set, ...set });
+
+  function run({ set, part }) {
+    const place = at(set), time = grid.answers[flat(place)], found = grid.runs[place.join(",")];
+    if (time === null || time === undefined) return { mistakes: [{ file: "", line: 0, column: 0, says: "this run was not saved, or it has a mistake", hint: "move a slider back" }] };
+    if (found) return { ...found, part: found.part, settings: settings(set), ...(part[0] > 0 || part[1] < 1 ? zoomed(found, part) : {}) };
+    const limits = grid.limits[flat(place)].map(([cause, share]) => [cause, share * time, share]);
+    const none = { lanes: [], path: [], pieces: 0, spans: 0, sent: 0, families: [], verdicts: [], measures: [], facts: [], busy: {}, interval: null };
+    return { ...base, ...none, seconds: time, part: [0, time], settings: settings(set), limits, says: grid.says[flat(place)], warnings: [KEPT] };
+  }
+
+  function curve({ set, path }) {
+    const axis = grid.axes.findIndex((each) => each.path === path), place = at(set);
+    const points = grid.axes[axis].values.map((text, each) => {
+      const there = flat(place.with(axis, each));
+      return [text, grid.axes[axis].numbers[each], grid.answers[there], grid.limits[there]?.[0]?.[0] || ""];
+    });
+    return { path, points, left: [] };
+  }
+
+  const isOwn = (set) => at(set).every((each, axis) => each === own[axis]);
+  return {
+    opened: () => ({ machine: state.machine, workload: state.workload, state }),
+    sliders: () => ({ sliders }),
+    run,
+    curve,
+    more: ({ set }) => (isOwn(set) ? more : { stale: true }),
+    picture: ({ set }) => pictures[(grid.runs[at(set).join(",")] || base).picture] || { stale: true },
+    op: ({ set, op }) => {
+      const found = isOwn(set) ? (more.derived || []).find((each) => each.op === op) : null;
+      return found ? { ...found, alone: "" } : { stale: true };
+    },
+  };
+}
+
+/** The spans of a part of the time, cut from those of the whole. */
+function zoomed(run, [low, high]) {
+  const TICKS = 1e6, from = low * TICKS, scale = 1 / (high - low);
+  const lanes = run.lanes.map((lane) => {
+    const kept = [...lane.at.keys()].filter((at) => lane.at[at] + lane.long[at] >= from && lane.at[at] <= high * TICKS);
+    const begin = kept.map((at) => Math.max(0, (lane.at[at] - from) * scale)), pick = (list) => (list.length ? kept.map((at) => list[at]) : []);
+    const long = kept.map((at, each) => Math.min(TICKS, (lane.at[at] + lane.long[at] - from) * scale) - begin[each]);
+    return { ...lane, at: begin, long, name_of: pick(lane.name_of), op: pick(lane.op), wait: pick(lane.wait).map((each) => each * scale), inside: pick(lane.inside).map((each) => each * scale) };
+  });
+  return { lanes, part: [low * run.seconds, high * run.seconds] };
+}

@@ -1,0 +1,117 @@
+// Predict, then reveal: everything that tells the answer is hidden until a time is typed or a curve is drawn, and then compared.
+import { keep, state } from "./state.js";
+import { ABOVE, draw, scale, shownCurve } from "./curve.js";
+import { $, el, readSeconds, rounded, seconds } from "./words.js";
+
+let changed = () => {}, mark = -1;
+
+export const isHidden = () => Boolean(state.guess && !state.guess.done);
+
+/** Wire buttons, field and pen; `again()` shows the run anew. */
+export function wire(again) {
+  changed = again;
+  $("predict").onclick = () => begin();
+  $("reveal").onclick = () => reveal();
+  $("guess").onkeydown = (event) => event.key === "Enter" && reveal();
+  $("guess").oninput = () => {
+    state.guess.time = $("guess").value.slice(0, 40);
+    $("guess").setAttribute("aria-invalid", String(Boolean(state.guess.time) && readSeconds(state.guess.time) === null));
+    keep();
+  };
+  pen();
+}
+
+function begin() {
+  if (isHidden()) return;
+  const again = state.guess?.done;
+  state.guess = again ? null : { time: "", curve: null, done: false };
+  changed();
+  if (!again) $("guess").focus();
+}
+
+function reveal() {
+  if (!isHidden()) return;
+  state.guess.done = true;
+  changed();
+  $("predict").focus();
+}
+
+/** The panel: a field while hidden, the verdict once revealed. */
+export function show(run) {
+  const on = state.guess !== null, hidden = isHidden();
+  document.body.classList.toggle("hidden-answer", hidden);
+  $("predict").textContent = on && !hidden ? "End prediction" : "Predict first";
+  $("predict").disabled = hidden;
+  $("prediction").hidden = !on;
+  $("asks").hidden = !hidden;
+  if (on && $("guess").value !== state.guess.time) $("guess").value = state.guess.time || "";
+  $("verdict").replaceChildren(...(on && !hidden ? verdict(run) : []));
+}
+
+function verdict(run) {
+  const said = [], time = readSeconds(state.guess.time || "");
+  if (time !== null) {
+    const off = time / run.seconds - 1, inside = run.interval && run.interval.low <= time && time <= run.interval.high;
+    const how = Math.abs(off) < 0.005 ? "right" : off > 1 ? `${rounded(time / run.seconds, 2)} times too long` : off < -0.5 ? `${rounded(run.seconds / time, 2)} times too short` : `${Math.round(Math.abs(off) * 100)} % too ${off > 0 ? "long" : "short"}`;
+    said.push(el("p", {}, "Your time: ", el("b", {}, seconds(time)), `, ${how}${inside ? ", and inside the interval" : ""}.`));
+  }
+  const found = worst();
+  if (found) said.push(el("p", {}, found[0] < 0.07 ? "Your curve is right within 5 %." : `Your curve is off by at most ${rounded(2 ** found[0], 2)} times, at ${found[1]}.`));
+  return said.length ? said : [el("p", {}, "No time was typed and no curve drawn.")];
+}
+
+/** How far the drawn curve is off at worst: [log2 of the factor, value], or null. */
+function worst() {
+  const curve = shownCurve();
+  if (!curve || state.guess?.curve?.path !== curve.one.path) return null;
+  const { base } = scale(), times = new Map(curve.points);
+  let found = null;
+  for (const [at, log] of state.guess.curve.points) {
+    const off = times.get(at) ? Math.abs(log - Math.log2(times.get(at) / base)) : -1;
+    if (off > (found?.[0] ?? -1)) found = [off, curve.one.values[at]];
+  }
+  return found;
+}
+
+/** Put a point of the guess: `log`: the time's base-2 logarithm, as a multiple of that at the file's own value. */
+function put(curve, at, log) {
+  const { most } = scale(), path = curve.one.path;
+  if (state.guess.curve?.path !== path) state.guess.curve = { path, points: [] };
+  const points = new Map(state.guess.curve.points).set(at, Math.round(Math.max(-most, Math.min(most, log)) * 100) / 100);
+  state.guess.curve.points = [...points].sort((one, other) => one[0] - other[0]);
+  mark = at;
+}
+
+/** Draw by pointer or by keys. */
+function pen() {
+  const canvas = $("curve");
+  let before = null;
+  const move = (event) => {
+    const curve = shownCurve();
+    if (!isHidden() || !curve || !event.buttons) return (before = null);
+    const { x, bottom, most } = scale(), log = (((bottom - event.offsetY) / (bottom - ABOVE)) * 2 - 1) * most;
+    const near = curve.points.reduce((best, [at], here) => (Math.abs(x(at) - event.offsetX) < Math.abs(x(curve.points[best][0]) - event.offsetX) ? here : best), 0);
+    for (let at = before ? before[0] : near; at !== near; at += Math.sign(near - at))
+      if (at !== before[0]) put(curve, curve.points[at][0], before[1] + ((log - before[1]) * (at - before[0])) / (near - before[0]));
+    put(curve, curve.points[near][0], log);
+    before = [near, log];
+    draw(true);
+  };
+  canvas.addEventListener("pointerdown", (event) => isHidden() && (canvas.setPointerCapture(event.pointerId), move(event)));
+  canvas.addEventListener("pointermove", move);
+  canvas.addEventListener("pointerup", () => {
+    before = null;
+    if (isHidden()) keep();
+  });
+  canvas.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 0.125], ArrowDown: [0, -0.125] }[event.key], curve = shownCurve();
+    if (!isHidden() || !curve || !step) return;
+    event.preventDefault();
+    const places = curve.points.map(([at]) => at), from = places.indexOf(mark), at = places[Math.max(0, Math.min(places.length - 1, from < 0 ? 0 : from + step[0]))];
+    const own = new Map(state.guess.curve?.path === curve.one.path ? state.guess.curve.points : []);
+    put(curve, at, (own.get(at) ?? own.get(places[from]) ?? 0) + step[1]);
+    draw(true, mark);
+    canvas.setAttribute("aria-label", `your curve at ${curve.one.values[at]}: ${rounded(2 ** new Map(state.guess.curve.points).get(at))} times as long as at ${curve.one.values[curve.one.at]}`);
+    keep();
+  });
+}

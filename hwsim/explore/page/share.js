@@ -1,0 +1,128 @@
+// What leaves the page: its address, a command, the picture as SVG and PNG, both files, a page that needs no server.
+import { ask, isSaved } from "./asking.js";
+import { picturePart } from "./machine.js";
+import { fitted, SvgPaper } from "./paper.js";
+import { sliders } from "./sliders.js";
+import { asked, fragment, keep, state } from "./state.js";
+import { draw, laidOut } from "./timeline.js";
+import { $, against, causeTint, colours, download, el, percent, seconds } from "./words.js";
+
+const WIDE = 1280, EDGE = 32;
+
+/** Wire the menu; `page` tells the run shown, the pinned one and whether the answer is hidden. */
+export function wire(page) {
+  const doing = (id, work) => ($(id).onclick = () => Promise.resolve(work()).catch(page.troubled));
+  const picture = (work) => () => {
+    if (page.hidden()) throw new Error("A picture would tell the answer: reveal it first.");
+    if (page.run()) return work(figure(page.run(), page.pinned()));
+  };
+  const name = () => page.run()?.workload.replace(/[^\w-]+/g, "-").slice(0, 60) || "run";
+  doing("link", async () => (await keep(), copy("link", location.href)));
+  doing("command", async () => copy("command", `hwsim explore --state '${await fragment()}'`));
+  doing("svg", picture((svg) => download(`${name()}.svg`, "image/svg+xml", svg)));
+  doing("png", picture(async (svg) => download(`${name()}.png`, "image/png", await raster(svg))));
+  doing("yaml", async () => {
+    const found = await ask("exported", asked());
+    if (found.mistakes) throw new Error(found.mistakes[0].says);
+    for (const which of ["machine", "workload"]) download(`${which}.yaml`, "text/yaml", found[which]);
+  });
+  doing("html", () => axes());
+  doing("compute", () => save(page, name()));
+  $("cancel").onclick = () => $("saving").close();
+  for (const id of ["html", "yaml", "command"]) $(id).hidden = isSaved();
+}
+
+async function copy(id, text) {
+  const before = $(id).dataset.words || $(id).textContent;
+  $(id).dataset.words = before;
+  try {
+    await navigator.clipboard.writeText(text);
+    $("spoken").textContent = "copied";
+  } catch {
+    $("notice").replaceChildren("The browser does not let the page copy. This is the text:", el("textarea", { readOnly: true, value: text }));
+    $("notice").hidden = false;
+  }
+}
+
+const wrapped = (text, many) => text.match(new RegExp(`.{1,${many}}(?:\\s|$)|\\S{1,${many}}`, "g")) || [];
+
+/** The answer, the timeline and the machine as one SVG in the colours of the page. */
+export function figure(run, pinned) {
+  const theme = colours(), place = laidOut(run, pinned, WIDE - 2 * EDGE), head = [], soft = theme.of("soft");
+  const settings = run.settings.map(([path, text]) => `${path} = ${text}`).join(", ");
+  let y = 44;
+  const line = (text, look, step) => (head.push([EDGE, y, text, look]), (y += step));
+  line(`${seconds(run.seconds)}${run.interval ? ` (9 of 10 such runs: ${seconds(run.interval.low)} to ${seconds(run.interval.high)})` : ""}`, { size: 26, weight: 700 }, 34);
+  for (const text of wrapped(run.says, 150).slice(0, 2)) line(text, { size: 16 }, 22);
+  for (const text of wrapped(`${run.workload} on ${run.machine}${settings ? ` · ${settings}` : ""}`, 160).slice(0, 4)) line(text, { size: 14, fill: soft }, 20);
+  if (pinned) line(`thin rows: pinned, ${seconds(pinned.seconds)} (${pinned.settings.map((pair) => pair.join(" = ")).join(", ") || "as in the files"}); this run is ${against(pinned.seconds, run.seconds)}`, { size: 14, fill: soft }, 20);
+  const bars = y, legend = y + 42, families = y + 66, top = y + 84, machine = picturePart(EDGE, top + place.tall + 20, WIDE - 2 * EDGE);
+  const paper = new SvgPaper(WIDE, Math.ceil(top + place.tall + machine.high + 40), theme);
+  for (const [x, at, text, look] of head) paper.text(x, at, text, look);
+  let from = EDGE, key = EDGE;
+  for (const [cause, , share] of run.limits) {
+    const tint = theme.tints[causeTint(cause)], words = `${cause} ${percent(share)}`;
+    paper.rects([from, bars, Math.max(1, share * (WIDE - 2 * EDGE) - 1), 22], tint);
+    from += share * (WIDE - 2 * EDGE);
+    if (key + words.length * 8 > WIDE - EDGE) continue;
+    paper.rects([key, legend - 6, 12, 12], tint);
+    paper.text(key + 18, legend, words);
+    key += words.length * 7.6 + 44;
+  }
+  key = EDGE;
+  for (const [family, tint] of [["timeline, its critical path as a line:", -1], ...run.families]) {
+    if (tint >= 0) paper.rects([key, families - 6, 12, 12], theme.tints[tint]);
+    paper.text(key + (tint < 0 ? 0 : 18), families, fitted(family, 260, 13), { fill: soft, size: 13 });
+    key += Math.min(family.length, 38) * 7.2 + 40;
+  }
+  const inner = new SvgPaper(WIDE - 2 * EDGE, place.tall, theme);
+  draw(inner, place, { step: state.step, theme });
+  const placed = inner.whole().replace("<svg ", `<svg x="${EDGE}" y="${top}" `);
+  return paper.whole(placed, machine.text);
+}
+
+/** The SVG as a PNG of twice its size. */
+async function raster(svg) {
+  const address = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" })), image = new Image();
+  try {
+    await new Promise((done, failed) => Object.assign(image, { onload: done, onerror: () => failed(new Error("the browser cannot draw the picture")), src: address }));
+    const canvas = el("canvas", { width: image.width * 2, height: image.height * 2 });
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return await new Promise((done) => canvas.toBlob(done, "image/png"));
+  } finally {
+    URL.revokeObjectURL(address);
+  }
+}
+
+/** The dialog that chooses the sliders of a saved page: those turned, then the first ones. */
+function axes() {
+  const all = sliders(), first = [...all.filter((one) => one.path in state.set), ...all.filter((one) => one.group !== "parts")].slice(0, 9);
+  const chosen = [...new Set(first.map((one) => one.path))].slice(0, 3);
+  $("axes").replaceChildren(
+    ...[0, 1, 2].map((at) => {
+      const options = [el("option", { value: "" }, "none"), ...all.map((one) => el("option", { value: one.path, selected: one.path === chosen[at] }, `${one.label} (${one.text})`))];
+      return el("label", {}, `Slider ${at + 1}`, el("select", {}, ...options));
+    }),
+  );
+  $("progress").textContent = "";
+  $("saving").showModal();
+}
+
+async function save(page, name) {
+  const paths = [...new Set([...$("axes").querySelectorAll("select")].map((each) => each.value).filter(Boolean))];
+  if (!paths.length) return void ($("progress").textContent = "Choose at least one slider.");
+  const steps = paths.length === 3 ? 9 : paths.length === 2 ? 15 : 41, began = Date.now();
+  const said = setInterval(() => ($("progress").textContent = `${(steps ** paths.length).toLocaleString("en")} runs at most; ${Math.round((Date.now() - began) / 1000)} s so far.`), 500);
+  $("compute").disabled = true;
+  try {
+    const { written } = await import("./saving.js");
+    const [text, many] = await written(paths, steps, page.run());
+    download(`${name}.html`, "text/html", text);
+    $("progress").textContent = `Saved: ${many}, ${Math.round(text.length / 1024).toLocaleString("en")} KiB.`;
+  } catch (error) {
+    $("progress").textContent = error.message;
+  } finally {
+    clearInterval(said);
+    $("compute").disabled = false;
+  }
+}

@@ -1,0 +1,71 @@
+// A slider for each number of the files: positions that the server chose by its unit; numbers of the files first, parts used folded.
+import { remember, state } from "./state.js";
+import { $, el } from "./words.js";
+
+const TITLES = { parameters: "Parameters", workload: "Workload", machine: "Machine" };
+let all = [], turned = () => {};
+
+/** Call `moved(slider)` whenever a slider was moved. */
+export const wire = (moved) => (turned = moved);
+export const sliders = () => all;
+export const find = (path) => all.find((one) => one.path === path);
+/** The position at which a slider stands. */
+export const position = (one) => {
+  const set = state.set[one.path];
+  return set === undefined ? one.at : one.values.indexOf(set);
+};
+
+/** Show these sliders. */
+export function show(found) {
+  all = found;
+  const groups = Object.entries(TITLES).map(([group, title]) => [title, all.filter((one) => one.group === group)]).filter(([, many]) => many.length);
+  const rest = all.filter((one) => one.group === "parts"), open = $("sliders").querySelector("details")?.open;
+  $("sliders").replaceChildren(...groups.flatMap(([title, many]) => [el("h3", {}, title), ...many.map(slider)]), ...(rest.length ? [folded(rest, open)] : []));
+  if (!all.length) $("sliders").replaceChildren(el("p", { className: "soft" }, "No number to turn: the files hold none, or they hold a mistake."));
+}
+
+function folded(rest, open) {
+  const box = el("details", {}, el("summary", {}, `${rest.length} more, of the parts used`));
+  const field = el("input", { type: "search", placeholder: "find a number", ariaLabel: "find a number of the parts used" }), list = el("div");
+  const fill = () => {
+    const wanted = field.value.toLowerCase().split(/\s+/), hits = rest.filter((one) => wanted.every((word) => `${one.label} ${one.path}`.toLowerCase().includes(word)));
+    list.replaceChildren(...hits.slice(0, 60).map(slider), ...(hits.length > 60 ? [el("p", { className: "soft" }, `${hits.length - 60} more: type what you look for.`)] : []));
+  };
+  field.oninput = fill;
+  box.append(field, list);
+  box.addEventListener("toggle", () => box.open && !list.childElementCount && fill());
+  if (open || rest.some((one) => one.path in state.set)) box.open = true;
+  return box;
+}
+
+function slider(one) {
+  const id = `s-${one.path}`, box = el("div", { className: "slider" }), said = el("output", { htmlFor: id });
+  const input = el("input", { type: "range", id, min: 0, max: one.values.length - 1, step: 1 });
+  const back = el("button", { className: "plain back", title: "as in the file (Delete)", ariaLabel: `${one.label}: as in the file` }, "↺");
+  const write = () => {
+    const text = state.set[one.path] ?? one.text;
+    said.textContent = text;
+    input.setAttribute("aria-valuetext", text);
+    const moved = state.set[one.path] !== undefined;
+    box.classList.toggle("moved", moved);
+    back.hidden = !moved;
+  };
+  const put = (at) => {
+    remember(one.path);
+    if (at === one.at) delete state.set[one.path];
+    else state.set[one.path] = one.values[at];
+    write();
+    turned(one);
+  };
+  input.value = Math.max(0, position(one)); // a value between two positions, given in an address, stays as it is until it is turned
+  input.oninput = () => put(Number(input.value));
+  input.onkeydown = (event) => event.key === "Delete" && back.onclick();
+  back.onclick = () => ((input.value = one.at), put(one.at), input.focus());
+  const track = el("div", { className: "track" }, input), mark = el("span", { className: "own" });
+  mark.style.left = `calc(8px + (100% - 16px) * ${one.at / Math.max(1, one.values.length - 1)})`;
+  track.append(mark);
+  const label = el("label", { htmlFor: id, title: one.path }, one.label);
+  box.append(el("div", { className: "head" }, label, back, said), track, ...(one.source ? [el("small", { title: one.source }, one.source)] : []));
+  write();
+  return box;
+}

@@ -1,0 +1,80 @@
+// What the address holds: both files, what was turned, the pinned run, the guess, the window. A fragment is sent to nobody.
+
+export const state = { v: 1, machine: "", workload: "", set: {}, part: [0, 1], step: -1, pinned: null, guess: null, curve: "", theme: "" };
+
+/** What every question to the server carries. */
+export const asked = () => ({ machine: state.machine, workload: state.workload, set: state.set });
+
+const past = [];
+let touched = "";
+
+/** Remember the settings before `path` is turned: one step back for each slider touched, not for each move of it. */
+export function remember(path) {
+  if (path === touched) return;
+  past.push({ ...state.set });
+  if (past.length > 200) past.shift();
+  touched = path;
+}
+
+/** Go one slider back; false where there is nothing to go back to. */
+export function undo() {
+  if (!past.length) return false;
+  state.set = past.pop();
+  touched = "";
+  return true;
+}
+
+async function through(flow, bytes) {
+  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(flow)).arrayBuffer());
+}
+
+/** A text as characters that an address may hold. */
+export async function packed(text) {
+  const bytes = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(text));
+  let found = "";
+  for (let at = 0; at < bytes.length; at += 8192) found += String.fromCharCode(...bytes.subarray(at, at + 8192));
+  return btoa(found).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+export async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (each) => each.charCodeAt(0));
+  return new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), bytes));
+}
+
+const without = (from) => Object.fromEntries(Object.entries(from).filter(([, value]) => value !== null && value !== "" && value !== -1));
+
+export const fragment = async () => `#1.${await packed(JSON.stringify(without(state)))}`;
+
+let written = "";
+/** Whether the address holds what this page wrote there: else a hand put another link into it. */
+export const isOwnAddress = () => location.hash === written;
+
+/** Write the state into the address. */
+export async function keep() {
+  const found = (written = await fragment());
+  try {
+    history.replaceState(null, "", found);
+  } catch {
+    location.replace(found); // some browsers refuse the former for a page opened as a file
+  }
+}
+
+/** What an address holds: null where it holds nothing, an error in words where it cannot be read. */
+export async function kept(hash) {
+  if (hash.length < 3) return null;
+  const [version, ...rest] = hash.slice(1).split(".");
+  if (version !== "1") throw new Error(`the address holds the state of another version (${version.slice(0, 8)}) of the explorer`);
+  let found;
+  try {
+    found = JSON.parse(await unpacked(rest.join(".")));
+  } catch {
+    throw new Error("the address holds a state that was cut off or changed: ask for the whole link");
+  }
+  if (found?.v !== 1 || typeof found.machine !== "string" || typeof found.workload !== "string")
+    throw new Error("the address holds no state of this explorer");
+  const own = Object.fromEntries(Object.keys(state).filter((key) => key in found).map((key) => [key, found[key]]));
+  return { ...own, set: texts(own.set), part: window_(own.part), step: Number.isInteger(own.step) ? own.step : -1 };
+}
+
+const texts = (set) => Object.fromEntries(Object.entries(set || {}).map(([key, value]) => [String(key), String(value)]));
+const window_ = (part) => (Array.isArray(part) && part[0] >= 0 && part[1] <= 1 && part[0] < part[1] ? [+part[0], +part[1]] : [0, 1]);
