@@ -47,8 +47,8 @@ def main() -> int:
         return int(not same)
     (PAGE / pinned["file"]).write_bytes(module)
     (PAGE / pinned["licences"]).write_text(licences, "utf-8")
-    text = re.sub(r'^sha256 = ".*"$', f'sha256 = "{found}"', PINNED.read_text("utf-8"), flags=re.M)
-    PINNED.write_text(re.sub(r"^bytes = .*$", f"bytes = {len(module)}", text, flags=re.M), "utf-8")
+    text = re.sub(r'^sha256 = ".*"$', f'sha256 = "{found}"', PINNED.read_text("utf-8"), flags=re.MULTILINE)
+    PINNED.write_text(re.sub(r"^bytes = .*$", f"bytes = {len(module)}", text, flags=re.MULTILINE), "utf-8")
     print(f"{pinned['file']}: {len(module):,} bytes, {found}")
     return 0
 
@@ -66,13 +66,15 @@ def bundled(pinned: dict[str, Any], folder: Path) -> tuple[bytes, str]:
     inside = {found[1] for name in inputs if (found := re.match(r"node_modules/((?:@[^/]+/)?[^/]+)/", name))}
     if missing := inside ^ set(pinned["packages"]):
         sys.exit(f"{PINNED.name} must name exactly the packages of the bundle; it differs by {', '.join(sorted(missing))}")
-    return (folder / "out.js").read_bytes(), "\n\n".join(licence(folder / "node_modules" / name) for name in sorted(inside)) + "\n"
+    return (folder / "out.js").read_bytes(), "\n\n".join(
+        licence(folder / "node_modules" / name) for name in sorted(inside)
+    ) + "\n"
 
 
 def licence(package: Path) -> str:
     """The package's name, version and licence as it ships it."""
     about = json.loads((package / "package.json").read_text("utf-8"))
-    (text,) = (path for path in package.iterdir() if re.match(r"licen[cs]e", path.name, re.I))
+    (text,) = (path for path in package.iterdir() if re.match(r"licen[cs]e", path.name, re.IGNORECASE))
     return f"{about['name']} {about['version']}, {about['license']}\n\n{text.read_text('utf-8').strip()}"
 
 

@@ -1,6 +1,8 @@
 // The answer: time, interval, what limits it as a bar, sentences, what would help, and the difference from a pinned run.
 import { $, against, causeTint, colours, el, percent, seconds } from "./words.js";
 
+const SHOWN = new Set(["time", "interval", "limited by", "expected"]); // they stand elsewhere on the page
+
 /** Show a run; `hidden`: nothing that tells its time, not even to a screen reader or in the tab's title. */
 export function show(run, pinned, hidden) {
   $("title").textContent = `${run.workload} on ${run.machine}`;
@@ -11,8 +13,8 @@ export function show(run, pinned, hidden) {
   $("interval").title = hidden || !run.interval ? "" : run.interval.says;
   bar(hidden ? [] : run.limits);
   $("says").replaceChildren(...(hidden ? [] : [run.says]));
-  $("measures").replaceChildren(...(hidden ? [] : (run.measures ?? run.facts ?? []).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])));
-  $("verdicts").replaceChildren(...(hidden ? [] : [...run.verdicts.map(verdict), ...run.warnings.map((text) => el("li", { className: "warning" }, text))]));
+  $("measures").replaceChildren(...(hidden ? [] : (run.measures ?? run.facts ?? []).filter(([name]) => !SHOWN.has(name)).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])));
+  $("verdicts").replaceChildren(...(hidden ? [] : [...run.verdicts.filter(([, , status]) => status !== "skipped").map(verdict), ...run.warnings.map((text) => el("li", { className: "warning" }, text))]));
   $("helps").replaceChildren();
   difference(hidden ? null : pinned, run);
 }
@@ -30,7 +32,7 @@ function bar(limits) {
   const said = limits.map(([cause, , share]) => `${cause} ${percent(share)}`).join(", ");
   $("bar").setAttribute("aria-label", limits.length ? `what the time goes to, along the critical path: ${said}` : "hidden");
   $("legend").replaceChildren(
-    ...limits.slice(0, 6).map(([cause, time, share]) => {
+    ...limits.filter(([, , share], at) => at < 2 || share >= 0.005).slice(0, 6).map(([cause, time, share]) => {
       const swatch = el("i");
       swatch.style.background = tints[causeTint(cause)];
       return el("li", { title: seconds(time) }, swatch, el("b", {}, cause), ` ${percent(share)}`);

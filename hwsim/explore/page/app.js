@@ -66,7 +66,7 @@ function show() {
   predict.show(run);
   walk.show(run, pinned, hidden);
   spans.show(run, hidden);
-  glow(run.busy, hidden);
+  glow(run.busy || {}, hidden);
   curve.draw(hidden);
 }
 
@@ -75,7 +75,7 @@ async function draw(hash) {
   if (!found?.boxes) return;
   picture = hash;
   drawMachine($("machine"), found);
-  glow(run.busy, predict.isHidden());
+  glow(run.busy || {}, predict.isHidden());
 }
 
 /** When the hand rests: sentences, what would help, words for screen readers, the address; then the curve. */
@@ -192,7 +192,7 @@ async function begin() {
   themed();
   wire();
   const [, opened] = await Promise.all([make(edited, isSaved()), ask("opened", {})]);
-  Object.assign(state, { machine: opened.machine, workload: opened.workload });
+  Object.assign(state, { machine: opened.machine, workload: opened.workload, set: { ...opened.set } });
   try {
     Object.assign(state, opened.state || {}, await kept(location.hash));
   } catch (error) {

@@ -93,7 +93,7 @@ function rich(cm, place, which, typed) {
     parent: place,
     extensions: [
       cm.EditorView.cspNonce.of(document.querySelector("meta[name=csp-nonce]").content),
-      cm.lineNumbers(), cm.history(), cm.drawSelection(), cm.highlightActiveLine(), cm.yaml(), cm.syntaxHighlighting(look), cm.lintGutter(),
+      cm.lineNumbers(), cm.history(), cm.drawSelection(), cm.highlightActiveLine(), cm.yaml(), cm.syntaxHighlighting(look), cm.lintGutter(), cm.EditorView.lineWrapping,
       cm.autocompletion({ override: [complete], icons: false, activateOnTypingDelay: 150 }),
       cm.keymap.of([...cm.completionKeymap, ...cm.defaultKeymap, ...cm.historyKeymap]),
       cm.EditorView.contentAttributes.of({ "aria-label": `the ${which} as YAML` }),

@@ -19,7 +19,7 @@ function write() {
   const rows = [], scale = (run.part[1] - run.part[0]) / TICKS, critical = new Set(run.path.map((piece) => piece[6]));
   for (const lane of run.lanes)
     for (let at = 0; at < lane.at.length && rows.length < 50_000; at++)
-      rows.push([run.part[0] + lane.at[at] * scale, lane.long[at] * scale, ((lane.wait[at] || 0) + (lane.inside[at] || 0)) * scale, lane, at]);
+      rows.push([run.part[0] + lane.at[at] * scale, lane.long[at] * scale, ((lane.wait?.[at] || 0) + (lane.inside?.[at] || 0)) * scale, lane, at]);
   rows.sort((one, other) => one[0] - other[0]);
   const body = rows.slice(0, ROWS).map(([start, long, waits, lane, at]) =>
     el("tr", {}, el("th", { scope: "row" }, run.names[lane.name_of[at]]), el("td", {}, lane.times > 1 ? `${lane.name} × ${lane.times}` : lane.name),

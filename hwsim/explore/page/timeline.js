@@ -61,7 +61,7 @@ function spans(paper, { run, x, thick }, { lane, top }, theme) {
     const begin = x(time(run, lane.at[at])), end = x(time(run, lane.at[at] + lane.long[at])), tint = run.tints[lane.name_of[at]];
     const wide = Math.max(1, end - begin - (end - begin > 5 ? 1 : 0));
     lists[tint].push(begin, top, wide, thick);
-    const waits = lane.wait[at] || 0, inside = lane.inside[at] || 0;
+    const waits = lane.wait?.[at] || 0, inside = lane.inside?.[at] || 0;
     if (waits) hatched.push(begin, top, Math.min(wide, x(time(run, lane.at[at] + waits)) - begin), thick);
     if (inside) {
       const long = Math.min(wide, x(time(run, lane.at[at] + inside)) - begin);
@@ -136,6 +136,6 @@ export function spanAt({ run, lanes, high, above, x, left }, px, py) {
   }
   const start = time(run, lane.at[low]), end = time(run, lane.at[low] + lane.long[low]);
   if (px < x(start) - 2 || px > x(end) + 2) return null;
-  const waits = ((lane.wait[low] || 0) + (lane.inside[low] || 0)) / TICKS * (run.part[1] - run.part[0]);
+  const waits = ((lane.wait?.[low] || 0) + (lane.inside?.[low] || 0)) / TICKS * (run.part[1] - run.part[0]);
   return { lane: each.name, name: run.names[lane.name_of[low]], start, end, waits, op: lane.op[low], whole: lane.whole };
 }
