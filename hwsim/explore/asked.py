@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, read_text
-from hwsim.spec.confined import confined
 
 MOST_SETTINGS: Final = 500
 MOST_PIXELS: Final = 4000
@@ -31,13 +30,12 @@ class State:
     pixels: int = 1200
     part: tuple[float, float] = (0.0, 1.0)
 
-    def trees(self, roots: Sequence[str | Path]) -> tuple[Tree, Tree]:
+    def trees(self) -> tuple[Tree, Tree]:
         """Both texts as YAML; raises SpecError with the mistakes of both."""
         mistakes, trees = Mistakes(), list[Tree]()
         for text, file in zip((self.machine, self.workload), FILES, strict=True):
             try:
-                with confined(roots):
-                    trees.append(read_text(text, file))
+                trees.append(read_text(text, file))
             except SpecError as error:
                 mistakes.extend(error.mistakes)
         mistakes.raise_if_any()
@@ -60,6 +58,14 @@ def text_of(said: Mapping[str, Any], key: str) -> str:
     value = said.get(key)
     if not isinstance(value, str):
         raise Unclear(f"'{key}' is a text")
+    return value
+
+
+def texts_of(said: Mapping[str, Any], key: str, most: int) -> list[str]:
+    """A list of texts of a question; raises Unclear."""
+    value = said.get(key)
+    if not isinstance(value, list) or len(value) > most or not all(isinstance(each, str) for each in value):
+        raise Unclear(f"'{key}' is a list of at most {most} texts")
     return value
 
 

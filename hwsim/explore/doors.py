@@ -4,65 +4,99 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import shlex
 import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim import ticks
+from hwsim import api, ticks
+from hwsim.api import Run
 from hwsim.engine import Deadlock
 from hwsim.explore.answer import answer
-from hwsim.explore.asked import State, Unclear, mistake, mistakes_of, state_of
+from hwsim.explore.asked import State, Unclear, mistake, mistakes_of, number_of, state_of, text_of, texts_of
+from hwsim.explore.completing import complete
+from hwsim.explore.curves import MOST_POINTS, curve, grid, picked
+from hwsim.explore.deriving import more, op
+from hwsim.explore.picture import Picture, picture
+from hwsim.explore.sliders import sliders
+from hwsim.machine import Machine
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
-from hwsim.spec import SpecError
+from hwsim.spec import Mistakes, SpecError, find, names
+from hwsim.spec.writing import edited
 from hwsim.studies.pool import collect_rarely, end_with_parent
 from hwsim.studies.session import Session
+from hwsim.workload import sources
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-HAND: Final = frozenset({"run", "ready"})
-REST: Final = frozenset({"check"})
-NEWEST: Final = frozenset({"run", "more", "curve", "picture", "check", "complete", "grid"})  # only the newest is worth an answer
+HAND: Final = frozenset({"run", "op", "picture", "ready"})  # answered by one process: they are of the run that is seen
+REST: Final = frozenset({"check", "complete", "curve", "exported", "file", "grid", "more", "sliders"})
+NEWEST: Final = frozenset({"run", "op", "more", "curve", "picture", "check", "complete", "grid"})  # the newest alone matters
 MOST_SESSIONS: Final = 2
 TRIED: Final = ("d2l-gpu-workstation", "d2l/copy-overlap")
+GRID_SECONDS: Final = 100.0
+MOST_TEXTS: Final = 50
 
 
 class Desk:
-    """What a process keeps between two answers: the sessions of the last files."""
+    """What a process keeps between two answers: the sessions of the last files, the last run, and the last picture."""
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = tuple(roots)
         self._sessions: dict[tuple[str, str], Session] = {}
         self._tints: dict[tuple[str, str], dict[str, int]] = {}
+        self._last: tuple[object, Run] | None = None
+        self._drawn: tuple[Machine, Picture] | None = None
 
     def session(self, state: State) -> Session:
         """The session of the two texts; raises SpecError."""
         key = state.machine, state.workload
         found = self._sessions.pop(key, None)
         if found is None:
-            found = Session(*state.trees(self._roots), roots=self._roots)
+            found = Session(*state.trees(), roots=self._roots)
         self._sessions[key] = found  # the last one is the latest
         while len(self._sessions) > MOST_SESSIONS:
             self._tints.pop(gone := next(iter(self._sessions)), None)
             del self._sessions[gone]
         return found
 
+    def run(self, state: State) -> Run:
+        """The run of a state; the last one is kept."""
+        key = state.machine, state.workload, tuple(state.settings.items())
+        if self._last is None or self._last[0] != key:
+            self._last = None  # its memory is free before the next one needs it
+            self._last = key, self.session(state).shown(state.settings, expect="auto")
+        return self._last[1]
+
     def tints(self, state: State) -> dict[str, int]:
         """Colours of the names of a session, which stay while a hand moves."""
         return self._tints.setdefault((state.machine, state.workload), {})
 
+    def picture(self, run: Run) -> Picture | None:
+        """The picture of a run's machine."""
+        if run.built is None:
+            return None
+        if self._drawn is None or self._drawn[0] is not run.built:
+            self._drawn = run.built, picture(run.built)
+        return self._drawn[1]
+
     def tried(self) -> None:
-        """Run something small, so that a process forked from this one need not import."""
+        """Ask all questions about something small, so that a process forked from this one need not import."""
         from hwsim.spec import find
 
         texts = [find(kind, name).read_text("utf-8") for kind, name in zip(("machine", "workload"), TRIED, strict=True)]
-        for door in sorted((HAND | REST) - {"ready"}):
-            self.answered(door, {"machine": texts[0], "workload": texts[1]})
+        said = {"machine": texts[0], "workload": texts[1], "file": "machine", "line": 1, "column": 1, "op": 0,
+                "path": "times", "values": ["2"], "paths": [], "kind": "machine", "name": TRIED[0]}  # fmt: skip
+        for door in sorted(HAND | REST):
+            self.answered(door, said | ({"file": "workload"} if door == "complete" else {}))
+        self.answered("complete", said)
 
     def answered(self, door: str, said: Mapping[str, Any]) -> tuple[int, bytes]:
         """Status and text of an answer; nothing that is asked makes it raise."""
+        found: Mapping[str, Any]
         try:
             found = _DOORS[door](self, said)
         except Unclear as unclear:
@@ -87,24 +121,115 @@ class Desk:
 def _run(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     state = state_of(said)
     began = time.perf_counter()
-    run = desk.session(state).shown(state.settings, expect="auto")
+    run = desk.run(state)
     took = time.perf_counter() - began
     found = answer(run, desk.tints(state), pixels=state.pixels, part=state.part)
-    found["cost"]["simulate"] = took
+    drawn = desk.picture(run)
+    found |= {"picture": "", "busy": {}} if drawn is None else {"picture": drawn.entries["hash"], "busy": drawn.busy(run.usage)}
+    found["cost"] = {"simulate": took, "pack": time.perf_counter() - began - took}
     return found
+
+
+def _op(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    found = op(desk.run(state_of(said)), number_of(said, "op"))
+    if found is None:
+        raise Unclear("the run has no such op")
+    return found
+
+
+def _picture(desk: Desk, said: Mapping[str, Any]) -> Mapping[str, Any]:
+    drawn = desk.picture(desk.run(state_of(said)))
+    return {"hash": "", "boxes": [], "lines": [], "frames": [], "round": False} if drawn is None else drawn.entries
+
+
+def _more(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    state = state_of(said)
+    with desk.session(state).warm():
+        return more(desk.run(state))
 
 
 def _check(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     state = state_of(said)
-    session = desk.session(state)
-    session.shown(state.settings)
+    with desk.session(state).warm():
+        api.prepare(*desk.session(state).files, set=state.settings)
     return {"mistakes": []}
 
 
-_DOORS: Final[dict[str, Callable[[Desk, Mapping[str, Any]], dict[str, Any]]]] = {
+def _complete(_desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    file = text_of(said, "file")
+    if file not in ("machine", "workload"):
+        raise Unclear("'file' is machine or workload")
+    return complete(file, text_of(said, file), number_of(said, "line"), number_of(said, "column"))
+
+
+def _sliders(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    session = desk.session(state_of(said))
+    with session.warm():
+        return {"sliders": [each.as_dict() for each in sliders(*session.files)]}
+
+
+def _curve(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    state = state_of(said)
+    session = desk.session(state)
+    return curve(session.shown, state.settings, text_of(said, "path"), texts_of(said, "values", MOST_TEXTS))
+
+
+def _grid(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    state = state_of(said)
+    session, steps, paths = desk.session(state), said.get("steps", 9), texts_of(said, "paths", 3)
+    if not isinstance(steps, int) or not 2 <= steps <= 25 or steps ** len(paths) > MOST_POINTS:
+        raise Unclear(f"'steps' is a whole number from 2 to 25, of at most {MOST_POINTS} points in all")
+    with session.warm():
+        by_path = {each.path: each for each in sliders(*session.files)}
+    if unknown := [each for each in paths if each not in by_path]:
+        return {"mistakes": [mistake(f"there is no slider '{unknown[0]}'", None)]}
+    chosen = [by_path[each] for each in paths]
+    axes = [(each, picked(each, state.settings.get(each.path, each.text), steps)) for each in chosen]
+
+    def shown(run: Run) -> dict[str, Any]:
+        return answer(run, desk.tints(state), pixels=state.pixels, part=(0.0, 1.0))
+
+    return grid(session.shown, state.settings, axes, shown, time.monotonic() + GRID_SECONDS)
+
+
+def _exported(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    state = state_of(said)
+    session = desk.session(state)
+    with session.warm():
+        machine, workload = sources.changed(*session.files, state.settings, Mistakes(), [])
+    words = ["hwsim", "simulate", "machine.yaml", "workload.yaml"]
+    for path, value in state.settings.items():
+        words += ["--set", f"{path}={value}"]
+    before = session.files
+    if state.settings:
+        workload = workload.without("expect")  # which is of the numbers that the file had
+    return {
+        "machine": edited(state.machine, before[0], machine),
+        "workload": edited(state.workload, before[1], workload),
+        "command": shlex.join(words),
+    }
+
+
+def _file(_desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    kind, name = text_of(said, "kind"), text_of(said, "name")
+    if kind not in ("machine", "workload") or name not in names(kind):
+        raise Unclear("the library has no such file")
+    return {"text": find(kind, name).read_text("utf-8")}
+
+
+_DOORS: Final[dict[str, Callable[[Desk, Mapping[str, Any]], Mapping[str, Any]]]] = {
     "ready": lambda _desk, _said: {},
     "run": _run,
+    "op": _op,
+    "picture": _picture,
+    "more": _more,
     "check": _check,
+    "complete": _complete,
+    "sliders": _sliders,
+    "curve": _curve,
+    "grid": _grid,
+    "exported": _exported,
+    "file": _file,
 }
 
 

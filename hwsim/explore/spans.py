@@ -87,8 +87,13 @@ class _Window:
         numbers: dict[str, int] = {}
         labels = result.timeline.flat.graph.labels
         self.name_of = np.array([numbers.setdefault(each.name, len(numbers)) if each.device else -1 for each in labels], np.int64)
-        ops = result.ops
+        ops, flat = result.ops, result.timeline.flat
         self.begin, self.waiting = ops.begin, ops.waiting
+        inside = np.zeros(len(flat.graph.costs) + 1)  # part of an op in which it waits for a collective; no cost: the last
+        for trained in flat.graph.trainings:
+            for cost, part in trained.inside:
+                inside[cost] = part
+        self.inside = inside if inside.any() else None
 
     def row(self, lane: Lane) -> dict[str, Any]:
         """A lane's spans as columns."""
@@ -102,12 +107,15 @@ class _Window:
         is_whole = len(ops) <= self.pixels
         wait = self.waiting[ops].astype(np.float64) / FEMTO if is_whole else np.zeros(0)
         first = ops
+        held = None if self.inside is None else self.inside[timeline.flat.cost[ops]] * (end - begin)
         if not is_whole:
             heads = begin
             begin, end, name = merged(begin, end, name, self.length / self.pixels)
-            first = ops[np.minimum(np.searchsorted(heads, begin), len(ops) - 1)]
+            at = np.minimum(np.searchsorted(heads, begin), len(ops) - 1)
+            first, held = ops[at], None if held is None else np.add.reduceat(held, at)
+        inside = np.zeros(0, np.int64) if held is None or not held.any() else self._long(np.minimum(held, end - begin))
         at, to = self._ticks(begin), self._ticks(end)
-        waits = np.clip(np.rint(wait * (TICKS / self.length)), 0, TICKS).astype(np.int64) if wait.any() else np.zeros(0, np.int64)
+        waits = self._long(wait) if wait.any() else np.zeros(0, np.int64)
         return {
             "name": lane.name if lane.name.startswith(lane.device) else f"{lane.device} {lane.name}",
             "times": 1,
@@ -116,10 +124,15 @@ class _Window:
             "name_of": name.tolist(),
             "op": first.tolist(),
             "wait": waits.tolist(),
+            "inside": inside.tolist(),
             "whole": is_whole,
             "ops": len(ops) if len(lane.ops) else 0,
             "bytes": (at.tobytes(), to.tobytes(), name.tobytes(), waits.tobytes()),
         }
+
+    def _long(self, seconds: Any) -> Ints:
+        ticks: Ints = np.clip(np.rint(seconds * (TICKS / self.length)), 0, TICKS).astype(np.int64)
+        return ticks
 
     def _ticks(self, seconds: Any) -> Ints:
         ticks: Ints = np.clip(np.rint((seconds - self.low) * (TICKS / self.length)), 0, TICKS).astype(np.int64)

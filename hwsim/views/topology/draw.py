@@ -21,7 +21,6 @@ _PALETTE: Final = dict(zip(("blue", "orange", "green", "purple", "sky", "red", "
 _FILLS: Final = {"cpu": "#FBE9D0", "gpu": "#D5F0E5", "switch": "#E6E6E6", "nic": "#F6E3EE", "memory": "#DCEBF6"}
 _OTHER: Final = "#FFFFFF"
 _LEGEND: Final = 10
-_LABELLED: Final = 48  # boxes on a circle that have room for names
 
 
 def figure(topology: Topology, heading: Heading, suffix: str) -> Iterable[bytes]:
@@ -31,8 +30,6 @@ def figure(topology: Topology, heading: Heading, suffix: str) -> Iterable[bytes]
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
     drawing = arrange(topology.machine)
-    if drawing.round:
-        _on_circle(drawing)
     left, right, bottom, top = _extent(drawing)
     legend = _legend(drawing)
     width, height = max(right - left, 6.0), top - bottom
@@ -53,15 +50,6 @@ def figure(topology: Topology, heading: Heading, suffix: str) -> Iterable[bytes]
             handles = [Line2D([], [], color=_colour(line), linewidth=_thick(drawing, line), label=text) for text, line in legend]
             canvas.legend(handles=handles, loc="outside lower center", ncol=columns, frameon=False, fontsize="small")
     return (buffer.getvalue(),)
-
-
-def _on_circle(drawing: Drawing) -> None:
-    radius = max(1.6, 0.16 * len(drawing.boxes)) if len(drawing.boxes) <= _LABELLED else 3.6
-    for at, box in enumerate(drawing.boxes.values()):
-        angle = math.pi / 2 - 2 * math.pi * at / len(drawing.boxes)
-        box.x, box.y = radius * math.cos(angle), radius * math.sin(angle)
-        box.width = max(0.5, 0.16 + 0.075 * len(box.label)) if len(drawing.boxes) <= _LABELLED else 0.1
-        box.label = box.label if len(drawing.boxes) <= _LABELLED else ""
 
 
 def _extent(drawing: Drawing) -> tuple[float, float, float, float]:

@@ -12,6 +12,7 @@ Equal machines inside the machine are drawn once, with their number; so are devi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -35,6 +36,7 @@ from hwsim.views.topology.rows import (
 from hwsim.views.topology.say import ranges
 
 MOST_IN_ROW: Final = 16
+_LABELLED: Final = 48  # boxes on a circle that have room for names
 _LINKED: Final = ", linked to each other"
 
 
@@ -47,6 +49,7 @@ def arrange(machine: Machine) -> Drawing:
     rows = {box.rank for box in boxes.values()}
     drawing.round = len(rows) == 1 and len(boxes) > 2 and len(lines) > 0
     if drawing.round:
+        _on_circle(drawing)
         return drawing
     near = _near(lines)
     left = 0.0
@@ -78,6 +81,15 @@ def arrange(machine: Machine) -> Drawing:
             label = starred_node(machine, scope) + (f"  × {number}" if number > 1 else "")
             drawing.frames.append(Frame(label, low - 0.25, right + 0.25, bottom - 0.68, top + 0.42))
     return drawing
+
+
+def _on_circle(drawing: Drawing) -> None:
+    radius = max(1.6, 0.16 * len(drawing.boxes)) if len(drawing.boxes) <= _LABELLED else 3.6
+    for at, box in enumerate(drawing.boxes.values()):
+        angle = math.pi / 2 - 2 * math.pi * at / len(drawing.boxes)
+        box.x, box.y = radius * math.cos(angle), radius * math.sin(angle)
+        box.width = max(0.5, 0.16 + 0.075 * len(box.label)) if len(drawing.boxes) <= _LABELLED else 0.1
+        box.label = box.label if len(drawing.boxes) <= _LABELLED else ""
 
 
 def _stand_ins(machine: Machine) -> tuple[dict[str, str], dict[str, int]]:

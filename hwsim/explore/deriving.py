@@ -1,0 +1,80 @@
+"""What the page asks once the hand rests: why one op took so long, and what explains the run and would help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim.api import Run
+from hwsim.results.critical import critical_path
+from hwsim.ticks import FEMTO
+from hwsim.views.explain.derivation import Derivation, derivations
+from hwsim.views.explain.explanation import explain
+from hwsim.views.explain.waiting import waited
+from hwsim.views.explain.what_if import WhatIf
+
+MOST: Final = 40  # derivations that are sent
+LARGEST: Final = 50_000  # ops of a run that is tried again with better numbers
+
+
+def op(run: Run, number: int) -> dict[str, Any] | None:
+    """An op with the numbers put in; None if the run has no such op."""
+    timeline = run.timeline
+    if number >= len(timeline):
+        return None
+    ops = np.array([number], np.int64)
+    label = timeline.flat.graph.labels[int(timeline.flat.label[number])]
+    reason = waited(timeline, ops)[0]
+    return {
+        "op": number,
+        "name": label.name,
+        "device": label.device,
+        "start": int(run.ops.begin[number]) / FEMTO,
+        "end": int(timeline.end[number]) / FEMTO,
+        **_derived(derivations(timeline, ops)[0]),
+        "waits": {"for": reason.name, "on": reason.device, "op": reason.earlier, "why": reason.why, "says": reason.says},
+    }
+
+
+def more(run: Run) -> dict[str, Any]:
+    """Sentences, changes that would help, and derivations of the ops on the critical path, the longest first."""
+    found = explain(run, again=None if len(run.timeline) <= LARGEST else False)
+    return {
+        "says": list(found.sentences),
+        "helps": [_help(each) for each in found.what_if or () if each.makespan_fs is not None],
+        "tried": found.what_if is not None,
+        "left": list(found.left),
+        "derived": [{"name": each.name, "op": _first(run, each), **_derived(each)} for each in found.derivations[:MOST]],
+    }
+
+
+def _help(each: WhatIf) -> dict[str, Any]:
+    return {
+        "path": each.settings[0][0] if len(each.settings) == 1 else "",
+        "settings": [list(pair) for pair in each.settings],
+        "says": each.change,
+        "factor": each.speedup,
+        "seconds": each.makespan_s,
+        "hypothetical": each.hypothetical,
+    }
+
+
+def _derived(one: Derivation) -> dict[str, Any]:
+    return {
+        "count": one.count,
+        "lines": [[line.label, line.formula, line.numbers, line.time_s] for line in one.lines],
+        "inputs": [list(each) for line in one.lines for each in line.inputs],
+        "alone": one.alone,
+        "alone_s": one.alone_s,
+        "longest_s": one.longest_s,
+        "because": list(one.because),
+    }
+
+
+def _first(run: Run, one: Derivation) -> int:
+    """An op on the critical path that a derivation is of; -1 if there is none of its name."""
+    labels = run.timeline.flat.graph.labels
+    path: Sequence[int] = critical_path(run.timeline).op.tolist()
+    return next((each for each in path if labels[int(run.timeline.flat.label[each])].name == one.name), -1)

@@ -1,0 +1,74 @@
+"""The machine as boxes and lines, as `hwsim show --topology` draws it, and how busy each of them is in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+from hwsim.formats import format_quantity
+from hwsim.machine import Machine
+from hwsim.records import dataclass
+from hwsim.results.usage import Usage
+from hwsim.views.topology.layout import arrange
+from hwsim.views.topology.rows import HEIGHT, arc_depth, line_shape
+
+LARGEST: Final = 4000  # devices and links of a machine that is drawn
+LEAST: Final = 5e-4  # share that is worth a glow
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawing for the page, and the box or line of each capacity.
+
+    Args:
+        entries: boxes, lines and frames, in inches, y downwards.
+        shown_by: ids of the boxes and lines by capacity.
+    """
+
+    entries: Mapping[str, Any]
+    shown_by: Mapping[str, tuple[str, ...]]
+
+    def busy(self, usage: Sequence[Usage]) -> dict[str, float]:
+        """The utilisation of each box and line: of its fullest capacity."""
+        found: dict[str, float] = {}
+        for each in usage:
+            if each.utilisation >= LEAST:
+                for shown in self.shown_by.get(each.capacity, ()):
+                    found[shown] = max(found.get(shown, 0.0), min(each.utilisation, 1.0))
+        return found
+
+
+def picture(machine: Machine) -> Picture:
+    """The picture of a machine; an empty one if it is too large to be drawn."""
+    if len(machine.devices) > LARGEST or len(machine.links) > LARGEST:
+        return Picture({"hash": "", "boxes": [], "lines": [], "frames": [], "round": False}, {})
+    drawing = arrange(machine)
+    box_of = {device: box.key for box in drawing.boxes.values() for device in box.devices}
+    lines: list[dict[str, Any]] = []
+    between: dict[frozenset[str], list[str]] = {}
+    for number, line in enumerate(drawing.lines):
+        shape = line_shape(drawing, line)
+        depth = arc_depth(drawing.boxes[line.a], drawing.boxes[line.b]) if shape == "arc" else 0.0
+        rate = format_quantity(line.bandwidth, "B/s")
+        lines.append({"id": f"line {number}", "a": line.a, "b": line.b, "what": line.label, "rate": rate,
+                      "bandwidth": line.bandwidth, "shape": shape, "depth": depth})  # fmt: skip
+        between.setdefault(frozenset((line.a, line.b)), []).append(f"line {number}")
+    shown_by: dict[str, tuple[str, ...]] = {}
+    for link in machine.links:
+        ends = frozenset((box_of.get(link.source, ""), box_of.get(link.target, "")))
+        shown_by[link.capacity] = tuple(dict.fromkeys((*shown_by.get(link.capacity, ()), *between.get(ends, ()))))
+    for capacity in machine.capacities:
+        device = capacity.rpartition(".")[0]
+        if capacity not in shown_by and device in box_of:
+            shown_by[capacity] = (box_of[device],)
+    boxes = [
+        {"id": box.key, "label": box.label, "kind": box.kind, "x": box.x, "y": -box.y, "width": box.width, "height": HEIGHT}
+        for box in drawing.boxes.values()
+    ]
+    frames = [
+        {"label": each.label, "x": each.left, "y": -each.top, "width": each.right - each.left, "height": each.top - each.bottom}
+        for each in drawing.frames
+    ]
+    entries = {"boxes": boxes, "lines": lines, "frames": frames, "round": drawing.round}
+    return Picture({"hash": sha256(repr(entries).encode()).hexdigest()[:12], **entries}, shown_by)

@@ -1,0 +1,198 @@
+"""A slider for every number of two files: its path for `--set`, and the values that it takes, as texts in its unit."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal
+
+from hwsim.records import dataclass
+from hwsim.spec import Tree
+from hwsim.units import UnitError, parse
+from hwsim.views.explain.numbers import Parts
+
+Kind = Literal["count", "quantity", "share", "real"]
+Group = Literal["parameters", "machine", "workload", "parts"]
+
+MOST: Final = 600
+FEW: Final = 16  # a count up to which every whole number is a value
+LATEST: Final = 6  # generation of a link
+DOUBLED: Final = frozenset({"lanes", "bits"})  # keys of counts that are powers of two
+OCTAVES: Final = 3  # below and above a quantity
+STEPS: Final = 10  # of an octave
+ROUND: Final = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # of a decade
+_NOT: Final = frozenset({
+    "hwsim", "name", "source", "ref", "notes", "note", "expect", "points", "ci95", "spread", "seed", "index", "use", "kind",
+})  # fmt: skip
+_WRITTEN: Final = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Slider:
+    """A number that can be turned.
+
+    Args:
+        group: a parameter, a number of one of the two files, or of a part that they use.
+        unit: as it is written; "" without one.
+        values: all that it takes, in order, as `--set` takes them; numbers: the same, in the unit; at: place of the file's own.
+        log: whether an axis of them is logarithmic.
+    """
+
+    path: str
+    label: str
+    group: Group
+    unit: str
+    text: str
+    kind: Kind
+    values: tuple[str, ...]
+    numbers: tuple[float, ...]
+    at: int
+    log: bool
+    source: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The slider for the page."""
+        keys = ("path", "label", "group", "unit", "text", "kind", "at", "log", "source")
+        found = {key: getattr(self, key) for key in keys}
+        return found | {"values": list(self.values), "numbers": list(self.numbers), "value": self.numbers[self.at]}
+
+
+def sliders(machine: Tree, workload: Tree) -> tuple[Slider, ...]:
+    """Sliders of both files: parameters first, then the numbers of the files, then those of the parts that they use."""
+    found = [each for each in _all(machine, workload) if each is not None]
+    by_path: dict[str, Slider] = {}
+    for each in found:
+        by_path.setdefault(each.path, each)
+    order: dict[Group, int] = {"parameters": 0, "workload": 1, "machine": 2, "parts": 3}
+    return tuple(sorted(by_path.values(), key=lambda each: order[each.group])[:MOST])
+
+
+def _all(machine: Tree, workload: Tree) -> Iterator[Slider | None]:
+    for name, value in _let(workload):
+        yield _slider(name, name, "parameters", value)
+    both = {name for name, _ in _let(workload)}
+    for name, value in _let(machine):
+        path = f"let.{name}" if name not in both else f"machine.let.{name}"
+        yield _slider(path, name, "parameters", value)
+    for path, label, value in _inside(workload.without("let"), "workload", ""):
+        yield _slider(path, label, "workload", value)
+    parts = machine.get("parts")
+    for name, part in parts.items() if parts is not None else ():
+        if (count := part.get("count")) is not None:
+            yield _slider(f"machine.{name}.count", f"number of {name}", "machine", count)
+    own = set(_own(machine))
+    for number in Parts(machine).everything():
+        group: Group = "machine" if number.path in own else "parts"
+        yield made(number.path, f"{number.part} {number.key.replace('.', ' ')}", group, number.written, number.source)
+
+
+def _let(tree: Tree) -> Iterable[tuple[str, Tree]]:
+    let = tree.get("let")
+    return let.items() if let is not None else ()
+
+
+def _inside(tree: Tree, path: str, label: str) -> Iterator[tuple[str, str, Tree]]:
+    """(path, label, value) of every scalar inside a tree."""
+    if tree.is_mapping and tree.get("value") is None:
+        for key, value in tree.items():
+            if key not in _NOT and "." not in key:
+                name = value.text("name") if value.is_mapping else None
+                yield from _inside(value, f"{path}.{key}", f"{label} {key}" + (f" {name}" if name else ""))
+    elif tree.is_list:
+        for index, value in enumerate(tree.elements()):
+            if value.is_mapping:
+                yield from _inside(value, f"{path}.{index}", label)
+    else:
+        yield path, label.strip(), tree
+
+
+def _own(machine: Tree) -> Iterator[str]:
+    """Paths of the numbers that the machine's file has itself."""
+    parts, links = machine.get("parts"), machine.get("links")
+    for name, part in parts.items() if parts is not None else ():
+        yield from (path for path, _, _ in _inside(part, f"machine.{name}", ""))
+    if links is None:
+        return
+    if links.is_mapping:
+        for name, link in links.items():
+            yield from (path for path, _, _ in _inside(link, f"machine.links.{name}", ""))
+        return
+    called = [each.text("name") or each.text("kind") or "" for each in links.elements()]
+    for index, link in enumerate(links.elements()):
+        name = called[index] if called.count(called[index]) == 1 else str(index)
+        yield from (path for path, _, _ in _inside(link, f"machine.links.{name}", ""))
+
+
+def _slider(path: str, label: str, group: Group, tree: Tree) -> Slider | None:
+    inner = tree.get("value") if tree.is_mapping else None
+    value = (inner or tree).value
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    source = tree.get("source") if tree.is_mapping else None
+    return made(path, label, group, str(value), "" if source is None else str(source.value))
+
+
+def made(path: str, label: str, group: Group, text: str, source: str = "") -> Slider | None:
+    """The slider of a number as it is written; None if it is none.
+
+    >>> made("n", "n", "parameters", "4").values[:5], made("n", "n", "parameters", "4").at
+    (('1', '2', '3', '4', '5'), 3)
+    >>> made("a", "rate", "machine", "16 GB/s").values[::15]
+    ('2 GB/s', '5.66 GB/s', '16 GB/s', '45.3 GB/s', '128 GB/s')
+    """
+    parts = _WRITTEN.fullmatch(text)
+    if parts is None:
+        return None
+    try:
+        quantity = parse(text)
+    except UnitError:
+        return None
+    number, unit = float(parts[1]), parts[2]
+    if not math.isfinite(number) or number < 0 or not (number or (quantity.dimension.plain and not unit)):
+        return None
+    whole = not unit and re.fullmatch(r"\d+", parts[1]) is not None
+    if whole:
+        kind: Kind = "count"
+        values = _counts(int(number), path.rpartition(".")[2])
+    elif unit == "%" or (not unit and 0 < number < 1):
+        kind = "share"
+        step = 1.0 if unit == "%" else 0.01
+        values = [step * place for place in range(1, 101)] if number <= 100 * step else _octaves(number)
+    else:
+        kind, values = ("quantity" if unit else "real"), _octaves(number)
+    numbers = sorted({_rounded(each) for each in values} | {number})
+    at = numbers.index(number)
+    texts = [text.strip() if place == at else f"{_digits(each)} {unit}".strip() for place, each in enumerate(numbers)]
+    log = kind != "share" and numbers[0] > 0 and numbers[-1] / numbers[0] > FEW
+    return Slider(path, label.replace("_", " "), group, unit, text.strip(), kind, tuple(texts), tuple(numbers), at, log, source)
+
+
+def _counts(own: int, key: str) -> list[float]:
+    """Whole numbers around a count: all of them up to 16; else powers of two around one, parts and multiples, round numbers."""
+    if key == "gen":
+        return [float(each) for each in range(1, LATEST + 1)]
+    if key in DOUBLED and own & (own - 1) == 0:
+        return [2.0**power for power in range(max(own.bit_length() + 2, 5))]
+    if own <= FEW:
+        return [float(each) for each in range(0 if own <= 1 else 1, max(FEW, 2 * own) + 1)]
+    if own & (own - 1) == 0:
+        return [2.0**power for power in range(own.bit_length() + 3)]
+    if own % 8 == 0 and own % 1000:
+        return [own * part / 8 for part in (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)]
+    decades = range(math.floor(math.log10(own)) - 2, math.floor(math.log10(own)) + 2)
+    around = (each * 10.0**decade for decade in decades for each in ROUND)
+    return [each for each in around if own / 20 <= each <= own * 10 and each.is_integer()]
+
+
+def _octaves(own: float) -> list[float]:
+    return [own * 2.0 ** (place / STEPS) for place in range(-OCTAVES * STEPS, OCTAVES * STEPS + 1)]
+
+
+def _rounded(value: float) -> float:
+    return value if value.is_integer() and abs(value) < 1e15 else float(f"{value:.3g}")
+
+
+def _digits(value: float) -> str:
+    """A number without an exponent where it has few digits."""
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.12g}"

@@ -1,0 +1,87 @@
+"""A tree as YAML again: the text that it was read from with single values replaced, where that can be done; else written anew."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import yaml
+
+from hwsim.spec.mistakes import SpecError
+from hwsim.spec.reading import read_text
+from hwsim.spec.tree import Tree
+
+WIDTH: Final = 130
+_QUOTED: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"\\]|\\.)*\"""")
+_BRACES: Final = re.compile(r"""\{(?:[^{}"']|'[^']*'|"[^"]*")*\}""")  # a number with its source
+_IN_LINE: Final = re.compile(r"[^,\[\]{}#\n]*[^,\[\]{}#\s]")  # a plain scalar inside brackets
+_PLAIN: Final = re.compile(r"(?:[^#\n]|(?<=\S)#)*?(?=\s+#|\s*$)", re.MULTILINE)
+
+
+def edited(text: str, before: Tree, after: Tree) -> str:
+    """The text that says `after` instead of `before`, which was read from it; its comments stay if only single values differ."""
+    if before is after:
+        return text
+    lines = text.split("\n")
+    changes = [each for each in _changes(before, after) if each is not None]
+    for old, new in sorted(changes, key=lambda pair: _place(pair[0]), reverse=True):
+        line, column = _place(old)
+        if line >= len(lines):
+            continue
+        row = lines[line][column:]
+        is_in_line = lines[line][:column].count("{") + lines[line][:column].count("[") > 0
+        token = (_BRACES if row.startswith("{") else _QUOTED).match(row) or (_IN_LINE if is_in_line else _PLAIN).match(row)
+        if token is not None:
+            lines[line] = lines[line][:column] + _scalar(new) + row[token.end() :]
+    gone = [before.key_place(key).line - 1 for key in dict(before.items()) if after.get(key) is None]
+    for line in sorted(gone, reverse=True):
+        end = next((at for at in range(line + 1, len(lines)) if lines[at][:1].strip()), len(lines))
+        lines[line:end] = []
+    made = "\n".join(lines).rstrip("\n") + "\n"
+    return made if _says(made, after) else written(after)
+
+
+def written(tree: Tree) -> str:
+    """A tree as YAML, in the order of its keys."""
+    plain = tree.plain()
+    text = yaml.safe_dump(plain, sort_keys=False, width=WIDTH, allow_unicode=True, default_flow_style=None)
+    return text if _says(text, tree) else json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
+
+
+def _says(text: str, tree: Tree) -> bool:
+    try:
+        return bool(read_text(text).plain() == tree.plain())
+    except SpecError:
+        return False
+
+
+def _changes(before: Tree, after: Tree) -> Iterator[tuple[Tree, Tree] | None]:
+    """Scalars that differ; None for what is there in one of both only."""
+    if before is after:
+        return
+    if isinstance(before.value, dict) and isinstance(after.value, dict):
+        for key in {**before.value, **after.value}:
+            old, new = before.value.get(key), after.value.get(key)
+            if old is None or new is None:
+                yield None
+            else:
+                yield from _changes(old, new)
+    elif isinstance(before.value, list) and isinstance(after.value, list) and len(before.value) == len(after.value):
+        for old, new in zip(before.value, after.value, strict=True):
+            yield from _changes(old, new)
+    elif isinstance(before.value, list) or isinstance(after.value, dict | list):
+        yield None
+    elif before.value != after.value or type(before.value) is not type(after.value):
+        yield before, after
+
+
+def _place(tree: Tree) -> tuple[int, int]:
+    return tree.place.line - 1, tree.place.column - 1
+
+
+def _scalar(tree: Tree) -> str:
+    text = yaml.safe_dump(tree.value, width=10_000, allow_unicode=True, default_flow_style=True).removesuffix("\n...\n").strip()
+    value = tree.value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) and set(value) & set(",[]{}#") else text
