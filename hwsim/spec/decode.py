@@ -235,6 +235,8 @@ def _read_text(tree: Tree, context: Context) -> Any:
     if isinstance(tree.value, str):
         return tree.value
     hint = None if tree.is_mapping or tree.is_list or tree.value is None else "put it in quotes"
+    if hint and tree.place.text.lstrip("\"'(").startswith("$"):
+        hint = "it is worked out to a number; a part by its number is gpu[...]"
     context.mistakes.add(tree.place, f"{tree.what()} is not a text", hint)
     return FAILED
 

@@ -2,7 +2,7 @@
 
 Numbers may carry units and keep them. Operators: + - * / // % mod and parentheses; functions: min max ceil floor round.
 Nothing else is understood, so nothing else can be run. A plain `$name` gives the parameter as it stands, text and lists
-included; `$$` writes a dollar sign.
+included; `$$` writes a dollar sign. In a name, brackets hold the number of a part: `gpu[($rank + 1) mod $ranks]` is `gpu3`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ _TOKEN: Final = re.compile(
     )""",
     re.VERBOSE,
 )
+_NUMBERED: Final = re.compile(r"(?<![$\w])([A-Za-z_]\w*)\[([^][]*)\]")  # gpu[...]: the number of a part
 _FUNCTIONS: Final = ("min", "max", "ceil", "floor", "round")
 
 
@@ -65,12 +66,30 @@ def evaluate(text: str, names: Mapping[str, Value | Tree]) -> Value | Tree:
     0
     >>> str(evaluate("$batch * 38.5 MB", {"batch": 64}))
     '2464000000.0 B'
+    >>> evaluate("node[$rank // 8].gpu[$rank mod 8]", {"rank": 11})
+    'node1.gpu3'
     """
     stripped = text.strip()
     if alone := _NAME.fullmatch(stripped):
         return _look_up(alone[1], names)
-    parser = _Parser(stripped, names)
-    return parser.whole()
+    if _NUMBERED.search(stripped):
+        return _numbered(stripped, names)
+    return _Parser(stripped, names).whole()
+
+
+def _numbered(text: str, names: Mapping[str, Value | Tree]) -> str:
+    """A name with every bracket worked out to the number of a part."""
+
+    def number(match: re.Match[str]) -> str:
+        value = _Parser(match[2], names).whole()
+        if isinstance(value, Quantity) or value != int(value) or value < 0:
+            raise ExpressionError(f"'{text}' has the number {value} in its brackets", "parts are counted 0, 1, 2, ...")
+        return f"{match[1]}{int(value)}"
+
+    filled = _NUMBERED.sub(number, text)
+    if "$" in filled:
+        raise ExpressionError(f"'{text}' has a parameter outside its brackets", "write gpu[$rank], or $name alone")
+    return filled
 
 
 def substitute(tree: Tree, names: Mapping[str, Value | Tree], mistakes: Mistakes, keep: Collection[str] = KEPT) -> Tree:
@@ -157,7 +176,7 @@ def _written_out(text: str, names: Mapping[str, Value | Tree], keep: frozenset[s
 
     out = _NAME.sub(value, text)
     if not _NAME.fullmatch(out.strip()) and all(name != "self" for name in names_in(out)):
-        _Parser(out, dict.fromkeys(keep, 1)).whole()
+        evaluate(out, dict.fromkeys(keep, 1))
     return out
 
 
@@ -313,7 +332,9 @@ class _Parser:
                 arguments.append(self._sum())
             self._expect(")")
             return _call(token["word"], arguments)
-        raise ExpressionError(f"'{self.shown}' is not an expression: '{token[0].strip()}' is out of place", _AS_TEXT)
+        following = self.text[self.position : self.position + 1]
+        hint = f"a part by its number: {token['word']}[$rank]" if token["word"] and following in ("$", "(") else _AS_TEXT
+        raise ExpressionError(f"'{self.shown}' is not an expression: '{token[0].strip()}' is out of place", hint)
 
     def _expect(self, sign: str) -> None:
         if self._sign() != sign:

@@ -46,6 +46,11 @@ class Place:
     column: int
     source: Source | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def text(self) -> str:
+        """Its line from there on, as it is written; empty where the text is not kept."""
+        return self.source.line(self.line)[self.column - 1 :] if self.source and self.line else ""
+
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 

@@ -29,7 +29,7 @@ from hwsim.graph.opgraph import Freeing
 from hwsim.records import dataclass
 from hwsim.spec import SpecError
 from hwsim.spec.mistakes import Mistake
-from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait
+from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, PlacedOp, Receive, Repeat, Statement, Wait
 from hwsim.workload.thread import Bound, Chunk, Freed, Ref, Row, Snapshot, Thread, is_steady
 
 LIMIT: Final = 1_000_000  # ops of a body that is written out
@@ -105,8 +105,13 @@ class Emitter:
         runtime: HostRuntime | None,
         shared: frozenset[str] = frozenset(),
         tuning: Tuning | None = None,
+        *,
+        receives: bool = False,
     ) -> None:
-        """hosts: queue of each rank's thread.  shared: barriers that other groups of programs name too."""
+        """hosts: queue of each rank's thread.  shared: barriers that other groups of programs name too.
+
+        receives: the programs receive what they send each other.
+        """
         self.chunks: list[Chunk] = [Chunk()]
         self.loops: dict[int, Loop] = {}  # by each of their two chunks
         self.barriers: dict[str, list[tuple[int, int, int]]] = {}  # name -> (chunk, arrival, release)
@@ -116,6 +121,7 @@ class Emitter:
         self._runtime = runtime
         self._shared = shared
         self._tuning = tuning or Tuning()
+        self._receives = receives
         self._frames: list[_Frame] = []
         self._turn = 0  # number of the iteration that is being written, of the outermost loop that runs often
         self._compiled: set[int] = set()
@@ -238,7 +244,7 @@ class Emitter:
 
     # ---- statements
 
-    def _emit(self, statement: Issue | Fetch | Collective | Call | Wait | Barrier) -> None:
+    def _emit(self, statement: Issue | Fetch | Collective | Call | Wait | Barrier | Receive) -> None:
         match statement:
             case Issue(ops=ops):
                 self._issue(ops)
@@ -256,6 +262,9 @@ class Emitter:
             case Wait():
                 for rank, thread in enumerate(self._threads):
                     self._wait(rank, thread, self._awaited_by(rank, thread, statement), statement.labels[rank])
+            case Receive():
+                for rank, thread in enumerate(self._threads):
+                    self._wait(rank, thread, [self._received(rank, statement)], statement.labels[rank])
             case Barrier():
                 self._barrier(statement)
 
@@ -347,6 +356,8 @@ class Emitter:
             self._leaving[rank] = leaving
         if piece == op.pieces - 1:
             self._free(op, self._leaving.pop(rank, ()), ref)
+        if op.sent and self._receives:
+            thread.sent.setdefault(op.sent, []).append(ref)
         if op.pieces > 1:
             thread.pieces[op.name] = (ref,) if piece == 0 else (*thread.pieces[op.name], ref)
         self._note(rank, op, thread, ref)
@@ -413,6 +424,16 @@ class Emitter:
             else:
                 refs.append(thread.named.get(name) or thread.writer.get(name))
         return [ref for ref in refs if ref is not None]
+
+    def _received(self, rank: int, statement: Receive) -> Ref:
+        """The earliest send to a rank's device that it has not received yet."""
+        sender, device = statement.senders[rank], statement.devices[rank]
+        sends = self._threads[sender].sent.get(device)
+        if not sends:
+            other = statement.devices[sender]
+            message = f"{device} receives from {other}, which has sent it nothing more before: it would wait for ever"
+            raise SpecError([Mistake(statement.place, message, "every `recv` comes after a `send` of its own in the program")])
+        return sends.pop(0)
 
     def _wait(self, rank: int, thread: Thread, wanted: Sequence[Ref], label: int) -> None:
         pending = thread.not_awaited((self._queue(ref), ref) for ref in wanted)

@@ -18,7 +18,7 @@ from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
 from hwsim.workload.file import DOORS, Job, Runtime, Workload
 from hwsim.workload.programs import MAIN, host_cost
 from hwsim.workload.reading import Group, read_group
-from hwsim.workload.statements import Barrier, Collective, Repeat, Statement, walk
+from hwsim.workload.statements import Barrier, Collective, Receive, Repeat, Statement, walk
 from hwsim.workload.stepping import in_full
 
 
@@ -68,6 +68,8 @@ def lower(
             if any(event.jitter is not None for event in workload.events):
                 raise CannotFold("jitter is drawn by chance for each part")
             _refuse_unfoldable(parts)
+            if any(_receives(group) for group in groups):
+                raise CannotFold("its programs receive what they send each other")
             if name := unlike_power(machine.layout):
                 raise CannotFold(f"parts called {name}, with other numbers, draw other power")
             quotient = folded(groups, runtimes, builder, machine.capacities, _marks(disturbed))
@@ -213,6 +215,10 @@ def _host_runtime(group: Group, runtime: Runtime | None, builder: GraphBuilder) 
     )
 
 
+def _receives(group: Group) -> bool:
+    return any(isinstance(each, Receive) for each in walk(group.body))
+
+
 def _barriers(group: Group) -> dict[str, Barrier]:
     """By name, the first of each."""
     return {each.name: each for each in reversed(list(walk(group.body))) if isinstance(each, Barrier)}
@@ -244,7 +250,7 @@ def _emit(
 ) -> list[Emitter]:
     emitters = []
     for group, runtime in zip(groups, runtimes, strict=True):
-        emitter = Emitter(group.hosts, runtime, shared, tuning)
+        emitter = Emitter(group.hosts, runtime, shared, tuning, receives=_receives(group))
         if group.start:
             emitter.begin(group.starts, group.start)
         emitter.run(group.body)

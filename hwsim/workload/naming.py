@@ -12,7 +12,7 @@ from hwsim.spec import Mistakes
 from hwsim.workload.file import Workload
 from hwsim.workload.lower import programs_of
 from hwsim.workload.reading import Group, read_group
-from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, Statement, Wait, walk
+from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, Receive, Statement, Wait, walk
 
 
 def names_of(workload: Workload, machine: Machine, alike: Alike, rank: int) -> Names:
@@ -56,7 +56,7 @@ def _of_statement(statement: Statement) -> Iterator[int]:
                 yield from statement.arrivals
         case Call(labels=pairs):
             yield from (label for pair in pairs for label in pair)
-        case Wait(labels=labels):
+        case Wait(labels=labels) | Receive(labels=labels):
             yield from labels
         case Barrier(labels=(_, _, *labels)):
             yield from labels

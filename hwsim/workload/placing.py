@@ -102,6 +102,7 @@ class Placing:
             call=call,
             layer=layer,
             pointwise=placed.pointwise,
+            sent=placed.memory if op.kind == "send" else "",
         )
 
     def back_label(self, name: str, program: Program) -> int:

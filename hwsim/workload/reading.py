@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hwsim.graph.builder import GraphBuilder
-from hwsim.machine import Machine
+from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, ExchangeOp, FetchOp, Op
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, Value, decode, did_you_mean, field, place_field, substitute
@@ -18,10 +18,22 @@ from hwsim.workload.groups import RankGroups
 from hwsim.workload.names import Mention, Names, Path, Stand
 from hwsim.workload.placing import Placing
 from hwsim.workload.programs import Program, Queues, find_programs
-from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, PlacedOp, Repeat, Statement, Wait, walk
+from hwsim.workload.statements import (
+    Barrier,
+    Call,
+    Collective,
+    Fetch,
+    Issue,
+    PlacedOp,
+    Receive,
+    Repeat,
+    Statement,
+    Wait,
+    walk,
+)
 
 _RANKED: Final = re.compile(r"\$(self|ranks?)\b")
-_CONTROL: Final = ("barrier", "call", "repeat", "wait")
+_CONTROL: Final = ("barrier", "call", "recv", "repeat", "wait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +61,13 @@ class BarrierKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class RecvKeys:
+    """`recv`: the program goes on once the earliest `send` to its $self that it has not received yet has come."""
+
+    source: str = field("$self of the program that sends", key="from", example="gpu[($rank - 1) mod $ranks]")
+
+
+@dataclass(frozen=True, slots=True)
 class CallKeys:
     """`call`: a body that a runtime with `call` compiles and starts as a whole; under any other, its statements one by one."""
 
@@ -56,7 +75,13 @@ class CallKeys:
     name: str = field("what the results call it", default="call")
 
 
-STATEMENTS: Final[dict[str, type]] = {"barrier": BarrierKeys, "call": CallKeys, "repeat": RepeatKeys, "wait": WaitKeys}
+STATEMENTS: Final[dict[str, type]] = {
+    "barrier": BarrierKeys,
+    "call": CallKeys,
+    "recv": RecvKeys,
+    "repeat": RepeatKeys,
+    "wait": WaitKeys,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +170,7 @@ class _Reader:
             return None
         [(kind, content)] = tree.value.items()
         self._statements += 1
-        if self._call >= 0 and kind in ("wait", "barrier", "item", "asnumpy"):
+        if self._call >= 0 and kind in ("wait", "barrier", "recv", "item", "asnumpy"):
             message = f"`{kind}` cannot be compiled: there is no program in a compiled body, and no value when it is compiled"
             self._mistakes.add(tree.key_place(kind), message, "put it behind the `call`, or take a runtime that compiles nothing")
             return None
@@ -156,6 +181,8 @@ class _Reader:
                 return self._wait(content, Stand(self._statements, path))
             case "barrier":
                 return self._barrier(content)
+            case "recv":
+                return self._receive(content)
             case _ if kind in OPS:
                 return self._issue(kind, content, Stand(self._statements, path))
             case _:
@@ -228,6 +255,33 @@ class _Reader:
         arrival, release = (label(keys.name, kind, "", self._programs[0].name) for kind in ("barrier", "release"))
         return Barrier(keys.name, (arrival, release, *self._placing.back_labels(keys.name, self._programs)), tree.place)
 
+    def _receive(self, tree: Tree) -> Receive | None:
+        if not self._programs[0].own:
+            self._mistakes.add(tree.place, "`recv` has a meaning only under `each`", "between other programs use a `barrier`")
+            return None
+        rank_of = {program.own: rank for rank, program in enumerate(self._programs)}
+        tree = tree if tree.is_mapping else Tree({"from": tree}, tree.place)  # `recv: gpu[...]` is short for `recv: {from: ...}`
+        senders: list[int] = []
+        for program in self._programs:
+            before = len(self._mistakes)
+            filled = substitute(tree, _names_of(program), self._mistakes, keep=())
+            keys = decode(filled, RecvKeys, self._mistakes) if len(self._mistakes) == before else None
+            if keys is None:
+                return None  # the other ranks would only say the same
+            try:
+                sender = program.scope.one(keys.source)
+            except UnknownName as error:
+                self._mistakes.add((tree.get("from") or tree).place, error.message, error.hint)
+                return None
+            if sender not in rank_of:
+                self._mistakes.add((tree.get("from") or tree).place, f"{sender} has no program here that could send")
+                return None
+            senders.append(rank_of[sender])
+        owners = tuple(rank_of)
+        named = zip(self._programs, senders, strict=True)
+        labels = tuple(self._placing.back_label(f"recv from {owners[sender]}", program) for program, sender in named)
+        return Receive(tuple(senders), owners, labels, tree.place)
+
     # ---- ops
 
     def _issue(self, kind: str, tree: Tree, stand: Stand) -> Issue | Fetch | Collective | None:
@@ -278,10 +332,9 @@ class _Reader:
         return replace(placed, block=False)
 
     def _decode(self, kind: str, tree: Tree, program: Program) -> Op | None:
-        names: Mapping[str, Value] = {"self": program.own, "rank": program.rank, "ranks": program.ranks}
         cls: Any = OPS[kind]
         before = len(self._mistakes)
-        filled = substitute(tree, names, self._mistakes, keep=())
+        filled = substitute(tree, _names_of(program), self._mistakes, keep=())
         op: Op | None = decode(filled, cls, self._mistakes) if len(self._mistakes) == before else None
         if op is not None and op.queue == "host":
             at = tree.get("queue") or tree
@@ -297,6 +350,11 @@ class _Reader:
             self.names.values.setdefault(value, []).append(stand)
         after = tree.get("after") or tree
         self.names.mentions += [Mention(name, after.place, stand) for name in op.after]
+
+
+def _names_of(program: Program) -> Mapping[str, Value]:
+    """What a program alone knows."""
+    return {"self": program.own, "rank": program.rank, "ranks": program.ranks}
 
 
 def _used_up(body: Sequence[Statement]) -> tuple[Statement, ...]:

@@ -24,6 +24,7 @@ class PlacedOp:
     call: number of the compiled body it stands in, -1 outside.  layer: it stands in a body that is not compiled.
     inner: values that its compiled body makes and uses up.
     pointwise: what fusing needs to know.
+    sent: device that a `recv` of it is of; "" for ops that are no `send`.
     """
 
     name: str
@@ -48,6 +49,7 @@ class PlacedOp:
     layer: bool = False
     inner: frozenset[str] = frozenset()
     pointwise: Pointwise | None = None
+    sent: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,6 +100,19 @@ class Barrier:
     """Every program that names it waits for the earlier ops of all of them. labels: arrival, release, then one per rank."""
 
     name: str
+    labels: tuple[int, ...]
+    place: Place = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """Each rank waits for the earliest send to its device that it has not received yet.
+
+    senders: of each rank, the rank that sends.  devices: of each rank, what is sent to.  labels: one for each rank.
+    """
+
+    senders: tuple[int, ...]
+    devices: tuple[str, ...]
     labels: tuple[int, ...]
     place: Place = NOWHERE
 
@@ -218,7 +233,7 @@ class Repeat:
         return frozenset(each.name for each in walk(self.body) if isinstance(each, Barrier))
 
 
-Statement = Issue | Fetch | Collective | Call | Wait | Barrier | Repeat
+Statement = Issue | Fetch | Collective | Call | Wait | Barrier | Receive | Repeat
 
 
 def walk(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -240,7 +255,7 @@ def size_of(body: Sequence[Statement]) -> int:
                 total += sum(op.pieces for op in ops)
             case Collective(ops=ops, gatherings=gatherings, buckets=buckets):
                 total += buckets * (2 * len(ops) + sum(len(each.steps) for each in gatherings))
-            case Wait(labels=labels) | Barrier(labels=labels) | Call(labels=labels):
+            case Wait(labels=labels) | Barrier(labels=labels) | Receive(labels=labels) | Call(labels=labels):
                 total += len(labels)
     return total
 

@@ -53,6 +53,7 @@ class Thread:
     named: dict[str, Ref] = field(default_factory=dict)
     pieces: dict[str, tuple[Ref, ...]] = field(default_factory=dict)  # of the latest op of a name that came in pieces
     awaited: dict[int, Ref] = field(default_factory=dict)  # queue -> latest op known to have ended
+    sent: dict[str, list[Ref]] = field(default_factory=dict)  # device -> sends to it that nobody received yet
     bound: dict[str, Bound] = field(default_factory=dict)  # value -> its buffer, where its size is known
     gate: Ref | None = None  # what all later ops start after
     inserted: Ref | None = None
@@ -106,6 +107,9 @@ class Thread:
         for name, pieces in self.pieces.items():
             for number, ref in enumerate(pieces):
                 yield ("piece", name, number), ref
+        for device, sends in self.sent.items():
+            for number, ref in enumerate(sends):
+                yield ("sent", device, number), ref
         for value, readers in self.readers.items():
             for queue, ref in readers.items():
                 yield ("reader", value, queue), ref

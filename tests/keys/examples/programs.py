@@ -145,6 +145,13 @@ JOBS: Final = {
         {"at": "1 ms", "part": ["gpu1"], "jitter": "20 %", "for": "5 ms", "every": "1 ms", "seed": 3},
     ],
 }  # fmt: skip
+RECEIVED: Final[dict[str, Any]] = {
+    "hwsim": "workload/1",
+    "program": {"each": ["gpu*"], "do": [
+        {"busy": {"time": "2 ms"}}, {"send": {"to": "gpu[($rank + 1) mod $ranks]", "bytes": "10 MB"}},
+        {"send": {"to": "gpu[($rank + 2) mod $ranks]", "bytes": "50 MB"}},
+        {"recv": {"from": "gpu[($rank - 1) mod $ranks]"}}, {"busy": {"time": "1 ms"}}]},
+}  # fmt: skip
 FOUR: Final = machine(between("cpu", "gpu*", "pcie", gen=3, lanes=16), cpu=CPU, gpu={**PLAIN_GPU, "count": 4})
 LATER: Final[dict[str, Any]] = {"library": "torch", "idle": "40 MB"}
 IMAGES: Final[dict[str, Any]] = {"batch": 8, "channels": [32, 64], "size": [28, 28], "kernel": 3, "padding": 1}
@@ -196,6 +203,7 @@ EXAMPLES: Final = (
         },
     ),
     Example("buffers", TWO, BUFFERS),
+    Example("what is received", FOUR, RECEIVED, tried={"statement recv.from": ("gpu[($rank + 2) mod $ranks]",)}),
     Example(
         "ops on parts without measured functions",
         machine(
