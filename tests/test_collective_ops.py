@@ -333,6 +333,34 @@ def test_uneven_parts_take_as_long_as_the_largest(machine: str) -> None:
 # ---- beside other work
 
 
+@pytest.mark.parametrize("algorithm", ["pairwise", "direct"])
+@pytest.mark.parametrize("steps", ["steady", "explicit"])
+def test_an_all_to_all_by_a_matrix_is_that_of_its_rows_where_they_are_even(algorithm: str, steps: str) -> None:
+    def exchanged(**keys: Any) -> float:
+        keys |= {"among": "gpu*", "bytes": "64 MB", "algorithm": algorithm, "steps": steps}
+        return seconds(FOUR, program({"alltoall": keys}))
+
+    even, skew = [1, 1, 1, 1], [5, 1, 2, 0]
+    assert exchanged(matrix=[even] * 4) == pytest.approx(exchanged(), rel=1e-12)
+    assert exchanged(matrix=[[each] * 4 for each in skew]) == pytest.approx(exchanged(skew=skew), rel=1e-12)
+    hot = exchanged(matrix=[[1, 1, 1, 5]] * 4)  # the last receives what the first of `skew` sends
+    assert hot == pytest.approx(exchanged(skew=[1, 1, 1, 5]), rel=1e-12)
+    assert exchanged(matrix=[[0, 0, 0, 1], *[[0, 0, 0, 0]] * 3]) == pytest.approx(4 * 64e6 / 16e9, rel=1e-3)  # a single copy
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([[1, 1], [1, 1]], "the matrix has 2 rows, one of 2 numbers, for 4 members"),
+        ([[1, 1, 1, 1]] * 3 + [[1]], "the matrix has 4 rows, one of 1 numbers, for 4 members"),
+        ([[0] * 4] * 4, "the matrix is all zeros"),
+    ],
+)
+def test_a_matrix_that_cannot_be(matrix: list[list[int]], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        hwsim.simulate(FOUR, program({"alltoall": {"among": "gpu*", "bytes": "64 MB", "matrix": matrix}}))
+
+
 def test_a_kernel_beside_an_all_reduce_is_slower_by_the_multiprocessors_it_holds() -> None:
     work = {"compute": {"name": "work", "device": "$self", "flop": "400 GFLOP", "dtype": "fp16"}}
     alone = hwsim.simulate(H100, program(work, each="gpu*"))

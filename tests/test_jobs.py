@@ -12,9 +12,8 @@ from hwsim.spec import SpecError
 from hwsim.views.explain.explanation import explain
 
 # Its copies begin at once, so that times are whole.
-FOUR = api.load_machine(
-    {"hwsim": "machine/1", "class": "ideal", "use": "d2l-4gpu-pcie", "parts": {"gpu": {"copies": {"setup": "0 s"}}}}
-)
+FILE = {"hwsim": "machine/1", "class": "ideal", "use": "d2l-4gpu-pcie", "parts": {"gpu": {"copies": {"setup": "0 s"}}}}
+FOUR = api.load_machine(FILE)
 COPY = {"copy": {"from": "gpu0", "to": "gpu1", "bytes": "16 GB"}}  # one second over 16 GB/s
 
 
@@ -95,3 +94,25 @@ def test_each_job_has_the_interval_of_the_path_to_its_own_end() -> None:
     assert late is not None
     assert late.value == pytest.approx(0.005)
     assert "job late     5.00 ms (-28 to +39 %) from 50.0 ms on" in str(run)
+
+
+def test_a_job_that_is_skipped_might_as_well_not_be_written() -> None:
+    jobs = {"one": {"program": [COPY]}, "two": {"program": [COPY]}}
+    with_one = run({**jobs, "two": {**jobs["two"], "skip": True}})
+    assert spans(with_one) == spans(run({"one": jobs["one"]}))
+    with pytest.raises(SpecError, match="every job is skipped"):
+        run({name: {**job, "skip": True} for name, job in jobs.items()})
+
+
+def test_explain_tells_how_much_longer_each_job_takes_beside_the_others() -> None:
+    """Two copies share a link for two seconds; a third, later one has it to itself."""
+    jobs = {
+        "one": {"program": [COPY]},
+        "two": {"program": [COPY]},
+        "late": {"start": "3 s", "program": [COPY]},
+    }
+    found = explain(hwsim.simulate(FILE, {"hwsim": "workload/1", "jobs": jobs}))
+    assert [(each.job, each.beside_s, each.alone_s) for each in found.alone] == [
+        (job, pytest.approx(beside, rel=1e-4), pytest.approx(1, rel=1e-4))
+        for job, beside in (("late", 1), ("one", 2), ("two", 2))
+    ]

@@ -91,6 +91,11 @@ class ExchangeOp(Op):
         """The operation it does."""
         return self.does
 
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The ranks' parts in proportion, or of each pair of ranks; none where they are equal."""
+        return self.skew
+
     def lower(self, scope: Scope) -> Placed:
         """The op that the program itself issues: an entry in the queue `comm` of its device, which waits for the others."""
         return Placed(scope.own or self._stands_at(scope), self.queue or "comm", None)
@@ -149,7 +154,7 @@ class ExchangeOp(Op):
         """
         from hwsim.communication import timing
 
-        if self.steps != "explicit" or self.skew or isinstance(self, RootedOp):  # those fill and empty a pipeline
+        if self.steps != "explicit" or self.weights or isinstance(self, RootedOp):  # those fill and empty a pipeline
             return None
         tree = self.algorithm or Tree(timing.usual(machine, self.operation, members))
         algorithm = None if tree.value == AUTO else chosen(tree, mistakes)
@@ -173,10 +178,10 @@ class ExchangeOp(Op):
         from hwsim.communication import timing
 
         everybody = tuple(members)
-        key = algorithm, self.operation, everybody, size, self.skew
+        key = algorithm, self.operation, everybody, size, self.weights
         flows = flows_by_key.get(key)
         if flows is None:
-            flows = timing.timed(machine, algorithm, self.operation, members, size, weights=self.skew, columns=True)
+            flows = timing.timed(machine, algorithm, self.operation, members, size, weights=self.weights, columns=True)
             flows_by_key[key] = flows
         last = len(flows.phases) - 1
         return tuple(
@@ -198,7 +203,7 @@ class ExchangeOp(Op):
 
         ranks = frozenset(members)
         parts = []
-        for send in timing.sent(machine, algorithm, self.operation, members, size, pieces=self.chunks, weights=self.skew):
+        for send in timing.sent(machine, algorithm, self.operation, members, size, pieces=self.chunks, weights=self.weights):
             ends = tuple(each for each in (send.source, send.target) if each in ranks)
             parts.append(Part(f"{name}: step {send.step}", send.source, send.cost, send.after, ends, ends))
             if len(parts) > MOST_SENDS:

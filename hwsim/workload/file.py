@@ -98,6 +98,7 @@ class Job:
     device: tuple[str, ...] = field(
         "what its train or infer runs on, where that does not say it", default=(), one_or_many=True, example="node0..95.gpu*"
     )
+    skip: bool = field("it is left out, as if the file did not have it", default=False)
     place: Place = place_field()
 
     def on_devices(self, door: Tree) -> Tree:
@@ -184,7 +185,16 @@ def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
         _one_of({door: getattr(job, door) for door in (*DOORS, "services")}, f"job '{name}'", job.place, mistakes)
         for name, job in (workload.jobs or {}).items()
     ]
-    return workload if all(inside) else None
+    return _without_skipped(workload, mistakes) if all(inside) else None
+
+
+def _without_skipped(workload: Workload, mistakes: Mistakes) -> Workload | None:
+    """The workload with the jobs that are not skipped."""
+    jobs = {name: job for name, job in (workload.jobs or {}).items() if not job.skip}
+    if workload.jobs and not jobs:
+        mistakes.add(next(iter(workload.jobs.values())).place, "every job is skipped, so that there is nothing to simulate")
+        return None
+    return replace(workload, jobs=None if workload.jobs is None else jobs)
 
 
 def _kept(tree: Tree) -> frozenset[str]:

@@ -12,6 +12,7 @@ from hwsim.results.checks import adds_up
 from hwsim.results.critical import CriticalPath, Share, critical_path
 from hwsim.results.invariants import refuse
 from hwsim.results.result import Result
+from hwsim.views.explain.alone import Alone, alone
 from hwsim.views.explain.derivation import Derivation, derivations
 from hwsim.views.explain.measure import Measure
 from hwsim.views.explain.overlap import Activity, activities
@@ -38,6 +39,7 @@ class Explanation:
         runs: the path in short.
         derivations: durations of the ops on the path, the longest first; or of the requested ops.
         what_if: None if no change was tried; see `what_if.Tried`, also for `untried`, `left` and `measure`.
+        alone: jobs beside each other and without the others; none if no change was tried.
     """
 
     path: CriticalPath
@@ -50,6 +52,7 @@ class Explanation:
     sentences: tuple[str, ...]
     left: tuple[str, ...] = ()
     measure: Measure | None = None
+    alone: tuple[Alone, ...] = ()
 
 
 def explain(
@@ -90,6 +93,7 @@ def explain(
         sentences=sentences(timeline.makespan_fs, done, tried),
         left=() if tried is None else tried.left,
         measure=None if tried is None else tried.measure,
+        alone=alone(result) if again else (),
     )
 
 

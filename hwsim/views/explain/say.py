@@ -14,7 +14,7 @@ from hwsim.results.cause import Cause
 from hwsim.results.critical import Share, families
 from hwsim.results.result import Result
 from hwsim.results.training import MAIN
-from hwsim.views.explain import services
+from hwsim.views.explain import alone, services
 from hwsim.views.explain.derivation import Derivation, Line, duration, fraction, seconds
 from hwsim.views.explain.explanation import Explanation
 from hwsim.views.explain.measure import TIMES
@@ -96,6 +96,10 @@ def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -
         yield f"  and {_count(len(explanation.derivations) - len(shown), 'kind')} of ops more: --op NAME shows one, --json all"
     yield from _heading("what if one number of the files were twice as good, and the rest as it is")
     yield from _what_if(result, explanation)
+    if explanation.alone:
+        yield from _heading("what if each job had the machine to itself")
+        for sentence in alone.lines(explanation.alone):
+            yield from _wrap(sentence, 2)
 
 
 def _accounting(shares: Sequence[Share], makespan: int) -> Iterator[str]:

@@ -46,6 +46,7 @@ CURVES: Final = {
     }
     for name, ranks in (("all-reduce", 8), ("all-gather", 4), ("send", 2))
 }
+HOT: Final = [[1.0, 1.0, 1.0, 4.0]] * 4
 SIZES: Final = ("8 B", "30 kB", "1 MB", "300 MB")
 
 
@@ -253,6 +254,12 @@ EXAMPLES: Final = (
         tried={"op of several.algorithm": ("direct",)},
     ),
     Example("unequal", _four(), program({"alltoall": {"among": "gpu*", "bytes": "10 MB", "skew": [4.0, 1.0, 1.0, 1.0]}})),
+    Example(
+        "a hot expert",
+        _four(),
+        program({"alltoall": {"among": "gpu*", "bytes": "10 MB", "matrix": HOT}}),
+        tried={"op alltoall.matrix": ([[1.0] * 4] * 4,)},
+    ),  # fmt: skip
     Example(
         "in pieces",
         _four(),

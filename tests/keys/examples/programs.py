@@ -132,7 +132,7 @@ JOBS: Final = {
     "groups": {"pair": {"of": "gpu*", "size": 2, "stride": 1}},
     "runtime": {"use": "mxnet"},
     "jobs": {
-        "first": {"start": "1 ms", "program": BUSY, "runtime": {"dispatch": "1 ms"}},
+        "first": {"start": "1 ms", "program": BUSY, "runtime": {"dispatch": "1 ms"}, "skip": False},
         "second": {"programs": {"a": BUSY, "b": [{"barrier": {"name": "m"}}, *BUSY]}},
         "third": {"program": {"each": ["gpu*"], "do": [{"busy": {"time": "1 ms"}}, {"barrier": {"name": "together"}}]}},
         "fourth": {"device": ["gpu0"], "train": {"model": {"kind": "mlp", "units": [784, 256, 10]}, "global_batch": 64}},
