@@ -104,7 +104,7 @@ def test_a_job_that_is_skipped_might_as_well_not_be_written() -> None:
         run({name: {**job, "skip": True} for name, job in jobs.items()})
 
 
-def test_explain_tells_how_much_longer_each_job_takes_beside_the_others() -> None:
+def test_explain_tells_how_much_longer_each_job_takes_with_the_others() -> None:
     """Two copies share a link for two seconds; a third, later one has it to itself."""
     jobs = {
         "one": {"program": [COPY]},
@@ -112,7 +112,7 @@ def test_explain_tells_how_much_longer_each_job_takes_beside_the_others() -> Non
         "late": {"start": "3 s", "program": [COPY]},
     }
     found = explain(hwsim.simulate(FILE, {"hwsim": "workload/1", "jobs": jobs}))
-    assert [(each.job, each.beside_s, each.alone_s) for each in found.alone] == [
-        (job, pytest.approx(beside, rel=1e-4), pytest.approx(1, rel=1e-4))
-        for job, beside in (("late", 1), ("one", 2), ("two", 2))
+    assert [(each.job, each.together_s, each.alone_s) for each in found.alone] == [
+        (job, pytest.approx(together, rel=1e-4), pytest.approx(1, rel=1e-4))
+        for job, together in (("late", 1), ("one", 2), ("two", 2))
     ]

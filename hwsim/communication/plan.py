@@ -67,8 +67,8 @@ class Plan:
         return range(rank * self.chunks // self.ranks, (rank + 1) * self.chunks // self.ranks)
 
     def sizes(self, size: float, weights: Sequence[float] = ()) -> tuple[float, ...]:
-        """Bytes of each chunk when the whole has `size`; `weights` give the ranks' parts in proportion, or those of an
-        all-to-all from each rank to each, row by row of the sender.
+        """Bytes of each chunk when the whole has `size`; `weights` give the ranks' parts in proportion, or the parts
+        of all pairs of an all-to-all, a row for each sender.
 
         The whole is what nccl-tests call size: the array of one rank, before it for an all-to-all and
         all parts together for all-gather and reduce-scatter.
@@ -80,8 +80,8 @@ class Plan:
             return tuple(share * size for share in shares)
         pairs = self.ranks**2 if self.operation == "all-to-all" else 0
         if pairs and len(weights) == pairs == self.chunks and min(weights) >= 0 and math.fsum(weights) > 0:
-            whole = math.fsum(shares) * size / math.fsum(weights)
-            return tuple(weight * whole for weight in weights)
+            unit = math.fsum(shares) * size / math.fsum(weights)
+            return tuple(weight * unit for weight in weights)
         if len(weights) != self.ranks or min(weights) < 0 or math.fsum(weights) <= 0:
             raise CannotCollect(f"{len(weights)} weights for {self.ranks} ranks", "one for each, not all zero")
         weighted = list(shares)

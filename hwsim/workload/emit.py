@@ -430,8 +430,8 @@ class Emitter:
         sender, device = statement.senders[rank], statement.devices[rank]
         sends = self._threads[sender].sent.get(device)
         if not sends:
-            other = statement.devices[sender]
-            message = f"{device} receives from {other}, which has sent it nothing more before: it would wait for ever"
+            source = statement.devices[sender]
+            message = f"{device} receives from {source}, which has sent it nothing more before: it would wait for ever"
             raise SpecError([Mistake(statement.place, message, "every `recv` comes after a `send` of its own in the program")])
         return sends.pop(0)
 

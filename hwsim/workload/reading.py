@@ -353,7 +353,7 @@ class _Reader:
 
 
 def _names_of(program: Program) -> Mapping[str, Value]:
-    """What a program alone knows."""
+    """$self, $rank and $ranks of a program."""
     return {"self": program.own, "rank": program.rank, "ranks": program.ranks}
 
 

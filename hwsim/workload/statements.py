@@ -108,7 +108,7 @@ class Barrier:
 class Receive:
     """Each rank waits for the earliest send to its device that it has not received yet.
 
-    senders: of each rank, the rank that sends.  devices: of each rank, what is sent to.  labels: one for each rank.
+    For each rank: the rank that sends, the device it sends to, and a label.
     """
 
     senders: tuple[int, ...]

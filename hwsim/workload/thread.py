@@ -53,7 +53,7 @@ class Thread:
     named: dict[str, Ref] = field(default_factory=dict)
     pieces: dict[str, tuple[Ref, ...]] = field(default_factory=dict)  # of the latest op of a name that came in pieces
     awaited: dict[int, Ref] = field(default_factory=dict)  # queue -> latest op known to have ended
-    sent: dict[str, list[Ref]] = field(default_factory=dict)  # device -> sends to it that nobody received yet
+    sent: dict[str, list[Ref]] = field(default_factory=dict)  # device -> sends to it that were not received yet
     bound: dict[str, Bound] = field(default_factory=dict)  # value -> its buffer, where its size is known
     gate: Ref | None = None  # what all later ops start after
     inserted: Ref | None = None

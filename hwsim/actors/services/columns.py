@@ -145,7 +145,7 @@ class Columns:
             for _ in range(code.MOST_WINDOWS + 1):
                 self.words.add()
             entry = self.entries.index(number) if number in self.entries else NONE
-            load = next((at for at, asked in enumerate(program.loads) if number in asked.services), NONE)
+            load = next((at for at, came in enumerate(program.loads) if number in came.services), NONE)
             row = [0] * code.SERVICE_WIDTH
             for column, value in (
                 (code.BASE, bases[number]), (code.WORKERS, service.workers), (code.LIMIT_OF_LINE, service.limit),

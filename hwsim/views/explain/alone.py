@@ -1,4 +1,4 @@
-"""How much longer each job takes than it would with the machine to itself: the run again with the other jobs skipped."""
+"""Slowdown of each job by the others: the run again with the other jobs skipped."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ MOST: Final = 8  # jobs; each is a run more
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """A job, and its seconds from its start to its end beside the others and without them."""
+    """A job, and its seconds from start to end together with the others, and alone."""
 
     job: str
-    beside_s: float
+    together_s: float
     alone_s: float
 
     @property
     def slowdown(self) -> float:
-        """Times as long beside the others."""
-        return self.beside_s / self.alone_s
+        """Seconds together with the others / seconds alone."""
+        return self.together_s / self.alone_s
 
 
 def alone(result: Result) -> tuple[Alone, ...]:
@@ -36,7 +36,7 @@ def alone(result: Result) -> tuple[Alone, ...]:
         return ()
     answering = _answering(result.again)
     jobs = [job for job in result.jobs if job.name not in answering]
-    found = []
+    slowdowns = []
     for job in jobs:
         others = {f"workload.jobs.{other.name}.skip": "true" for other in result.jobs if other is not job}
         try:
@@ -44,15 +44,15 @@ def alone(result: Result) -> tuple[Alone, ...]:
         except (SpecError, ValueError):  # what it needs of the others is not there
             continue
         if span.makespan_s > 0:
-            found.append(Alone(job.name, job.makespan_s, span.makespan_s))
-    return tuple(found)
+            slowdowns.append(Alone(job.name, job.makespan_s, span.makespan_s))
+    return tuple(slowdowns)
 
 
 def lines(found: tuple[Alone, ...]) -> Iterator[str]:
     """A sentence for each job."""
     for each in found:
-        beside, own = format_quantity(each.beside_s, "s"), format_quantity(each.alone_s, "s")
-        yield f"{each.job} takes {beside} beside the others, {own} with the machine to itself: {each.slowdown:.2f} times as long."
+        together, own = format_quantity(each.together_s, "s"), format_quantity(each.alone_s, "s")
+        yield f"{each.job} takes {together} with the others, {own} with the machine to itself: {each.slowdown:.2f} times as long."
 
 
 def _answering(again: Again) -> frozenset[str]:

@@ -64,7 +64,7 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
             for run in explanation.runs
         ],
         **_failures(result),
-        "alone": [picked(each, "job", "beside_s", "alone_s", "slowdown") for each in explanation.alone],
+        "alone": [picked(each, "job", "together_s", "alone_s", "slowdown") for each in explanation.alone],
         "activities": [
             picked(
                 activity, "sort", "device", "names", "count", "busy_s", "work_s", on_path_s="path_s", hidden_s="hidden_s"

@@ -39,7 +39,7 @@ class Explanation:
         runs: the path in short.
         derivations: durations of the ops on the path, the longest first; or of the requested ops.
         what_if: None if no change was tried; see `what_if.Tried`, also for `untried`, `left` and `measure`.
-        alone: jobs beside each other and without the others; none if no change was tried.
+        alone: slowdown of each job by the others; none if no change was tried.
     """
 
     path: CriticalPath
