@@ -70,7 +70,7 @@ program:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('- recv: {from: "gpu[($rank - 1) mod $ranks]"}', '- recv: "gpu[($rank + 1) mod $ranks]"', "gpu0 receives from gpu1, which has"),
+        ("[($rank - 1) mod $ranks]", "[($rank + 2) mod $ranks]", "gpu0 receives from gpu2, which has sent it nothing more"),
         ('"gpu[($rank - 1) mod $ranks]"', "hub", "hub has no program here that could send"),
         ('"gpu[($rank - 1) mod $ranks]"', '"gpu[$rank + 1]"', "there is no part 'gpu4'"),
         ('"gpu[($rank - 1) mod $ranks]"', '"gpu[$rank / 2]"', "has the number 0.5 in its brackets"),

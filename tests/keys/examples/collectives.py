@@ -259,7 +259,7 @@ EXAMPLES: Final = (
         _four(),
         program({"alltoall": {"among": "gpu*", "bytes": "10 MB", "matrix": HOT}}),
         tried={"op alltoall.matrix": ([[1.0] * 4] * 4,)},
-    ),  # fmt: skip
+    ),
     Example(
         "in pieces",
         _four(),
