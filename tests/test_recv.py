@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hwsim import api
-from hwsim.spec import SpecError
+from hwsim.spec import SpecError, read_text
 
 MACHINE = """
 hwsim: machine/1
@@ -31,8 +31,12 @@ program:
 """
 
 
-def seconds(workload: str, **more: object) -> float:
-    return api.simulate(api.loads(MACHINE), api.loads(workload), **more).makespan_s  # type: ignore[arg-type]
+def run(workload: str) -> api.Run:
+    return api.simulate(read_text(MACHINE), read_text(workload))
+
+
+def seconds(workload: str) -> float:
+    return run(workload).makespan_s
 
 
 @pytest.mark.parametrize("times", [1, 3, 500])
@@ -46,8 +50,9 @@ def test_a_late_sender_is_waited_for_by_its_neighbour_alone() -> None:
     text = RING.replace("TIMES", "1").replace(
         "name: work, time: 1 ms", "name: work, time: 'max(1 ms, ($rank // 2 - $rank // 3) * 5 ms)'"
     )
-    run = api.simulate(api.loads(MACHINE), api.loads(text))
-    ends = {row["device"]: row["end_s"] for row in run.to_json(ops=True)["ops"] if row["name"] == "work" and row["start_s"] > 0}
+    ends = {
+        row["device"]: row["end_s"] for row in run(text).to_json(ops=True)["ops"] if row["name"] == "work" and row["start_s"] > 0
+    }
     assert ends == pytest.approx({"gpu0": 4e-3, "gpu1": 4e-3, "gpu2": 7e-3, "gpu3": 8e-3})
 
 
