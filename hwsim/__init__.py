@@ -4,9 +4,11 @@
 
     result = hwsim.simulate("machine.yaml", "workload.yaml", set={"batch": 128})
 
-A path or the name of a machine or workload of the library; every mistake in the files comes as one
-`SpecError` with file, line and column. Names are imported on first use, so that `import hwsim`
-costs nothing.
+Functions have the names of the commands: simulate, sweep, study, find, compare, sensitivity, explain, latency, roofline,
+collectives, topology, plan, estimate, check, show, new, schema, export. A file is given by its path, by a name of the library, or
+as its text; every mistake in the files comes as one `SpecError` with file, line and column. Answers have text (`str`), numbers
+(`to_json()`, `to_pandas()`), and where there is something to draw `plot()`. Names are imported on first use, so that
+`import hwsim` costs nothing.
 """
 
 from __future__ import annotations
@@ -17,22 +19,10 @@ from typing import TYPE_CHECKING, Final
 from hwsim.version import __version__
 
 __all__ = [
-    "Deadlock",
-    "ExpectationFailed",
-    "GraphBuilder",
-    "OpGraph",
-    "OutOfMemory",
-    "Result",
-    "Run",
-    "SpecError",
-    "__version__",
-    "find",
-    "load_graph",
-    "loads",
-    "save_graph",
-    "simulate",
-    "sweep",
-]
+    "Deadlock", "ExpectationFailed", "GraphBuilder", "OpGraph", "OutOfMemory", "Paying", "Result", "Run", "SpecError",
+    "__version__", "check", "collectives", "compare", "estimate", "explain", "export", "find", "latency", "load_graph", "loads",
+    "new", "plan", "roofline", "save_graph", "schema", "sensitivity", "show", "simulate", "study", "sweep", "topology",
+]  # fmt: skip
 
 _HOMES: Final = {
     "Deadlock": "hwsim.engine",
@@ -40,26 +30,53 @@ _HOMES: Final = {
     "GraphBuilder": "hwsim.graph.builder",
     "OpGraph": "hwsim.graph.opgraph",
     "OutOfMemory": "hwsim.api",
+    "Paying": "hwsim.costs",
     "Result": "hwsim.results.result",
     "Run": "hwsim.api",
     "SpecError": "hwsim.spec",
+    "check": "hwsim.functions.files",
+    "collectives": "hwsim.functions.views",
+    "compare": "hwsim.functions.compare",
+    "estimate": "hwsim.functions.estimate",
+    "explain": "hwsim.functions.explain",
+    "export": "hwsim.functions.export",
     "find": "hwsim.studies",
+    "latency": "hwsim.functions.views",
     "load_graph": "hwsim.graph.files",
     "loads": "hwsim.api",
+    "new": "hwsim.functions.new",
+    "plan": "hwsim.functions.plan",
+    "roofline": "hwsim.functions.views",
     "save_graph": "hwsim.graph.files",
+    "schema": "hwsim.functions.files",
+    "sensitivity": "hwsim.sensitivities",
+    "show": "hwsim.functions.show",
     "simulate": "hwsim.api",
+    "study": "hwsim.studies",
     "sweep": "hwsim.studies",
+    "topology": "hwsim.functions.views",
 }
 
 if TYPE_CHECKING:
     from hwsim.api import ExpectationFailed, OutOfMemory, Run, loads, simulate
+    from hwsim.costs import Paying
     from hwsim.engine import Deadlock
+    from hwsim.functions.compare import compare
+    from hwsim.functions.estimate import estimate
+    from hwsim.functions.explain import explain
+    from hwsim.functions.export import export
+    from hwsim.functions.files import check, schema
+    from hwsim.functions.new import new
+    from hwsim.functions.plan import plan
+    from hwsim.functions.show import show
+    from hwsim.functions.views import collectives, latency, roofline, topology
     from hwsim.graph.builder import GraphBuilder
     from hwsim.graph.files import load_graph, save_graph
     from hwsim.graph.opgraph import OpGraph
     from hwsim.results.result import Result
+    from hwsim.sensitivities import sensitivity
     from hwsim.spec import SpecError
-    from hwsim.studies import find, sweep
+    from hwsim.studies import find, study, sweep
 else:
 
     def __getattr__(name: str) -> object:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from hwsim import engine as engines
 from hwsim import ticks
@@ -31,10 +31,14 @@ from hwsim.spec import (
     Tree,
     different,
 )
+from hwsim.views.kit.shown import Shown, drawn
 from hwsim.workload import Workload
 from hwsim.workload.lower import Folding
 
 if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are asked for
+    import pandas as pd
+    from matplotlib.figure import Figure
+
     from hwsim.actors.services import Running
     from hwsim.actors.serving import Service
     from hwsim.costs.bill import Paying
@@ -48,6 +52,7 @@ if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are
     from hwsim.results.serving import ServiceStatistics
     from hwsim.results.timeline import Steady
     from hwsim.results.training import Training
+    from hwsim.views.explain.explained import Explained
 
 __all__ = [
     "ExpectationFailed",
@@ -65,6 +70,7 @@ __all__ = [
 
 FEW: Final = 100  # ops, up to which two more runs take no time worth a word
 Progress = Callable[[int, int], None]  # ops done, ops known
+FigureName = Literal["gantt", "latency", "memory", "queues", "services", "serving"]
 
 
 class ExpectationFailed(Exception):
@@ -84,7 +90,7 @@ class OutOfMemory(ExpectationFailed):
         self.args = ("; ".join(device.verdict() for device in run.memory if not device.fits),)
 
 
-class Run(Result):
+class Run(Shown, Result):
     """A result with the reports at hand.
 
     >>> copy = {"copy": {"from": "cpu", "to": "gpu0", "bytes": "160 MB"}}
@@ -92,6 +98,8 @@ class Run(Result):
     >>> str(run.limited_by[0].cause)
     'uplink:cpu->psw'
     """
+
+    TABLE = "capacities"
 
     @property
     def limited_by(self) -> tuple[Share, ...]:
@@ -113,19 +121,50 @@ class Run(Result):
 
         return write(path, REPORTS["trace"](self, Path(path).suffix))
 
-    def plot(self, figure: str, path: str | Path) -> Path:
-        """Write a figure of `hwsim.views.FIGURES`: .png, .svg or .pdf.
+    @overload
+    def plot(self, figure: FigureName = "gantt", path: None = None) -> Figure: ...
+
+    @overload
+    def plot(self, figure: str, path: str | Path) -> Path: ...
+
+    @overload
+    def plot(self, figure: str | Path, path: None = None) -> Figure | Path: ...
+
+    def plot(self, figure: str | Path = "gantt", path: str | Path | None = None) -> Figure | Path:
+        """Write a figure of `hwsim.views.FIGURES` (.png, .svg or .pdf), or give it to a notebook.
+
+        Args:
+            figure: gantt, latency, memory, queues, services or serving; a file alone gets the gantt.
+
+        Returns:
+            The file; without a path a figure of matplotlib, which a notebook shows.
 
         Raises:
             ValueError: no such figure, or another suffix.
         """
         from hwsim.views import FIGURES
 
-        if figure not in FIGURES:
+        if path is None and Path(figure).suffix:
+            figure, path = "gantt", figure
+        render = FIGURES.get(str(figure))
+        if render is None:
             raise ValueError(f"there is no figure '{figure}'; there are {', '.join(FIGURES)}")
-        from hwsim.views.kit.writing import write
+        return drawn(partial(render, self), path)
 
-        return write(path, FIGURES[figure](self, Path(path).suffix))
+    def explain(self, *, op: str | None = None, what_if: bool | None = None, progress: Progress | None = None) -> Explained:
+        """Say why the run takes as long as it does, and what would help; arguments as of `hwsim.explain`."""
+        from hwsim.views.explain.explained import explained
+
+        return explained(self, op=op, what_if=what_if, progress=progress)
+
+    def to_pandas(self, table: str = "ops") -> pd.DataFrame:
+        """The ops as a table, or another list of rows of `to_json()`: "capacities", "limited_by", "each", "memory", ...
+
+        Raises:
+            ValueError: no such list.
+            ModuleNotFoundError: pandas is not installed; the message says what to do.
+        """
+        return Result.to_pandas(self) if table == "ops" else Shown.to_pandas(self, table)
 
     def report(self, path: str | Path) -> Path:
         """Write a page for a browser: the answer, what limits it, what it rests on, and the timeline; nothing else is needed."""

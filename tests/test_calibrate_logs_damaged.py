@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.cli.files import check_tree
+from hwsim.functions.files import check_tree
 from hwsim.spec import SpecError, read_text
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log
 from hwsim_calibrate.logs.base import Base, base_of

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from hwsim import api
 from hwsim.cli import main
-from hwsim.cli.nodes import cluster_with
+from hwsim.functions.nodes import cluster_with
 from hwsim.models import (
     NotAlike,
     ParallelPlan,

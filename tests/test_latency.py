@@ -26,7 +26,7 @@ def hwsim(*arguments: str | Path) -> Result:
 
 def rows(machine: str, **settings: str) -> dict[str, float]:
     """Seconds by key."""
-    from hwsim.cli.files import machine_with
+    from hwsim.functions.files import machine_with
 
     found = latencies(machine_with(machine, {path.replace("__", "."): value for path, value in settings.items()}))
     return {row.key: row.seconds for row in found.rows}

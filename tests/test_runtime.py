@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.cli.files import check
 from hwsim.engine import simulate
+from hwsim.functions.files import check
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
 from hwsim.results.usage import usage

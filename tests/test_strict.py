@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from hwsim.cli import main
-from hwsim.cli.files import refuse_invented
+from hwsim.functions.files import refuse_invented
 from hwsim.spec import SpecError
 from hwsim.spec.library import library_root, names
 

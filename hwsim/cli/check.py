@@ -27,7 +27,7 @@ def command(files: tuple[str, ...], form: str, machine: str | None, *, defaults:
     Prints every mistake once with line and column, and the warnings; exit code 2 if there are mistakes.
     """
     from hwsim import api
-    from hwsim.cli.files import check, defaults_of, refuse_invented
+    from hwsim.functions.files import check, defaults_of, refuse_invented
     from hwsim.spec import Place, SpecError
 
     failed = False

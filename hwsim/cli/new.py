@@ -3,47 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import click
-
-MACHINE: Final = """\
-hwsim: machine/1
-name: my workstation
-parts:
-  cpu: {kind: cpu, use: d2l-server-cpu}             # `hwsim show d2l-server-cpu` prints it; keys beside `use` override
-  gpu: {kind: gpu, use: v100-sxm2-16gb, count: 2}   # gpu0 and gpu1
-links:
-  - {between: [cpu, gpu*], kind: pcie, gen: 3, lanes: 16}
-"""
-WORKLOAD: Final = """\
-hwsim: workload/1
-name: my first workload
-let: {steps: 10, batch: 64}                         # hwsim simulate ... --set batch=128
-program:
-  each: gpu*                                        # one program per GPU; $self is that GPU
-  do:
-    - repeat:
-        times: $steps
-        do:
-          - copy: {name: load, from: cpu, to: $self, bytes: $batch * 600 kB}
-          - compute: {name: train, device: $self, flop: $batch * 12 GFLOP, dtype: fp32, after: load}
-    - wait: all
-"""
-FILES: Final = {"machine.yaml": MACHINE, "workload.yaml": WORKLOAD}
 
 
 @click.command("new")
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
 def command(folder: Path) -> None:
     """Write machine.yaml and workload.yaml into DIR (default: the working directory). Files that exist are not changed."""
-    from hwsim.views.kit.writing import write
+    from hwsim.functions.new import FILES, new
 
-    present = [name for name in FILES if (folder / name).exists()]
-    if present:
-        raise click.UsageError(f"{folder / present[0]} exists already")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in FILES.items():
-        write(folder / name, [text.encode()])
+    try:
+        new(folder)
+    except FileExistsError as error:
+        raise click.UsageError(str(error)) from error
+    for name in FILES:
         click.echo(f"wrote {folder / name}")
     click.echo(f"try: hwsim simulate {folder / 'machine.yaml'} {folder / 'workload.yaml'}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -131,7 +130,9 @@ def command(
         raise click.BadParameter(f"there is no rank {rank}: they are 0 to {run.ranks - 1}", param_hint="--rank")
     if figure in DRAWN and not attrgetter(DRAWN[figure][0])(run):
         raise click.BadParameter(DRAWN[figure][1], param_hint="--plot")
-    write_files([(trace, run.trace), (figure_file, partial(run.plot, figure or "gantt")), (report, run.report)], quiet=quiet)
+    write_files(
+        [(trace, run.trace), (figure_file, lambda path: run.plot(figure or "gantt", path)), (report, run.report)], quiet=quiet
+    )
     if not quiet:
         from hwsim.views.summary import document as json
         from hwsim.views.summary import say as summary

@@ -102,7 +102,7 @@ def show(
 
 def _read(machine: str, workload: str | None, settings: Mapping[str, str]) -> tuple[Machine, OpGraph | None, Heading]:
     from hwsim.cli.errors import in_words
-    from hwsim.cli.files import machine_with
+    from hwsim.functions.files import machine_with
     from hwsim.views.kit.view import Heading
 
     changes = tuple(settings.items())

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from hwsim.comparing.alike import is_unlike
 from hwsim.comparing.sides import Group, Side, Spent
@@ -20,6 +20,7 @@ from hwsim.spec import Mistake, SpecError, Warning, different
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, throughput
 from hwsim.studies.provenance import unlike
 from hwsim.studies.ranking import differing
+from hwsim.views.kit.shown import Drawn
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu", "tokens_per_s", "samples_per_s", "batches_per_s", "flop_per_s", "b_per_s",
                             "accesses_per_s"})  # measures that are as unsure as the time  # fmt: skip
@@ -52,7 +53,7 @@ class OpPair:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Drawn):
     """Two runs, A and B.
 
     Args:
@@ -75,6 +76,7 @@ class Comparison:
     warnings: tuple[Warning, ...]
     steps: Waterfall | None = None
     alike: float | None = None
+    TABLE: ClassVar = "causes"
 
     @property
     def is_unlike(self) -> bool:
@@ -116,17 +118,12 @@ class Comparison:
 
         return as_dict(self)
 
-    def plot(self, path: str | Path) -> Path:
-        """Write a figure, .png, .svg or .pdf: the waterfall, or the causes if there is none.
-
-        Raises:
-            ValueError: another suffix.
-        """
+    def figure(self, suffix: str) -> Iterable[bytes]:
+        """The waterfall, or the causes if there is none."""
         from hwsim.comparing.say import drawn
         from hwsim.views.bars import draw
-        from hwsim.views.kit.writing import write
 
-        return write(path, draw.waterfall(drawn(self), Path(path).suffix))
+        return draw.waterfall(drawn(self), suffix)
 
     def report(self, path: str | Path) -> Path:
         """Write a page for a browser: which is better, why, and what each change contributes; nothing else is needed."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hwsim.planning.choosing import Against
 from hwsim.planning.options import Option
@@ -13,13 +13,14 @@ from hwsim.planning.question import Question
 from hwsim.planning.reasons import Group, Rejected, grouped, nearest_of
 from hwsim.records import dataclass
 from hwsim.studies.grid import written
+from hwsim.views.kit.shown import Drawn
 
 if TYPE_CHECKING:
     from hwsim.planning.outlay import Outlay
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Drawn):
     """Options that meet every requirement, and reasons of the others.
 
     Args:
@@ -47,6 +48,7 @@ class Answer:
     seconds: float
     outlay: Outlay
     otherwise: Option | None = None
+    TABLE: ClassVar = "options"
 
     @cached_property
     def nearest(self) -> Rejected | None:
@@ -78,13 +80,12 @@ class Answer:
 
         return as_dict(self)
 
-    def plot(self, path: str | Path) -> Path:
-        """Write the frontier as a figure: .png, .svg or .pdf."""
+    def figure(self, suffix: str) -> Iterable[bytes]:
+        """The frontier."""
         from hwsim.planning.figure import figure
         from hwsim.views.frontier.draw import render
-        from hwsim.views.kit.writing import write
 
-        return write(path, render(figure(self), Path(path).suffix))
+        return render(figure(self), suffix)
 
     def report(self, path: str | Path) -> Path:
         """Write a page for a browser: the best, all that hold, and why not the others; nothing else is needed."""

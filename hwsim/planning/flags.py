@@ -27,13 +27,14 @@ def asked(machine: str, workload: str, settings: Mapping[str, str], options: Map
     return _with(start, settings, options)
 
 
-def over(file: str, settings: Mapping[str, str], options: Mapping[str, Any]) -> Tree:
+def over(file: str | Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -> Tree:
     """The question of a file, with what flags say in the place of what it says; `--vary` and `--require` come in addition.
 
     Raises:
         SpecError: the file or a flag cannot be read.
     """
-    return _with(read(file if file == "-" else Path(file)), settings, options)
+    tree = file if isinstance(file, Tree) else read(file if file == "-" else Path(file))
+    return _with(tree, settings, options)
 
 
 def _with(tree: Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -> Tree:

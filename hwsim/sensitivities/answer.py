@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from hwsim.costs import Amount
 from hwsim.records import dataclass
@@ -12,6 +12,7 @@ from hwsim.results.ratio import Ratio
 from hwsim.sensitivities.tornado import Bar
 from hwsim.spec import Warning
 from hwsim.studies.measures import Measure
+from hwsim.views.kit.shown import Drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Worth:
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class Sensitivity(Drawn):
     """The numbers that an answer hangs on.
 
     Args:
@@ -89,6 +90,8 @@ class Sensitivity:
     idle: int
     runs: int
     warnings: tuple[Warning, ...]
+    TABLE: ClassVar = "bars"
+    COLUMNS: ClassVar = ("name", "at_low", "at_high", "range", "source")
 
     @property
     def is_choice(self) -> bool:
@@ -106,17 +109,12 @@ class Sensitivity:
 
         return as_dict(self)
 
-    def plot(self, path: str | Path) -> Path:
-        """Write the tornado, .png, .svg or .pdf.
-
-        Raises:
-            ValueError: another suffix.
-        """
+    def figure(self, suffix: str) -> Iterable[bytes]:
+        """The tornado."""
         from hwsim.sensitivities.say import drawn
         from hwsim.views.bars import draw
-        from hwsim.views.kit.writing import write
 
-        return write(path, draw.tornado(drawn(self), Path(path).suffix))
+        return draw.tornado(drawn(self), suffix)
 
     def __str__(self) -> str:
         from hwsim.sensitivities.say import text

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.results.batches import Known
 from hwsim.studies.knob import Knob
+from hwsim.views.kit.shown import Shown
 
 Status = Literal["held", "violated", "overloaded", "failed"]
 
@@ -100,7 +101,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Found(Shown):
     """The largest value that holds.
 
     Args:
@@ -122,6 +123,7 @@ class Found:
     runs: int
     counts: tuple[tuple[str, int], ...] = ()
     nine: tuple[float | None, float | None] = (None, None)
+    TABLE: ClassVar = "tried"
 
     def of(self, value: float | None) -> Tried | None:
         """The run of a value."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from hwsim.records import dataclass
 from hwsim.results.ratio import Ratio, ratio
@@ -15,11 +15,12 @@ from hwsim.studies.measures import UNITS
 from hwsim.studies.point import Row
 from hwsim.studies.ranking import Ranking, ranking
 from hwsim.views.kit.document import picked
+from hwsim.views.kit.shown import Drawn
 from hwsim.views.kit.writing import write
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Drawn):
     """The rows in the order of the grid.
 
     Args:
@@ -37,6 +38,9 @@ class Sweep:
     points: int
     rows: tuple[Row, ...]
     by: str = ""
+    COLUMNS: ClassVar = (
+        "set", "makespan_s", "interval.low_s", "interval.high_s", "speed_up", "measures", "limited_by", "share", "error",
+    )  # fmt: skip
 
     @cached_property
     def ranking(self) -> Ranking:
@@ -138,18 +142,12 @@ class Sweep:
         """A line per row under a line of headings; numbers are written so that reading them back is exact."""
         return csv_file.to_csv(self.varied, self.measured, zip(self.rows, self.speed_ups, strict=True))
 
-    def plot(self, path: str | Path) -> Path:
-        """Write a figure, .png, .svg or .pdf: the measure over the first path that takes numbers.
-
-        Each combination of the other paths is a line.
-
-        Raises:
-            ValueError: another suffix.
-        """
+    def figure(self, suffix: str) -> Iterable[bytes]:
+        """The measure over the first path that takes numbers; each combination of the other paths is a line."""
         from hwsim.studies.curves import curves
         from hwsim.views.sweep import draw
 
-        return write(path, draw.render(curves(self), Path(path).suffix))
+        return draw.render(curves(self), suffix)
 
     def report(self, path: str | Path) -> Path:
         """Write a page for a browser: the best row, all rows to sort, a figure; nothing else is needed."""

@@ -40,7 +40,7 @@ def fitted(
     Raises:
         SpecError: mistakes in the logs, or numbers that make no part.
     """
-    from hwsim.cli.files import check_tree
+    from hwsim.functions.files import check_tree
     from hwsim.spec import Mistake, SpecError, read_text
     from hwsim_calibrate.logs.base import base_of
 

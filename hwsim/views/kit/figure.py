@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.text import Annotation
 
 FORMATS: Final = ("png", "svg", "pdf")
+KEPT: Final = ".kept"  # instead of a suffix: the figure itself, for a notebook
 TITLE: Final = 100  # letters of a line
 LEGEND: Final = 12  # names with a colour of their own; the others are grey
 SCALES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
@@ -35,7 +36,7 @@ def figure_bytes(suffix: str, *, width: float = 12, height: float) -> Iterator[t
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
     kind = suffix.lower().lstrip(".")
-    if kind not in FORMATS:
+    if kind not in FORMATS and suffix != KEPT:
         raise ValueError(f"a figure is written as .png, .svg or .pdf, not as '{suffix or 'a file without suffix'}'")
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -44,6 +45,13 @@ def figure_bytes(suffix: str, *, width: float = 12, height: float) -> Iterator[t
     buffer = io.BytesIO()
     settings: Any = {"svg.hashsalt": "hwsim", "svg.fonttype": "none", "font.family": "DejaVu Sans", "path.simplify": False}
     with mpl.rc_context(settings):
+        if suffix == KEPT:
+            from hwsim.views.kit.inline import Inline, Keeping
+
+            inline = Inline(figsize=(width, height), dpi=100, layout="constrained")
+            inline.style = settings
+            yield inline, Keeping(inline)
+            return
         figure = Figure(figsize=(width, height), dpi=100, layout="constrained")
         FigureCanvasAgg(figure)
         yield figure, buffer

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from hwsim.cli.files import machine_of, machine_with
 from hwsim.devices import Nic
 from hwsim.formats import format_quantity
+from hwsim.functions.files import machine_of, machine_with
 from hwsim.machine import Machine
 from hwsim.models import Cluster, NotAlike, cluster_of
 from hwsim.spec import Mistake, SpecError, Warning, find, tree_of

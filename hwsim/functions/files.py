@@ -14,11 +14,13 @@ from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
 from hwsim.machine.strict import invented
 from hwsim.models import Framework
 from hwsim.models.library import described, model_file, model_schema, read_model
+from hwsim.prepare import load_machine
 from hwsim.results.expect import wanted_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, decode, did_you_mean, find, names, read, resolve, tree_of
 from hwsim.spec.paths import apply_set
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions
 from hwsim.workload.schema import workload_schema
+from hwsim.workload.sources import Source, title, with_settings
 
 
 def check(source: str) -> tuple[Warning, ...]:
@@ -170,6 +172,22 @@ def machine_with(source: str, settings: Mapping[str, str]) -> Machine:
     return machine_of(read(source if source == "-" else find("machine", source)), settings, source)
 
 
+def machine_from(source: Source | Machine, settings: Mapping[str, object]) -> tuple[Machine, str]:
+    """(a machine in any form it may be given in, values set; its name).
+
+    Raises:
+        SpecError: its mistakes.
+        TypeError: a loaded machine cannot be changed.
+    """
+    if isinstance(source, Machine):
+        if settings:
+            raise TypeError("`set` changes what files say; a machine already loaded cannot be changed")
+        return source, source.name or "machine"
+    tree, _ = with_settings(source, {"hwsim": "workload/1"}, settings)
+    machine = load_machine(tree)
+    return machine, title(machine.name, tree, "machine")
+
+
 def machine_of(tree: Tree, settings: Mapping[str, str], source: str) -> Machine:
     """A machine from the content of its file, with values set.
 
@@ -226,6 +244,20 @@ def _plan_schema() -> dict[str, Any]:
     from hwsim.planning.question import plan_schema
 
     return plan_schema()
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """The JSON Schema of a kind of file, for editors.
+
+    Args:
+        kind: "machine", "workload", "model", "part", "plan", "study", "prices" or "failures".
+
+    Raises:
+        ValueError: no such kind.
+    """
+    if kind not in SCHEMAS:
+        raise ValueError(f"there is no kind of file '{kind}'; there are {', '.join(SCHEMAS)}")
+    return SCHEMAS[kind]()
 
 
 SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {

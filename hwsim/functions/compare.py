@@ -1,0 +1,92 @@
+"""Two machines, workloads or runs compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hwsim.api import Run, Source
+from hwsim.comparing import compare as compared
+from hwsim.comparing import of_run, of_written
+from hwsim.spec import Mistake, SpecError, Tree, did_you_mean, names, read
+
+if TYPE_CHECKING:
+    from hwsim.comparing import Comparison
+    from hwsim.costs import Paying
+
+FORMS: Final = (
+    "machine, machine, workload; machine, workload, workload; two of each; or a machine and a workload with set_a or set_b"
+)
+
+
+def compare(
+    *files: Source | Run,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+    set_a: Mapping[str, object] | None = None,
+    set_b: Mapping[str, object] | None = None,
+    by: str = "",
+    waterfall: bool = True,
+    interval: bool | Literal["runs"] = True,
+    paying: Paying | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Compare two machines with a workload, two workloads on a machine, or two runs.
+
+    Args:
+        files: two runs; or paths, names of the library or texts of files, of two machines and a workload, of a machine and two
+            workloads, of two of each (machines first), or of one of each with `set_a` or `set_b`.
+        set: what to change in both; set_a, set_b: in one of them.
+        by: the number that is compared, as in a sweep; default: time, or work a second where they do different amounts.
+        waterfall: find what each change of the files contributes, by further runs.
+        interval: "runs": find the ends of the intervals with more runs, of a service too.
+        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.costs.Paying`).
+        progress: called with the further runs done and to do.
+
+    Raises:
+        SpecError: a mistake in the files, or no such number.
+        TypeError: the files are no pair.
+
+    >>> both = compare("d2l-laptop", "d2l/async-loop", set_a={"blocking": True}, set_b={"blocking": False})
+    >>> [f"{value:.3f}" for value in both.values]
+    ['0.050', '0.030']
+    """
+    runs = [each for each in files if isinstance(each, Run)]
+    if runs:
+        if len(runs) != 2 or len(files) != 2:
+            raise TypeError("two runs are compared, or files")
+        if set or set_a or set_b:
+            raise TypeError("`set` changes files; a run is as it is")
+        first, second = (of_run(run, run.to_json) for run in runs)
+        return of_written(first, second, by)
+    kinds: dict[str, list[Source]] = {"machine": [], "workload": []}
+    for each in files:
+        assert not isinstance(each, Run)
+        kinds[_kind(each)].append(each)
+    machines, workloads = kinds["machine"], kinds["workload"]
+    is_pair = 1 <= len(machines) <= 2 and 1 <= len(workloads) <= 2 and (len(files) > 2 or bool(set_a or set_b))
+    if not is_pair:
+        raise TypeError(f"nothing to compare: {len(machines)} machines, {len(workloads)} workloads; accepted: {FORMS}")
+    return compared(
+        (machines[0], machines[-1]), (workloads[0], workloads[-1]), set=set, set_a=set_a, set_b=set_b, by=by,
+        attribute=waterfall, interval=interval, paying=paying, progress=progress,
+    )  # fmt: skip
+
+
+def _kind(source: Any) -> str:
+    """Whether a file is a machine or a workload: by its first line, or by the part of the library that has its name."""
+    if isinstance(source, str) and "\n" not in source and not Path(source).is_file():
+        kind = next((kind for kind in ("machine", "workload") if source in names(kind)), "")
+        if not kind:
+            hint = did_you_mean(source, (*names("machine"), *names("workload")))
+            raise SpecError([Mistake(None, f"there is no machine or workload '{source}', and no file of that name", hint)])
+        return kind
+    if isinstance(source, Mapping):
+        form = str(source.get("hwsim", ""))
+    else:
+        tree = source if isinstance(source, Tree) else read(Path(source) if "\n" not in str(source) else source)
+        form = tree.text("hwsim") or ""
+    kind = form.partition("/")[0]
+    if kind not in ("machine", "workload"):
+        raise SpecError([Mistake(None, f"neither a machine nor a workload: its `hwsim` is '{form}'")])
+    return kind

@@ -1,0 +1,217 @@
+"""`hwsim.estimate`: how long a step of training or a batch of inference takes, in closed form, and whether it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hwsim.functions.estimating import Billing, Case, Estimate, Misused, inference, training
+from hwsim.functions.nodes import cluster_with
+from hwsim.functions.trained import options_of, training_of
+from hwsim.spec import Mistake, SpecError, names
+from hwsim.units import BANDWIDTH, parse_as
+
+if TYPE_CHECKING:
+    from hwsim.costs import Paying
+    from hwsim.spec import Tree
+
+_TRAINING: Final = ("pp", "dp", "cp", "ep", "microbatch", "global_batch", "sequence", "schedule", "chunks", "uneven", "sharding",
+                    "recompute", "optimizer", "sequence_parallel", "plan", "tokens", "top", "failures", "storage")  # fmt: skip
+_TRANSFORMER: Final = (
+    "cp",
+    "ep",
+    "sequence",
+    "chunks",
+    "uneven",
+    "sharding",
+    "recompute",
+    "sequence_parallel",
+    "tokens",
+    "failures",
+    "storage",
+)
+_INFERENCE: Final = ("batch", "prompt", "output")
+DEFAULTS: Final[Mapping[str, Any]] = {
+    "framework": None, "tp": 1, "pp": 1, "dp": "rest", "cp": 1, "ep": 1, "microbatch": 1, "global_batch": None, "sequence": None,
+    "dtype": None, "schedule": "1f1b", "chunks": 1, "uneven": False, "sharding": "zero-1", "recompute": "none",
+    "sequence_parallel": None, "optimizer": "adam", "plan": None, "top": 10, "tokens": None, "failures": None, "storage": None,
+    "infer": None, "batch": 1, "prompt": 1024, "output": 128,
+}  # fmt: skip
+
+
+def estimate(
+    machine: str | Path,
+    model: str | Path,
+    *,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+    nodes: int = 1,
+    framework: str | None = None,
+    tp: int | None = None,
+    pp: int | None = None,
+    dp: int | str | None = None,
+    cp: int | None = None,
+    ep: int | None = None,
+    microbatch: int | None = None,
+    global_batch: int | None = None,
+    sequence: int | None = None,
+    dtype: str | None = None,
+    schedule: str | None = None,
+    chunks: int | None = None,
+    uneven: bool | None = None,
+    sharding: str | None = None,
+    recompute: str | None = None,
+    sequence_parallel: bool | None = None,
+    optimizer: str | None = None,
+    plan: str | None = None,
+    top: int | None = None,
+    tokens: float | None = None,
+    failures: str | None = None,
+    storage: float | str | None = None,
+    infer: str | None = None,
+    batch: int | None = None,
+    prompt: int | None = None,
+    output: int | None = None,
+    paying: Paying | None = None,
+) -> Estimate:
+    """How long a step of training, or a batch of inference, takes in closed form, and whether it fits; nothing is simulated.
+
+    Args:
+        machine: a path or a name of the library.
+        model: a model, a `config.json` of Hugging Face, or a workload with `train:`; what is given here wins over the file.
+        set: paths and values to change in the files.
+        nodes: so many of the machine, their network cards on one switch at their rate.
+        framework: whose kernels and overlaps (default: megatron-core; of inference vllm; of other networks pytorch-ngc).
+        tp, pp, dp, cp, ep: sizes of the parallel groups (default: 1; dp: all GPUs that are left, "rest").
+        microbatch, global_batch: examples that pass at once, and of a step of all replicas; a step needs the latter.
+        sequence: tokens of a sequence (default: the model's longest).
+        dtype: number format (default: bf16 where the GPU has it, else fp16; other networks fp32, served fp16).
+        schedule, chunks, uneven: pipeline: "gpipe", "1f1b" or "interleaved" with virtual stages; stages that may differ by one.
+        sharding, recompute, sequence_parallel, optimizer: what a GPU keeps, "zero-0" to "zero-3", "fsdp"; "selective", "full".
+        plan, top: "auto" tries the parallel plans, those given apart; so many are listed.
+        tokens, failures, storage: days on so many tokens, with rates of failures, checkpoints written at so many B/s ("2 TB/s").
+        infer: "prefill", "decode" or "forward" instead of training, with batch, prompt and output in examples and tokens.
+        paying: prices, a way to pay and a site (`hwsim.costs.Paying`).
+
+    Raises:
+        SpecError: mistakes of the files; options that do not go together; a model that the machine cannot split or compute.
+
+    >>> found = estimate("dgx-a100", "llama2-7b", tp=8, global_batch=32, sequence=4096)
+    >>> found.fits, found.to_pandas().columns.tolist()
+    (True, ['work', 'time_s', 'share'])
+    """
+    here = locals()
+    given = {name for name in DEFAULTS if here[name] is not None}
+    settings = {path: str(value) for path, value in (set or {}).items()}
+    options = {name: here[name] if name in given else default for name, default in DEFAULTS.items()}
+    if isinstance(storage, str):
+        options["storage"] = parse_as(storage, BANDWIDTH)
+    return estimated(str(machine), str(model), settings, nodes, options, given, paying)
+
+
+def estimated(
+    machine: str,
+    model: str,
+    settings: dict[str, str],
+    nodes: int,
+    options: dict[str, Any],
+    given: set[str],
+    paying: Paying | None,
+) -> Estimate:
+    """An estimate by options, of which some are given and the others have their defaults.
+
+    Raises:
+        SpecError: as of `estimate`; `Misused` where an option is at fault.
+    """
+    written: Tree | None = None
+    if looks_written(model):
+        trained = training_of(model, settings)
+        if trained is not None and options["infer"]:
+            raise Misused(f"{model} is a workload that trains: --infer takes a model")
+        if trained is not None:
+            settings = trained[1]
+            written, options, given = options_of(trained[0], options, given)
+    _refuse_foreign(given, options["infer"])
+    _refuse_half(given)
+    if options["infer"] is None and options["global_batch"] is None:
+        raise Misused("a step needs its batch: --global-batch, examples of all replicas")
+    from hwsim.communication import CannotCollect
+    from hwsim.devices import CannotCompute
+    from hwsim.machine import NoRoute
+    from hwsim.models import NotAlike, Transformer, WrongPlan
+    from hwsim.models.framework import framework_of
+    from hwsim.models.library import load_model, model_of
+
+    try:
+        cluster, title, warnings = cluster_with(machine, settings, nodes)
+        network = load_model(model) if written is None else model_of(written)
+        called, of_transformer = _short(model), isinstance(network, Transformer)
+        _refuse_other_models(given, options["infer"], called, of_transformer=of_transformer)
+        usual = ("vllm" if options["infer"] else "megatron-core") if of_transformer else "pytorch-ngc"
+        software = options["framework"] or usual
+        framework = framework_of(network, software)
+        options["dtype"] = options["dtype"] or _usual_dtype(cluster.gpu.flop, options["infer"], of_transformer=of_transformer)
+        billing = None if paying is None else Billing(machine, settings, nodes, paying)
+        case = Case(cluster, network, framework, title, called, _short(software), warnings, billing)
+        return inference(case, options) if options["infer"] else training(case, options, given)
+    except WrongPlan as error:
+        raise SpecError([Mistake(None, message) for _, message in error.mistakes]) from error
+    except (CannotCompute, NotAlike, CannotCollect, NoRoute) as error:
+        raise SpecError([Mistake(None, str(error), getattr(error, "hint", None))]) from error
+
+
+def _refuse_half(given: set[str]) -> None:
+    """Reject --failures without what it needs, and the reverse."""
+    if "failures" not in given:
+        if "storage" in given:
+            raise Misused("--storage is of checkpoints: it goes with --failures")
+        return
+    for name, why in (("tokens", "the length of the training"), ("storage", "what checkpoints are written at, such as '2 TB/s'")):
+        if name not in given:
+            raise Misused(f"--failures needs --{name}: {why}")
+    if "plan" in given:
+        raise Misused("--failures does not go with --plan auto: ask for one of its plans")
+
+
+def looks_written(source: str) -> bool:
+    """Whether a name is of a file, or of a workload of the library."""
+    return source.endswith((".yaml", ".yml")) or (source in names("workload") and source not in names("model"))
+
+
+def _usual_dtype(formats: Mapping[str, float], infer: str | None, *, of_transformer: bool) -> str:
+    """The number format if none is given; as `train:` and `infer:` have it."""
+    if of_transformer:
+        return "bf16" if "bf16" in formats else "fp16"
+    return "fp16" if infer and "fp16" in formats else "fp32"
+
+
+def _refuse_foreign(given: set[str], infer: str | None) -> None:
+    """Reject training options with --infer and the reverse; they would have no effect."""
+    foreign = _INFERENCE if infer is None else (*_TRAINING, *(("output",) if infer != "decode" else ()),
+                                                *(("prompt", "tp") if infer == "forward" else ()))  # fmt: skip
+    for name in foreign:
+        if name in given:
+            option = f"--{name.replace('_', '-')}"
+            whose = {"output": "decoding", "prompt": "a prefill", "tp": "transformers"}.get(name, "training")
+            raise Misused(
+                f"{option} is of inference: say --infer prefill, decode or forward" if infer is None else
+                f"{option} is of {whose}, not of --infer {infer}"
+            )  # fmt: skip
+
+
+def _refuse_other_models(given: set[str], infer: str | None, called: str, *, of_transformer: bool) -> None:
+    """Reject options of transformers for another network, and the reverse."""
+    if of_transformer:
+        if infer == "forward":
+            raise Misused(f"{called} is a transformer: --infer prefill or --infer decode")
+        return
+    if infer in ("prefill", "decode"):
+        raise Misused(f"{called} reads and writes no tokens: --infer forward")
+    for name in _TRANSFORMER:
+        if name in given:
+            raise Misused(f"--{name.replace('_', '-')} is of transformers; {called} is none")
+
+
+def _short(name: str) -> str:
+    """A file by its name alone."""
+    return Path(name).stem if "/" in name or name.endswith((".yaml", ".yml")) else name

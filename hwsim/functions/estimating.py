@@ -1,0 +1,269 @@
+"""Estimates in closed form of a model on a cluster: the numbers, their text, and their bill."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from hwsim.functions.files import machine_with
+from hwsim.records import dataclass
+from hwsim.spec import Mistake, SpecError
+from hwsim.views.kit import warned
+from hwsim.views.kit.shown import Shown, rows_of
+
+if TYPE_CHECKING:
+    from hwsim.costs import Bill, Paying
+    from hwsim.models import Cluster, Framework
+    from hwsim.models.architectures import Model, Network
+    from hwsim.models.framework import Software
+    from hwsim.models.inference import Pass, Service
+    from hwsim.models.search import Searched
+    from hwsim.models.step import Step
+    from hwsim.results.failing import Checkpoints, Failing
+    from hwsim.results.interval import Interval
+    from hwsim.spec import Warning
+
+SERVED: Final = ("fp32", "bf16", "fp16", "fp8", "int8")
+TRAINED: Final = ("fp32", "tf32", "bf16", "fp16", "fp8")
+
+
+class Misused(SpecError):
+    """An option that does not go with the others, or has no such value; option: which value, `--dtype`, or ""."""
+
+    def __init__(self, message: str, option: str = "") -> None:
+        super().__init__([Mistake(None, message)])
+        self.message = message
+        self.option = option
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(Shown):
+    """A step of training, all plans of one, or a batch of inference; tables: shares (of the time), plans, memory.
+
+    Args:
+        found: all of it as data (`hwsim.models`: `Step`, `Searched`, `Service`, `Pass`).
+        fits: whether it fits into the memory of the GPUs; of plans, whether one does.
+        said, written: make the text and the JSON document.
+    """
+
+    found: Step | Searched | Service | Pass
+    fits: bool
+    warnings: tuple[Warning, ...]
+    said: Callable[[], str]
+    written: Callable[[], str]
+    TABLE: ClassVar = "shares"
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the step or the batch; of plans, of the fastest that fits."""
+        from hwsim.models.search import Searched
+
+        return self.found.steps[0].seconds if isinstance(self.found, Searched) else self.found.seconds
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `hwsim: estimate/1`."""
+        document: dict[str, Any] = json.loads(self.written())
+        return document
+
+    def listed(self, table: str) -> list[Mapping[str, Any]]:
+        """The rows of `shares`, the parts of the time, the longest first; of `memory`, kinds of bytes; else of the document."""
+        document = self.to_json()
+        if table == "shares" and "plans" in document:
+            table = "plans"
+        if table not in ("shares", "memory"):
+            return rows_of(document, table)
+        numbers = document["shares_s" if table == "shares" else "memory"].items()
+        parts = {name: value for name, value in numbers if name not in ("size", "total", "spread", "stage") and value > 0}
+        if table == "memory":
+            return [{"kind": name, "held_bytes": value} for name, value in parts.items()]
+        total = math.fsum(parts.values())
+        ordered = sorted(parts.items(), key=lambda part: -part[1])
+        return [{"work": name, "time_s": value, "share": value / total} for name, value in ordered]
+
+    def __str__(self) -> str:
+        return self.said() + warned.text(self.warnings)
+
+
+@dataclass(frozen=True, slots=True)
+class Billing:
+    """The machine that is paid for, and how."""
+
+    source: str
+    settings: dict[str, str]
+    nodes: int
+    paying: Paying
+
+    def of(
+        self,
+        shares: Mapping[str, float],
+        seconds: float,
+        done: float,
+        unit: str,
+        sure: Interval | None,
+        fails: tuple[Checkpoints, Failing] | None = None,
+        full: float = 1.0,
+    ) -> Bill:
+        """The bill of some seconds of what spends these shares of time.
+
+        done, unit: what is done in them. full: part of the products at the GPU's full rate, not bound by memory.
+        fails: with what failures leave of the time, and spares too.
+        """
+        from hwsim.costs.bill import closed, per
+        from hwsim.costs.energy import busy_of, energy_at
+
+        machine = machine_with(self.source, self.settings)
+        spares = 0.0
+        if fails is not None and fails[1].seconds > 0:
+            seconds, spares = fails[1].seconds, fails[1].goodput.spares / fails[1].job.nodes
+        half = sure.half if sure is not None else 0.0
+        energy = energy_at(machine, seconds, busy_of(shares, full), self.paying.place, half=half)
+        return per(closed(machine, seconds, energy, self.paying, self.nodes, half, spares), unit, done)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A model on a cluster."""
+
+    cluster: Cluster
+    model: Model
+    framework: Framework | Software
+    machine: str
+    called: str
+    software: str
+    warnings: tuple[Warning, ...]
+    billing: Billing | None = None
+
+    @property
+    def title(self) -> str:
+        gpus = self.cluster.gpus
+        return f"{self.called}  on  {self.machine}, {gpus:,} GPU" + ("s" if gpus > 1 else "")
+
+    def document(self, numbers: Mapping[str, Any], sure: Interval | None = None, bill: Bill | None = None) -> str:
+        from hwsim.views.estimate.say import document
+
+        if bill is not None:
+            from hwsim.views.summary import costs
+
+            numbers = {**numbers, **costs.as_dict(bill)}
+        return document(numbers, self.machine, self.called, self.software, self.cluster.gpus, self.warnings, sure)
+
+
+def training(case: Case, options: Mapping[str, Any], given: set[str]) -> Estimate:
+    """A step, or the best of all plans.
+
+    Raises:
+        Misused: a format that nothing trains in.
+        WrongPlan: the plan does not split the model.
+    """
+    from hwsim.models import ParallelPlan, Transformer, estimate
+    from hwsim.models.plan import replicas
+    from hwsim.models.search import search
+    from hwsim.views.estimate import say
+    from hwsim.views.estimate.find import of_step
+
+    values = {each.name: options[each.name] for each in dataclasses.fields(ParallelPlan) if each.name in options}
+    values["sequence_parallel"] = options["tp"] > 1 if options["sequence_parallel"] is None else options["sequence_parallel"]
+    if values["dtype"] not in TRAINED:
+        raise Misused(f"{values['dtype']} is not a training format; choose {', '.join(TRAINED)}", "--dtype")
+    if not isinstance(case.model, Transformer):
+        values |= {"sharding": "none", "sequence_parallel": False}
+        values["optimizer"] = options["optimizer"] if "optimizer" in given else "sgd"
+        if "microbatch" not in given:
+            values["microbatch"] = max(1, options["global_batch"] // replicas(ParallelPlan(**values), case.cluster.gpus))
+    plan, size, tokens = ParallelPlan(**values), case.cluster.gpu.memory.size, options["tokens"]
+    if options["plan"] is None:
+        step = estimate(case.model, plan, case.cluster, case.framework)
+        sure = of_step(step, case.cluster.gpu)
+        fails = None if options["failures"] is None else _left(step, case.cluster, options)
+        bill = _billed(case, step, tokens, sure, fails)
+        return Estimate(
+            step, step.fits, case.warnings,
+            partial(say.training, step, case.title, case.software, size, tokens, sure, fails, bill),
+            lambda: case.document(say.of_training(step, size, tokens, fails, sure), sure, bill),
+        )  # fmt: skip
+    plans = search(case.model, plan, case.cluster, case.framework, given)
+    bill = _billed(case, plans.steps[0], tokens, of_step(plans.steps[0], case.cluster.gpu)) if plans.steps else None
+    return Estimate(
+        plans, plans.nearest is None, case.warnings,
+        partial(say.searched, plans, case.title, case.software, size, options["top"], tokens, bill),
+        lambda: case.document(say.of_search(plans, size, options["top"], tokens), bill=bill),
+    )  # fmt: skip
+
+
+def _billed(
+    case: Case, step: Step, tokens: float | None, sure: Interval | None, fails: tuple[Checkpoints, Failing] | None = None
+) -> Bill | None:
+    """The bill of a step, or of training on all `tokens`; None where no option asks for one."""
+    if case.billing is None:
+        return None
+    done = tokens or step.laid.tokens
+    return case.billing.of(step.shares, done / step.tokens_per_second, done, step.laid.unit, sure, fails if tokens else None)
+
+
+def _left(step: Step, cluster: Cluster, options: Mapping[str, Any]) -> tuple[Checkpoints, Failing]:
+    """Its checkpoints, and what failures leave of the training."""
+    from hwsim.failures import NoProgress, load_failures
+    from hwsim.views.estimate.failing import left
+
+    failures = load_failures(options["failures"])
+    try:
+        return left(step, cluster, failures, options["storage"], options["tokens"])
+    except NoProgress as error:
+        raise SpecError([Mistake(None, error.message, error.hint)]) from error
+
+
+def inference(case: Case, options: Mapping[str, Any]) -> Estimate:
+    """A batch of inference.
+
+    Raises:
+        Misused: a format that nothing serves.
+        WrongPlan: more tokens than the model reads.
+    """
+    from hwsim.models import Framework, KernelTimes, Transformer, WrongPlan
+    from hwsim.models.inference import batch_pass, serve
+    from hwsim.units import BYTES
+    from hwsim.views.estimate import say
+    from hwsim.views.estimate.find import of_shares
+
+    dtype, phase, size = options["dtype"], options["infer"], case.cluster.gpu.memory.size
+    if dtype not in SERVED:
+        raise Misused(f"{dtype} is not a format of inference; choose {', '.join(SERVED)}", "--dtype")
+    if not isinstance(case.model, Transformer) or not isinstance(case.framework, Framework):
+        software = cast("Software", case.framework)
+        times = KernelTimes(case.cluster.gpu, software.kernels)
+        forward = batch_pass(cast("Network", case.model), options["batch"], dtype, times, software)
+        sure = of_shares(forward.shares, case.cluster.gpu, dtype, forward.seconds, "infer/cnn")
+        numbers = say.of_batch(forward, options["batch"], dtype, size)
+        bill = None
+        if case.billing is not None:  # all GPUs do the same
+            done = float(options["batch"] * case.cluster.gpus)
+            bill = case.billing.of(forward.shares, forward.seconds, done, "examples", sure)
+        return Estimate(
+            forward, forward.verdict == "fits", case.warnings,
+            partial(say.batch, forward, options["batch"], dtype, case.title, case.software, size, sure, bill),
+            lambda: case.document(numbers, sure, bill),
+        )  # fmt: skip
+    tokens = options["prompt"] + (options["output"] if phase == "decode" else 0)
+    if tokens > case.model.sequence:
+        lengths = f"{options['prompt']:,} + {options['output']:,}" if phase == "decode" else f"{tokens:,}"
+        message = f"{lengths} tokens are more than the {case.model.sequence:,} that {case.called} reads"
+        raise WrongPlan((("prompt", message),))
+    served = serve(case.model, case.cluster, case.framework, phase=phase, tp=options["tp"], batch=options["batch"],
+                   prompt=options["prompt"], output=options["output"], dtype=dtype)  # fmt: skip
+    sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, f"infer/{phase}")
+    bill = None
+    if case.billing is not None:  # all groups do the same
+        done = served.copies * served.tokens_per_second * served.seconds
+        gpu, answers = case.cluster.gpu, phase == "decode"
+        needed = gpu.flop.get(dtype, max(gpu.flop.values())) / gpu.memory.bandwidth  # FLOP for a byte at its full rate
+        full = min(1.0, 2.0 * options["batch"] / BYTES[dtype] / needed) if answers else 1.0
+        bill = case.billing.of(served.shares, served.seconds, done, "tokens", sure, full=full)
+    return Estimate(
+        served, served.verdict == "fits", case.warnings,
+        partial(say.inference, served, case.title, case.software, size, sure, bill),
+        lambda: case.document(say.of_inference(served, size), sure, bill),
+    )  # fmt: skip

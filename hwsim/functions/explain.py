@@ -1,0 +1,57 @@
+"""Why a run takes as long as it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hwsim.api import ExpectationFailed, Progress, Run, Source, simulate
+from hwsim.spec import Mistake, SpecError, did_you_mean
+
+if TYPE_CHECKING:
+    from hwsim.views.explain.explained import Explained
+
+
+def explain(
+    machine: Source | Run,
+    workload: Source | None = None,
+    *,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+    op: str | None = None,
+    what_if: bool | None = None,
+    progress: Progress | None = None,
+) -> Explained:
+    """Say why a run takes as long as it does: where the time goes, how long each op takes and why, and what would help.
+
+    The `expect:` of the workload is not checked, and a run that does not fit its memory is explained, too.
+
+    Args:
+        machine, workload: a path, a name of the library, or the text of a file; or a run alone.
+        set: paths and values to change in the files.
+        op: derive the durations of the ops of this name (default: those on the critical path).
+        what_if: run again with one number twice as good at a time (default: up to 200,000 ops).
+        progress: called with the runs done and all of them.
+
+    Raises:
+        SpecError: mistakes of the files, or no such op.
+
+    >>> explain("d2l-laptop", "d2l/async-loop", set={"n": 100}).sentences[0]
+    'The CPU is busy with add for 3.000 ms of 3.020 ms.'
+    """
+    from hwsim.views.explain.explanation import NoSuchOp
+
+    if isinstance(machine, Run):
+        if workload is not None or set:
+            raise TypeError("a run is explained as it is: explain(run)")
+        run = machine
+    elif workload is None:
+        raise TypeError("explain() needs a machine and a workload, or a run")
+    else:
+        try:
+            run = simulate(machine, workload, set=set, expect=False)
+        except ExpectationFailed as failed:
+            run = failed.run
+    try:
+        return run.explain(op=op, what_if=what_if, progress=progress)
+    except NoSuchOp as error:
+        raise SpecError([Mistake(None, str(error), did_you_mean(error.name, error.names))]) from error

@@ -1,0 +1,59 @@
+"""A run as input of another tool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from hwsim.api import ExpectationFailed, Progress, Run, Source, simulate
+
+
+def export(
+    tool: Literal["kineto", "chakra", "astra-sim", "simgrid"],
+    folder: str | Path,
+    machine: Source | Run,
+    workload: Source | None = None,
+    *,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+    fold: Literal["auto", "always", "never"] = "auto",
+    progress: Progress | None = None,
+) -> tuple[Path, ...]:
+    """Write a run as another tool reads it.
+
+    Args:
+        tool: whose input it is.
+        folder: where the files go: new, or empty.
+        machine, workload: a path, a name of the library, or the text of a file; or a run alone.
+        set: paths and values to change in the files.
+        fold: write equal ranks once: if they are many ("auto"), always, or never.
+
+    Returns:
+        The files.
+
+    Raises:
+        SpecError: mistakes of the files.
+        FileExistsError: there is something in the folder.
+        ValueError: no such tool.
+    """
+    from hwsim.exporters.tools import TOOLS, files
+    from hwsim.views.kit.writing import write
+    from hwsim.views.trace.run import run_of
+
+    if tool not in TOOLS:
+        raise ValueError(f"there is no tool '{tool}'; there are {', '.join(TOOLS)}")
+    folder = Path(folder)
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(f"there is something in {folder}")
+    if isinstance(machine, Run):
+        run = machine
+    elif workload is None:
+        raise TypeError("export() needs a machine and a workload, or a run")
+    else:
+        try:
+            run = simulate(machine, workload, set=set, expect=False, fold=fold, progress=progress, interval=False)
+        except ExpectationFailed as failed:  # too little memory
+            run = failed.run
+    exported = files(tool, run_of(run))
+    folder.mkdir(parents=True, exist_ok=True)
+    return tuple(write(folder / name, chunks) for name, chunks in exported.files.items())

@@ -1,0 +1,142 @@
+"""What a name stands for: a file with everything it uses, each number with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hwsim.functions.files import any_tree, resolved
+from hwsim.spec import Tree, names
+
+
+def show(name: str = "") -> str:
+    """A machine, part, workload or model as YAML: everything it uses filled in, each number with its source.
+
+    Args:
+        name: of the library, or a path; without one: what the library has.
+
+    Raises:
+        SpecError: there is no such file, or it has mistakes.
+
+    >>> print(show("d2l-gpu").splitlines()[0])
+    hwsim: part/1
+    """
+    if not name:
+        return "\n".join(library()) + "\n"
+    return "\n".join(written(any_tree(name))) + "\n"
+
+
+def library() -> Iterator[str]:
+    """The names of the library, by kind."""
+    for kind in ("machine", "workload", "model", "part", "runtime", "framework", "failures"):
+        yield f"{kind.removesuffix('s')}s:"
+        yield from (f"  {name}" for name in names(kind))
+
+
+def written(tree: Tree) -> Iterator[str]:
+    """Lines of a file that was read, and of what it comes to."""
+    yield from _lines(resolved(tree), "")
+    if tree.text("hwsim") == "model/1":
+        from hwsim.models.library import described, read_model
+
+        yield from (f"# {line}" for line in described(read_model(tree)))
+
+
+def _lines(tree: Tree, indent: str) -> Iterator[str]:
+    """YAML, with the source of a number as a comment."""
+    for key, value in sorted(tree.items(), key=lambda item: item[0] != "hwsim"):  # the first line of a file comes first
+        if key in {"source", "ref"} and indent:
+            continue  # in the comments
+        if value.is_mapping:
+            value = value.get("value") or value
+        if _is_default(value):  # as a comment: read again, the printed file has it from its class again
+            yield from (f"{indent}# {line}" for line in _with_source(key, value, ""))
+        elif value.is_mapping and value.items():
+            yield f"{indent}{_key(key)}:"
+            yield from _lines(value, indent + "  ")
+        elif value.is_list and any(element.is_mapping for element in value.elements()):
+            yield f"{indent}{_key(key)}:"
+            for element in value.elements():
+                yield from _element(element, indent + "  ")
+        else:
+            yield from _with_source(key, value, indent)
+
+
+def _with_source(key: str, value: Tree, indent: str) -> Iterator[str]:
+    """A key with its value; of a mapping that is filled in, all that it holds."""
+    if value.is_mapping and value.items():
+        yield f"{indent}{_key(key)}:"
+        for inner, place in value.items():
+            yield from _with_source(inner, place, indent + "  ")
+    else:
+        origin = f"  # {value.origin}" if value.origin is not None and _is_number(value) else ""
+        yield f"{indent}{_key(key)}: {_rounded(value) if _is_default(value) else _flow(value)}{origin}"
+
+
+def _key(text: str) -> str:
+    """A key; in quotes where YAML would take it for a number."""
+    return f'"{text}"' if text[:1].isdigit() else text
+
+
+def _rounded(tree: Tree) -> str:
+    """A number that was worked out, to the digits that are read."""
+    from hwsim.formats import precise
+    from hwsim.units import Quantity
+
+    return precise(tree.value.value, tree.value.dimension.unit) if isinstance(tree.value, Quantity) else _flow(tree)
+
+
+def _is_default(tree: Tree) -> bool:
+    """Whether a value, or all that a mapping holds, is filled in from a class."""
+    if tree.is_mapping:
+        return bool(tree.items()) and all(_is_default(each) for _, each in tree.items())
+    return tree.origin is not None and tree.origin.kind == "default"
+
+
+def _element(tree: Tree, indent: str) -> Iterator[str]:
+    """An element of a list: on one line, or on several if it holds numbers whose sources are known."""
+    inside = list(_lines(tree, indent + "  ")) if tree.is_mapping else []
+    if any("  # " in line for line in inside):
+        yield f"{indent}- {inside[0].lstrip()}"
+        yield from inside[1:]
+    else:
+        yield f"{indent}- {_flow(tree)}"
+
+
+def _flow(tree: Tree) -> str:
+    """A value on one line."""
+    if tree.is_mapping:
+        return "{" + ", ".join(f"{_key(key)}: {_flow(value)}" for key, value in tree.items()) + "}"
+    if tree.is_list:
+        return "[" + ", ".join(map(_flow, tree.elements())) + "]"
+    return _scalar(tree.value)
+
+
+def _scalar(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case str() if not _plain(value):
+            import json
+
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)
+
+
+def _plain(text: str) -> bool:
+    """Whether a text needs no quotes in YAML, also inside braces."""
+    return bool(text) and text == text.strip() and not set(text) & set("#:{}[],&*!|>'\"%@`\n") and text[0] not in "-?"
+
+
+def _is_number(tree: Tree) -> bool:
+    from hwsim.units import UnitError, parse
+
+    if isinstance(tree.value, bool) or not str(tree.value)[:1].isdigit():
+        return False
+    try:
+        parse(str(tree.value))
+    except UnitError:
+        return False
+    return True

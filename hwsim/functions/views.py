@@ -1,0 +1,199 @@
+"""Views of a machine: latency, roofline, collectives, topology."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hwsim.api import Source, prepare
+from hwsim.functions.files import machine_from
+from hwsim.machine import Machine
+from hwsim.records import dataclass
+from hwsim.spec import Mistake, SpecError
+from hwsim.views import view as view_of
+from hwsim.views.kit.shown import Drawn, rows_of
+from hwsim.views.kit.view import Heading, Unshowable, View
+
+if TYPE_CHECKING:
+    from hwsim.spec import Warning
+
+
+@dataclass(frozen=True)
+class Viewed(Drawn):
+    """What a view finds in a machine.
+
+    Args:
+        view: which one.
+        findings: its data, of the class that `find` of the view's package gives.
+        heading: machine, workload, and what was set.
+    """
+
+    view: View
+    findings: Any
+    heading: Heading
+
+    @property
+    def warnings(self) -> tuple[Warning, ...]:
+        """What leaves the answer in doubt."""
+        return self.heading.warnings
+
+    def to_json(self) -> dict[str, Any]:
+        """The document, as `--json` prints it."""
+        document: dict[str, Any] = json.loads(self.view.document(self.findings, self.heading))
+        return document
+
+    def figure(self, suffix: str) -> Iterable[bytes]:
+        """The view's figure."""
+        try:
+            return self.view.figure(self.findings, self.heading, suffix)
+        except Unshowable as error:
+            raise ValueError(str(error)) from error
+
+    def __str__(self) -> str:
+        return self.view.text(self.findings, self.heading)
+
+
+class Latency(Viewed):
+    """How long one of everything takes on a machine, each beside the text's number; tables: rows, left_out."""
+
+    COLUMNS: ClassVar = ("name", "time_s", "text_s", "ratio", "from")
+
+    def derivation(self, row: str) -> str:
+        """The lines of a row by its key, with the sources of its numbers.
+
+        Raises:
+            ValueError: there is no such row.
+        """
+        try:
+            return self.view.text(self.findings, self.heading, key=row)
+        except Unshowable as error:
+            raise ValueError(f"{error}; {error.hint}") from error
+
+
+class Collectives(Viewed):
+    """The time of a collective by size and algorithm; table: rows."""
+
+    COLUMNS: ClassVar = ("bytes", "time_s", "algbw", "busbw", "algorithm", "chosen")
+
+
+class Topology(Viewed):
+    """How a machine hangs together; tables: devices, bisection, pairs."""
+
+    TABLE: ClassVar = "pairs"
+    COLUMNS: ClassVar = ("from", "to", "how", "hops", "bandwidth_bytes_per_s")
+
+
+class Roofline(Viewed):
+    """The ceilings of devices, and ops below them; tables: memory, compute, ops."""
+
+    TABLE: ClassVar = "ceilings"
+    COLUMNS: ClassVar = ("device", "name", "peak_b_per_s", "sustained_b_per_s", "peak_flop_per_s", "sustained_flop_per_s",
+                         "ridge_flop_per_byte")  # fmt: skip
+
+    def listed(self, table: str) -> list[Mapping[str, Any]]:
+        """The rows of all devices: `ceilings` (memory and compute), or one list of the document's devices."""
+        names = ("memory", "compute") if table == "ceilings" else (table,)
+        devices = self.to_json()["devices"]
+        return [{"device": device["device"], **row} for device in devices for name in names for row in rows_of(device, name)]
+
+
+def latency(machine: Source | Machine, *, set: Mapping[str, object] | None = None) -> Latency:  # noqa: A002
+    """How long one of everything takes on a machine: caches, disks, networks, GPUs.
+
+    Args:
+        machine: a path, a name of the library, the text of a file, or a loaded machine.
+        set: paths and values to change in its file, `{"machine.cpu.use": "ryzen-9-5950x"}`.
+
+    Raises:
+        SpecError: mistakes of the file.
+
+    >>> latency("d2l-laptop").to_json()["rows"][0]["name"]
+    'L1 cache read'
+    """
+    return Latency(*_found("latency", *_machine(machine, set)))
+
+
+def roofline(
+    machine: Source | Machine,
+    workload: Source | None = None,
+    *,
+    set: Mapping[str, object] | None = None,  # noqa: A002
+    device: str = "",
+    dtype: str | None = None,
+    links: bool = False,
+) -> Roofline:
+    """The ceilings of each device of a machine, and the ops of a workload below them.
+
+    Args:
+        machine, workload: paths, names of the library, or texts of files.
+        set: paths and values to change in the files.
+        device: only this one.
+        dtype: only the ceilings of this number format, "fp16".
+        links: also the way from the host to the device.
+
+    Raises:
+        SpecError: mistakes of the files, or nothing to show.
+    """
+    options: dict[str, Any] = {"device": device, "dtype": dtype, "links": links}
+    if workload is None:
+        return Roofline(*_found("roofline", *_machine(machine, set), graph=None, **options))
+    lowered = prepare(machine, workload, set=set)
+    heading = Heading(lowered.machine_name, lowered.workload_name, lowered.settings, lowered.warnings)
+    return Roofline(*_found("roofline", lowered.machine, heading, graph=lowered.graph, **options))
+
+
+def collectives(
+    machine: Source | Machine,
+    *,
+    set: Mapping[str, object] | None = None,  # noqa: A002
+    op: str = "all-reduce",
+    among: str = "",
+    bytes: str | float = "1KiB..16GiB",  # noqa: A002
+    algorithm: str = "",
+    progress: Callable[[int, int], None] | None = None,
+) -> Collectives:
+    """The time of a collective on a machine, by size and algorithm.
+
+    Args:
+        machine: a path, a name of the library, the text of a file, or a loaded machine.
+        set: paths and values to change in its file.
+        op: all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, gather, scatter.
+        among: the devices, "gpu0..3" or with commas; default: all GPUs, without any all CPUs.
+        bytes: a size, several with commas, or a range that doubles, "1KiB..16GiB".
+        algorithm: "auto" (what the library would choose), "all", or names with commas.
+        progress: called with the rows done and all rows.
+
+    Raises:
+        SpecError: mistakes of the file, or no such operation, devices or sizes.
+    """
+    sizes = bytes if isinstance(bytes, str) else f"{bytes:g} B"
+    options: dict[str, Any] = {"operation": op, "among": among or None, "sizes": sizes, "algorithm": algorithm or None}
+    return Collectives(*_found("collectives", *_machine(machine, set), progress=progress, **options))
+
+
+def topology(machine: Source | Machine, *, set: Mapping[str, object] | None = None, of: str = "") -> Topology:  # noqa: A002
+    """How a machine hangs together: links, bisection bandwidth, distances, routes; `hwsim show --topology`.
+
+    Args:
+        machine: a path, a name of the library, the text of a file, or a loaded machine.
+        set: paths and values to change in its file.
+        of: the devices to go between; default: the GPUs, else the NICs.
+
+    Raises:
+        SpecError: mistakes of the file, or no such devices.
+    """
+    return Topology(*_found("topology", *_machine(machine, set), of=of))
+
+
+def _machine(source: Source | Machine, settings: Mapping[str, object] | None) -> tuple[Machine, Heading]:
+    machine, name = machine_from(source, settings or {})
+    return machine, Heading(name, "", tuple((path, str(value)) for path, value in (settings or {}).items()), machine.warnings)
+
+
+def _found(name: str, machine: Machine, heading: Heading, **options: Any) -> tuple[View, Any, Heading]:
+    view = view_of(name)
+    try:
+        return view, view.find(machine, **options), heading
+    except Unshowable as error:
+        raise SpecError([Mistake(None, str(error), error.hint)]) from error
