@@ -2,12 +2,11 @@
 
 Requests under way are kept one by one. Those that ended are added up, block by block, into bins of their first token, their
 time between tokens and their latency, each bin with the parts of that time. Rows are kept of all requests up to `ROWS`; of
-more, a sample by a hash of their number. The course is kept in at most `CELLS` stretches of time, which double as it grows.
+more, a sample by a hash of their number. The course is kept in stretches of time, which double as it grows.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Final, TypeAlias
@@ -19,151 +18,17 @@ from hwsim import ticks
 from hwsim.records import dataclass
 from hwsim.results.accounting import HOST, NETWORK, PARTS, ROOM, Meters, Refusal, Spent, Stay
 from hwsim.results.batches import Batched
+from hwsim.results.course import Course
+from hwsim.results.piles import Gaps, Pile
 from hwsim.ticks import FEMTO, Column
 
 ROWS: Final = 20_000  # requests whose rows are all kept
 SAMPLE: Final = 2_000  # rows that are kept of more
 BLOCK: Final = 4_096  # requests that are added up together
-CELLS: Final = 512  # stretches of time of the course, at most
-FINEST: Final = 40  # bits of the shortest stretch: 1.1 ms
-DROPPED: Final = 45  # bits of a float that a bin leaves out: 128 bins an octave
 MEASURES: Final = ("ttft", "tpot", "latency")
 COLUMNS: Final = ("number", "arrival", "copy", "prompt", "output", "begin", "first", "end", "cached")
 Columns: TypeAlias = dict[str, Column]
 Limits: TypeAlias = tuple[int | None, int | None, int | None]  # fs of `MEASURES`
-
-
-def bin_of(value: float) -> int:
-    """The bin of a number; bins are in the order of their numbers.
-
-    >>> bin_of(1.0) == bin_of(1.007), bin_of(1.0) + 1 == bin_of(1.008), bin_of(2.0) - bin_of(1.0)
-    (True, True, 128)
-    """
-    (bits,) = struct.unpack("<q", struct.pack("<d", value))
-    return int(bits) >> DROPPED
-
-
-def middle(number: int) -> float:
-    """The number in the middle of a bin.
-
-    >>> abs(middle(bin_of(3.0)) / 3.0 - 1) < 0.004
-    True
-    """
-    (value,) = struct.unpack("<d", struct.pack("<q", (number << DROPPED) + (1 << DROPPED - 1 if number else 0)))
-    return float(value)
-
-
-@dataclass(slots=True)
-class Pile:
-    """Values of one kind in bins: how many, their sum, and the sums of the parts that they consist of.
-
-    Args:
-        many: tokens that the parts of a bin are shared by; requests, for times of a request.
-    """
-
-    count: dict[int, int] = field(default_factory=dict)
-    parts: dict[int, list[int]] = field(default_factory=dict)
-    many: dict[int, int] = field(default_factory=dict)
-    total: float = 0.0
-    most: float = 0.0
-
-    def add(self, values: Sequence[float], counts: Sequence[int]) -> None:
-        """Add values with their counts, without the parts that they consist of."""
-        column, times = np.array(values, np.float64), np.array(counts, np.int64)
-        distinct, places = np.unique(column.view(np.int64) >> DROPPED, return_inverse=True)
-        sums = np.zeros(len(distinct), np.int64)
-        np.add.at(sums, places, times)
-        for place, count in zip(distinct.tolist(), sums.tolist(), strict=True):
-            self.count[place] = self.count.get(place, 0) + count
-        self.total += float((column * times).sum())
-        self.most = max(self.most, float(column.max()))
-
-    def add_all(self, values: NDArray[np.float64], parts: Sequence[Column], shared_by: Column | None = None) -> None:
-        """Values with the parts that they consist of, times `shared_by`."""
-        if not len(values):
-            return
-        places = values.view(np.int64) >> DROPPED
-        order = np.argsort(places, kind="stable")
-        distinct, firsts, counts = np.unique(places[order], return_index=True, return_counts=True)
-        sums = [ticks.group_totals(part[order], firsts).tolist() for part in parts]
-        many = counts.tolist() if shared_by is None else ticks.group_totals(shared_by[order], firsts).tolist()
-        for row, place in enumerate(distinct.tolist()):
-            self.count[place] = self.count.get(place, 0) + int(counts[row])
-            self.many[place] = self.many.get(place, 0) + many[row]
-            kept = self.parts.setdefault(place, [0] * len(parts))
-            for number, column in enumerate(sums):
-                kept[number] += column[row]
-        self.total += float(values.sum())
-        self.most = max(self.most, float(values.max()))
-
-    @property
-    def number(self) -> int:
-        """Number of values."""
-        return sum(self.count.values())  # integers
-
-    def at(self, part: float) -> float:
-        """The value below which this part of all lies, to 0.4 %."""
-        wanted, passed = part * self.number, 0
-        for place in sorted(self.count):
-            passed += self.count[place]
-            if passed >= wanted:
-                return min(middle(place), self.most)
-        return 0.0
-
-    def around(self, low: float, high: float) -> tuple[int, int, list[int]]:
-        """(values, what they are shared by, sums of their parts) of the bins that hold these parts of all."""
-        number, passed = self.number, 0
-        count, many, sums = 0, 0, [0] * len(PARTS)
-        for place in sorted(self.parts):
-            start, passed = passed, passed + self.count[place]
-            if passed > low * number and start < high * number:
-                count += self.count[place]
-                many += self.many[place]
-                sums = [before + more for before, more in zip(sums, self.parts[place], strict=True)]
-        return count, many, sums
-
-
-@dataclass(slots=True)
-class Course:
-    """State over time, in at most `CELLS` stretches of equal length: events are counted, and cache x time is added up."""
-
-    bits: int = FINEST
-    came: dict[int, int] = field(default_factory=dict)
-    began: dict[int, int] = field(default_factory=dict)
-    ended: dict[int, int] = field(default_factory=dict)
-    taken: dict[int, int] = field(default_factory=dict)
-
-    def counts(self, column: dict[int, int], time: int, change: int = 1) -> None:
-        """An event."""
-        cell = time >> self.bits
-        while cell >= CELLS:
-            self._double()
-            cell = time >> self.bits
-        column[cell] = column.get(cell, 0) + change
-
-    def takes(self, start: int, end: int, blocks: int) -> None:
-        """So many blocks of a cache are taken from `start` to `end`."""
-        if not blocks:
-            return
-        while end >> self.bits >= CELLS:
-            self._double()
-        cell = start >> self.bits
-        if cell == end >> self.bits:
-            self.taken[cell] = self.taken.get(cell, 0) + blocks * (end - start)
-            return
-        while start < end:
-            until = min(end, (cell + 1) << self.bits)
-            self.taken[cell] = self.taken.get(cell, 0) + blocks * (until - start)
-            start, cell = until, cell + 1
-
-    def _double(self) -> None:
-        self.bits += 1
-        for column in (self.came, self.began, self.ended, self.taken):
-            halved: dict[int, int] = {}
-            for cell, amount in column.items():
-                halved[cell >> 1] = halved.get(cell >> 1, 0) + amount
-            column.clear()
-            column.update(halved)
 
 
 @dataclass(slots=True)
@@ -249,7 +114,7 @@ class Log:
     meters: list[Meters] = field(init=False)
     live: dict[int, Stay] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
-    gaps: Pile = field(default_factory=Pile)
+    gaps: Gaps = field(default_factory=Gaps)
     course: Course = field(default_factory=Course)
     sampled: bool = False
     cut: int = 0
@@ -261,15 +126,11 @@ class Log:
     worked: int = 0
     put_off: int = 0
     read_again: int = 0
-    most_blocks: int = 0
-    area_blocks: int = 0  # blocks x fs
     _ended: list[Stay] = field(default_factory=list)
     _kept: list[Columns] = field(default_factory=list)
     _since: int = 0
     _joined: list[dict[int, int]] = field(init=False)
     _wrote: list[int] = field(init=False)
-    _gap: list[float] = field(default_factory=list)
-    _gap_counts: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.meters = [Meters() for _ in range(self.copies)]
@@ -308,59 +169,41 @@ class Log:
 
     def iterated(
         self, copy: int, start: int, end: int, spent: Spent, *,
-        answers: int, worked: int, blocks: int = 0, count: int = 1, first: int = 0,
+        answers: int, worked: int, blocks: int = 0, count: int = 1, first: int = 0, slope: int = 0,
     ) -> None:  # fmt: skip
         """An iteration, or a run of equal ones.
 
         Args:
             answers: sequences that each wrote a token in each of them, besides those that end their prompts.
-            worked: sequences that were worked on. blocks: of the cache, taken meanwhile.
-            count: iterations of the run; first: fs of the first of them, the others follow in equal steps.
+            worked: sequences that were worked on. blocks: of the cache, taken at the end.
+            count: iterations of the run; first: fs of the first of them; slope: more for each after it.
         """
         self.meters[copy].iterated(start, end, spent)
         self.iterations += count
         self.worked += worked * count
-        if blocks > self.most_blocks:
-            self.most_blocks = blocks
-        self.area_blocks += blocks * (end - start)
         self.course.takes(start, end, blocks)
         if answers:
-            self._gaps(copy, start, end, answers, count, first or (end - start) // count)
+            self._gaps(copy, start, end, answers, count, first or end - start, slope)
 
-    def _gaps(self, copy: int, start: int, end: int, answers: int, count: int, first: int) -> None:
+    def grows(self, start: int, first: int, slope: int, later: Sequence[int]) -> None:
+        """Blocks that a run takes in each iteration after its first; they were said to be taken in all of it.
+
+        first: fs of its first iteration; slope: more for each after it.
+        """
+        self.course.grows(start, first, slope, later)
+
+    def _gaps(self, copy: int, start: int, end: int, answers: int, count: int, first: int, slope: int) -> None:
         """Times between tokens."""
-        values, counts, joined, next_end = self._gap, self._gap_counts, self._joined[copy], start + first
+        gaps, joined, next_end = self.gaps, self._joined[copy], start + first
         for since in joined.values():
-            values.append(next_end - since)
-            counts.append(1)
+            gaps.add(next_end - since)
         if answers > len(joined):
-            values.append(next_end - self._wrote[copy])
-            counts.append(answers - len(joined))
+            gaps.add(next_end - self._wrote[copy], answers - len(joined))
         if joined:
             joined.clear()
         self._wrote[copy] = end
-        if len(values) > BLOCK:
-            self._settle_gaps()
-        if count < 2:
-            return
-        rest = end - start - first
-        last = max(0.0, 2.0 * rest / (count - 1) - first) if count > 2 else float(rest)
-        if abs(last - first) < first / 256:
-            values.append(first + (last - first) * count / (2 * (count - 1)))
-            counts.append(answers * (count - 1))
-            return
-        pieces = min(count - 1, 16)
-        for piece in range(pieces):  # equal steps, so that the middle of a piece stands for it
-            low, high = piece * (count - 1) // pieces, (piece + 1) * (count - 1) // pieces
-            values.append(first + (last - first) * (low + high + 1) / (2 * (count - 1)))
-            counts.append(answers * (high - low))
-
-    def _settle_gaps(self) -> None:
-        """Add up the times between tokens."""
-        if self._gap:
-            self.gaps.add(self._gap, self._gap_counts)
-            self._gap.clear()
-            self._gap_counts.clear()
+        if count > 1:
+            gaps.add_run(first + slope, slope, count - 1, answers)
 
     def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
         """The prompts of these are read and a token of each is out; out: fs until it is with the client."""
@@ -433,7 +276,8 @@ class Log:
     def finish(self) -> Columns:
         """Count the requests whose rows are kept; the rows, by number."""
         self.settle()
-        self._settle_gaps()
+        self.gaps.settle()
+        self.course.settle()
         if not self._kept:
             return {}
         joined = self._join()

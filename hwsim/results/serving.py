@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from hwsim.demand import Case
 from hwsim.records import dataclass
 from hwsim.results.accounting import PARTS, named
+from hwsim.results.course import Course
+from hwsim.results.piles import Pile
 from hwsim.results.requests import Spread
-from hwsim.results.served import MEASURES, Course, Log, Pile, times_of
+from hwsim.results.served import MEASURES, Log, times_of
 from hwsim.ticks import FEMTO, Column
 
 LEAST_REQUESTS: Final = 20  # below which nothing is said of a trend
@@ -285,7 +287,7 @@ def statistics(
         wait=spreads["wait"],
         first_token=spreads["ttft"] if totals.output_tokens else None,
         each_token=spreads["tpot"] if totals.piles["tpot"].count else None,
-        gap=_binned(log.gaps) if log.gaps.count else None,
+        gap=_binned(log.gaps.pile) if log.gaps.pile.count else None,
         iterations=log.iterations,
         batch_mean=log.worked / max(1, log.iterations),
         in_system_mean=totals.latencies / span,
@@ -295,8 +297,8 @@ def statistics(
         read_again=log.read_again,
         cache_tokens=None if blocks is None else blocks * block,
         cache_bytes=token_bytes * (blocks or 0) * block,
-        cache_peak=log.most_blocks / blocks if blocks else 0.0,
-        cache_mean=log.area_blocks / (blocks * copies * lasted) if blocks else 0.0,
+        cache_peak=log.course.most / blocks if blocks else 0.0,
+        cache_mean=log.course.area / (blocks * copies * lasted) if blocks else 0.0,
         course=course,
         rows=_rows(columns),
         came_s=came / FEMTO,

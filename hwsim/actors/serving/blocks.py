@@ -12,6 +12,9 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import Protocol, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hwsim.models.architectures.layer_parts import parts_held
 from hwsim.records import dataclass
 
@@ -62,6 +65,18 @@ class Even:
         turns, rest = divmod(iterations, block)
         return turns * self.many + (counts[0] + sum(counts[block - rest + 1 :]) if rest else 0)  # integers
 
+    def later(self, iterations: int) -> list[int]:
+        """Blocks that all want in each iteration after the first.
+
+        >>> even = Even(4)
+        >>> even.add(4), even.add(7)
+        (None, None)
+        >>> even.later(6)
+        [1, 0, 0, 1, 1]
+        """
+        backwards = self.counts[::-1]
+        return (backwards * (iterations // self.block + 1))[: iterations - 1]
+
     def grow(self, iterations: int) -> None:
         """All grow by a number of tokens."""
         shift = iterations % self.block
@@ -77,6 +92,7 @@ class Windowed:
     held: Held
     bases: dict[int, int] = field(default_factory=dict)  # sequences by their length less `grown`
     grown: int = 0
+    _table: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
 
     def need(self, tokens: int) -> int:
         """Blocks of a sequence.
@@ -84,7 +100,16 @@ class Windowed:
         >>> Windowed(16, ((0.5, 32), (0.5, 0))).need(320)
         11
         """
-        return math.ceil(parts_held(tokens, self.held) / self.block)
+        return int(self.needs(tokens)[tokens])
+
+    def needs(self, tokens: int) -> NDArray[np.int64]:
+        """Blocks of a sequence by its length, up to this one or beyond."""
+        table = self._table
+        if len(table) <= tokens:
+            more = range(len(table), 2 * tokens + 1)
+            made = [math.ceil(parts_held(length, self.held) / self.block) for length in more]
+            self._table = table = np.concatenate([table, np.array(made, np.int64)])
+        return table
 
     def add(self, tokens: int) -> None:
         """A sequence begins to answer."""
@@ -100,10 +125,21 @@ class Windowed:
 
     def wanted(self, iterations: int) -> int:
         """Blocks that all want for a number of iterations from now."""
-        grown = self.grown
-        return sum(  # integers
-            count * (self.need(base + grown + iterations) - self.need(base + grown)) for base, count in self.bases.items()
-        )
+        now, counts = self._now()
+        needs = self.needs(int(now.max(initial=0)) + iterations)
+        return int(((needs[now + iterations] - needs[now]) * counts).sum())  # count
+
+    def later(self, iterations: int) -> list[int]:
+        """Blocks that all want in each iteration after the first."""
+        now, counts = self._now()
+        needs = self.needs(int(now.max(initial=0)) + iterations)
+        every = needs[np.add.outer(np.arange(1, iterations + 1), now)] @ counts
+        return list(np.diff(every).tolist())
+
+    def _now(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Lengths of sequences, and how many have each."""
+        many = len(self.bases)
+        return np.fromiter(self.bases, np.int64, many) + self.grown, np.fromiter(self.bases.values(), np.int64, many)
 
     def grow(self, iterations: int) -> None:
         """All grow by a number of tokens."""
@@ -117,6 +153,7 @@ class Growth(Protocol):
     def add(self, tokens: int) -> None: ...
     def remove(self, tokens: int) -> None: ...
     def wanted(self, iterations: int) -> int: ...
+    def later(self, iterations: int) -> list[int]: ...
     def grow(self, iterations: int) -> None: ...
 
 

@@ -360,6 +360,8 @@ class Copy:
                 wanted = self.growth.wanted(count) - run.taken
                 if wanted:
                     self.pool.take(wanted)
+            if count > 1:
+                log.grows(run.begin, run.first, run.slope, self.growth.later(count))
             self.growth.grow(count)
             self.count += count
             self.context += answers * count
@@ -377,7 +379,7 @@ class Copy:
         log.iterated(
             self.number, begin, end, spent, answers=answers, worked=answers + len(run.parts),
             blocks=self.pool.blocks - self.pool.free, count=count - first,
-            first=run.first + first * run.slope if count - first > 1 else end - begin,
+            first=run.first + first * run.slope if count - first > 1 else end - begin, slope=run.slope,
         )  # fmt: skip
         over: list[Sequence] = []
         for sequence, tokens in run.parts:
@@ -420,7 +422,7 @@ class Copy:
                 at = run.start(number)
                 self.log.iterated(
                     self.number, begin, at, run.spent(first, number, begin, at), answers=run.answers, worked=run.answers,
-                    blocks=self.pool.blocks - self.pool.free, count=number - first, first=run.first + first * run.slope,
+                    blocks=self.used, count=number - first, first=run.first + first * run.slope, slope=run.slope,
                 )  # fmt: skip
                 begin, first = at, number
             if full and number >= seen and number < run.count:

@@ -29,7 +29,7 @@ from hwsim.machine import Machine
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.framework import Framework
 from hwsim.models.iteration import Sent, sends
-from hwsim.models.kernel_tables import Taken
+from hwsim.models.kernel_tables import Taken, knot
 from hwsim.records import dataclass
 from hwsim.results.cause import family
 from hwsim.ticks import FEMTO
@@ -201,8 +201,11 @@ class Costs:
     def _kernels(self, run: Run) -> int:
         """The cost of a second of the run's kernels."""
         answers, parts = run.answers, run.parts
-        drawn: tuple[int, ...] = (grid(answers), grid(run.context // answers)) if answers else (0, 0)
-        if parts:  # iterations of about as many tokens draw alike
+        drawn: tuple[int, ...]
+        if not parts:  # as at the knot before its contexts: all iterations of a run draw alike
+            drawn = answers, knot(run.context // answers)[0]
+        else:  # iterations of about as many tokens draw alike
+            drawn = (grid(answers), grid(run.context // answers)) if answers else (0, 0)
             drawn += (grid(run.tokens), grid(1 + sum([sequence.read for sequence, _ in parts])), len(parts))  # integers
         cost = self._drawn.get(drawn)
         if cost is None:

@@ -167,7 +167,7 @@ class Pace:
             assert self._eager is not None
             context = run.context / run.answers if run.answers else 0.0
             return self._eager.of(run.read, run.answers, context, run.ended)
-        low, _ = knot(run.context / run.answers)
+        low, _ = knot(run.context // run.answers)
         return self._model.of((), run.answers, float(low), run.answers)
 
     def _line(self, answers: int, low: int, step: int) -> Line:

@@ -16,6 +16,7 @@ ICML 2024; vllm 0.19.0, v1/spec_decode/eagle.py (first pass over all tokens, the
 from __future__ import annotations
 
 from dataclasses import field
+from itertools import pairwise
 
 from hwsim import ticks
 from hwsim.actors.serving.blocks import Growth, growth, most_within
@@ -67,6 +68,11 @@ class Leaps:
             need(at(tokens, most, grown + iterations - since)) - need(at(tokens, most, grown - since))
             for tokens, most, since in self.answers.values()
         )
+
+    def later(self, iterations: int) -> list[int]:
+        """Blocks that all want in each iteration after the first."""
+        wanted = [self.wanted(count) for count in range(1, iterations + 1)]
+        return [after - before for before, after in pairwise(wanted)]
 
     def grow(self, iterations: int) -> None:
         """All have gone on."""

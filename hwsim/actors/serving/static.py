@@ -119,7 +119,8 @@ class Static:
             self.log.reads(sequence.number, spent.prompts * tokens // run.tokens)
         self.log.iterated(
             self.number, run.begin, end, spent, answers=0 if run.parts else len(self.under_way),
-            worked=len(self.under_way), blocks=self.used, count=run.count, first=run.first if run.count > 1 else end - run.begin,
+            worked=len(self.under_way), blocks=self.used, count=run.count,
+            first=run.first if run.count > 1 else end - run.begin, slope=run.slope,
         )  # fmt: skip
         if run.parts:
             self.log.writes(end, [each.number for each in self.under_way if each.output], self.settings.out)

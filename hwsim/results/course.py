@@ -1,0 +1,118 @@
+"""State of a service over time: requests that come, begin and end, and blocks of caches that are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Final
+
+import numpy as np
+
+from hwsim import ticks
+from hwsim.records import dataclass
+from hwsim.ticks import Column
+
+CELLS: Final = 512  # stretches of time of the course, at most
+FINEST: Final = 40  # bits of the shortest stretch: 1.1 ms
+BLOCK: Final = 4_096  # entries that are added up together
+MANY: Final = 1 << 16  # iterations of runs that are added up together, at most
+
+
+@dataclass(slots=True)
+class Course:
+    """State over time, in at most `CELLS` stretches of equal length: events are counted, and cache x time is added up.
+
+    Args:
+        taken: blocks x fs; area: of all stretches. most: blocks of one cache at once.
+    """
+
+    bits: int = FINEST
+    came: dict[int, int] = field(default_factory=dict)
+    began: dict[int, int] = field(default_factory=dict)
+    ended: dict[int, int] = field(default_factory=dict)
+    taken: dict[int, int] = field(default_factory=dict)
+    area: int = 0
+    most: int = 0
+    _starts: list[int] = field(default_factory=list)
+    _ends: list[int] = field(default_factory=list)
+    _blocks: list[int] = field(default_factory=list)
+    _runs: list[tuple[int, int, int, int]] = field(default_factory=list)
+    _later: list[int] = field(default_factory=list)
+
+    def counts(self, column: dict[int, int], time: int, change: int = 1) -> None:
+        """An event."""
+        cell = time >> self.bits
+        while cell >= CELLS:
+            self._double()
+            cell = time >> self.bits
+        column[cell] = column.get(cell, 0) + change
+
+    def takes(self, start: int, end: int, blocks: int) -> None:
+        """So many blocks of a cache are taken from `start` to `end`."""
+        self._starts.append(start)
+        self._ends.append(end)
+        self._blocks.append(blocks)
+        if len(self._starts) > BLOCK:
+            self.settle()
+
+    def grows(self, start: int, first: int, slope: int, later: Sequence[int]) -> None:
+        """A run of iterations since `start` takes these blocks in each iteration after its first; they were counted from its start.
+
+        first: fs of the first iteration; slope: more for each after it.
+        """
+        self._runs.append((start, first, slope, len(later)))
+        self._later += later
+        if len(self._later) > MANY:
+            self.settle()
+
+    def settle(self) -> None:
+        """Add up what is known of the caches."""
+        if self._starts:
+            self.most = max(self.most, *self._blocks)
+            self._adds(self._starts, self._ends, ticks.column(self._blocks))
+        if self._later:
+            start, first, slope, many = (ticks.column(column) for column in zip(*self._runs, strict=True))
+            blocks = ticks.column(self._later)
+            kept = np.flatnonzero(blocks)
+            ends = np.cumsum(many)  # count
+            run = np.repeat(np.arange(len(many)), many)[kept]
+            number = kept + 1 - (ends - many)[run]
+            more = ticks.multiply(slope[run], number * (number - 1) // 2)
+            length = ticks.add(ticks.multiply(first[run], number), more)
+            begins = start[run]
+            self._adds(begins.tolist(), ticks.add(begins, length).tolist(), -blocks[kept])
+            self._runs.clear()
+            self._later.clear()
+        for column in (self._starts, self._ends, self._blocks):
+            column.clear()
+
+    def _adds(self, starts: Sequence[int], ends: Sequence[int], blocks: Column) -> None:
+        if not len(blocks):
+            return
+        while max(ends) >> self.bits >= CELLS:
+            self._double()
+        base = min(starts) >> self.bits
+        start, end = (ticks.column([each - (base << self.bits) for each in column]) for column in (starts, ends))
+        amount = ticks.multiply(blocks, end - start)
+        self.area += ticks.total(amount)
+        cell, last = start >> self.bits, end >> self.bits
+        inside = np.flatnonzero(cell == last)
+        order = inside[np.argsort(cell[inside], kind="stable")]
+        cells, firsts = np.unique(cell[order], return_index=True)
+        for number, total in zip(cells.tolist(), ticks.group_totals(amount[order], firsts).tolist(), strict=True):
+            self.taken[base + number] = self.taken.get(base + number, 0) + total
+        for row in np.flatnonzero(cell != last).tolist():
+            since, until, number = starts[row], ends[row], base + int(cell[row])
+            while since < until:
+                stop = min(until, (number + 1) << self.bits)
+                self.taken[number] = self.taken.get(number, 0) + int(blocks[row]) * (stop - since)
+                since, number = stop, number + 1
+
+    def _double(self) -> None:
+        self.bits += 1
+        for column in (self.came, self.began, self.ended, self.taken):
+            halved: dict[int, int] = {}
+            for cell, amount in column.items():
+                halved[cell >> 1] = halved.get(cell >> 1, 0) + amount
+            column.clear()
+            column.update(halved)
