@@ -22,7 +22,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "sarathi": {"device": "gpu0", "framework": "sarathi-serve"},
     "static": {"device": "gpu0", "batching": "static", "batch": 7},
     "chunks": {"device": "gpu0", "chunk": 128, "batch": 5},
-    "conversations": {
+    "clients in conversations": {
         "device": "gpu0",
         "arrivals": {"clients": 8, "think": "20 ms"},
         "sessions": {"turns": {"uniform": [2, 6]}, "think": {"lognormal": {"median": "30 ms", "sigma": 1}}},
