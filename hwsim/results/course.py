@@ -56,7 +56,7 @@ class Course:
             self.settle()
 
     def grows(self, start: int, first: int, slope: int, later: Sequence[int]) -> None:
-        """A run of iterations since `start` takes these blocks in each iteration after its first; they were counted from its start.
+        """A run since `start` takes these blocks in each iteration after its first; they were counted from its start.
 
         first: fs of the first iteration; slope: more for each after it.
         """
