@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.views.kit.figure import COLOURS, INK, OTHER, PAPER, WAITING, figure_bytes, legend_below, time_scale, titled
+from hwsim.views.kit.figure import (
+    COLOURS,
+    INK,
+    OTHER,
+    PAPER,
+    WAITING,
+    figure_bytes,
+    is_narrow,
+    legend_below,
+    text_width,
+    time_scale,
+    titled,
+)
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.patches import Patch
 
 MORE: Final = COLOURS[5]
@@ -74,16 +87,28 @@ def _draw(bars: Bars, suffix: str) -> Iterable[bytes]:
                 axes.plot([bar.end / scale] * 2, [number + 0.35, number + 0.65], color=INK, linewidth=1)
         else:
             axes.axvline(bars.centre / scale, color=INK, linewidth=1.2)
-        axes.set_yticks(range(len(bars.bars)), ["\n".join(textwrap.wrap(bar.name, NAME)) for bar in bars.bars])
+        axes.set_yticks(
+            range(len(bars.bars)), ["\n".join(textwrap.wrap(bar.name, NAME // (1 + is_narrow(figure)))) for bar in bars.bars]
+        )
         axes.set_ylim(max(len(bars.bars), 1) - 0.5, -0.5)
-        axes.margins(x=0.25)
-        if bars.centre is None:
-            axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+        _make_room(axes, [each for bar in bars.bars for each in (bar.start / scale, bar.end / scale)], bars)
         axes.set_xlabel(f"{bars.quantity} ({unit})" if unit not in ("", "1") else bars.quantity)
         axes.locator_params(axis="x", nbins=5)
         legend_below(figure, [] if bars.centre is None else _legend(bars))
         titled(figure, bars.title, bars.below)
     return (buffer.getvalue(),)
+
+
+def _make_room(axes: Axes, ends: Sequence[float], bars: Bars) -> None:
+    """Limits of the axis with room for the texts at the bars' ends."""
+    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    if bars.centre is None:
+        low = min(0.0, low)
+    figure: Any = axes.get_figure()
+    longest = max((text_width(figure, _label(bar, bars), 12.0) for bar in bars.bars), default=0.0)
+    part = min(0.6, (longest + 8.0) / (72.0 * 0.6 * figure.get_figwidth()))  # of the axes
+    span = (high - low) or abs(high) or 1.0
+    axes.set_xlim(low - (0.03 * span if bars.centre is not None or low < 0 else 0.0), high + span * part / (1.0 - part))
 
 
 def _look(colour: str) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def render(scatter: Scatter, suffix: str = ".png") -> Iterable[bytes]:
 
 def _dress(axes: Any, scatter: Scatter) -> list[Any]:
     from matplotlib.lines import Line2D
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     for axis, shown in ((axes.xaxis, scatter.across), (axes.yaxis, scatter.up)):
         axis.set_major_formatter(FuncFormatter(lambda value, _, unit=shown.unit: _marked(value, unit)))
@@ -69,7 +69,8 @@ def _dress(axes: Any, scatter: Scatter) -> list[Any]:
     axes.set_ylabel(scatter.up.title)
     axes.set_ylim(bottom=0)
     open_axes(axes)
-    axes.locator_params(axis="x", nbins=6)
+    for axis, shown in ((axes.xaxis, scatter.across), (axes.yaxis, scatter.up)):
+        axis.set_major_locator(MaxNLocator(6, integer=shown.unit == "1"))
     handles: list[Line2D] = []
     for number, cloud in enumerate(scatter.clouds[:LEGEND]):
         handles.append(Line2D([], [], linestyle="", marker=MARKERS[number], color=COLOURS[number], label=cloud.name or "option"))

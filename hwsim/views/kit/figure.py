@@ -165,21 +165,38 @@ def _wrapped(figure: Figure, text: str, size: float, weight: str) -> list[str]:
     return lines
 
 
+def is_narrow(figure: Figure) -> bool:
+    """Whether a figure is half a page wide."""
+    return bool(figure.get_figwidth() < (PAGE + SLIM) / 2)
+
+
 def legend_below(figure: Figure, handles: Sequence[Any], title: str = "") -> None:
     """A legend below the axes, in as many columns as fit: it covers nothing."""
     if not handles:
         return
-    widest = max(text_width(figure, str(each.get_label()), 12.0) for each in handles) + 12.0 * 4.4
-    columns = max(1, min(len(handles), int((72.0 * figure.get_figwidth() - 2 * EDGE) / widest)))
-    found = figure.legend(handles=handles, loc="outside lower left", ncols=columns, title=title or None)
+    found = figure.legend(handles=handles, loc="outside lower left", ncols=_columns(figure, handles), title=title or None)
     found.set_alignment("left")
+
+
+def legend_above(axes: Axes, handles: Sequence[Any]) -> None:
+    """A legend of one of several axes, between it and the one above."""
+    figure: Any = axes.get_figure()
+    columns = _columns(figure, handles)
+    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.2)
+
+
+def _columns(figure: Figure, handles: Sequence[Any]) -> int:
+    """Columns of a legend that fit beside each other."""
+    widest = max(text_width(figure, str(each.get_label()), 12.0) for each in handles) + 12.0 * 4.4
+    return max(1, min(len(handles), int((72.0 * figure.get_figwidth() - 2 * EDGE) / widest)))
 
 
 def decades(axis: Axis, written: Callable[[float], str]) -> None:
     """Marks of a logarithmic axis at powers of ten, each written in full."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    axis.set_major_locator(LogLocator(10.0, numticks=9))
+    figure: Any = axis.axes.get_figure()
+    axis.set_major_locator(LogLocator(10.0, numticks=5 if is_narrow(figure) else 9))
     axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
     axis.set_minor_locator(NullLocator())
 

@@ -79,7 +79,7 @@ def _there(axes: Any, answers: Answers) -> None:
 
 def _legend(axes: Any) -> None:
     """Above the axes, at the right: it covers nothing."""
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2, handlelength=1.2, columnspacing=0.8)
 
 
 def _ladder(axes: Any, rungs: Iterable[Rung]) -> None:

@@ -10,7 +10,20 @@ import numpy as np
 from hwsim.formats import format_quantity
 from hwsim.results.result import Result
 from hwsim.results.serving import ServiceStatistics
-from hwsim.views.kit.figure import COLOURS, INK, PAPER, about, figure_bytes, line_names, open_axes, push_apart, time_scale, titled
+from hwsim.views.kit.figure import (
+    COLOURS,
+    INK,
+    PAPER,
+    about,
+    figure_bytes,
+    is_narrow,
+    legend_above,
+    line_names,
+    open_axes,
+    push_apart,
+    time_scale,
+    titled,
+)
 from hwsim.views.serving.parts import NAMES, WORDS
 
 HATCHES: Final = ("", "//", "..")
@@ -26,9 +39,12 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
         raise ValueError("no service in this run: it has no `infer`")
     count = len(result.serving)
     with figure_bytes(suffix, height=10.2 * count) as (figure, buffer):
-        grid = figure.add_gridspec(3 * count, 1, height_ratios=[4, 2.4, 2.4] * count)
+        narrow = is_narrow(figure)
+        if narrow:
+            figure.set_figheight(14.0 * count)
+        grid = figure.add_gridspec(3 * count, 1, height_ratios=[4 * (1 + narrow), 2.4, 2.4] * count)
         for number, service in enumerate(result.serving):
-            above = grid[3 * number].subgridspec(1, 2, width_ratios=[3, 2])
+            above = grid[3 * number].subgridspec(2, 1) if narrow else grid[3 * number].subgridspec(1, 2, width_ratios=[3, 2])
             left = figure.add_subplot(above[0])
             _requests(left, service)
             _distribution(figure.add_subplot(above[1]), service)
@@ -131,7 +147,7 @@ def _course(axes: Any, service: ServiceStatistics) -> None:
         )
         right.set_ylabel("KV cache (%)")
         right.set_ylim(0, 105)
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, borderaxespad=0.2)
+    legend_above(axes, handles)
 
 
 def _spread(axes: Any, service: ServiceStatistics) -> None:
@@ -148,4 +164,4 @@ def _spread(axes: Any, service: ServiceStatistics) -> None:
                   edgecolor=PAPER, hatch=HATCHES[number // 4 % len(HATCHES)])  # fmt: skip
         left = [start + width for start, width in zip(left, widths, strict=True)]
     axes.set_xlabel(f"{NAMES[measure]} ({unit}), by where it goes")
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, borderaxespad=0.2, fontsize=11, handlelength=1.0)
+    legend_above(axes, axes.get_legend_handles_labels()[0])
