@@ -76,6 +76,9 @@ def _draw(bars: Bars, suffix: str) -> Iterable[bytes]:
     largest = max((max(abs(bar.start), abs(bar.end)) for bar in bars.bars), default=1.0)
     scale, unit = time_scale(largest) if bars.unit == "s" else (0.01, "%") if bars.unit == "%" else (1.0, bars.unit)
     with figure_bytes(suffix, height=0.9 + 0.42 * max(len(bars.bars), 2)) as (figure, buffer):
+        names = ["\n".join(textwrap.wrap(bar.name, NAME // (1 + is_narrow(figure)))) for bar in bars.bars]
+        lines = max((name.count("\n") + 1 for name in names), default=1)
+        figure.set_figheight(0.9 + max(0.42, 0.23 * lines) * max(len(bars.bars), 2))
         axes = figure.subplots()
         for number, bar in enumerate(bars.bars):
             low, high = sorted((bar.start, bar.end))
@@ -87,9 +90,7 @@ def _draw(bars: Bars, suffix: str) -> Iterable[bytes]:
                 axes.plot([bar.end / scale] * 2, [number + 0.35, number + 0.65], color=INK, linewidth=1)
         else:
             axes.axvline(bars.centre / scale, color=INK, linewidth=1.2)
-        axes.set_yticks(
-            range(len(bars.bars)), ["\n".join(textwrap.wrap(bar.name, NAME // (1 + is_narrow(figure)))) for bar in bars.bars]
-        )
+        axes.set_yticks(range(len(bars.bars)), names)
         axes.set_ylim(max(len(bars.bars), 1) - 0.5, -0.5)
         _make_room(axes, [each for bar in bars.bars for each in (bar.start / scale, bar.end / scale)], bars)
         axes.set_xlabel(f"{bars.quantity} ({unit})" if unit not in ("", "1") else bars.quantity)

@@ -70,7 +70,10 @@ def _dress(axes: Any, scatter: Scatter) -> list[Any]:
     axes.set_ylim(bottom=0)
     open_axes(axes)
     for axis, shown in ((axes.xaxis, scatter.across), (axes.yaxis, scatter.up)):
-        axis.set_major_locator(MaxNLocator(6, integer=shown.unit == "1"))
+        axis.set_major_locator(MaxNLocator(6, integer=shown.unit in ("", "1")))
+    across = {x for cloud in scatter.clouds for x, _, _ in cloud.points}
+    if len(across) == 1:
+        axes.set_xticks(sorted(across))
     handles: list[Line2D] = []
     for number, cloud in enumerate(scatter.clouds[:LEGEND]):
         handles.append(Line2D([], [], linestyle="", marker=MARKERS[number], color=COLOURS[number], label=cloud.name or "option"))
