@@ -11,6 +11,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +29,7 @@ from hwsim.views import FIGURES, REPORTS, VIEWS, view
 from hwsim.views.gantt import draw as gantt
 from hwsim.views.kit.lanes import lanes
 from hwsim.views.kit.lines import titled
+from hwsim.views.kit.spans import merged
 from hwsim.views.kit.writing import write
 from hwsim.views.summary import document as as_json
 from hwsim.views.summary import html
@@ -353,6 +355,18 @@ def test_a_figure_names_rows_and_ops() -> None:
 
 def test_a_figure_of_many_ops_stays_small() -> None:
     assert len(b"".join(gantt.render(result(steps=5000), ".svg"))) < 3_000_000
+
+
+def test_merging_spans_hides_no_time() -> None:
+    start = np.arange(0, 10, 0.001)
+    end = start + 0.0005
+    low, high, colour = merged(start, end, np.zeros(len(start), np.int64), 0.01)
+    assert len(low) == 1
+    assert low[0] == 0
+    assert high[0] >= end[-1] - 0.01
+    two = merged(start, end, (start > 5).astype(np.int64), 0.01)
+    assert two[2].tolist() == [0, 1]
+    assert colour.tolist() == [0]
 
 
 # ---- files

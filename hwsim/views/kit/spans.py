@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwsim.graph.opgraph import Floats
+from hwsim.graph.opgraph import Floats, Ints
 
 
 def covered(low: Floats, high: Floats, edges: Floats) -> Floats:
@@ -28,3 +28,22 @@ def covered(low: Floats, high: Floats, edges: Floats) -> Floats:
     total = before[last] + np.where(place > 0, np.clip(edges - begins[last], 0.0, lengths[last]), 0.0)
     parts: Floats = np.clip(np.diff(total) / np.diff(edges), 0.0, 1.0)
     return parts
+
+
+def merged(start: Floats, end: Floats, colour: Ints, pixel: float) -> tuple[Floats, Floats, Ints]:
+    """Neighbours of one colour with less than a pixel between them as one span; what is hidden by it vanishes.
+
+    >>> start = np.array([0.0, 1.0, 2.0])
+    >>> [each.tolist() for each in merged(start, start + 0.5, np.array([0, 0, 1]), 0.6)]
+    [[0.0, 2.0], [1.6, 2.6], [0, 1]]
+    """
+    if not len(start) or not pixel:
+        return start, end, colour
+    column = np.floor(start / pixel)
+    starts_pixel = np.concatenate([[True], column[1:] != column[:-1]])
+    wide = end - start >= pixel
+    keep = starts_pixel | wide  # of the short spans in one pixel, the first stands for all
+    low, high, shade = start[keep], np.maximum(end[keep], start[keep] + pixel), colour[keep]
+    heads = np.concatenate([[True], (low[1:] - high[:-1] > pixel) | (shade[1:] != shade[:-1])])
+    firsts = np.flatnonzero(heads)
+    return low[firsts], np.maximum.reduceat(high, firsts), shade[firsts]
