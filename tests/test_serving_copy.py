@@ -56,8 +56,9 @@ class Watched(Copy):
             self.growth.need(length) - self.growth.need(each.read) for length, each in zip(lengths, answering, strict=True)
         )
         wanted = self.growth.wanted(1) if run is not None and run.parts and run.answers else 0
-        pieces = {key for each in busy.values() for key in each.keys}
-        held = sum(self.pool.held(key) for key in pieces) + sum(each.own for each in busy.values()) + grown + wanted
+        holding = [*busy.values(), *self.loading, *self.loaded]
+        pieces = {key for each in holding for key in each.keys}
+        held = sum(self.pool.held(key) for key in pieces) + sum(each.own for each in holding) + grown + wanted
         assert self.used == held
         assert 0 <= self.pool.free <= self.pool.blocks
         if run is not None and self.settings.chunked and self.settings.prompts == "beside":

@@ -31,6 +31,20 @@ KINDS: dict[str, dict[str, Any]] = {
     "guesses": {"device": "gpu0", "speculate": {"tokens": 2, "acceptance": "70 %"}},
     "before": {"device": "gpu0", "prefill": 1000, "server": FREE},
     "groups": {"device": "gpu*", "model": "qwen3-30b-a3b", "parallel": {"tp": 1, "groups": 4, "ep": 4}, "requests": 25},
+    "offload": {
+        "device": ["gpu0", "gpu2"],
+        "memory": "3.2 %",
+        "shared": {"distinct": 40},
+        "requests": 120,
+        "offload": {"host": "400 MB"},
+    },
+    "offload to a disk": {
+        "device": "gpu0",
+        "memory": "3.2 %",
+        "shared": {"distinct": 40},
+        "requests": 120,
+        "offload": {"host": "100 MB", "disk": {"device": "disk0", "size": "3 GB"}, "write": "back"},
+    },
     "clients": {"device": "gpu0..1", "arrivals": {"clients": 5, "think": {"exponential": "50 ms"}}},
     "conversations": {
         "device": "gpu0",
@@ -57,6 +71,7 @@ def test_runs_and_iterations_one_by_one_come_to_the_same(kind: str) -> None:
     assert runs.timeline.makespan_fs == ones.timeline.makespan_fs
     assert only(runs) == only(ones)
     assert only(runs).rows
+    assert all(tier.brought_tokens for tier in only(runs).tiers)
     assert len(runs.timeline) < len(ones.timeline)
     for mine, theirs in zip(runs.usage, ones.usage, strict=True):
         assert mine.capacity == theirs.capacity

@@ -5,6 +5,7 @@
     reading   its own prompt                            others   prompts of other requests, before and between its tokens
     answers   answers of others, before its first token writing  iterations that write its tokens
     network   exchanges between the GPUs of a copy      shared   other jobs on its devices
+    loading   keys and values of its prompt that come from the host or a disk
     again     from the moment it is put off until it writes again
     host      scheduler, tokeniser and front end
 
@@ -23,8 +24,21 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from hwsim.records import dataclass
 
-PARTS: Final = ("turn", "seats", "room", "reading", "others", "answers", "writing", "network", "shared", "again", "host")
-TURN, SEATS, ROOM, READING, OTHERS, ANSWERS, WRITING, NETWORK, SHARED, AGAIN, HOST = range(len(PARTS))
+PARTS: Final = (
+    "turn",
+    "seats",
+    "room",
+    "reading",
+    "others",
+    "answers",
+    "writing",
+    "network",
+    "shared",
+    "again",
+    "host",
+    "loading",
+)
+TURN, SEATS, ROOM, READING, OTHERS, ANSWERS, WRITING, NETWORK, SHARED, AGAIN, HOST, LOADING = range(len(PARTS))
 Refusal: TypeAlias = Literal["", "seats", "room"]  # why the head of the line has not joined
 _Reading: TypeAlias = tuple[int, int, int, int, int]  # fs of iterations: prompts, answers, network, shared, host
 
@@ -46,7 +60,7 @@ class Stay:
     Args:
         number: its place among the requests. copy: who serves it. seen: when it stood in the line of the copy.
         parts: its time so far, in the order of `PARTS`; to_first: of it until its first token.
-        alone: time of the iterations under way that read its own prompt.
+        alone: time of the iterations under way that read its own prompt. noted: until when its time before `seen` has a part.
     """
 
     number: int
@@ -66,6 +80,10 @@ class Stay:
     put_off: int = -1
     read: _Reading = (0, 0, 0, 0, 0)
     refused: tuple[int, int] | None = None
+    noted: int = -1
+
+    def __post_init__(self) -> None:
+        self.noted = self.arrival
 
 
 @dataclass(slots=True, eq=False)
@@ -133,8 +151,27 @@ class Meters:
 
     def begins(self, stay: Stay, time: int) -> None:
         """An iteration that begins at `time` works on it for the first time."""
+        self._waited(stay, time)
+        stay.begin = time
+        self._marks(stay, time)
+
+    def loads(self, stay: Stay, time: int) -> None:
+        """From now on it waits for keys and values."""
+        self._waited(stay, time)
+        stay.since = time
+        self.coming = [each for each in self.coming if each is not stay]
+
+    def loaded(self, stay: Stay, time: int) -> None:
+        """They have come, and it stands in the line again."""
+        stay.parts[LOADING] += time - stay.since
+        stay.seen = stay.noted = time
+        stay.refused = None
+        self.came(stay)
+
+    def _waited(self, stay: Stay, time: int) -> None:
+        """Charge what went by while it stood in the line."""
         parts = stay.parts
-        parts[HOST] += stay.seen - stay.arrival
+        parts[HOST] += stay.seen - stay.noted
         if stay.refused is None:
             parts[TURN] += time - stay.seen
         else:
@@ -143,8 +180,6 @@ class Meters:
             parts[ROOM] += room
             passed = _charge(parts, stay.read, self.waited, OTHERS, ANSWERS)
             parts[TURN] += time - stay.since - seats - room - passed
-        stay.begin = time
-        self._marks(stay, time)
 
     def writes(self, stay: Stay, time: int) -> None:
         """Its prompt is read and a token is out: the first, or the next one after it was put off."""

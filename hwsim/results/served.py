@@ -126,6 +126,7 @@ class Log:
     worked: int = 0
     put_off: int = 0
     read_again: int = 0
+    below: list[int] = field(default_factory=list)  # tokens of prompts that came from each tier below the GPUs
     _ended: list[Stay] = field(default_factory=list)
     _kept: list[Columns] = field(default_factory=list)
     _since: int = 0
@@ -160,6 +161,19 @@ class Log:
                 stay.cached = cached
                 self.meters[stay.copy].begins(stay, time)
                 self.course.counts(self.course.began, time)
+
+    def loads(self, time: int, request: int, tokens: Sequence[int]) -> None:
+        """A request waits for keys and values of so many tokens from each tier below the GPUs."""
+        stay = self.live[request]
+        if stay.begin < 0:
+            self.meters[stay.copy].loads(stay, time)
+            self.below = [a + b for a, b in zip(self.below or [0] * len(tokens), tokens, strict=True)]
+
+    def loaded(self, time: int, request: int) -> None:
+        """They have come."""
+        stay = self.live[request]
+        if stay.begin < 0:
+            self.meters[stay.copy].loaded(stay, time)
 
     def reads(self, request: int, time: int) -> None:
         """Time of the iteration that has ended went to a part of this prompt."""

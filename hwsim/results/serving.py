@@ -78,6 +78,20 @@ class Where(NamedTuple):
     parts: tuple[tuple[str, float], ...]
 
 
+class TierUse(NamedTuple):
+    """A tier below the GPUs, of all copies: tokens that it holds, at most held, stored, and gave back to the GPUs.
+
+    writing: part of the span in which what is stored is written, on the busiest way or disk; above 1 it falls behind.
+    """
+
+    name: str
+    tokens: int
+    peak_tokens: int
+    stored_tokens: int
+    brought_tokens: int
+    writing: float
+
+
 class Sampling(NamedTuple):
     """A mean or a percentile, and the range in which it would be in 95 of 100 runs of other requests, as many.
 
@@ -137,6 +151,7 @@ class ServiceStatistics:
         grows_per_s: requests a second by which those in the system grow on and on; 0 in a steady state.
         kind: "dense" or "experts", of a model that writes tokens; case: how well its GPU's kernels are known.
         paced: arrivals, and not answers, set its rate.
+        tiers: below the GPUs, in order; their tokens are among `cached_tokens`.
         sampling: for each measure, how far its mean and percentiles are known; none if all came at once.
     """
 
@@ -180,6 +195,7 @@ class ServiceStatistics:
     kind: str = ""
     case: Case = "known"
     paced: bool = True
+    tiers: tuple[TierUse, ...] = ()
 
     @property
     def offered_per_s(self) -> float:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence as Many
 from dataclasses import field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from hwsim.actors.serving.copy import Copy
+from hwsim.actors.serving.copy import Copy, Load
 from hwsim.actors.serving.costs import Costs, Registry
 from hwsim.actors.serving.pace import Paced
 from hwsim.actors.serving.router import Least, Router
@@ -25,6 +25,9 @@ from hwsim.records import dataclass
 from hwsim.results.served import Log
 from hwsim.workload.serving.settings import Settings
 from hwsim.workload.serving.source import Source
+
+if TYPE_CHECKING:
+    from hwsim.actors.serving.lanes import Lane
 
 ROWS: Final = 30_000
 END, COME, BEGIN = range(3)
@@ -53,6 +56,8 @@ class Written:
     _after: dict[int, int] = field(default_factory=dict)
     _clients: int = -1
     _asked: bool = False
+    _latest: dict[int, int] = field(default_factory=dict)  # by copy, its last op
+    _loads: dict[tuple[int, int, int], float] = field(default_factory=dict)  # by label, queue and cost, the times of it
 
     def __post_init__(self) -> None:
         self._label, self._clients = labels_of(self.ops, self.name)
@@ -69,7 +74,18 @@ class Written:
             self.woken = instant
         else:
             self.ops.append(0, [IssuedOp(self._clients, -1, time=instant - end)], (op,))
-        self._after[copy] = number
+        self._after[copy] = self._latest[copy] = number
+
+    def loads(self, copy: int, lane: Lane, counts: tuple[int, ...]) -> int:
+        """Keys and values begin to come to a copy; the number of the last op, -1 once there are too many."""
+        chain = lane.ops(counts, self.ops)
+        for op in chain:
+            key = op.label, op.queue, op.cost
+            self._loads[key] = self._loads.get(key, 0.0) + op.size
+        if self.runs > ROWS:
+            return -1
+        self.ops.append(0, chain, (self._latest[copy],))
+        return len(self.ops) - 1
 
     def ended(self, copy: int, run: Run) -> int:
         """A run has ended; the number of its last op, -1 once there are too many."""
@@ -78,6 +94,7 @@ class Written:
         if self.runs <= ROWS:
             after, chain = self._after.pop(copy, -1), costs.ops(run)
             self.ops.append(0, chain, (after,) if after >= 0 else ())
+            self._latest[copy] = len(self.ops) - 1
         for op in costs.sums(run, chain):
             key = copy, op.label, op.cost
             size, time = self._sums.get(key, (0.0, 0))
@@ -101,6 +118,8 @@ class Written:
                     if number == copy
                 ]
                 self.ops.append(0, chain, ())
+            for (label, queue, cost), size in self._loads.items():
+                self.ops.append(0, [IssuedOp(label, queue, cost, size)], ())
         made = self.ops.graph()
         return replace(made, capacities=like.capacities, pools=like.pools)
 
@@ -116,9 +135,11 @@ class Alone:
     log: Log
     written: Written | None = None
     router: Router = field(default_factory=Least)
+    lanes: Many[Lane] = ()
     _runs: list[Run | None] = field(init=False)
     _due: list[tuple[int, int, int, int]] = field(default_factory=list)  # time, kind, copy, turn
     _turns: list[int] = field(init=False)
+    _loads: list[Load] = field(default_factory=list)
     _follows: dict[int, tuple[int, int]] = field(
         default_factory=dict
     )  # by request, the op of the answer it waited for, and its end
@@ -135,6 +156,9 @@ class Alone:
             arrival = source.time()
             while due and (arrival is None or due[0][:2] < (arrival, COME)):
                 instant, kind, number, turn = heapq.heappop(due)
+                if turn < 0:
+                    self._brought(number, self._loads[-1 - turn], instant)
+                    continue
                 if turn != turns[number]:
                     continue
                 if kind == END:
@@ -158,14 +182,47 @@ class Alone:
         copy = self.copies[number]
         copy.add(sequence)
         self.log.came(instant, sequence.number, number, sequence.prompt, sequence.output, sequence.at)
+        if self._runs[number] is None:
+            self._awaits(number, instant)
+        else:
+            self._joins(number, sequence.at)
+
+    def _joins(self, number: int, at: int) -> None:
+        """A request that is seen from this instant on may join the run of a copy."""
         run = self._runs[number]
-        if run is None:
-            self._wakes(number, max(instant, copy.waiting[0].at))
-        elif run.count > 1:
+        if run is not None and run.count > 1:
             before = run.count
-            copy.cut(run, sequence.at)
+            self.copies[number].cut(run, at)
             if run.count < before:
                 self._plan(number, END, run.end)
+
+    def _brings(self, copy: Copy, instant: int) -> None:
+        """Pieces that requests of a copy wait for begin to come, one request after another."""
+        for load in copy.loads:
+            lane = self.lanes[copy.number]
+            lane.until = max(lane.until, instant) + lane.time(load.counts)
+            if self.written is not None and (op := self.written.loads(copy.number, lane, load.counts)) >= 0:
+                load.sequence.after = op, lane.until
+            heapq.heappush(self._due, (lane.until, COME, copy.number, -1 - len(self._loads)))
+            self._loads.append(load)
+        copy.loads.clear()
+
+    def _brought(self, number: int, load: Load, instant: int) -> None:
+        copy, run = self.copies[number], self._runs[number]
+        assert isinstance(copy, Copy)
+        if run is not None:
+            copy.catches_up(run, instant)
+        copy.brought(load, instant)
+        if run is None:
+            self._awaits(number, instant)
+        else:
+            self._joins(number, instant)
+
+    def _awaits(self, number: int, instant: int) -> None:
+        """An idle copy begins when the first of those that wait is seen."""
+        head = self.copies[number].head
+        if head is not None:
+            self._wakes(number, max(instant, head.at))
 
     def _wakes(self, number: int, at: int) -> None:
         self._plan(number, BEGIN, at)
@@ -177,20 +234,23 @@ class Alone:
     def _begins(self, number: int, instant: int) -> None:
         """An idle copy begins, if it has something to do."""
         if self.written is not None:
-            self.written.wakes(number, instant, self.copies[number].waiting[0].after)
+            head = self.copies[number].head
+            self.written.wakes(number, instant, (-1, 0) if head is None else head.after)
         self._next(number, instant)
 
     def _next(self, number: int, instant: int) -> None:
         copy = self.copies[number]
         run = copy.next(instant)
         self._runs[number] = run
+        if self.lanes and isinstance(copy, Copy) and copy.loads:
+            self._brings(copy, instant)
         if run is None:
-            if copy.waiting:
-                self._wakes(number, copy.waiting[0].at)
+            if (head := copy.head) is not None and head.at > instant:
+                self._wakes(number, head.at)
             return
         self.pace[number].set(run)
-        if copy.waiting:
-            copy.cut(run, copy.waiting[0].at)
+        if (head := copy.head) is not None:
+            copy.cut(run, head.at)
         self._plan(number, END, run.end)
 
     def _ends(self, number: int, instant: int) -> None:
@@ -203,7 +263,6 @@ class Alone:
             if asks is not None and op >= 0:
                 self._follows[asks[1]] = op, instant
         if copy.is_idle:
-            if copy.waiting:
-                self._wakes(number, max(instant, copy.waiting[0].at))
+            self._awaits(number, instant)
             return
         self._next(number, instant)

@@ -24,16 +24,16 @@ from typing import Any
 
 from hwsim.actors.serving.clocked import Clocked
 from hwsim.actors.serving.copy import Copy
-from hwsim.actors.serving.costs import grid
+from hwsim.actors.serving.lanes import Links, passed
 from hwsim.actors.serving.router import Least, Router
 from hwsim.actors.serving.run import Run, Sequence
-from hwsim.demand import Cost, Demand
 from hwsim.engine import Event, Host, IssuedOp, Waits
 from hwsim.graph.opgraph import Label, Queue
-from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.accounting import Refusal, Spent
 from hwsim.results.served import Log
+
+__all__ = ["Answering", "Apart", "Links", "OfPrompts", "Reading", "passed"]
 
 
 class OfPrompts(Log):
@@ -120,7 +120,7 @@ class Answering(Copy):
             return False
         if not self._fits(sequence, blocks, sequence.prompt, 0, 0):
             return False
-        self._takes(sequence, blocks)
+        self.cache.grows(sequence, blocks)
         self._promises.counts(sequence, 1)
         self.reserved += 1
         return True
@@ -151,43 +151,6 @@ class Answering(Copy):
 
     def _nothing(self, instant: int, before: int) -> Run | None:
         return None if self.reserved else super()._nothing(instant, before)
-
-
-@dataclass(slots=True)
-class Links:
-    """Costs of handing a prompt over."""
-
-    machine: Machine
-    token_bytes: float  # on each GPU that writes answers
-    _known: dict[tuple[int, int, int], tuple[Cost, float]] = field(default_factory=dict)
-
-    def cost(self, sources: tuple[str, ...], targets: tuple[str, ...], key: tuple[int, int], tokens: int) -> tuple[Cost, float]:
-        """(cost, times of it) of the keys and values of a number of tokens."""
-        priced = grid(tokens)
-        unit = self._known.get((*key, priced))
-        if unit is None:
-            unit = self._known[*key, priced] = passed(self.machine, sources, targets, priced * self.token_bytes), 1.0 / priced
-        return unit[0], tokens * unit[1]
-
-
-def passed(machine: Machine, sources: tuple[str, ...], targets: tuple[str, ...], size: float) -> Cost:
-    """`size` bytes to each of the targets, from the GPU in its place among the sources."""
-    amounts: dict[str, float] = {}
-    holds: dict[str, float] = {}
-    every = [machine.transfer(sources[at * len(sources) // len(targets)], target, size) for at, target in enumerate(targets)]
-    for cost in every:
-        for kind, drawn in ((amounts, cost.demand.amounts), (holds, cost.demand.holds)):
-            for name, amount in drawn:
-                kind[name] = kind.get(name, 0.0) + amount
-    demands = [cost.demand for cost in every]
-    demand = Demand(
-        latency=max(each.latency for each in demands),
-        amounts=tuple(sorted(amounts.items())),
-        floor=max(each.floor for each in demands),
-        holds=tuple(sorted((name, min(1.0, part)) for name, part in holds.items() if name not in amounts)),
-        share=size * len(targets),
-    )
-    return Cost(demand, tuple(moved for cost in every for moved in cost.moved), every[0].why)
 
 
 @dataclass

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Many
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from hwsim.actors.serving.alone import labels_of
-from hwsim.actors.serving.copy import Copy
+from hwsim.actors.serving.copy import Copy, Load
 from hwsim.actors.serving.costs import Costs
 from hwsim.actors.serving.pace import Paced
 from hwsim.actors.serving.router import Router
@@ -18,6 +19,9 @@ from hwsim.records import dataclass
 from hwsim.results.served import Log
 from hwsim.workload.serving.settings import Settings
 from hwsim.workload.serving.source import Source
+
+if TYPE_CHECKING:
+    from hwsim.actors.serving.lanes import Lane
 
 
 @dataclass
@@ -36,9 +40,11 @@ class Clocked:
     log: Log
     name: str
     router: Router
+    lanes: Many[Lane] = ()
     idle: list[Event | None] = field(init=False)
     came: list[int] = field(init=False)
     _clients: int = -1
+    _busy: dict[int, Event] = field(default_factory=dict)  # by copy, the load under way
     _follows: dict[int, int] = field(default_factory=dict)  # by request, the op of what its client did after an answer
 
     def __post_init__(self) -> None:
@@ -110,10 +116,14 @@ class Clocked:
         while True:
             now = int(driver.env.now)
             run = copy.next(now)
+            if self.lanes and isinstance(copy, Copy):
+                for load in copy.loads:
+                    driver.env.process(self._brings(driver, copy, load))
+                copy.loads.clear()
             if run is None:
                 idle = self.idle[number] = driver.env.event()
-                if copy.waiting and copy.waiting[0].at > now:
-                    driver.env.process(self._later(driver, number, copy.waiting[0].at - now))
+                if (head := copy.head) is not None and head.at > now:
+                    driver.env.process(self._later(driver, number, head.at - now))
                 yield idle
                 continue
             pace.set(run)
@@ -124,6 +134,21 @@ class Clocked:
             self.ended(driver, number, copy.done(run, int(driver.env.now)), op)
             if copy.is_idle:
                 yield driver.env.timeout(0)
+
+    def _brings(self, driver: Host, copy: Copy, load: Load) -> Waits:
+        """Pieces that a request waits for come, after those of earlier ones."""
+        lane = self.lanes[copy.number]
+        while (busy := self._busy.get(copy.number)) is not None:
+            yield busy
+        done = self._busy[copy.number] = driver.env.event()
+        ended, op = driver.issue(lane.ops(load.counts, driver), (load.sequence.after[0],))
+        yield ended
+        del self._busy[copy.number]
+        done.succeed()
+        instant = int(driver.env.now)
+        load.sequence.after = op, instant
+        copy.brought(load, instant)
+        self.wakes(driver, copy.number, instant, op)
 
     def ended(self, driver: Host, number: int, over: Many[Sequence], op: int) -> None:
         """An iteration of a copy has ended, with this op, and these requests with it."""

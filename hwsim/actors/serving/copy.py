@@ -23,54 +23,55 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from dataclasses import field
-from typing import Final
+from itertools import takewhile
+from typing import Final, NamedTuple
 
-from hwsim.actors.serving.blocks import Growth, Held, growth, most_within
+from hwsim.actors.serving.blocks import most_within
 from hwsim.actors.serving.gathering import Groups
-from hwsim.actors.serving.prefixes import Key, Pool
+from hwsim.actors.serving.prefixes import Cache, Found, Key, Pool
 from hwsim.actors.serving.promises import Promises
+from hwsim.actors.serving.replica import DoesNotFit, Replica
 from hwsim.actors.serving.run import Run, Sequence
+from hwsim.actors.serving.tiers import Tiers
 from hwsim.records import dataclass
 from hwsim.results.accounting import Refusal
-from hwsim.results.served import Log
-from hwsim.workload.serving.settings import ANY, Settings
+from hwsim.workload.serving.settings import ANY
 
 AGAIN: Final = 16  # iterations after which a request that a ratio refused is looked at again
-OWN: Final = -1  # first part of the key of a sequence's own blocks
 
 
-class DoesNotFit(ValueError):
-    """A request that an empty cache has no room for."""
+class Load(NamedTuple):
+    """Pieces of a prompt that a request waits for; counts: blocks of them from each tier."""
+
+    sequence: Sequence
+    pieces: tuple[tuple[Key, int], ...]
+    counts: tuple[int, ...]
 
 
 @dataclass(slots=True)
-class Copy:
+class Copy(Replica):
     """The state of a copy.
 
     Args:
+        lower: tiers below its GPUs. loads: of the last decision, for who plays it. loading: requests that wait for one.
+        loaded: requests whose pieces have come, which join before those that wait.
         count: steps of decoding so far; context: tokens of all answers under way, their prompts included.
         seen: until when requests had come that the latest iteration could be decided upon; door: that may join it.
         is_open: a request that comes now may join as soon as it is seen; the one that waits is not refused.
-        iterations: that have ended; put_off: times a request lost its blocks; lost: tokens read again because of it.
     """
 
-    number: int
-    settings: Settings
-    blocks: int | None
-    log: Log
-    held: Held = ()
-    waiting: deque[Sequence] = field(default_factory=deque)
+    loads: list[Load] = field(default_factory=list)
+    loading: list[Sequence] = field(default_factory=list)
+    loaded: deque[Sequence] = field(default_factory=deque)
     partial: list[Sequence] = field(default_factory=list)
+    lower: Tiers | None = None
     pool: Pool = field(init=False)
-    growth: Growth = field(init=False)
+    cache: Cache = field(init=False)
     answers: int = 0
     count: int = 0
     context: int = 0
     seen: int = -1
     door: int = -1
-    iterations: int = 0
-    put_off: int = 0
-    lost: int = 0
     is_open: bool = False
     _groups: Groups | None = None
     _closed: bool = False
@@ -82,8 +83,9 @@ class Copy:
     _hold: int = 0  # the iteration at which a request that a ratio refused is looked at again, unless one ends before
 
     def __post_init__(self) -> None:
+        Replica.__post_init__(self)
         self.pool = Pool(ANY if self.blocks is None else self.blocks)
-        self.growth = growth(self.settings.block, self.held)
+        self.cache = Cache(self.settings, self.pool, self.lower, self.settings.late)
         self._promises = Promises(self.settings, self.growth.need)
         if self.settings.gather:
             self._groups = Groups(self.settings.groups, self.settings.gather)
@@ -91,12 +93,19 @@ class Copy:
     @property
     def requests(self) -> int:
         """Requests that wait or are worked on."""
-        return len(self.waiting) + len(self.partial) + self.answers
+        return len(self.waiting) + len(self.loading) + len(self.loaded) + len(self.partial) + self.answers
 
     @property
     def in_line(self) -> int:
         """Requests that wait."""
-        return len(self.waiting)
+        return len(self.waiting) + len(self.loaded)
+
+    @property
+    def head(self) -> Sequence | None:
+        """The first to be seen of those that wait."""
+        if not self.loaded:
+            return self.waiting[0] if self.waiting else None
+        return min((line[0] for line in (self.loaded, self.waiting) if line), key=lambda each: each.at)
 
     @property
     def room(self) -> float:
@@ -105,7 +114,8 @@ class Copy:
 
     def cached(self, sequence: Sequence) -> int:
         """Tokens of its prompt that need not be read here."""
-        return self._found(sequence)[0] * self.settings.block
+        found = self.cache.found(sequence)
+        return (found.blocks + sum(count for _, count in found.below)) * self.settings.block  # integers
 
     @property
     def is_idle(self) -> bool:
@@ -121,14 +131,14 @@ class Copy:
         """A request stands in the line."""
         if self._groups is not None:
             self._groups.add(sequence)
-        self.waiting.append(sequence)
+        Replica.add(self, sequence)
 
     # ------------------------------------------------------------ what the next iteration does
 
     def next(self, instant: int) -> Run | None:
         """The next iterations; None if there is nothing to do."""
         settings, idle = self.settings, not (self.answers or self.partial)
-        if idle and not self.waiting:
+        if idle and not (self.waiting or self.loaded):
             return None
         before = self.put_off
         seen = instant if idle else instant - 1
@@ -139,7 +149,7 @@ class Copy:
         wanted = self._makes_room(instant) if mixes and self.answers else 0
         parts: list[tuple[Sequence, int]] = []
         self._closed = False
-        if self.partial or self.waiting:
+        if self.partial or self.waiting or self.loaded:
             parts = self._parts(instant, wanted)
         elif self._refusal:
             self._refuse("")
@@ -153,7 +163,7 @@ class Copy:
             run.most = self._most() if mixes or self.put_off == before else 1  # who made room may join again
             self.is_open = (
                 answers + len(self.partial) < settings.sequences
-                and (self._closed or not (self.waiting and self.waiting[0].at <= self.door))
+                and (self._closed or not ((line := self._line()) and line[0].at <= self.door))
                 and (answers * settings.verified < settings.budget if mixes else settings.prompts == "before")
             )
             return run
@@ -167,16 +177,18 @@ class Copy:
     def cut(self, run: Run, at: int) -> None:
         """Let a run end before the iteration that a request can join which comes at this instant."""
         if at <= self.door and self._closed:
-            at = next((each.at for each in self.waiting if each.at > self.door), run.end)
-        if run.count > 1 and self.is_open:
+            at = min((each.at for each in (*self.waiting, *self.loaded) if each.at > self.door), default=run.end)
+        if run.count > 1 and (self.is_open or (self.loaded and self.loaded[-1].at >= at)):
             run.count = min(run.count, run.sees(at, self.settings.ahead, self.settings.look))
 
     def _nothing(self, instant: int, before: int) -> Run | None:
         """Another decision, if the last requests under way were put off; else no request has come yet."""
         if self.put_off > before:
             return self.next(instant)
-        if self.waiting and self.waiting[0].at <= instant:
-            raise DoesNotFit(f"a request of {self.waiting[0].to_read:,} tokens does not fit into {self.pool.blocks:,} blocks")
+        if self.loading:
+            return None
+        if (line := self._line()) and line[0].at <= instant:
+            raise DoesNotFit(f"a request of {line[0].to_read:,} tokens does not fit into {self.pool.blocks:,} blocks")
         return None
 
     def _undecided(self) -> int:
@@ -209,23 +221,25 @@ class Copy:
             tokens = min(left, sequence.to_read - sequence.read)
             if tokens <= 0 or sequence not in self.partial:
                 continue
-            blocks = need(sequence.read + tokens) - need(sequence.read)
+            blocks = max(0, need(sequence.read + tokens) - sequence.blocks)
             while blocks > pool.free - wanted and self._last() is not sequence:
                 self._puts_off(self._last(), instant)
             if blocks > pool.free - wanted:
                 self._puts_off(sequence, instant)
                 continue
-            self._takes(sequence, blocks)
+            self.cache.grows(sequence, need(sequence.read + tokens))
             left -= tokens
             parts.append((sequence, tokens))
-        if not self.waiting or left <= 0 or len(parts) < len(self.partial):
+        if not (self.waiting or self.loaded) or left <= 0 or len(parts) < len(self.partial):
             self._refuse("")
             return parts
         if settings.prompts == "alone" and self.answers:
             self._refuse("seats")
             return parts
         groups = self._groups
-        if groups is not None and not groups.opens(self.waiting, self.door, self.iterations):
+        if groups is not None and not groups.opens(
+            (*self.loaded, *self.waiting) if self.loaded else self.waiting, self.door, self.iterations
+        ):
             self._closed = True
             self._refuse("")
             return parts
@@ -233,37 +247,37 @@ class Copy:
         return parts
 
     def _joined(self, parts: list[tuple[Sequence, int]], left: int, wanted: int, instant: int) -> None:
-        settings, waiting = self.settings, self.waiting
-        promised = 0
-        while waiting and waiting[0].at <= self.door:
+        settings, promised = self.settings, 0
+        while (line := self._line()) and line[0].at <= self.door:
             if self.answers + len(self.partial) >= settings.sequences:
                 return self._refuse("seats")
             if left <= 0:
                 return self._refuse("")
             if self._hold > self.iterations:
                 return self._refuse("room")
-            sequence = waiting[0]
-            hit, keys, stale = self._found(sequence)
-            read = min(hit * settings.block, (sequence.to_read - 1) // settings.block * settings.block)
+            sequence, is_loaded = line[0], line is self.loaded
+            found = self.cache.found(sequence) if not is_loaded else Found(sequence.blocks, sequence.keys, 0)
+            read = sequence.read if is_loaded else self._unread(sequence, found.blocks)
             rest = sequence.to_read - read
             tokens = min(left, rest)
-            if not settings.chunked and tokens < rest:
+            if not settings.chunked and tokens < rest and not found.below:
                 if parts or (settings.prompts == "beside" and self.answers):
                     return self._refuse("")
                 tokens = rest
-            blocks = self.growth.need(sequence.to_read) - hit
-            if not self._fits(sequence, blocks + stale, rest, wanted, promised):
+            blocks = max(0, self.growth.need(sequence.to_read) - found.blocks)
+            if not self._fits(sequence, blocks + found.stale, rest, wanted, promised):
                 if settings.admit == "ratio" and not self.is_idle:
                     self._hold = (self.iterations // AGAIN + 1) * AGAIN
                 return self._refuse("room")
-            waiting.popleft()
+            line.popleft()
+            if found.below:
+                self._brings(sequence, found, instant)
+                continue
             promised += min(sequence.output - sequence.written, settings.promise[3]) + rest - tokens
-            for key in keys:
-                self.pool.uses(key)
-            sequence.keys, sequence.hit, sequence.own, sequence.read = keys, hit, 0, read
-            sequence.kept = 0
-            sequence.cached = sequence.read
-            self._takes(sequence, self.growth.need(sequence.read + tokens) - hit)
+            if not is_loaded:
+                self.cache.begins(sequence, found)
+                sequence.read = sequence.cached = read
+            self.cache.grows(sequence, self.growth.need(read + tokens))
             left -= tokens
             self._promises.counts(sequence, 1)
             self._order.append((sequence, sequence.put_off))
@@ -271,6 +285,36 @@ class Copy:
             parts.append((sequence, tokens))
             self.log.begins(instant, (sequence.number,), sequence.cached)
         return self._refuse("")
+
+    def _line(self) -> deque[Sequence]:
+        """The line whose head is next: requests whose pieces were brought back have waited already."""
+        return self.loaded if self.loaded and self.loaded[0].at <= self.door else self.waiting
+
+    def _unread(self, sequence: Sequence, blocks: int) -> int:
+        """Tokens of a prompt that so many blocks spare it; the last token is always computed, and its block with it."""
+        block = self.settings.block
+        return min(blocks * block, (sequence.to_read - 1) // block * block)
+
+    def _brings(self, sequence: Sequence, found: Found, instant: int) -> None:
+        """A request waits for pieces of its prompt; it has room for all of it from now on, and others go on."""
+        assert self.lower is not None
+        counts = self.lower.brings(found.below)
+        self.cache.begins(sequence, found)
+        self.cache.grows(sequence, self.growth.need(sequence.to_read))
+        self.loads.append(Load(sequence, found.below, counts))
+        self.loading.append(sequence)
+        self.log.loads(instant, sequence.number, [count * self.settings.block for count in counts])
+
+    def brought(self, load: Load, instant: int) -> None:
+        """Pieces of a prompt have come."""
+        sequence = load.sequence
+        self.cache.loaded(sequence, load.pieces)
+        blocks = sequence.hit + sum(count for _, count in load.pieces)  # integers
+        sequence.read = sequence.cached = self._unread(sequence, blocks)
+        sequence.at = instant
+        self.loading.remove(sequence)
+        self.loaded.append(sequence)
+        self.log.loaded(instant, sequence.number)
 
     def _refuse(self, why: Refusal) -> None:
         if why != self._refusal:
@@ -285,33 +329,6 @@ class Copy:
         if blocks > free - int(settings.spare * self.pool.blocks):
             return False
         return self._promises.allow(sequence, rest, free, self.pool.blocks, self.count, promised)
-
-    def _found(self, sequence: Sequence) -> tuple[int, list[Key], int]:
-        """Blocks of its beginning that the cache has, their keys, and how many of them count as free now.
-
-        The last token is always computed, and its block with it, in place.
-        """
-        if not self.settings.prefixes or not (sequence.ids or sequence.put_off):
-            return 0, [], 0
-        keys: list[Key] = []
-        pool, hit, stale = self.pool, 0, 0
-        for key, count in sequence.pieces(self.settings.block):
-            count_there = pool.held(key)
-            if not count_there:
-                return hit, keys, stale
-            stale += pool.waiting(key)
-            keys.append(key)
-            hit += count_there
-            if count_there < count:
-                return hit, keys, stale
-        own_key = (OWN, sequence.number)
-        if sequence.put_off and hit == sequence.kept and (count_there := pool.held(own_key)):
-            return hit + count_there, [*keys, own_key], stale + count_there
-        return hit, keys, stale
-
-    def _takes(self, sequence: Sequence, blocks: int) -> None:
-        self.pool.take(blocks)
-        sequence.own += blocks
 
     # ------------------------------------------------------------ requests that lose their blocks
 
@@ -331,20 +348,14 @@ class Copy:
             length = self._stops(sequence)
         self._promises.counts(sequence, -1)
         self._promises.breaks(self.answers, self.count)
-        begun = sequence.hit + sequence.kept
-        full_blocks = length // self.settings.block - begun
-        own_key = (OWN, sequence.number)
-        if self.settings.prefixes and full_blocks > 0 and own_key not in sequence.keys and self.pool.keeps(own_key, full_blocks):
-            sequence.own -= full_blocks
-            sequence.keys.append(own_key)
-        self.pool.gives(sequence.own, sequence.keys)
+        begun = self.cache.keeps_own(sequence, length)
+        self.cache.gives(sequence)
         self._hold = 0
         self.put_off += 1
         self.lost += length
         sequence.put_off += 1
-        sequence.own = sequence.read = sequence.hit = 0
+        sequence.read = sequence.hit = 0
         sequence.kept = begun  # its own piece begins there
-        sequence.keys = []
         sequence.to_read = sequence.prompt + sequence.written
         self.waiting.appendleft(sequence)
         self.log.puts_off(instant, sequence.number, length)
@@ -353,7 +364,7 @@ class Copy:
 
     def done(self, run: Run, end: int) -> list[Sequence]:
         """Note that the iterations of a run have ended; the requests that are answered, in order."""
-        count, answers, log = run.count, run.answers, self.log
+        count, answers, log, settings = run.count, run.answers, self.log, self.settings
         self.iterations += count
         if answers:
             if not run.parts:
@@ -368,14 +379,13 @@ class Copy:
             self._promises.writes(answers * count)
         begin, first = run.begin, 0
         if count > 1:
-            if self.waiting and self.waiting[-1].at > self.door:
+            if (self.waiting and self.waiting[-1].at > self.door) or (self.loaded and self.loaded[-1].at > self.door):
                 begin, first = self._came(run, end)
-            self._saw(run)
+            self.seen, self.door = run.looked(settings.ahead, settings.look, self.door)
         spent = run.spent(first, count, begin, end)
-        if run.parts:
-            all_tokens = run.tokens
-            for sequence, tokens in run.parts:
-                log.reads(sequence.number, spent.prompts * tokens // all_tokens)
+        all_tokens = run.tokens
+        for sequence, tokens in run.parts:
+            log.reads(sequence.number, spent.prompts * tokens // all_tokens)
         log.iterated(
             self.number, begin, end, spent, answers=answers, worked=answers + len(run.parts),
             blocks=self.pool.blocks - self.pool.free, count=count - first,
@@ -391,7 +401,7 @@ class Copy:
                 length = self._stops(sequence)
                 self._promises.counts(sequence, -1)
                 if self.settings.prefixes and (len(sequence.ids) - 1) * sequence.span >= sequence.prompt:
-                    self._shares(sequence, length)  # the next turn of a conversation has its answer, too
+                    self.cache.shares(sequence, length)  # the next turn of a conversation has its answer, too
                 self._gives(sequence)
                 over.append(sequence)
         if over:
@@ -406,14 +416,11 @@ class Copy:
 
         A request waits for the iteration under way, and then for those after it; for a place, once it is seen and there is none.
         """
-        begin, first, numbers, seen, settings = run.begin, 0, set(), run.count, self.settings
-        for sequence in reversed(self.waiting):
-            if sequence.at <= self.door:
-                break
-            if sequence.at < end:
-                number = run.after(sequence.at)
-                numbers |= {number - 1, number}
-                seen = run.sees(sequence.at, settings.ahead, settings.look)
+        begin, first, settings = run.begin, 0, self.settings
+        late = (
+            each.at for line in (self.waiting, self.loaded) for each in takewhile(lambda one: one.at > self.door, reversed(line))
+        )
+        numbers, seen = run.marks((at for at in late if at < end), settings.ahead, settings.look)
         full = self.answers + len(self.partial) >= settings.sequences or settings.prompts == "alone"
         if full:
             numbers.add(seen)
@@ -437,21 +444,11 @@ class Copy:
             self.pool.take(wanted)
             run.taken += wanted
 
-    def _saw(self, run: Run) -> None:
-        """Note until when requests had come at the last decision of a run, and at the last look for requests."""
-        settings, last = self.settings, run.count - 1
-        self.seen = run.begin + last * run.first + run.slope * (last * (last - 1) // 2) - 1
-        if settings.look > 1:
-            look = (run.index + last) // settings.look * settings.look - run.index
-            if look > 0:
-                at = look - settings.ahead
-                self.door = run.seen if at == 0 else run.start(at) - 1
-
     def _reads(self, sequence: Sequence, tokens: int, end: int, over: list[Sequence]) -> None:
         """A part of a prompt is read."""
         sequence.read += tokens
         if sequence.ids and self.settings.prefixes:
-            self._shares(sequence)
+            self.cache.shares(sequence)
         if sequence.read < sequence.to_read:
             return
         self.partial.remove(sequence)
@@ -494,25 +491,9 @@ class Copy:
         self.growth.remove(length)
         return length
 
-    def _shares(self, sequence: Sequence, written: int = 0) -> None:
-        """Others may use the pieces of its prompt that are read; written: tokens of prompt and answer, once it has ended."""
-        full_blocks = (written or sequence.read) // self.settings.block
-        start = 0
-        for key, count in sequence.pieces(self.settings.block, written):
-            start += count
-            if start > full_blocks:
-                return
-            if start > sequence.hit + sequence.kept and count <= sequence.own and key not in sequence.keys:
-                if not self.pool.keeps(key, count):
-                    return
-                sequence.own -= count
-                sequence.kept += count
-                sequence.keys.append(key)
-
     def _gives(self, sequence: Sequence) -> None:
         """Give its blocks back."""
         sequence.is_over = True
         if self._groups is not None:
             self._groups.remove(sequence)
-        self.pool.gives(sequence.own, sequence.keys)
-        sequence.own, sequence.keys = 0, []
+        self.cache.gives(sequence)

@@ -1,4 +1,4 @@
-"""The blocks of a copy's KV cache, shared by requests that begin alike.
+"""The blocks of a copy's KV cache, shared by requests that begin alike, and what each request holds of them.
 
 Free blocks stand in one line, those that were given back longest ago first. A block given back keeps what it holds until it is
 taken for something else (least recently used first), so that a later request with the same beginning need not read it again.
@@ -11,27 +11,39 @@ answers, and prompts that no other has.
     pool.keeps(key, 2)           two of them hold a piece that others may use from now on
     pool.gives(1, [key])         the third one is free, then the piece's, once no request uses it
 
+    cache = Cache(settings, pool)
+    found = cache.found(sequence)       what its prompt need not read: here, and in tiers below
+    cache.shares(sequence)              pieces that are read are there for others
+    cache.gives(sequence)               all of its blocks are given back
+
 **Source**: vLLM 0.19, v1/core/kv_cache_manager.py: a chain of hashes, full blocks only, blocks of a request freed from its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
-from typing import TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from hwsim.records import dataclass
+from hwsim.workload.serving.settings import Settings
 
 Key: TypeAlias = tuple[int, int]
+OWN: Final = -1  # first part of the key of a sequence's own blocks
 
 
 @dataclass(slots=True)
 class Pool:
-    """free: blocks that can be taken, some with pieces in them; evicted: blocks whose pieces were given up."""
+    """free: blocks that can be taken, some with pieces in them; evicted: blocks whose pieces were given up.
+
+    leaves: is told of a piece that is given up, whole, before any of its blocks is taken.
+    """
 
     blocks: int
     free: int = field(init=False)
     evicted: int = 0
+    leaves: Callable[[Key, int], None] | None = None
+    _blank: int = 0  # free blocks of pieces that were given up, which are the first to be taken
     _line: dict[Key | int, int] = field(default_factory=dict)  # free blocks by key, or by a number, in the order of giving back
     _used: dict[Key, list[int]] = field(default_factory=dict)  # [requests that use it, blocks] of pieces that are in use
     _last: int = 0  # the number at the end of the line, 0 if a key stands there
@@ -50,10 +62,20 @@ class Pool:
             raise ValueError(f"{count} blocks of {self.free} that are free")
         self.free -= count
         line = self._line
+        if self._blank:
+            blank = min(self._blank, count)
+            self._blank -= blank
+            count -= blank
         while count:
             key = next(iter(line))
             count_there = line[key]
-            if count_there > count:
+            if self.leaves is not None and not isinstance(key, int):
+                self.leaves(key, count_there)
+                del line[key]
+                self._blank += max(0, count_there - count)
+                count_here = min(count, count_there)
+                self.evicted += count_there - count_here
+            elif count_there > count:
                 line[key] = count_there - count
                 count_here = count
             else:
@@ -116,3 +138,141 @@ class Pool:
         self._numbers += 1
         self._last = self._numbers
         self._line[self._last] = count
+
+
+class Held(Protocol):
+    """A sequence, as far as its blocks go: see `run.Sequence`."""
+
+    number: int
+    read: int
+    to_read: int
+    hit: int
+    kept: int
+    own: int
+    put_off: int
+    ids: tuple[int, ...]
+    keys: list[Key]
+
+    def pieces(self, block: int, tokens: int = 0) -> Iterable[tuple[Key, int]]: ...
+
+
+class Lower(Protocol):
+    """Tiers below the GPUs, see `tiers.Tiers`."""
+
+    def has(self, key: Key, count: int) -> bool: ...
+    def stores(self, key: Key, count: int) -> None: ...
+
+
+class Found(NamedTuple):
+    """What the cache has of the beginning of a prompt.
+
+    Args:
+        blocks: here; keys: of their pieces; stale: how many of them count as free now.
+        below: pieces that follow in tiers below, with their blocks.
+    """
+
+    blocks: int
+    keys: list[Key]
+    stale: int
+    below: tuple[tuple[Key, int], ...] = ()
+
+
+@dataclass(slots=True)
+class Cache:
+    """The cache of a copy; lower: tiers below it, which have a piece from when it is read, or (late) from when it is given up."""
+
+    settings: Settings
+    pool: Pool
+    lower: Lower | None = None
+    late: bool = False
+
+    def __post_init__(self) -> None:
+        if self.lower is not None and self.late:
+            self.pool.leaves = self._leaves
+
+    def found(self, sequence: Held) -> Found:
+        """What it has of a prompt. The last token is always computed, and its block with it, in place."""
+        keys: list[Key] = []
+        if not self.settings.prefixes or not (sequence.ids or sequence.put_off):
+            return Found(0, keys, 0)
+        pool, hit, stale = self.pool, 0, 0
+        pieces = iter(sequence.pieces(self.settings.block))
+        for key, count in pieces:
+            count_there = pool.held(key)
+            if count_there < count and self.lower is not None:
+                return Found(hit, keys, stale, tuple(self._below((key, count), pieces)))
+            if not count_there:
+                return Found(hit, keys, stale)
+            stale += pool.waiting(key)
+            keys.append(key)
+            hit += count_there
+            if count_there < count:
+                return Found(hit, keys, stale)
+        own_key = (OWN, sequence.number)
+        if sequence.put_off and hit == sequence.kept and (count_there := pool.held(own_key)):
+            return Found(hit + count_there, [*keys, own_key], stale + count_there)
+        return Found(hit, keys, stale)
+
+    def _below(self, first: tuple[Key, int], rest: Iterable[tuple[Key, int]]) -> Iterable[tuple[Key, int]]:
+        assert self.lower is not None
+        for key, count in (first, *rest):
+            if not self.lower.has(key, count):
+                return
+            yield key, count
+
+    def begins(self, sequence: Held, found: Found) -> None:
+        """A request holds what was found here."""
+        for key in found.keys:
+            self.pool.uses(key)
+        sequence.keys, sequence.hit, sequence.own, sequence.kept = found.keys, found.blocks, 0, 0
+
+    def grows(self, sequence: Held, blocks: int) -> None:
+        """A request takes blocks until it has so many."""
+        more = blocks - sequence.hit - sequence.kept - sequence.own
+        if more > 0:
+            self.pool.take(more)
+            sequence.own += more
+
+    def shares(self, sequence: Held, written: int = 0) -> None:
+        """Others may use the pieces of its prompt that are read; written: tokens of prompt and answer, once it has ended."""
+        full_blocks = (written or sequence.read) // self.settings.block
+        start = 0
+        for key, count in sequence.pieces(self.settings.block, written):
+            start += count
+            if start > full_blocks:
+                return
+            if start > sequence.hit + sequence.kept and count <= sequence.own and key not in sequence.keys:
+                if not self.pool.keeps(key, count):
+                    return
+                sequence.own -= count
+                sequence.kept += count
+                sequence.keys.append(key)
+                if self.lower is not None and not self.late:
+                    self.lower.stores(key, count)
+
+    def loaded(self, sequence: Held, below: Iterable[tuple[Key, int]]) -> None:
+        """Pieces came from below into blocks that a request has."""
+        for key, count in below:
+            if key not in sequence.keys and self.pool.keeps(key, count):
+                sequence.own -= count
+                sequence.kept += count
+                sequence.keys.append(key)
+
+    def keeps_own(self, sequence: Held, tokens: int) -> int:
+        """Whole blocks of a request that is put off are kept for it, as far as there is room; blocks before them."""
+        begun = sequence.hit + sequence.kept
+        full_blocks = tokens // self.settings.block - begun
+        own_key = (OWN, sequence.number)
+        if self.settings.prefixes and full_blocks > 0 and own_key not in sequence.keys and self.pool.keeps(own_key, full_blocks):
+            sequence.own -= full_blocks
+            sequence.keys.append(own_key)
+        return begun
+
+    def gives(self, sequence: Held) -> None:
+        """Give its blocks back."""
+        self.pool.gives(sequence.own, sequence.keys)
+        sequence.own, sequence.keys = 0, []
+
+    def _leaves(self, key: Key, count: int) -> None:
+        if self.lower is not None and key[0] != OWN:
+            self.lower.stores(key, count)

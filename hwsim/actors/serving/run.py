@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import field
 
 from hwsim.actors.serving.prefixes import Key
@@ -45,6 +45,11 @@ class Sequence:
     group: int = 0
     is_over: bool = False
     after: tuple[int, int] = (-1, 0)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the cache that it has, as far as its prompt goes."""
+        return self.hit + self.kept + self.own
 
     @classmethod
     def of(cls, number: int, request: Request, at: int) -> Sequence:
@@ -159,3 +164,20 @@ class Run:
         """The first of its iterations, but the first one, that a request can join that comes at this instant."""
         number = max(1, self.after(at) + ahead)
         return number + -(self.index + number) % look
+
+    def marks(self, ats: Iterable[int], ahead: int, look: int) -> tuple[set[int], int]:
+        """Iterations around those in which requests come, and the first that one of them can join."""
+        numbers, seen = set[int](), self.count
+        for at in ats:
+            number = self.after(at)
+            numbers |= {number - 1, number}
+            seen = min(seen, self.sees(at, ahead, look))
+        return numbers, seen
+
+    def looked(self, ahead: int, look: int, door: int) -> tuple[int, int]:
+        """Until when requests had come at its last decision; until when at the last look for them, `door` if there was none."""
+        last = self.count - 1
+        if look > 1 and (number := (self.index + last) // look * look - self.index) > 0:
+            at = number - ahead
+            door = self.seen if at == 0 else self.start(at) - 1
+        return self.start(last) - 1, door

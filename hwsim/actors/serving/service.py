@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from hwsim import ticks
 from hwsim.actors.serving.alone import Alone, Written
@@ -13,6 +15,7 @@ from hwsim.actors.serving.costs import Costs, Exchanges, Registry
 from hwsim.actors.serving.pace import Pace
 from hwsim.actors.serving.router import Router, router_of
 from hwsim.actors.serving.static import Static
+from hwsim.actors.serving.tiers import TIERS, Tier, Tiers
 from hwsim.demand import Cost
 from hwsim.engine import Host, Waits
 from hwsim.engine.issued import Issued
@@ -20,9 +23,12 @@ from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.served import Log
-from hwsim.results.serving import Goal, ServiceStatistics, statistics
+from hwsim.results.serving import Goal, ServiceStatistics, TierUse, statistics
 from hwsim.workload.serving.plan import ServicePlan
 from hwsim.workload.serving.source import Asked, Listed, Source
+
+if TYPE_CHECKING:
+    from hwsim.actors.serving.lanes import Lane
 
 
 @dataclass(slots=True)
@@ -40,6 +46,7 @@ class Service:
     copies: list[Copy | Static] = field(init=False)
     _exchanges: list[Exchanges] = field(init=False)
     _pace: list[Pace] = field(init=False)
+    _lanes: Sequence[Lane] = ()
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -53,14 +60,30 @@ class Service:
             from hwsim.actors.serving.speculating import Speculating
 
             self.copies = [
-                Speculating(number, plan.settings, plan.blocks, self.log, plan.held, guesses=guesses) for number in numbers
+                Speculating(number, plan.settings, plan.blocks, self.log, plan.held, guesses=guesses, lower=self._tiers())
+                for number in numbers
             ]
+        elif plan.settings.padded:
+            self.copies = [Static(number, plan.settings, plan.blocks, self.log, plan.held) for number in numbers]
         else:
-            kind = Static if plan.settings.padded else Copy
-            self.copies = [kind(number, plan.settings, plan.blocks, self.log, plan.held) for number in numbers]
+            self.copies = [
+                Copy(number, plan.settings, plan.blocks, self.log, plan.held, lower=self._tiers()) for number in numbers
+            ]
+        if plan.offload is not None:
+            from hwsim.actors.serving.lanes import Lane
+
+            kept = plan.offload
+            self._lanes = [
+                Lane(self.machine, host, kept.disk, gpus, kept.block_bytes, plan.name)
+                for host, gpus in zip(kept.hosts, plan.copies, strict=True)
+            ]
         self._exchanges = [Exchanges(plan, self.machine, gpus, self.slower) for gpus in plan.copies]
         first = paced(plan)(plan, self.slower, self._exchanges[0].seconds)
         self._pace = [first if number == 0 else first.also(self._exchanges[number].seconds) for number in numbers]
+
+    def _tiers(self) -> Tiers | None:
+        kept = self.plan.offload
+        return None if kept is None else Tiers(tuple(Tier(*each) for each in zip(TIERS, kept.blocks, strict=False)))
 
     @property
     def _warm_up(self) -> int | None:
@@ -101,7 +124,7 @@ class Service:
         plan, source = self.plan, self._source()
         given = self.copies, self._pace, self._costs(driver), plan.settings, source, self.log, plan.name, self._router()
         if plan.prompts is None:
-            return Clocked(*given).actor(driver)
+            return Clocked(*given, self._lanes).actor(driver)
         from hwsim.actors.serving.apart import Apart, Links
 
         gpus = (*plan.prompts.copies, *plan.copies)
@@ -116,7 +139,9 @@ class Service:
 
     def play(self, written: Written | None = None) -> int:
         """Play it without a clock; when its last answer is written, fs."""
-        return Alone(self.copies, self._pace, self.plan.settings, self._source(), self.log, written, self._router()).play()
+        return Alone(
+            self.copies, self._pace, self.plan.settings, self._source(), self.log, written, self._router(), self._lanes
+        ).play()
 
     def is_alone(self, others: Iterable[Cost], drawn_by_services: Collection[str] = ()) -> bool:
         """Whether nothing else draws from its devices and links, and its copies do not slow each other."""
@@ -128,7 +153,16 @@ class Service:
             name in mine for cost in others for name, _ in (*cost.demand.amounts, *cost.demand.holds)
         ):
             return False
-        return sum(len(each) for each in drawn) == len(mine)
+        return sum(len(each) for each in drawn) == len(mine) and self._lanes_alone(mine, others)
+
+    def _lanes_alone(self, drawn: Collection[str], others: Iterable[Cost]) -> bool:
+        """Whether loads of keys and values meet nothing that slows them, and slow nothing."""
+        parts: dict[str, float] = {}
+        for lane in self._lanes:
+            for name, part in lane.drawn().items():
+                parts[name] = parts.get(name, 0.0) + part
+        shared = any(name in parts for cost in others for name, _ in (*cost.demand.amounts, *cost.demand.holds))
+        return not shared and parts.keys().isdisjoint(drawn) and max(parts.values(), default=0.0) <= 1.0 + 1e-9
 
     def _capacities(self, number: int) -> set[str]:
         gpus = self._exchanges[number].gpus
@@ -140,7 +174,9 @@ class Service:
 
     def demands(self) -> Iterable[str]:
         """The capacities that it draws from."""
-        return set().union(*(self._capacities(number) for number in range(len(self.copies))))
+        return set().union(
+            *(self._capacities(number) for number in range(len(self.copies))), *(lane.drawn() for lane in self._lanes)
+        )
 
     def _costs(self, known: Registry) -> list[Costs]:
         return [
@@ -154,6 +190,18 @@ class Service:
 
     def _router(self) -> Router:
         return router_of(self.plan.keys.router)
+
+    def _below(self, span: float) -> tuple[TierUse, ...]:
+        """What tiers below the GPUs did in so many seconds, those of all copies together."""
+        every = [copy.lower.tiers for copy in self.copies if isinstance(copy, Copy) and copy.lower is not None]
+        block, uses = self.plan.settings.block, []
+        for level, tiers in enumerate(zip(*every, strict=True)):
+            writes = [lane.writing(level, tier.stored) / span for lane, tier in zip(self._lanes, tiers, strict=True)]
+            size, most, stored, brought = (
+                sum(getattr(tier, name) for tier in tiers) * block for name in ("blocks", "most", "stored", "brought")
+            )
+            uses.append(TierUse(tiers[0].name, size, most, stored, brought, math.fsum(writes) if level else max(writes)))
+        return tuple(uses)
 
     def statistics(self) -> ServiceStatistics | None:
         """Statistics of its requests; None without any."""
@@ -172,7 +220,7 @@ class Service:
             return None
         arrivals = plan.keys.arrivals
         paced = not isinstance(arrivals, str) and arrivals.clients is None
-        served = replace(served, kind=plan.kind, case=plan.case, paced=paced)
+        served = replace(served, kind=plan.kind, case=plan.case, paced=paced, tiers=self._below(served.span_s))
         if plan.prompts is None:
             return served
         readers = len(plan.prompts.copies)

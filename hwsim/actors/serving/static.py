@@ -6,18 +6,16 @@ before. Blocks are held for the longest prompt and the longest answer, in every 
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import field
 
-from hwsim.actors.serving.blocks import Growth, Held, growth
+from hwsim.actors.serving.replica import Replica
 from hwsim.actors.serving.run import Run, Sequence
 from hwsim.records import dataclass
-from hwsim.results.served import Log
-from hwsim.workload.serving.settings import ANY, Settings
+from hwsim.workload.serving.settings import ANY
 
 
 @dataclass(slots=True)
-class Static:
+class Static(Replica):
     """The state of a copy, as of `copy.Copy`.
 
     Args:
@@ -25,35 +23,17 @@ class Static:
         left: iterations until its longest answer is written.
     """
 
-    number: int
-    settings: Settings
-    blocks: int | None
-    log: Log
-    held: Held = ()
-    waiting: deque[Sequence] = field(default_factory=deque)
     under_way: list[Sequence] = field(default_factory=list)
-    growth: Growth = field(init=False)
     places: int = 0
     longest: int = 0
     left: int = 0
     steps: int = 0
     used: int = 0
-    iterations: int = 0
-    put_off: int = 0
-    lost: int = 0
-
-    def __post_init__(self) -> None:
-        self.growth = growth(self.settings.block, self.held)
 
     @property
     def requests(self) -> int:
         """Requests that wait or are worked on."""
         return len(self.waiting) + len(self.under_way)
-
-    @property
-    def in_line(self) -> int:
-        """Requests that wait."""
-        return len(self.waiting)
 
     @property
     def room(self) -> float:
@@ -69,10 +49,6 @@ class Static:
     def is_idle(self) -> bool:
         """Nothing is worked on."""
         return not self.places
-
-    def add(self, sequence: Sequence) -> None:
-        """A request stands in the line."""
-        self.waiting.append(sequence)
 
     def cut(self, run: Run, at: int) -> None:
         """Nobody joins a batch under way."""

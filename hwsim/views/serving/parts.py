@@ -22,6 +22,7 @@ WORDS: Final = {
     "shared": "for other jobs on its GPUs",
     "again": "put off and reading again",
     "host": "on the host",
+    "loading": "for keys and values from the host or a disk",
 }
 LIMITS: Final = {  # what a part calls for
     "turn": "iterations under way",
@@ -35,6 +36,7 @@ LIMITS: Final = {  # what a part calls for
     "shared": "other jobs",
     "again": "KV room",
     "host": "the host",
+    "loading": "loading keys and values",
 }
 NAMES: Final = {"ttft": "first token", "tpot": "each token", "latency": "request"}
 SHORT: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "E2E"}

@@ -57,6 +57,13 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     if service.cached_tokens:
         cached = format_share(service.cached_tokens / service.prompt_tokens)
         yield "prefixes", f"{cached} of the tokens of prompts were in the cache: {service.cached_tokens:,}"
+    for tier in service.tiers:
+        brought = (
+            f"{tier.brought_tokens:,} tokens came back ({format_share(tier.brought_tokens / service.prompt_tokens)} of prompts)"
+        )
+        filled = f"{tier.stored_tokens:,} stored, {format_share(tier.peak_tokens / tier.tokens)} of {tier.tokens:,} at most"
+        late = "; MORE THAN IT CAN WRITE: some of it would not be there" if tier.writing > 1 else ""
+        yield f"on the {tier.name}", f"{brought}; {filled}; written in {format_share(tier.writing)} of the time{late}"
     if sure := sure_of(service):
         ranges = ", ".join(f"{NAMES.get(each.measure, 'tokens a second')} {_range(each)}" for each in sure)
         behind = max(sure, key=lambda each: each.rows)
@@ -178,6 +185,7 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
             }
             for where in service.where
         ],
+        "tiers": [tier._asdict() for tier in service.tiers],
         "course": [moment._asdict() for moment in service.course],
         **({"rows": [_row(row) for row in service.rows]} if rows else {}),
     }

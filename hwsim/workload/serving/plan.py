@@ -26,6 +26,7 @@ from hwsim.units import BYTES
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw
 from hwsim.workload.serving.adapters import Adapters, adapters_of
+from hwsim.workload.serving.offload import Offload, offload_of
 from hwsim.workload.serving.requests import Requests, draw, least
 from hwsim.workload.serving.schema import InferKeys
 from hwsim.workload.serving.settings import Settings, server_of, settings_of
@@ -63,6 +64,7 @@ class ServicePlan:
     speculation: Speculation | None = None
     prompts: ServicePlan | None = None
     adapters: Adapters | None = None
+    offload: Offload | None = None
 
     def holds(self) -> Iterator[Held]:
         """Memory that it takes of its GPUs from its start on, the whole cache included."""
@@ -132,6 +134,11 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
     if keys.split is None:
         return _planned(tree, tree, machine, mistakes, keys, model, software, name, start)
     split, written = keys.split, tree.get("split") or tree
+    if keys.offload is not None:
+        mistakes.add(
+            keys.offload.place, "tiers below the GPUs are not modelled for prompts that are read apart", "leave them out"
+        )
+        return None
     plans = []
     for part, at in ((split.prefill, written.get("prefill") or tree), (split.decode, written.get("decode") or tree)):
         of_part = replace(keys, device=part.device, parallel=part.parallel)
@@ -210,6 +217,21 @@ def _planned(
     drawn = _drawn(keys, _longest(model), answers, tree, mistakes)
     if drawn is None or not _room(drawn, tokens, model, settings.block, tree, mistakes):
         return None
+    token_bytes = 0.0
+    if isinstance(model, Transformer) and answers:
+        parallel = keys.parallel
+        token_bytes = serving_memory(model, parallel.tp, 1, dtype, parallel.pp, groups=parallel.groups, kept=keys.kv or "").cache
+    offload = None
+    if keys.offload is not None:
+        if not settings.prefixes or settings.padded:
+            mistakes.add(
+                keys.offload.place, "nothing is kept of prompts: its server has no `prefixes`", "server: {prefixes: true}"
+            )
+            return None
+        offload = offload_of(keys.offload, machine, copies, token_bytes * settings.block, mistakes)
+        if offload is None:
+            return None
+        settings = replace(settings, late=offload.late)
     return ServicePlan(
         name=name,
         start=ticks.femtoseconds(start),
@@ -221,14 +243,11 @@ def _planned(
         copies=copies,
         settings=settings,
         tokens=tokens if answers else None,
-        token_bytes=serving_memory(
-            model, keys.parallel.tp, 1, dtype, keys.parallel.pp, groups=keys.parallel.groups, kept=keys.kv or ""
-        ).cache
-        if isinstance(model, Transformer) and answers
-        else 0.0,
+        token_bytes=token_bytes,
         memory=memory,
         speculation=guesses,
         adapters=adapters,
+        offload=offload,
         requests=drawn,
     )
 

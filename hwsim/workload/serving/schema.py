@@ -21,6 +21,7 @@ from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw
 from hwsim.workload.serving.adapters import AdapterKeys
 from hwsim.workload.serving.conversations import SessionKeys, SharedKeys
+from hwsim.workload.serving.offload import OffloadKeys
 from hwsim.workload.serving.parallel import SplitKeys
 from hwsim.workload.serving.routing import Routing, ScoreKeys
 from hwsim.workload.serving.speculating import SpeculateKeys
@@ -114,6 +115,9 @@ class InferKeys:
     )
     adapters: AdapterKeys | None = field(
         "sets of narrow matrices beside the model's (LoRA); each request has one", default=None, example="{count: 32, rank: 16}"
+    )
+    offload: OffloadKeys | None = field(
+        "where keys and values of prompts go that the GPUs have no room for", default=None, example="{host: 200 GB}"
     )
     split: ApartKeys | None = field(
         "prompts are read on some GPUs and answers written on others, instead of `device` and `parallel`", default=None,

@@ -24,6 +24,7 @@ class Settings:
         verified: tokens of each answer that pass in an iteration.
         groups: groups of GPUs (data-parallel attention).
         mixed: iterations with prompts have them as well.
+        late: tiers below the GPUs have pieces of prompts from when the GPUs give them up; else from when they are read.
         promise: (first part, least part, iterations from one to the other, tokens of an answer) of `admit: ratio`.
     """
 
@@ -42,6 +43,7 @@ class Settings:
     padded: bool = False
     block: int = 16
     prefixes: bool = False
+    late: bool = False
     graphs: tuple[int, ...] = ()
     exact: bool = False
     mixed: bool = True

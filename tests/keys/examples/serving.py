@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from tests.keys.examples.training import TRANSFORMER, gpus
+from tests.keys.examples.training import TRANSFORMER, gpus, stored
 from tests.keys.examples.writing import CPU, PLAIN_GPU, between, machine
 from tests.keys.feeling import Example
 
@@ -306,6 +306,23 @@ EXAMPLES: Final = (
             f"infer.split.{part}.parallel.{key}": (value,)
             for part in ("prefill", "decode")
             for key, value in (("ep", 2), ("pp", 1), ("groups", 1))
+        },
+    ),
+    Example(
+        "service with tiers below its GPUs",
+        stored(4),
+        infer(
+            offload={"host": "20 MB", "disk": {"device": "disk", "size": "60 MB"}, "write": "back"},
+            memory="4.61 %",
+            shared={"distinct": 40},
+            requests=150,
+            prompt=300,
+            output=20,
+        ),
+        tried={
+            "infer.offload.host": ("40 MB",),
+            "infer.offload.disk.size": ("10 MB",),
+            "infer.offload.write": ("through",),
         },
     ),
     Example(
