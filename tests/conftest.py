@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -45,6 +48,20 @@ def reference_data() -> Path:
     if not directory.is_dir():
         pytest.skip(f"no reference data in {directory}; set HWSIM_REFERENCE_DATA")
     return directory
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A Chromium of this system, driven by Playwright; tests that need it are skipped where there is none."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    found = next(filter(None, map(which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("no Chromium is installed")
+    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    with api.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=found, args=options)
+        yield chromium
+        chromium.close()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
@@ -177,19 +175,6 @@ minimise: time
 
 
 # ---------------------------------------------------------------- in a browser, where there is one
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    found = next(filter(None, map(which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None:
-        pytest.skip("no Chromium is installed")
-    options = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    with api.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=found, args=options)
-        yield chromium
-        chromium.close()
 
 
 class Opened:

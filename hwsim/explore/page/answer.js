@@ -1,7 +1,8 @@
 // The answer: time, interval, what limits it as a bar, sentences, what would help, and the difference from a pinned run.
 import { $, against, causeTint, colours, el, percent, seconds } from "./words.js";
 
-const SHOWN = new Set(["time", "interval", "limited by", "expected"]); // they stand elsewhere on the page
+const SHOWN = new Set(["time", "interval", "limited by", "expected", "set"]); // they stand elsewhere on the page
+const LAST = new Set(["doubt", "collective", "memory", "plan", "energy"]); // below what the workload is asked for
 
 /** Show a run; `hidden`: nothing that tells its time, not even to a screen reader or in the tab's title. */
 export function show(run, pinned, hidden) {
@@ -11,13 +12,30 @@ export function show(run, pinned, hidden) {
   $("time").textContent = hidden ? "?" : seconds(run.seconds);
   $("interval").textContent = hidden || !run.interval ? "" : `9 of 10 such runs take ${seconds(run.interval.low)} to ${seconds(run.interval.high)}`;
   $("interval").title = hidden || !run.interval ? "" : run.interval.says;
+  $("now").textContent = hidden ? "?" : `${seconds(run.seconds)}${run.limits.length ? `, ${run.limits[0][0]} ${percent(run.limits[0][2])}` : ""}`;
   bar(hidden ? [] : run.limits);
-  $("says").replaceChildren(...(hidden ? [] : [run.says]));
-  $("measures").replaceChildren(...(hidden ? [] : (run.measures ?? run.facts ?? []).filter(([name]) => !SHOWN.has(name)).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])));
+  if (hidden || !$("says").textContent) $("says").textContent = hidden ? "" : run.says;
+  if (hidden) $("helps").replaceChildren();
+  for (const id of ["says", "helps"]) $(id).classList.toggle("old", !hidden); // until `more` comes: what moves with each drag cannot be read
+  facts(hidden ? [] : (run.facts ?? []).filter(([name]) => !SHOWN.has(name)));
   $("verdicts").replaceChildren(...(hidden ? [] : [...run.verdicts.filter(([, , status]) => status !== "skipped").map(verdict), ...run.warnings.map((text) => el("li", { className: "warning" }, text))]));
-  $("helps").replaceChildren();
   difference(hidden ? null : pinned, run);
 }
+
+/** The summary's other lines: equal names are one row; the first few are in sight, the others folded. */
+function facts(rows) {
+  const byName = new Map(), many = 4;
+  for (const [name, text] of rows) byName.set(name, [...(byName.get(name) || []), text]);
+  const ordered = [...byName].sort(([one], [other]) => LAST.has(one) - LAST.has(other));
+  const shown = ordered.map(([name, texts]) => [el("dt", {}, name), el("dd", { title: texts.join("\n") }, texts[0], texts.length > 1 ? el("small", {}, ` and ${texts.length - 1} more alike`) : "")]);
+  $("measures").replaceChildren(...shown.slice(0, many).flat());
+  $("facts").hidden = shown.length <= many;
+  $("facts").replaceChildren(el("summary", {}, `${shown.length - many} more lines of the summary`), el("dl", { className: "facts" }, ...shown.slice(many).flat()));
+}
+
+/** In one column, a line at the edge keeps the answer in sight while a slider below it is moved. */
+export const wire = () =>
+  new IntersectionObserver(([seen]) => ($("now").hidden = seen.isIntersecting)).observe($("time"));
 
 function bar(limits) {
   const { tints } = colours();
@@ -46,9 +64,11 @@ function verdict([quantity, wanted, status, reason]) {
 
 /** What explains it, once the hand rests: sentences and what would help; `turn(path)` is offered where a slider has that path. */
 export function more(found, turn) {
-  $("says").replaceChildren(...found.says.slice(0, 4).join(" "));
-  if (!found.helps.length) return;
-  const items = found.helps.slice(0, 4).map((each) => {
+  for (const id of ["says", "helps"]) $(id).classList.remove("old");
+  $("says").textContent = found.says.filter((each) => !each.startsWith("What helps")).slice(0, 3).join(" ");
+  const worth = found.helps.filter((each) => each.factor > 1.005).slice(0, 4);
+  if (!worth.length) return $("helps").replaceChildren();
+  const items = worth.map((each) => {
     const said = each.path && turn(each.path);
     const name = said ? el("button", { className: "plain", onclick: said }, each.says) : each.says;
     return el("li", {}, name, `: ${seconds(each.seconds)}, ${each.factor.toPrecision(3)} times as fast`);

@@ -1,6 +1,6 @@
 // The page: what is asked when, what is shown of an answer, buttons and keys.
 import { Unanswered, ask, isSaved, newest, rested } from "./asking.js";
-import { FILES, make, mark, put } from "./editor.js";
+import { FILES, cover, make, mark, put } from "./editor.js";
 import { asked, fragment, isOwnAddress, keep, kept, remember, state, undo } from "./state.js";
 import { drawMachine, glow } from "./machine.js";
 import { open } from "./offline.js";
@@ -13,7 +13,8 @@ import * as sliders from "./sliders.js";
 import * as spans from "./spans.js";
 import * as walk from "./walk.js";
 
-let run = null, pinned = null, picture = "";
+const LARGE = 2000; // ops of a run whose what-ifs take seconds: they come last
+let run = null, pinned = null, picture = "", covered = false;
 
 const question = (of = {}) => ({ ...asked(), part: state.part, pixels: Math.min(4000, Math.round($("timeline").clientWidth * devicePixelRatio) || 800), ...of });
 
@@ -34,13 +35,11 @@ const again = newest(async () => {
 });
 
 function answered(found) {
-  const early = run === null;
   run = found;
   $("notice").hidden = true;
   mark([]);
   show();
   if (found.picture !== picture) draw(found.picture);
-  if (early) mark([]);
   document.body.dataset.answers = Number(document.body.dataset.answers || 0) + 1;
   atRest();
 }
@@ -67,6 +66,7 @@ function show() {
   walk.show(run, pinned, hidden);
   spans.show(run, hidden);
   glow(run.busy || {}, hidden);
+  if (hidden !== covered) cover((covered = hidden));
   curve.draw(hidden);
 }
 
@@ -78,20 +78,23 @@ async function draw(hash) {
   glow(run.busy || {}, predict.isHidden());
 }
 
-/** When the hand rests: sentences, what would help, words for screen readers, the address; then the curve. */
+/** When the hand rests: the address, words for screen readers, sentences and what would help, the curve. */
 const atRest = rested(150, async () => {
   if (again.busy()) return atRest();
   keep();
   const of = run, hidden = predict.isHidden();
   $("spoken").textContent = hidden ? "The answer is hidden until you reveal it." : `${seconds(run.seconds)}${run.interval ? `, 9 of 10 such runs take ${seconds(run.interval.low)} to ${seconds(run.interval.high)}` : ""}. ${run.says}`;
-  const found = await ask("more", asked()).catch(() => null);
-  if (found?.says && of === run && !again.busy() && !predict.isHidden()) answer.more(found, (path) => sliders.find(path) && (() => document.getElementById(`s-${path}`)?.focus()));
-  if (of === run && !again.busy()) atRestLong();
+  const large = run.ops > LARGE && !isSaved(), resting = () => of === run && !again.busy();
+  await explained({ helps: !large }, resting);
+  if (resting()) await curve.sweep(resting);
+  if (resting() && large) await explained({ helps: true }, resting);
+  if (resting()) document.body.dataset.rests = Number(document.body.dataset.rests || 0) + 1;
 });
-const atRestLong = rested(150, async () => {
-  await curve.sweep(() => !again.busy());
-  document.body.dataset.curves = Number(document.body.dataset.curves || 0) + 1;
-});
+
+async function explained(of, resting) {
+  const found = await ask("more", { ...asked(), ...of }).catch(() => null);
+  if (found?.says && resting() && !predict.isHidden()) answer.more(found, (path) => sliders.find(path) && (() => document.getElementById(`s-${path}`)?.focus()));
+}
 
 async function asksSliders() {
   const found = await ask("sliders", asked()).catch(() => null);
@@ -161,6 +164,7 @@ function wire() {
   walk.wire((why) => (why === "step" ? keep() : again()));
   predict.wire(() => (show(), atRest(), keep()));
   spans.wire();
+  answer.wire();
   share.wire({ run: () => run, pinned: () => pinned, hidden: predict.isHidden, troubled });
   $("pin").onclick = pin;
   $("undo").onclick = back;
@@ -200,6 +204,7 @@ async function begin() {
   }
   themed();
   put();
+  if (predict.isHidden()) cover((covered = true));
   library(opened);
   await asksSliders();
   if (state.pinned) await repin();

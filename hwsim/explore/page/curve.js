@@ -5,7 +5,7 @@ import { find, position, sliders } from "./sliders.js";
 import { CanvasPaper, fitted } from "./paper.js";
 import { $, colours, instant, instants, seconds } from "./words.js";
 
-export const HIGH = 230, ABOVE = 22, BELOW = 48;
+export const HIGH = 210, ABOVE = 22, BELOW = 30;
 const MANY = 11;
 let curve = null, token = 0, hidden = false;
 
@@ -30,11 +30,11 @@ export async function sweep(may) {
   while (left.length) {
     const found = await ask("curve", { ...asked(), path: one.path, values: left }).catch(() => null);
     if (mine !== token || !found || found.stale || found.mistakes || !may()) return;
-    for (const [text, , time, limit] of found.points) points.set(text, [time, limit]);
+    for (const [text, time, limit] of found.points) points.set(text, [time, limit]);
     const done = !found.left.length || found.left.length >= left.length;
     left = done ? [] : found.left;
-    if (done || curve?.one.path !== one.path) {
-      curve = { one, points: places.filter((each) => points.has(one.values[each])).map((each) => [each, ...points.get(one.values[each])]) };
+    if (done || !curve?.whole || curve.one.path !== one.path) {
+      curve = { whole: done, one, points: places.filter((each) => points.has(one.values[each])).map((each) => [each, ...points.get(one.values[each])]) };
       draw(hidden);
     }
   }
@@ -73,7 +73,8 @@ export function draw(isHidden, mark = -1) {
   if (!curve || curve.points.length < 2 || !wide) return;
   const paper = new CanvasPaper(canvas, wide, HIGH, theme), { one, points } = curve, { x, y, left, right, bottom, ticks, base } = scale();
   canvas.classList.remove("old");
-  $("curve-title").textContent = `Time over ${one.label}`;
+  $("curve-title").textContent = `Time over ${one.label}${one.unit ? ` (${one.unit})` : ""}`;
+  $("curve-hint").textContent = hidden ? `Draw the curve that you expect, with the pointer or the arrow keys: times as multiples of the time at ${one.values[one.at]}.` : drawnFor(one) ? "Dashed: your guess." : "";
   for (const [time, name] of ticks) {
     paper.lines([[left, y(time), right, y(time)]], theme.of("line"));
     paper.text(left - 8, y(time), name, { fill: theme.of("soft"), align: "right", size: 12 });
@@ -87,7 +88,7 @@ export function draw(isHidden, mark = -1) {
     const now = own.find(([each]) => each === position(one));
     if (now) (paper.dot(x(now[0]), y(now[1]), 8, theme.of("card")), paper.dot(x(now[0]), y(now[1]), 6, theme.of("glow")));
   }
-  const drawn = state.guess?.curve?.path === one.path ? state.guess.curve.points.map(([each, log]) => [x(each), y(base * 2 ** log)]) : [];
+  const drawn = drawnFor(one) ? state.guess.curve.points.map(([each, log]) => [x(each), y(base * 2 ** log)]) : [];
   paper.lines([drawn.flat()].filter((line) => line.length), theme.of("c5"), 3, [7, 5]);
   for (const [px, py] of drawn) paper.dot(px, py, 4.5, theme.of("c5"));
   if (hidden && mark >= 0) paper.lines([[x(mark), ABOVE, x(mark), bottom]], theme.of("glow"), 2);
@@ -108,15 +109,17 @@ function bands(paper, theme, points, x, bottom) {
   }
 }
 
+const drawnFor = (one) => state.guess?.curve?.path === one.path;
+/** A value without the unit, which stands in the title. */
+const plain = (one, at) => (one.unit && one.values[at].endsWith(` ${one.unit}`) ? one.values[at].slice(0, -one.unit.length - 1) : one.values[at]);
+
 function axis(paper, theme, one, x, bottom) {
   const last = one.values.length - 1, here = Math.max(0, position(one)), taken = [];
   paper.lines([[x(0), bottom, x(last), bottom]], theme.of("soft"));
   for (const each of new Set([here, 0, last, one.at, Math.round(last / 2)])) {
-    const words = one.values[each], room = words.length * 3.5 + 5, px = Math.max(room, Math.min(x(each), x(last) + 14 - room));
+    const words = plain(one, each), room = words.length * 3.5 + 5, px = Math.max(room, Math.min(x(each), x(last) + 14 - room));
     if (taken.some(([place, half]) => Math.abs(place - px) < half + room)) continue;
     taken.push([px, room]);
     paper.text(px, bottom + 16, words, { align: "center", size: 12, fill: theme.of(each === here ? "ink" : "soft"), weight: each === here ? 600 : 400 });
   }
-  const hint = hidden ? `draw it, as a multiple of that at ${one.values[one.at]}` : state.guess?.curve ? "dashed: your guess" : "";
-  if (hint) paper.text(x(last) + 14, bottom + 37, hint, { align: "right", size: 13, fill: theme.of("soft") });
 }

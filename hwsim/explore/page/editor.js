@@ -11,7 +11,8 @@ let shown = "machine";
 export async function make(changed, readOnly = false) {
   const modules = readOnly ? null : await import("./codemirror.js").catch(() => null);
   for (const which of FILES) {
-    const place = el("div", { className: "file" });
+    const place = el("div", { className: "file" }), inner = el("div");
+    place.append(inner);
     place.setAttribute("role", "tabpanel");
     place.setAttribute("aria-labelledby", `tab-${which}`);
     $("editor").append(place);
@@ -19,7 +20,7 @@ export async function make(changed, readOnly = false) {
       state[which] = text;
       changed(which);
     };
-    views[which] = { place, ...(modules ? rich(modules, place, which, typed) : plain(place, which, typed, readOnly)) };
+    views[which] = { place, ...(modules ? rich(modules, inner, which, typed) : plain(inner, which, typed, readOnly)) };
     $(`tab-${which}`).onclick = () => tab(which);
   }
   $("tab-machine").parentElement.onkeydown = (event) => {
@@ -43,6 +44,38 @@ export function tab(which) {
 
 /** Put the state's texts into the editors. */
 export const put = () => FILES.forEach((which) => views[which].put(state[which]));
+
+/** While the answer is hidden the files are shown without comments and `expect`, which may tell it, and cannot be written to. */
+export function cover(hidden) {
+  $("editor").classList.toggle("covered", hidden);
+  for (const which of FILES) {
+    const { place } = views[which], own = place.querySelector("pre");
+    own?.remove();
+    if (hidden) place.append(el("pre", { tabIndex: 0, ariaLabel: `the ${which}, without comments and expect` }, untold(state[which])));
+  }
+}
+
+function untold(text) {
+  const lines = text.split("\n").map(uncommented), kept = [];
+  let inside = false;
+  for (const line of lines) {
+    if (/^\S/.test(line)) inside = /^["']?expect["']?\s*:/.test(line);
+    if (!inside && line.trim()) kept.push(line.trimEnd());
+  }
+  return `${kept.join("\n")}\n\n(comments and expect are hidden until you reveal the answer)`;
+}
+
+/** A line of YAML without its comment: from a # at its begin or after a blank, outside of quotes. */
+function uncommented(line) {
+  let quote = "";
+  for (let at = 0; at < line.length; at++) {
+    const each = line[at];
+    if (quote) quote = each === quote ? "" : quote;
+    else if (each === "#" && (at === 0 || /\s/.test(line[at - 1]))) return line.slice(0, at);
+    else if (/["']/.test(each) && /(^|[\s[{,:])$/.test(line.slice(0, at))) quote = each;
+  }
+  return line;
+}
 
 /** List the mistakes and mark those with a place; a click goes there. */
 export function mark(mistakes) {

@@ -1,12 +1,13 @@
-// The machine as a picture: boxes where hwsim's own layout puts them; links as wide as they are fast, glowing as busy as they are.
-import { percent } from "./words.js";
+// The machine as a picture: boxes and lines where hwsim's own layout puts them; links as wide as they are fast, glowing as busy as they are.
+import { el, percent } from "./words.js";
 
 const INCH = 96, TINTS = { cpu: 4, gpu: 0, switch: 7, nic: 3, disk: 2 };
+const LABELLED = 8; // lines whose rates stand beside them; of more, only a pointer tells
 
-function make(tag, more, text) {
+function make(tag, more, ...inner) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [key, value] of Object.entries(more)) made.setAttribute(key, value);
-  if (text) made.textContent = text;
+  made.append(...inner);
   return made;
 }
 
@@ -15,86 +16,101 @@ let drawn = { place: null, picture: null };
 /** Draw the picture anew; `glow` then paints how busy everything is. */
 export function drawMachine(place, picture) {
   drawn = { place, picture };
-  if (!picture.boxes.length) return place.replaceChildren();
-  const boxes = new Map(picture.boxes.map((box) => [box.id, scaled(box)])), all = [...boxes.values()];
-  const low = Math.min(...all.map((box) => box.x - box.wide / 2)) - 70, right = Math.max(...all.map((box) => box.x + box.wide / 2)) + 70;
-  const top = Math.min(...all.map((box) => box.y - box.high / 2)) - 16, bottom = Math.max(...all.map((box) => box.y + box.high / 2)) + (bends(picture, boxes) ? 44 : 16);
+  if (!picture.boxes.length) return place.replaceChildren(el("p", { className: "soft" }, "This machine is too large to be drawn."));
+  const boxes = new Map(picture.boxes.map((box) => [box.id, scaled(box)])), all = [...boxes.values()], words = picture.lines.length <= LABELLED;
+  const frames = (picture.frames || []).map((each) => ({ label: each.label, x: each.x * INCH, y: each.y * INCH, width: each.width * INCH, height: each.height * INCH }));
+  const low = Math.min(...all.map((box) => box.x - box.wide / 2), ...frames.map((each) => each.x)) - (words ? 100 : 20);
+  const right = Math.max(...all.map((box) => box.x + box.wide / 2), ...frames.map((each) => each.x + each.width)) + (words ? 170 : 20);
+  const top = Math.min(...all.map((box) => box.y - box.high / 2), ...frames.map((each) => each.y)) - (picture.lines.some((line) => line.a === line.b) ? 60 : 14);
+  const deepest = picture.lines.filter((line) => line.shape === "arc").map((line) => boxes.get(line.a).y + line.depth * INCH);
+  const bottom = Math.max(...all.map((box) => box.y + box.high / 2), ...frames.map((each) => each.y + each.height), ...deepest) + 18;
   const svg = make("svg", { viewBox: `${low} ${top} ${right - low} ${bottom - top}`, role: "img" });
-  svg.style.minWidth = `${Math.min(right - low, 1600) * 0.72}px`;
-  svg.style.maxWidth = `${(right - low) * 1.15}px`;
-  const fastest = Math.max(...picture.lines.map((line) => line.bandwidth || 0), 1), glows = make("g", {}), front = make("g", {});
+  svg.style.minWidth = `${Math.min(right - low, 1800) * 0.75}px`;
+  svg.style.maxWidth = `${(right - low) * 1.1}px`;
+  const fastest = Math.max(...picture.lines.map((line) => line.bandwidth || 0), 1), crowd = picture.round ? Math.min(1, 40 / picture.lines.length) : 1;
+  const back = make("g", {}), glows = make("g", {}), front = make("g", {});
+  for (const { label, ...frame } of frames) back.append(make("rect", { ...frame, rx: 12, class: "machine-frame" }), make("text", { x: frame.x + 12, y: frame.y + frame.height - 10, class: "rate" }, label));
   for (const line of picture.lines) {
-    const from = boxes.get(line.a), to = boxes.get(line.b);
-    if (!from || !to || from === to) continue;
-    const { path, label } = way(from, to), width = 1.5 + 3.5 * Math.sqrt((line.bandwidth || 0) / fastest);
-    glows.append(make("path", { d: path, "data-id": line.id, "data-width": width, class: "glow", "stroke-width": width }));
-    const shown = make("path", { d: path, "data-line": line.id, class: "line", "stroke-width": width });
-    shown.append(make("title", {}, `${line.what}, ${line.rate}`));
-    front.append(shown);
-    if (picture.lines.length <= 8) front.append(make("text", { ...label, class: "rate", "data-rate": line.id, "data-words": line.rate }, line.rate));
+    const { path, label } = way(line, boxes, picture), width = Math.max(0.5, (1.5 + 3.5 * Math.sqrt((line.bandwidth || 0) / fastest)) * crowd);
+    glows.append(make("path", { d: path, "data-id": line.id, "data-width": width, class: "glow", "stroke-width": 0, "stroke-opacity": 0 }));
+    front.append(make("path", { d: path, "data-line": line.id, class: "line", "stroke-width": width }, make("title", {}, `${line.what}, ${line.rate}`)));
+    if (words) front.append(make("text", { ...label, class: "rate", "data-rate": line.id }, line.rate));
   }
   for (const box of picture.boxes) {
-    const { x, y, wide, high } = boxes.get(box.id), at = { x: x - wide / 2, y: y - high / 2, height: high, rx: 6 };
-    front.append(make("rect", { ...at, width: wide, class: "back" }));
-    front.append(make("rect", { ...at, width: 0, class: "busy", "data-busy": box.id, "data-wide": wide, fill: `var(--c${TINTS[box.kind] ?? 6})` }));
-    front.append(make("rect", { ...at, width: wide, class: "frame", stroke: `var(--c${TINTS[box.kind] ?? 6})` }));
-    front.append(make("text", { x, y: y + 4, "text-anchor": "middle" }, box.label));
+    const { x, y, wide, high } = boxes.get(box.id), at = { x: x - wide / 2, y: y - high / 2, height: high, rx: 6 }, tint = `var(--c${TINTS[box.kind] ?? 6})`;
+    front.append(make("rect", { ...at, width: wide, class: "back" }), make("rect", { ...at, width: 0, class: "busy", "data-busy": box.id, "data-wide": wide, fill: tint }));
+    front.append(make("rect", { ...at, width: wide, class: "frame", stroke: tint }, make("title", { "data-box": box.id }, box.label)), make("text", { x, y: y + 4, "text-anchor": "middle", class: "name", "font-size": Math.max(9, Math.min(15.5, (wide - 8) / (0.6 * Math.max(1, box.label.length)))) }, box.label));
   }
-  svg.append(glows, front);
+  svg.append(back, glows, front);
   place.replaceChildren(svg);
 }
 
-const scaled = (box) => ({ x: box.x * INCH, y: box.y * INCH, wide: Math.max(box.width * INCH, 7.4 * box.label.length + 14), high: Math.max((box.height || 0.36) * INCH, 32) });
-const level = (from, to) => Math.abs(from.y - to.y) < 5;
-const bends = (picture, boxes) => picture.lines.some((line) => boxes.get(line.a) && boxes.get(line.b) && level(boxes.get(line.a), boxes.get(line.b)));
+function scaled({ x, y, width, height, label }) {
+  return { x: x * INCH, y: y * INCH, wide: width * INCH, high: (label ? height || 0.42 : width) * INCH };
+}
 
 /** The way of a line, and where its words stand. */
-function way(from, to) {
-  if (level(from, to)) {
-    const y = from.y + from.high / 2, middle = (from.x + to.x) / 2;
-    return { path: `M${from.x} ${y}Q${middle} ${y + 56} ${to.x} ${to.y + to.high / 2}`, label: { x: middle, y: y + 42, "text-anchor": "middle" } };
+function way(line, boxes, picture) {
+  const a = boxes.get(line.a), b = boxes.get(line.b);
+  if (line.shape === "stub") return { path: `M${a.x} ${a.y}V${a.y - 0.55 * INCH}`, label: { x: a.x + 8, y: a.y - 0.45 * INCH } };
+  if (line.shape === "arc") {
+    const low = Math.max(a.y, b.y) + 0.21 * INCH + ((line.depth - 0.21) * INCH * 4) / 3, [from, to] = feet(line, boxes, picture);
+    return { path: `M${from} ${a.y}C${from} ${low} ${to} ${low} ${to} ${b.y}`, label: { x: (from + to) / 2, y: Math.max(a.y, b.y) + line.depth * INCH + 14, "text-anchor": "middle" } };
   }
-  const upper = from.y < to.y ? from : to, lower = upper === from ? to : from, above = Math.abs(upper.x - lower.x) < upper.wide / 2 - 8 ? lower.x : upper.x;
-  const top = upper.y + upper.high / 2, bottom = lower.y - lower.high / 2;
-  return { path: `M${above} ${top}L${lower.x} ${bottom}`, label: { x: (above + lower.x) / 2 + 12, y: (top + bottom) / 2 + 4 } };
+  if (picture.round || line.shape === "straight") return { path: `M${a.x} ${a.y}L${b.x} ${b.y}`, label: { x: (a.x + b.x) / 2, y: a.y - 8, "text-anchor": "middle" } };
+  const [from, to] = upright(a, b);
+  return { path: `M${from} ${a.y}L${to} ${b.y}`, label: { x: (from + to) / 2 + 12, y: (a.y + b.y) / 2 + 4 } };
+}
+
+/** Ends of a line between two rows: straight down where one box is above the other. */
+function upright(a, b) {
+  const low = Math.max(a.x - a.wide / 2, b.x - b.wide / 2) + 9, high = Math.min(a.x + a.wide / 2, b.x + b.wide / 2) - 9, within = (x, box) => Math.min(Math.max(x, box.x - box.wide / 2 + 9), box.x + box.wide / 2 - 9);
+  if (low > high) return [within(b.x, a), within(a.x, b)];
+  const x = Math.min(Math.max((a.wide <= b.wide ? a : b).x, low), high);
+  return [x, x];
+}
+
+/** Ends of an arc along its boxes: short arcs are outside, so that no two arcs of a box cross. */
+function feet(line, boxes, picture) {
+  const arcs = picture.lines.filter((each) => each.shape === "arc");
+  const foot = (own, far) => {
+    const box = boxes.get(own), mates = arcs.filter((each) => each.a === own || each.b === own).map((each) => boxes.get(each.a === own ? each.b : each.a).x), reached = [...new Set(mates)];
+    const order = [...reached.filter((x) => x < box.x).sort((one, other) => other - one), ...reached.filter((x) => x > box.x).sort((one, other) => other - one)];
+    return box.x - box.wide / 2 + 6 + ((box.wide - 12) / order.length) * (order.indexOf(boxes.get(far).x) + 0.5);
+  };
+  return [foot(line.a, line.b), foot(line.b, line.a)];
 }
 
 /** Paint how busy each link and box is: shares by the picture's ids; nothing where the answer is hidden. */
 export function glow(busy, hidden) {
   const svg = drawn.place?.querySelector("svg");
   if (!svg) return;
-  const share = (id) => (hidden ? 0 : Math.min(1, busy[id] || 0));
+  const share = (id) => (hidden ? 0 : Math.min(1, busy[id] || 0)), said = (id) => (share(id) > 0.005 ? `, ${percent(share(id))} busy` : "");
+  const lines = new Map(drawn.picture.lines.map((line) => [line.id, line])), labels = new Map(drawn.picture.boxes.map((box) => [box.id, box.label]));
   for (const line of svg.querySelectorAll(".glow")) {
     const used = share(line.dataset.id);
-    line.style.strokeWidth = used > 0.005 ? Number(line.dataset.width) + 4 + 12 * used : 0;
-    line.style.strokeOpacity = used > 0.005 ? 0.2 + 0.6 * used : 0;
+    line.setAttribute("stroke-width", used > 0.005 ? Number(line.dataset.width) + 4 + 12 * used : 0);
+    line.setAttribute("stroke-opacity", used > 0.005 ? 0.25 + 0.6 * used : 0);
   }
-  for (const text of svg.querySelectorAll("[data-rate]")) {
-    const used = share(text.dataset.rate);
-    text.textContent = text.dataset.words + (used > 0.005 ? `, ${percent(used)} busy` : "");
-  }
+  for (const text of svg.querySelectorAll("[data-rate]")) text.textContent = lines.get(text.dataset.rate).rate + said(text.dataset.rate);
   for (const rect of svg.querySelectorAll("[data-busy]")) rect.setAttribute("width", share(rect.dataset.busy) * rect.dataset.wide);
-  const named = [...drawn.picture.lines.map((line) => [line.id, `${line.what} from ${line.a} to ${line.b}`]), ...drawn.picture.boxes.map((box) => [box.id, box.label])];
-  const said = named.filter(([id]) => share(id) > 0.005).map(([id, name]) => `${name} ${percent(share(id))} busy`).slice(0, 40);
-  svg.setAttribute("aria-label", `${drawn.picture.boxes.length} parts and ${drawn.picture.lines.length} links${said.length ? `; ${said.join(", ")}` : ""}`);
-  for (const line of svg.querySelectorAll("[data-line]")) {
-    const of = drawn.picture.lines.find((each) => each.id === line.dataset.line), used = share(of.id);
-    line.firstChild.textContent = `${of.what}, ${of.rate}${used > 0.005 ? `, ${percent(used)} busy` : ""}`;
-  }
+  for (const title of svg.querySelectorAll("[data-box]")) title.textContent = labels.get(title.dataset.box) + said(title.dataset.box);
+  for (const line of svg.querySelectorAll("[data-line]")) line.firstChild.textContent = `${lines.get(line.dataset.line).what}, ${lines.get(line.dataset.line).rate} each way${said(line.dataset.line)}`;
+  const busiest = [...[...lines.values()].map((line) => [line.id, `${line.what} from ${labels.get(line.a)} to ${labels.get(line.b)}`]), ...labels].filter(([id]) => share(id) > 0.005);
+  svg.setAttribute("aria-label", [`${labels.size} parts and ${lines.size} links`, ...busiest.slice(0, 40).map(([id, name]) => name + said(id))].join("; "));
 }
 
-/** The picture as SVG text of its own, colours put in, at (x, y) and as wide as `wide`; its height. */
+/** The picture as SVG text of its own, colours put in, at (x, y) and at most `wide`; and its height. */
 export function picturePart(x, y, wide) {
   const svg = drawn.place?.querySelector("svg");
   if (!svg) return { text: "", high: 0 };
-  const copy = svg.cloneNode(true), [, , w, h] = svg.getAttribute("viewBox").split(" ").map(Number), shown = Math.min(wide, w * 1.15), high = (shown / w) * h;
+  const copy = svg.cloneNode(true), [, , w, h] = svg.getAttribute("viewBox").split(" ").map(Number), shown = Math.min(wide, w * 1.1), high = (shown / w) * h;
   copy.removeAttribute("style");
   for (const [key, value] of Object.entries({ x: x + (wide - shown) / 2, y, width: shown, height: high })) copy.setAttribute(key, value);
   const real = svg.querySelectorAll("path, rect, text"), keys = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "font-size"];
   copy.querySelectorAll("path, rect, text").forEach((each, at) => {
     const css = getComputedStyle(real[at]);
-    for (const key of keys) each.setAttribute(key, css.getPropertyValue(key));
-    each.removeAttribute("style");
+    for (const key of keys) each.setAttribute(key, each.classList.contains("glow") && each.hasAttribute(key) ? each.getAttribute(key) : css.getPropertyValue(key));
   });
   return { text: new XMLSerializer().serializeToString(copy), high };
 }

@@ -3,7 +3,7 @@ import { answerFrom } from "./asking.js";
 import { $ } from "./words.js";
 import { unpacked } from "./state.js";
 
-const KEPT = "The timeline is kept only where one slider is moved at a time; time and limits are exact here, too.";
+const KEPT = "The timeline is kept only where one slider is moved at a time.";
 
 /** If answers were saved with the page, answer from them. */
 export async function open() {
@@ -26,29 +26,30 @@ function answers({ state, grid, more, pictures, sliders, base }) {
     if (found) return { ...found, part: found.part, settings: settings(set), ...(part[0] > 0 || part[1] < 1 ? zoomed(found, part) : {}) };
     const limits = grid.limits[flat(place)].map(([cause, share]) => [cause, share * time, share]);
     const none = { lanes: [], path: [], pieces: 0, spans: 0, sent: 0, families: [], verdicts: [], measures: [], facts: [], busy: {}, interval: null };
-    return { ...base, ...none, seconds: time, part: [0, time], settings: settings(set), limits, says: grid.says[flat(place)], warnings: [KEPT] };
+    return { ...base, ...none, seconds: time, part: [0, time], settings: settings(set), limits, says: said(place), warnings: [], note: KEPT };
   }
 
   function curve({ set, path }) {
     const axis = grid.axes.findIndex((each) => each.path === path), place = at(set);
     const points = grid.axes[axis].values.map((text, each) => {
       const there = flat(place.with(axis, each));
-      return [text, grid.axes[axis].numbers[each], grid.answers[there], grid.limits[there]?.[0]?.[0] || ""];
+      return [text, grid.answers[there], grid.limits[there]?.[0]?.[0] || ""];
     });
     return { path, points, left: [] };
   }
 
+  const said = (place) => grid.runs[place.join(",")]?.says || `Most of the time goes to ${grid.limits[flat(place)]?.[0]?.[0]}.`;
   const isOwn = (set) => at(set).every((each, axis) => each === own[axis]);
   return {
     opened: () => ({ machine: state.machine, workload: state.workload, state }),
     sliders: () => ({ sliders }),
     run,
     curve,
-    more: ({ set }) => (isOwn(set) ? more : { stale: true }),
+    more: ({ set }) => (isOwn(set) ? more : { says: [said(at(set))], helps: [], derived: [] }),
     picture: ({ set }) => pictures[(grid.runs[at(set).join(",")] || base).picture] || { stale: true },
-    op: ({ set, op }) => {
-      const found = isOwn(set) ? (more.derived || []).find((each) => each.op === op) : null;
-      return found ? { ...found, alone: "" } : { stale: true };
+    op: ({ set, op, name }) => {
+      const found = isOwn(set) ? (more.derived || []).find((each) => each.op === op || each.name === name) : null;
+      return found || { stale: true };
     },
   };
 }

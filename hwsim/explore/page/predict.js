@@ -12,7 +12,7 @@ export function wire(again) {
   changed = again;
   $("predict").onclick = () => begin();
   $("reveal").onclick = () => reveal();
-  $("guess").onkeydown = (event) => event.key === "Enter" && reveal();
+  $("guess").addEventListener("keydown", (event) => event.key === "Enter" && reveal());
   $("guess").oninput = () => {
     state.guess.time = $("guess").value.slice(0, 40);
     $("guess").setAttribute("aria-invalid", String(Boolean(state.guess.time) && readSeconds(state.guess.time) === null));
@@ -56,7 +56,7 @@ function verdict(run) {
     said.push(el("p", {}, "Your time: ", el("b", {}, seconds(time)), `, ${how}${inside ? ", and inside the interval" : ""}.`));
   }
   const found = worst();
-  if (found) said.push(el("p", {}, found[0] < 0.07 ? "Your curve is right within 5 %." : `Your curve is off by at most ${rounded(2 ** found[0], 2)} times, at ${found[1]}.`));
+  if (found) said.push(el("p", {}, found[0] < 0.07 ? "Your curve is right within 5 %." : `Your curve is off by up to ${rounded(2 ** found[0], 2)} times, at ${found[1]}.`));
   return said.length ? said : [el("p", {}, "No time was typed and no curve drawn.")];
 }
 

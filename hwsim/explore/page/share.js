@@ -53,14 +53,14 @@ export function figure(run, pinned) {
   let y = 44;
   const line = (text, look, step) => (head.push([EDGE, y, text, look]), (y += step));
   line(`${seconds(run.seconds)}${run.interval ? ` (9 of 10 such runs: ${seconds(run.interval.low)} to ${seconds(run.interval.high)})` : ""}`, { size: 26, weight: 700 }, 34);
-  for (const text of wrapped(run.says, 150).slice(0, 2)) line(text, { size: 16 }, 22);
+  for (const text of wrapped($("says").textContent || run.says, 150).slice(0, 2)) line(text, { size: 16 }, 22);
   for (const text of wrapped(`${run.workload} on ${run.machine}${settings ? ` · ${settings}` : ""}`, 160).slice(0, 4)) line(text, { size: 14, fill: soft }, 20);
   if (pinned) line(`thin rows: pinned, ${seconds(pinned.seconds)} (${pinned.settings.map((pair) => pair.join(" = ")).join(", ") || "as in the files"}); this run is ${against(pinned.seconds, run.seconds)}`, { size: 14, fill: soft }, 20);
   const bars = y, legend = y + 42, families = y + 66, top = y + 84, machine = picturePart(EDGE, top + place.tall + 20, WIDE - 2 * EDGE);
   const paper = new SvgPaper(WIDE, Math.ceil(top + place.tall + machine.high + 40), theme);
   for (const [x, at, text, look] of head) paper.text(x, at, text, look);
   let from = EDGE, key = EDGE;
-  for (const [cause, , share] of run.limits) {
+  for (const [cause, , share] of run.limits.filter(([, , part]) => part >= 0.005)) {
     const tint = theme.tints[causeTint(cause)], words = `${cause} ${percent(share)}`;
     paper.rects([from, bars, Math.max(1, share * (WIDE - 2 * EDGE) - 1), 22], tint);
     from += share * (WIDE - 2 * EDGE);
@@ -70,11 +70,12 @@ export function figure(run, pinned) {
     key += words.length * 7.6 + 44;
   }
   key = EDGE;
-  for (const [family, tint] of [["timeline, its critical path as a line:", -1], ...run.families]) {
-    if (tint >= 0) paper.rects([key, families - 6, 12, 12], theme.tints[tint]);
-    paper.text(key + (tint < 0 ? 0 : 18), families, fitted(family, 260, 13), { fill: soft, size: 13 });
-    key += Math.min(family.length, 38) * 7.2 + 40;
+  for (const [family, tint] of run.families) {
+    paper.rects([key, families - 6, 12, 12], theme.tints[tint]);
+    paper.text(key + 18, families, fitted(family, 260, 13), { fill: soft, size: 13 });
+    key += Math.min(family.length, 36) * 7.4 + 40;
   }
+  paper.text(WIDE - EDGE, families, "the line is the critical path", { fill: soft, size: 13, align: "right" });
   const inner = new SvgPaper(WIDE - 2 * EDGE, place.tall, theme);
   draw(inner, place, { step: state.step, theme });
   const placed = inner.whole().replace("<svg ", `<svg x="${EDGE}" y="${top}" `);
@@ -111,7 +112,7 @@ function axes() {
 async function save(page, name) {
   const paths = [...new Set([...$("axes").querySelectorAll("select")].map((each) => each.value).filter(Boolean))];
   if (!paths.length) return void ($("progress").textContent = "Choose at least one slider.");
-  const steps = paths.length === 3 ? 9 : paths.length === 2 ? 15 : 41, began = Date.now();
+  const steps = paths.length === 3 ? 9 : paths.length === 2 ? 15 : 25, began = Date.now();
   const said = setInterval(() => ($("progress").textContent = `${(steps ** paths.length).toLocaleString("en")} runs at most; ${Math.round((Date.now() - began) / 1000)} s so far.`), 500);
   $("compute").disabled = true;
   try {

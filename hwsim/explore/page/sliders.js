@@ -59,7 +59,7 @@ function slider(one) {
   };
   input.value = Math.max(0, position(one)); // a value between two positions, given in an address, stays as it is until it is turned
   input.oninput = () => put(Number(input.value));
-  input.onkeydown = (event) => event.key === "Delete" && back.onclick();
+  input.addEventListener("keydown", (event) => event.key === "Delete" && back.onclick());
   back.onclick = () => ((input.value = one.at), put(one.at), input.focus());
   const track = el("div", { className: "track" }, input), mark = el("span", { className: "own" });
   mark.style.left = `calc(8px + (100% - 16px) * ${one.at / Math.max(1, one.values.length - 1)})`;

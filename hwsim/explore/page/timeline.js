@@ -24,25 +24,26 @@ export function laidOut(run, pinned, wide) {
   const from = run.part[0], to = whole && pinned ? Math.max(run.seconds, pinned.seconds) : run.part[1];
   const x = (at) => left + ((at - from) / (to - from || 1)) * (right - left);
   lanes.forEach((each, row) => Object.assign(each, { top: row * high + above + 2 }));
-  return { run, pinned, lanes, wide, tall: lanes.length * high + 34, high, above, thick, under, left, right, narrow, from, to, x };
+  return { run, pinned, lanes, wide, tall: Math.max(lanes.length * high, 40) + 34, high, above, thick, under, left, right, narrow, from, to, x };
 }
 
 /** Draw it; `hidden`: only what does not tell the answer. */
 export function draw(paper, place, { step = -1, hidden = false, theme }) {
   const { run, lanes, left, right, thick, narrow, tall, x } = place;
   const many = Math.max(2, Math.floor((right - left) / 95)), bottom = tall - 28;
-  for (const at of instants(place.from, place.to, many)) {
+  for (const at of hidden ? [] : instants(place.from, place.to, many)) {
     const px = Math.round(x(at)) + 0.5;
     paper.lines([[px, 0, px, bottom]], theme.of("line"));
     const align = px > right - 24 ? "right" : px < 24 ? "left" : "center";
-    if (!hidden) paper.text(align === "right" ? right + 10 : align === "left" ? Math.max(px, 6) : px, bottom + 14, instant(at), { fill: theme.of("soft"), align, size: 13 });
+    paper.text(align === "right" ? right + 10 : align === "left" ? Math.max(px, 6) : px, bottom + 14, instant(at), { fill: theme.of("soft"), align, size: 13 });
   }
+  if (!lanes.length) paper.text((left + right) / 2, 26, run.note || "No op takes any time.", { fill: theme.of("soft"), align: "center" });
   for (const { name, top } of lanes) {
     if (narrow) paper.text(left + 2, top - 9, fitted(name, right - left), { size: 13 });
     else paper.text(left - 10, top + thick / 2, fitted(name, left - 14), { align: "right", size: TEXT });
   }
   if (hidden) {
-    paper.text(narrow ? left + 4 : (left + right) / 2, bottom + 14, "hidden until you reveal it", { fill: theme.of("soft"), align: narrow ? "left" : "center", size: 13 });
+    paper.text((left + right) / 2, bottom + 14, "hidden until you reveal it", { fill: theme.of("soft"), align: "center", size: 13 });
     return;
   }
   for (const each of lanes) {
@@ -67,11 +68,17 @@ function spans(paper, { run, x, thick }, { lane, top }, theme) {
       const long = Math.min(wide, x(time(run, lane.at[at] + inside)) - begin);
       hatched.push(begin + wide - long, top, long, thick);
     }
-    if (wide > 14 && thick >= 14 && words.length < 200) words.push([begin + 6, fitted(run.names[lane.name_of[at]], wide - 9), ink(theme.tints[tint])]);
+    if (wide > 14 && thick >= 14 && words.length < 200) words.push([begin + 6, named(run.names[lane.name_of[at]], wide - 9), ink(theme.tints[tint])]);
   }
   lists.forEach((list, tint) => list.length && paper.rects(list, theme.tints[tint]));
   if (hatched.length) paper.hatch(hatched, theme.of("card"));
   for (const [px, text, fill] of words) if (text) paper.text(px, top + thick / 2, text, { fill, size: Math.min(TEXT, thick - 2) });
+}
+
+/** A name cut to its room; nothing where only a few letters would be left. */
+function named(name, room) {
+  const cut = fitted(name, room);
+  return cut === name || cut.length > 5 ? cut : "";
 }
 
 /** The pinned run's row, on the scale of this one. */

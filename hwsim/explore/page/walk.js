@@ -45,26 +45,24 @@ function says(piece) {
     return $("step").replaceChildren(`The line is the critical path, ${of}. Walk along it with ← and → in the timeline, or click a span.`);
   }
   const [at, to, lane, name, cause, reason, op] = piece, long = ((to - at) / 1e6) * run.seconds;
-  $("step").replaceChildren(el("b", {}, `${state.step + 1} of ${many}: ${name}`), lane >= 0 ? ` on ${run.lanes[lane].name}` : "", `, ${seconds(long)} for ${cause}. `, sentence(reason));
-  derive(op);
+  $("step").replaceChildren(el("b", {}, `${state.step + 1} of ${many}: ${name}`), lane >= 0 ? ` on ${run.lanes[lane].name}` : "", `, ${seconds(long)} for ${cause}. `, reason ? `It starts when ${reason}.` : "");
+  derive(op, name);
 }
 
-const sentence = (text) => (text ? text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".") : "");
-
-const derive = rested(120, async (op) => {
-  const found = await derived(op);
-  if (found && seen.run.path[state.step]?.[6] === op) $("why").replaceChildren(...found.map((line) => el("li", {}, line)));
+const derive = rested(120, async (op, name) => {
+  const found = await derived(op, name);
+  if (found && seen.run.path[state.step]?.[6] === op) $("why").replaceChildren(...found.filter((line) => !line.startsWith("It starts when")).map((line) => el("li", {}, line)));
 });
 
 /** The lines of an op's derivation, with the numbers put in. */
-async function derived(op) {
+async function derived(op, name) {
   if (op === undefined || op < 0) return [];
   const run = seen.run;
   if (!known.has(op)) {
-    const found = await ask("op", { ...asked(), op }).catch(() => null);
+    const found = await ask("op", { ...asked(), op, name }).catch(() => null);
     if (!found || found.stale || found.mistakes || run !== seen.run) return null;
     const lines = found.lines.map(([label, formula, numbers, time]) => `${label}: ${formula}${numbers ? ` = ${numbers}` : ""} = ${seconds(time, 4)}`);
-    known.set(op, [...lines, ...(found.alone ? [`Alone: ${found.alone}`] : []), ...(found.because || []), ...(found.waits || []).map((each) => sentence(each.says))]);
+    known.set(op, [...lines, ...(found.alone ? [`Alone: ${found.alone}`] : []), ...(found.because || []), ...(found.waits?.says ? [`It starts when ${found.waits.says}.`] : [])]);
   }
   return known.get(op);
 }
@@ -109,7 +107,7 @@ export function wire(again) {
   }, { passive: false });
   let over = null;
   const detail = rested(90, async (found) => {
-    const lines = await derived(found.op);
+    const lines = await derived(found.op, found.name);
     if (over === found && lines?.length) tip.append(...lines.map((line) => el("p", {}, line)));
   });
   canvas.addEventListener("pointermove", (event) => {
