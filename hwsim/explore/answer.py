@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final
 
 import numpy as np
 
 from hwsim.api import Run
 from hwsim.explore.spans import TICKS, Spans, spans
-from hwsim.formats import format_share
 from hwsim.results.critical import critical_path, families
 from hwsim.ticks import FEMTO
+from hwsim.views.explain.overlap import activities
+from hwsim.views.explain.sentences import sentences
 from hwsim.views.explain.waiting import waited
 from hwsim.views.interval import say as interval
 from hwsim.views.summary.say import facts
 
 CAUSES: Final = 8
+LARGEST: Final = 20_000  # ops of a run that is put into a sentence while a hand moves
 PIECES: Final = 400  # of the critical path that are sent one by one
 
 
@@ -26,7 +27,6 @@ def answer(run: Run, tints: dict[str, int], *, pixels: int, part: tuple[float, f
     Args:
         tints: colours given before; it is completed.
     """
-    began = time.perf_counter()
     shown = spans(run, tints, pixels=pixels, part=part)
     limits = families(critical_path(run.timeline).limited_by)
     rest = limits[CAUSES - 1 :] if len(limits) > CAUSES else []
@@ -41,15 +41,22 @@ def answer(run: Run, tints: dict[str, int], *, pixels: int, part: tuple[float, f
         "interval": _interval(run),
         "fits": run.fits,
         "ops": run.ops.total,
-        "says": ", ".join(f"{name} {format_share(share)}" for name, _, share in limits[:3]) or "no op takes any time",
+        "says": _says(run),
         "limits": rows,
         "facts": [list(pair) for pair in facts(run)],
         "verdicts": [[each.quantity, str(each.wanted), each.status, each.reason] for each in run.verdicts],
         "warnings": list(map(str, run.warnings)),
         **shown.columns,
         **_path(run, shown),
-        "cost": {"pack": time.perf_counter() - began},
     }
+
+
+def _says(run: Run) -> str:
+    """What the run does most of its time, in a sentence."""
+    timeline = run.timeline
+    if run.services is not None or len(timeline) > LARGEST:
+        return ""
+    return next(iter(sentences(timeline.makespan_fs, activities(timeline, critical_path(timeline)), None)), "")
 
 
 def _interval(run: Run) -> dict[str, Any] | None:

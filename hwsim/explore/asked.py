@@ -11,9 +11,10 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, read_text
 
 MOST_SETTINGS: Final = 500
+LONGEST_NAME: Final = 500
 MOST_PIXELS: Final = 4000
 MOST_MISTAKES: Final = 50
-FILES: Final = {"<machine>": "machine", "<workload>": "workload"}
+KINDS: Final = ("machine", "workload")
 
 
 class Unclear(Exception):
@@ -22,18 +23,24 @@ class Unclear(Exception):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Two texts and what is set; pixels: of the timeline's width; part: of the time that it shows, from 0 to 1."""
+    """Two texts and what is set.
+
+    Args:
+        files: names of the files that the texts come from; paths in them start there.
+        pixels: of the timeline's width; part: of the time that it shows, from 0 to 1.
+    """
 
     machine: str
     workload: str
     settings: Mapping[str, str]
+    files: tuple[str, str] = ("<machine>", "<workload>")
     pixels: int = 1200
     part: tuple[float, float] = (0.0, 1.0)
 
     def trees(self) -> tuple[Tree, Tree]:
         """Both texts as YAML; raises SpecError with the mistakes of both."""
         mistakes, trees = Mistakes(), list[Tree]()
-        for text, file in zip((self.machine, self.workload), FILES, strict=True):
+        for text, file in zip((self.machine, self.workload), self.files, strict=True):
             try:
                 trees.append(read_text(text, file))
             except SpecError as error:
@@ -50,7 +57,20 @@ def state_of(said: Mapping[str, Any]) -> State:
     pixels = said.get("pixels", 1200)
     if not isinstance(pixels, int) or isinstance(pixels, bool) or not 1 <= pixels <= MOST_PIXELS:
         raise Unclear(f"'pixels' is a whole number from 1 to {MOST_PIXELS}")
-    return State(text_of(said, "machine"), text_of(said, "workload"), given, pixels, _part(said.get("part", [0, 1])))
+    texts = text_of(said, "machine"), text_of(said, "workload")
+    return State(*texts, given, _files(said.get("called", {})), pixels, _part(said.get("part", [0, 1])))
+
+
+def _files(called: object) -> tuple[str, str]:
+    """Names of the two files, as far as the page knows them."""
+    found = []
+    for kind in KINDS:
+        name = called.get(kind) if isinstance(called, dict) else None
+        if isinstance(name, str) and 0 < len(name) < LONGEST_NAME and name.isprintable() and name[0] not in "<-":
+            found.append(name if name.endswith((".yaml", ".yml", ".json")) else f"{name}.yaml")
+        else:
+            found.append(f"<{kind}>")
+    return (found[0], found[1]) if found[0] != found[1] else ("<machine>", "<workload>")
 
 
 def text_of(said: Mapping[str, Any], key: str) -> str:
@@ -90,16 +110,16 @@ def mistake(says: str, hint: str | None = None) -> dict[str, Any]:
     return {"file": "", "line": 0, "column": 0, "path": "", "says": says, "hint": hint or ""}
 
 
-def mistakes_of(error: SpecError) -> list[dict[str, Any]]:
-    """Mistakes with their places, as the page shows them."""
-    return list(_shown(error.mistakes[:MOST_MISTAKES]))
+def mistakes_of(error: SpecError, files: tuple[str, str]) -> list[dict[str, Any]]:
+    """Mistakes with their places, as the page shows them; files: the names of the two texts."""
+    return list(_shown(error.mistakes[:MOST_MISTAKES], dict(zip(files, KINDS, strict=True))))
 
 
-def _shown(mistakes: Iterable[Mistake]) -> Iterable[dict[str, Any]]:
+def _shown(mistakes: Iterable[Mistake], kinds: Mapping[str, str]) -> Iterable[dict[str, Any]]:
     for each in mistakes:
         found, place = mistake(each.message, each.hint), each.place
-        if place is not None and place.file in FILES:
-            found |= {"file": FILES[place.file], "line": place.line, "column": place.column}
+        if place is not None and place.file in kinds:
+            found |= {"file": kinds[place.file], "line": place.line, "column": place.column}
         elif place is not None and place.file == "--set":
             text = place.source.line(1) if place.source else ""
             found |= {"file": "set", "path": text.partition("=")[0]}

@@ -38,9 +38,13 @@ def op(run: Run, number: int) -> dict[str, Any] | None:
     }
 
 
-def more(run: Run) -> dict[str, Any]:
-    """Sentences, changes that would help, and derivations of the ops on the critical path, the longest first."""
-    found = explain(run, again=None if len(run.timeline) <= LARGEST else False)
+def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
+    """Sentences, changes that would help, and derivations of the ops on the critical path, the longest first.
+
+    Args:
+        helps: whether to run it again with better numbers.
+    """
+    found = explain(run, again=helps and len(run.timeline) <= LARGEST)
     return {
         "says": list(found.sentences),
         "helps": [_help(each) for each in found.what_if or () if each.makespan_fs is not None],

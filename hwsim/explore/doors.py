@@ -9,6 +9,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim import api, ticks
@@ -46,14 +48,14 @@ class Desk:
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = tuple(roots)
-        self._sessions: dict[tuple[str, str], Session] = {}
-        self._tints: dict[tuple[str, str], dict[str, int]] = {}
+        self._sessions: dict[tuple[str, ...], Session] = {}
+        self._tints: dict[tuple[str, ...], dict[str, int]] = {}
         self._last: tuple[object, Run] | None = None
         self._drawn: tuple[Machine, Picture] | None = None
 
     def session(self, state: State) -> Session:
         """The session of the two texts; raises SpecError."""
-        key = state.machine, state.workload
+        key = state.machine, state.workload, *state.files
         found = self._sessions.pop(key, None)
         if found is None:
             found = Session(*state.trees(), roots=self._roots)
@@ -65,15 +67,20 @@ class Desk:
 
     def run(self, state: State) -> Run:
         """The run of a state; the last one is kept."""
-        key = state.machine, state.workload, tuple(state.settings.items())
+        key = state.machine, state.workload, state.files, tuple(state.settings.items())
         if self._last is None or self._last[0] != key:
             self._last = None  # its memory is free before the next one needs it
             self._last = key, self.session(state).shown(state.settings, expect="auto")
         return self._last[1]
 
-    def tints(self, state: State) -> dict[str, int]:
-        """Colours of the names of a session, which stay while a hand moves."""
-        return self._tints.setdefault((state.machine, state.workload), {})
+    def answer(self, state: State, run: Run) -> dict[str, Any]:
+        """A run as the page shows it; the colours of names stay while a hand moves."""
+        tints = self._tints.setdefault((state.machine, state.workload, *state.files), {})
+        drawn = self.picture(run)
+        shown = (
+            {"picture": "", "busy": {}} if drawn is None else {"picture": drawn.entries["hash"], "busy": drawn.busy(run.usage)}
+        )
+        return answer(run, tints, pixels=state.pixels, part=state.part) | shown
 
     def picture(self, run: Run) -> Picture | None:
         """The picture of a run's machine."""
@@ -102,7 +109,7 @@ class Desk:
         except Unclear as unclear:
             return 400, str(unclear).encode()
         except SpecError as error:
-            found = {"mistakes": mistakes_of(error)}
+            found = {"mistakes": mistakes_of(error, state_of(said).files)}
         except ticks.TooLong as error:
             found = {"mistakes": [mistake(error.message, error.hint)]}
         except Deadlock as error:
@@ -123,11 +130,8 @@ def _run(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     began = time.perf_counter()
     run = desk.run(state)
     took = time.perf_counter() - began
-    found = answer(run, desk.tints(state), pixels=state.pixels, part=state.part)
-    drawn = desk.picture(run)
-    found |= {"picture": "", "busy": {}} if drawn is None else {"picture": drawn.entries["hash"], "busy": drawn.busy(run.usage)}
-    found["cost"] = {"simulate": took, "pack": time.perf_counter() - began - took}
-    return found
+    found = desk.answer(state, run)
+    return found | {"cost": {"simulate": took, "pack": time.perf_counter() - began - took}}
 
 
 def _op(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,7 +149,7 @@ def _picture(desk: Desk, said: Mapping[str, Any]) -> Mapping[str, Any]:
 def _more(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     state = state_of(said)
     with desk.session(state).warm():
-        return more(desk.run(state))
+        return more(desk.run(state), helps=said.get("helps") is not False)
 
 
 def _check(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,10 +190,8 @@ def _grid(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     chosen = [by_path[each] for each in paths]
     axes = [(each, picked(each, state.settings.get(each.path, each.text), steps)) for each in chosen]
 
-    def shown(run: Run) -> dict[str, Any]:
-        return answer(run, desk.tints(state), pixels=state.pixels, part=(0.0, 1.0))
-
-    return grid(session.shown, state.settings, axes, shown, time.monotonic() + GRID_SECONDS)
+    whole = replace(state, part=(0.0, 1.0))
+    return grid(session.shown, state.settings, axes, partial(desk.answer, whole), time.monotonic() + GRID_SECONDS)
 
 
 def _exported(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,279 @@
+"""The answers of the explorer: what the page shows is what the run says, and nothing that it is asked makes it fall over."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+import hwsim
+from hwsim.explore.completing import complete
+from hwsim.explore.doors import HAND, REST, Desk
+from hwsim.explore.spans import TICKS
+from hwsim.formats import format_quantity
+from hwsim.results.critical import critical_path
+from hwsim.spec import find
+from hwsim.studies.session import Session
+from tests.effort import effort
+
+MACHINE, WORKLOAD = "d2l-gpu-workstation", "d2l/copy-overlap"
+
+
+def texts(machine: str = MACHINE, workload: str = WORKLOAD) -> dict[str, Any]:
+    """What the page sends of two files of the library."""
+    found = {"machine": find("machine", machine).read_text("utf-8"), "workload": find("workload", workload).read_text("utf-8")}
+    return found | {"called": {"machine": machine, "workload": workload}}
+
+
+def asked(desk: Desk, door: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer."""
+    status, text = desk.answered(door, said)
+    assert status == 200, text
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@pytest.fixture(scope="module")
+def desk() -> Desk:
+    return Desk(())
+
+
+def test_the_answer_is_the_run(desk: Desk) -> None:
+    found = asked(desk, "run", texts())
+    run = hwsim.simulate(MACHINE, WORKLOAD)
+    assert found["seconds"] == run.makespan_s
+    assert (found["interval"]["low"], found["interval"]["high"]) == (run.interval.low, run.interval.high)
+    assert found["verdicts"][0][2] == "met"
+    assert [name for name, _, _ in found["limits"]] == [str(share.cause) for share in run.limited_by]
+    assert sum(seconds for _, seconds, _ in found["limits"]) == pytest.approx(found["seconds"])
+    assert ["time", format_quantity(run.makespan_s, "s")] in found["facts"]
+    path = found["path"]
+    assert (path[0][0], path[-1][1]) == (0, TICKS)
+    assert [low for low, *_ in path[1:]] == [high for _, high, *_ in path[:-1]], "the pieces tile the time"
+    assert len(path) == found["pieces"] == len(critical_path(run.timeline))
+    assert path[0][5] == "the run begins: it waits for nothing"
+    assert path[1][5].endswith("before it in gpu.compute, has ended") or path[1][6] == path[0][6]
+
+
+@pytest.mark.parametrize("settings", [{}, {"times": "37", "n": "500"}, {"copy": "5"}])
+def test_spans_are_the_ops(desk: Desk, settings: dict[str, str]) -> None:
+    found = asked(desk, "run", texts() | {"set": settings})
+    run = Session(MACHINE, WORKLOAD).shown(settings)
+    rows = {(row.device, row.name, round(row.start_s / run.makespan_s * TICKS)) for row in run.ops}
+    seen = {
+        (lane["name"].partition(".")[0], found["names"][name], at)
+        for lane in found["lanes"]
+        for at, name in zip(lane["at"], lane["name_of"], strict=True)
+    }
+    assert {(name, at) for _, name, at in seen} == {(name, at) for _, name, at in rows}
+    assert found["spans"] == found["sent"] == len(rows) == found["ops"]
+
+
+def test_many_ops_are_few_spans_that_cover_the_same(desk: Desk) -> None:
+    said = texts() | {"set": {"times": "5000"}, "pixels": 800}
+    found = asked(desk, "run", said)
+    assert found["ops"] == 10_000
+    assert found["sent"] < 4 * 800
+    part = asked(desk, "run", said | {"part": [0.5, 0.51]})
+    assert 90 <= part["spans"] <= 110
+    assert part["sent"] == part["spans"], "zoomed in, each op is a span"
+    low, high = part["part"]
+    assert (low, high) == pytest.approx((0.5 * found["seconds"], 0.51 * found["seconds"]))
+    assert len(found["path"]) == 400
+    assert found["path_left"] > 0
+
+
+def test_equal_lanes_are_one_row_and_waiting_is_marked(desk: Desk) -> None:
+    found = asked(desk, "run", texts("dgx-a100", "resnet50-dp"))
+    assert max(lane["times"] for lane in found["lanes"]) == 8
+    assert sum(lane["times"] for lane in found["lanes"]) + found["lanes_left"] >= 17
+    program = (
+        "{busy: {device: $self, time: $rank * 5 ms + 1 ms, writes: g}}, {allreduce: {among: gpu0..1, bytes: 1 MB, reads: g}}"
+    )
+    workload = f"hwsim: workload/1\nprogram: {{each: gpu0..1, do: [{program}]}}\n"
+    uneven = asked(desk, "run", {"machine": "hwsim: machine/1\nuse: dgx-a100\n", "workload": workload})
+    waits = [wait for lane in uneven["lanes"] for wait in lane["wait"]]
+    assert max(waits) > 0.5 * TICKS, "the rank that comes first waits for the other"
+    assert {lane["times"] for lane in uneven["lanes"]} == {1}
+
+
+def test_colours_stay_while_a_number_changes(desk: Desk) -> None:
+    said = texts()
+    before = asked(desk, "run", said)
+    after = asked(desk, "run", said | {"set": {"machine.links.slot.bandwidth": "0.2 GB/s"}})
+    assert before["limits"][0][0] != after["limits"][0][0], "another limit"
+    assert dict(zip(before["names"], before["tints"], strict=True)) == dict(zip(after["names"], after["tints"], strict=True))
+
+
+def test_an_op_has_its_numbers_and_its_reason(desk: Desk) -> None:
+    found = asked(desk, "run", texts())
+    piece = found["path"][-1]
+    op = asked(desk, "op", texts() | {"op": piece[6]})
+    assert op["name"] == "y to CPU" == piece[3]
+    assert any("1.665 GB/s" in numbers for _, _, numbers, _ in op["lines"])
+    assert op["waits"]["says"] == "y on gpu has ended, which it needs"
+    assert desk.answered("op", texts() | {"op": 10**9})[0] == 400
+
+
+def test_more_says_what_would_help(desk: Desk) -> None:
+    found = asked(desk, "more", texts())
+    best = found["helps"][0]
+    assert best["factor"] > 1.3
+    again = asked(desk, "run", texts() | {"set": dict(best["settings"])})
+    assert again["seconds"] == pytest.approx(best["seconds"], rel=1e-12)
+    assert found["derived"][0]["lines"]
+    assert found["says"][0] == asked(desk, "run", texts())["says"]
+
+
+def test_the_picture_is_of_the_machine(desk: Desk) -> None:
+    found = asked(desk, "run", texts())
+    drawn = asked(desk, "picture", texts())
+    assert drawn["hash"] == found["picture"]
+    assert {box["id"] for box in drawn["boxes"]} == {"cpu", "gpu", "disk"}
+    slot = next(line["id"] for line in drawn["lines"] if {line["a"], line["b"]} == {"cpu", "gpu"})
+    run = hwsim.simulate(MACHINE, WORKLOAD)
+    used = {row.capacity: row.utilisation for row in run.usage}
+    assert found["busy"][slot] == used["slot:gpu->cpu"]
+    assert found["busy"]["gpu"] == pytest.approx(max(value for name, value in used.items() if name.startswith("gpu.")))
+
+
+def test_a_curve_and_a_grid_are_runs(desk: Desk) -> None:
+    path, values = "machine.links.slot.bandwidth", ["1 GB/s", "2 GB/s", "a lot"]
+    points = asked(desk, "curve", texts() | {"path": path, "values": values})["points"]
+    for text, seconds, limit in points[:2]:
+        run = hwsim.simulate(MACHINE, WORKLOAD, set={path: text})
+        assert (seconds, limit) == (run.makespan_s, str(run.limited_by[0].cause))
+    if len(points) > 2:
+        assert points[2][1] is None
+    found = asked(desk, "grid", texts() | {"paths": [path, "times"], "steps": 3})
+    first, second = found["axes"]
+    assert first["values"][first["at"]] == "1.665 GB/s"
+    assert len(found["answers"]) == len(first["values"]) * len(second["values"]) == 9
+    at = [0, 2]
+    run = hwsim.simulate(MACHINE, WORKLOAD, set={path: first["values"][0], "times": second["values"][2]})
+    assert found["answers"][at[0] * 3 + at[1]] == run.makespan_s
+    own = f"{first['at']},{second['at']}"
+    assert found["runs"][own]["seconds"] == hwsim.simulate(MACHINE, WORKLOAD).makespan_s
+    assert len(found["runs"]) == 5, "the axes through the file's own point"
+    assert not found["stopped"]
+
+
+def test_what_is_exported_is_the_run(desk: Desk) -> None:
+    settings = {"times": "20", "machine.links.slot.bandwidth": "3 GB/s", "machine.gpu.copies.setup": "9 us"}
+    for some in ({}, {"times": "20", "machine.links.slot.bandwidth": "3 GB/s"}, settings):
+        found = asked(desk, "exported", texts() | {"set": some})
+        run = Session(MACHINE, WORKLOAD).shown(some)
+        assert Session(found["machine"], found["workload"]).shown().makespan_s == run.makespan_s
+        assert "# That is a tenth of what PCIe 3.0 x16 carries" in found["machine"] or len(some) == 3
+        assert "# The products alone" in found["workload"], "comments stay"
+
+
+def test_mistakes_have_their_place(desk: Desk) -> None:
+    said = texts()
+    machine = said["machine"].replace("parts:", "prats:")
+    for door in ("run", "check"):
+        found = asked(desk, door, said | {"machine": machine, "workload": said["workload"] + "notes: [\n", "set": {}})["mistakes"]
+        assert found
+        assert {each["file"] for each in found} <= {"machine", "workload"}
+    line = machine[: machine.index("prats")].count("\n") + 1
+    found = asked(desk, "run", said | {"machine": machine})["mistakes"]
+    misspelt = next(each for each in found if "prats" in each["says"])
+    assert (misspelt["file"], misspelt["line"], misspelt["column"]) == ("machine", line, 1)
+    assert "parts" in misspelt["hint"]
+    (only,) = asked(desk, "run", said | {"set": {"tims": "3"}})["mistakes"]
+    assert (only["file"], only["path"]) == ("set", "tims")
+    assert "times" in only["hint"]
+
+
+H, W = "hwsim: machine/1\n", "hwsim: workload/1\n"
+PLACES: Final = [
+    ("machine", H + "pa|", "parts", "key"),
+    ("machine", H + "parts:\n  gpu: {kind: |}", "gpu", "value"),
+    ("machine", H + "parts:\n  gpu: {kind: gpu, |}", "flop", "key"),
+    ("machine", H + "parts:\n  gpu: {kind: gpu, use: h1|}", "h100-sxm", "name"),
+    ("machine", H + "parts:\n  gpu:\n    kind: gpu\n    memory:\n      b|", "bandwidth", "key"),
+    ("machine", H + "parts: {}\nlinks:\n- name: slot\n  kind: p|", "pcie", "value"),
+    ("machine", H + "use: dgx|", "dgx-a100", "name"),
+    ("workload", W + "pr|", "program", "key"),
+    ("workload", W + "program:\n  - |", "matmul", "key"),
+    ("workload", W + "let: {n: 3, times: 4}\nprogram:\n  - repeat:\n      times: $|", "$times", "name"),
+    ("workload", W + "program:\n  - repeat:\n      times: 3\n      do:\n        - copy: {name: y, |", "from", "key"),
+    ("workload", W + "train:\n  model: llama|", "llama-3-8b", "name"),
+    ("workload", W + "train:\n  dtype: |", "bf16", "value"),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "label", "kind"), PLACES)
+def test_completion_by_the_schema(file: str, text: str, label: str, kind: str) -> None:
+    before, _, _ = text.partition("|")
+    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+    found = complete(file, text.replace("|", ""), line, column)
+    option = next(each for each in found["options"] if each["label"] == label)
+    assert option["kind"] == kind
+    assert option["insert"].startswith(label)
+    row = before.rpartition("\n")[2]
+    word = row[found["from"] - 1 :]
+    assert all(word in each["label"].casefold() for each in found["options"])
+
+
+def test_completion_anywhere_in_a_file_answers() -> None:
+    dice = random.Random(5)
+    for file, text in texts().items():
+        for _ in range(40) if isinstance(text, str) else ():
+            cut = text[: dice.randrange(len(text))]
+            complete(
+                file,
+                cut + dice.choice(["", "{", "[", "- ", ": ", '"', "'", "}", "\t", "$"]),
+                cut.count("\n") + 1,
+                1 + dice.randrange(90),
+            )
+
+
+ALIASES: Final = "a: &a [x, x, x]\nb: &b [*a, *a, *a]\nc: &c [*b, *b, *b]\nd: &d [*c, *c, *c]\ne: [*d, *d, *d, *d]\n"
+JUNK: Final[list[Any]] = [
+    None, True, 0, -1, 1e308, "", "x", "\x00", "\ud800", [], {}, [[]], {"a": {}}, "$" * 500, "a: " * 3000, "- " * 3000,
+    "{" * 3000, "&a [*a, *a]", "!!python/object:os.system x", "hwsim: machine/1\nuse: /etc/passwd\n", 10**400, [0, 1], [1, 0],
+    "hwsim: workload/1\nprogram: [" * 9, "<img src=x onerror=alert(1)>", "../../etc/passwd", "machine.gpu.use", ["a"] * 51, "-",
+    "~root/x.yaml", ALIASES,
+]  # fmt: skip
+
+
+def test_hostile_questions_are_answered_or_refused(desk: Desk) -> None:
+    """A thousand of them, none of which ends it, prints a line of another file, or is called a defect."""
+    dice = random.Random(11)
+    own = texts() | {"set": {}, "file": "machine", "line": 3, "column": 2, "op": 1, "path": "times", "values": ["2"],
+                     "paths": ["times"], "steps": 2, "kind": "machine", "name": MACHINE, "pixels": 100, "part": [0, 1]}  # fmt: skip
+    doors, counts = sorted(HAND | REST), {200: 0, 400: 0, 500: 0}
+    weights = [1 if door in ("more", "grid") else 12 for door in doors]  # these take longest
+    for _ in range(1000):
+        said = dict(own)
+        for key in dice.sample(sorted(own), dice.randrange(1, 4)):
+            said[key] = dice.choice(JUNK)
+            if key == "set" and dice.random() < 0.5:
+                said[key] = {
+                    dice.choice(["machine.gpu.use", "n", "", "a.b.c", "\x00"]): dice.choice(
+                        [each for each in JUNK if isinstance(each, str)]
+                    )
+                }
+        if dice.random() < 0.1:
+            del said[dice.choice(sorted(said))]
+        status, text = desk.answered(*dice.choices(doors, weights), said)
+        counts[status] += 1
+        assert status in (200, 400), text
+        assert b"root:" not in text
+    assert counts[400] > 100 < counts[200]
+    assert asked(desk, "run", texts())["seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [({"machine.links.slot.bandwidth": "{} GB/s"}, 15), ({"times": "50{}"}, 15), ({"times": "500{}"}, 30)],
+)
+def test_a_drag_takes_milliseconds(desk: Desk, settings: dict[str, str], most: float) -> None:
+    """Bounds of 15 ms and 30 ms of CPU, where a loop of a million turns takes about 30 ms."""
+    drags = [texts() | {"set": {key: value.format(1 + step) for key, value in settings.items()}} for step in range(6)]
+    asked(desk, "run", drags[0])
+    assert min(effort(lambda: asked(desk, "run", drag)) for drag in drags[1:]) < most / 30
