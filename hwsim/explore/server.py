@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -36,6 +36,16 @@ Scope = MutableMapping[str, Any]
 Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
+class Answers(Protocol):
+    """Who answers questions."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
+        """The answer as JSON; raises KeyError or Stopped."""
+        ...
+
+
 def application(
     token: str,
     port: int,
@@ -43,6 +53,7 @@ def application(
     *,
     roots: Sequence[Path] = (),
     limits: Limits | None = None,
+    workers: Answers | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> Application:
     """The ASGI application.
@@ -52,10 +63,11 @@ def application(
         port: that it listens on.
         opened: the answer to `opened`: texts and names to begin with.
         roots: folders that files may be read from besides the library.
+        limits: of one answer.  workers: who answers (default: processes within the limits).
         ready: called once it answers.
     """
     who = guard.Guard(token, port)
-    workers = Workers(tuple(map(str, roots)), limits or Limits())
+    answers = Workers(tuple(map(str, roots)), limits or Limits()) if workers is None else workers
     pages, first = _pages(), json.dumps(opened).encode()
 
     async def file(request: Request) -> Response:
@@ -79,20 +91,20 @@ def application(
         if door == "opened":
             return _json(first)
         try:
-            return _json(await workers.ask(door, said))
+            return _json(await answers.ask(door, said))
         except KeyError:
             return _refused("there is no such question", 404)
         except Stopped as stopped:
             return _refused(str(stopped), stopped.status)
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        workers.start()
+        answers.start()
         ready()
         try:
             yield
         finally:
-            workers.stop()
+            answers.stop()
 
     inner = Starlette(
         routes=[Route("/", file), Route("/page/{name}", file), Route("/ask/{door}", ask, methods=["POST"])], lifespan=running
@@ -126,11 +138,12 @@ def serve(app: Application, line: socket.socket) -> None:
     import uvicorn
 
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, date_header=False, timeout_keep_alive=5,
-        limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=MOST_HEADERS, lifespan="on", http="h11", ws="none",
+        app, http=patient(), log_level="warning", access_log=False, server_header=False, date_header=False, timeout_keep_alive=5,
+        limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=MOST_HEADERS, lifespan="on", ws="none",
         timeout_graceful_shutdown=1,
     )  # fmt: skip
-    uvicorn.Server(config).run(sockets=[line])
+    with contextlib.suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[line])
 
 
 def opened(machine: str, workload: str, settings: Mapping[str, str]) -> dict[str, Any]:
@@ -157,6 +170,47 @@ def read_whole(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         message = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
         raise SpecError([Mistake(Place(str(path), 0, 0), message)]) from error
+
+
+def patient() -> type[Any]:
+    """Uvicorn's HTTP/1.1, which closes connections whose request does not come: half open ones are not kept."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Patient(H11Protocol):
+        _deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self._is_answering():
+                if self._deadline is not None:
+                    self._deadline.cancel()
+                self._deadline = None
+            elif self._deadline is None:
+                self._wait()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+            super().connection_lost(exc)
+
+        def _wait(self) -> None:
+            self._deadline = self.loop.call_later(SLOWEST, self._end)
+
+        def _end(self) -> None:
+            self._deadline = None
+            if not self._is_answering():
+                self.transport.close()
+
+        def _is_answering(self) -> bool:
+            """Whether a request is here, and its answer not yet sent; its body has a time of its own."""
+            cycle: Any = getattr(self, "cycle", None)
+            return cycle is not None and not cycle.response_complete
+
+    return Patient
 
 
 class _Refused(Exception):
