@@ -21,6 +21,7 @@ from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.devices.dram import D2L, Dram
 from hwsim.engine import simulate
 from hwsim.graph.builder import GraphBuilder
+from hwsim.graph.opgraph import Ints
 from hwsim.spec import SpecError
 
 NO_REFRESH = replace(D2L, tRTP=7.5e-9)
@@ -38,6 +39,9 @@ class Server:
     @property
     def counters(self) -> dict[str, float]:
         return {"served": float(self.served)}
+
+    def units(self, address: Ints) -> tuple[Ints, str]:
+        return np.zeros_like(address), "server"
 
     def offer(self, served: Served) -> None:
         for i, at in enumerate(served.at):

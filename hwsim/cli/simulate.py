@@ -12,7 +12,7 @@ import click
 from hwsim.cli import EXIT_FAILED, EXIT_VIOLATED
 from hwsim.cli.arguments import FILE, once, refuse_unwritable, run_arguments, write_files
 from hwsim.cli.paying import paying_options
-from hwsim.views import FIGURES
+from hwsim.views import FIGURES, SCENES
 
 if TYPE_CHECKING:
     from hwsim.api import Run
@@ -49,6 +49,8 @@ DRAWN: Final = {
 @click.option("--plot", multiple=True, callback=once,
               type=(click.Choice(sorted(FIGURES)), FILE), metavar=f"{'|'.join(sorted(FIGURES))} FILE",
               help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
+@click.option("--animate", multiple=True, callback=once, type=(click.Choice(sorted(SCENES)), FILE),
+              metavar=f"{'|'.join(sorted(SCENES))} FILE", help="Write an animation (.svg, .gif, or .mp4 by ffmpeg).")  # fmt: skip
 @click.option("--report", multiple=True, callback=once, type=FILE, metavar="FILE", help="Write a page for a browser (.html).")
 @paying_options
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
@@ -70,6 +72,7 @@ def command(
     interval: bool | None,
     trace: Path | None,
     plot: tuple[str, Path] | None,
+    animate: tuple[str, Path] | None,
     report: Path | None,
     expect: bool | None,
     find: str | None,
@@ -83,7 +86,7 @@ def command(
     or a device has too little memory for the values of the run, the exit code is 3.
     """
     if find is not None:
-        others = [trace, plot, report, rank, paying, fold, interval, expect, *requests]
+        others = [trace, plot, animate, report, rank, paying, fold, interval, expect, *requests]
         if any(each is not None for each in others) or ops or steady or fold_check or engine != "auto":
             raise click.UsageError("--find goes with --set, --json and --quiet alone")
         _find(machine, workload, find, settings, as_json=as_json, quiet=quiet)
@@ -97,6 +100,8 @@ def command(
     refuse_unwritable(trace, "--trace", "trace", (".json", ".json.gz"))
     figure, figure_file = plot or (None, None)
     refuse_unwritable(figure_file)
+    scene, scene_file = animate or ("", None)
+    refuse_unwritable(scene_file, "--animate", "animation", (".svg", ".gif", ".mp4"))
     refuse_unwritable(report, "--report", "page", (".html",))
     from hwsim import api
     from hwsim.cli.errors import in_words
@@ -130,6 +135,10 @@ def command(
         raise click.BadParameter(f"there is no rank {rank}: they are 0 to {run.ranks - 1}", param_hint="--rank")
     if figure in DRAWN and not attrgetter(DRAWN[figure][0])(run):
         raise click.BadParameter(DRAWN[figure][1], param_hint="--plot")
+    try:
+        write_files([(scene_file, lambda path: run.animate(scene, path))], quiet=quiet)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--animate") from error
     write_files(
         [(trace, run.trace), (figure_file, lambda path: run.plot(figure or "gantt", path)), (report, run.report)], quiet=quiet
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +31,30 @@ class Spread:
         return cls(math.fsum(seconds.tolist()) / len(seconds), p50, p95, p99, float(seconds.max()))
 
 
+TIMED: Final = 10_000  # requests of a device, up to which the times of each are kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Times:
+    """Seconds at which each of the first requests was issued, began to be served and finished, and where.
+
+    Args:
+        unit: number of the bank, chip or arm that serves it; called: what these are.
+    """
+
+    issued: NDArray[np.float64]
+    start: NDArray[np.float64]
+    finish: NDArray[np.float64]
+    unit: NDArray[np.int64]
+    called: str
+
+
 @dataclass(frozen=True, slots=True)
 class RequestStatistics:
     """Latencies are from issue to finish. span_s: from the first issue to the last finish.
 
     in_flight_mean: by Little's law, the latencies' sum over the span.  counters: the device's own (row hits, seeks, ...).
+    times: of each of the first requests.
     took_s, closed_form_s: seconds of the ops that asked, summed, as simulated and as the closed form has it alone.
     """
 
@@ -50,6 +71,7 @@ class RequestStatistics:
     counters: tuple[tuple[str, float], ...] = ()
     took_s: float | None = None
     closed_form_s: float | None = None
+    times: Times | None = field(default=None, repr=False, compare=False)
 
     @property
     def rate(self) -> float:

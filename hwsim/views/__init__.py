@@ -47,6 +47,7 @@ REPORTS: Final[dict[str, Report]] = {
     "summary": report("summary.say"),
     "trace": report("trace.write"),
 }
+SCENES: Final = ("lanes", "launches", "requests", "sends")  # animations of a run; see `hwsim.views.animate.draw`
 FIGURES: Final[dict[str, Report]] = {
     "gantt": REPORTS["gantt"],
     "latency": report("curves.draw"),

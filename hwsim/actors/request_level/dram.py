@@ -48,6 +48,10 @@ class DramSimulation:
         names = ("accesses", "row_hits", "activations", "refreshes", "turnarounds")
         return {name: float(sum(getattr(one, name) for one in self._channels)) for name in names}  # integers
 
+    def units(self, address: Ints) -> tuple[Ints, str]:
+        channel, bank, _ = places(self._dram, address // max(1, int(self._dram.access)))
+        return channel * self._dram.banks * self._dram.pseudo_channels + bank, "bank"
+
     def offer(self, served: Served) -> None:
         if len(served):
             self._at(served.at[0], _Issuer(served, self._dram), 0)

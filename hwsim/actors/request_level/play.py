@@ -66,7 +66,7 @@ class Players:
             for op in player.ops:
                 demand = self._closed_form[int(flat.cost[op])].demand
                 alone += demand.latency + demand.body(self._rates) * float(flat.size[op])
-            row = statistics(name, list(player.ops.values()), player.simulation.counters, alone)
+            row = statistics(name, list(player.ops.values()), player.simulation.counters, alone, player.simulation.units)
             rows.append(replace(row, took_s=took))
         return tuple(rows)
 

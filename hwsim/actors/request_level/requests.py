@@ -6,6 +6,7 @@ in a cache) from one op to the next, and several ops can be in it at once: their
     offer(served)     the requests of one more op, none of them earlier than the time advanced to.
     due()             when the simulation does something next; infinity when it is idle
     advance(until)    do all that happens up to and including `until`
+    units(address)    what serves each address (its bank, its chip), and what these are called
     counters          numbers of its own to report: {"row_hits": 10, ...}
 
 It decides what happens at time t from what was offered up to t alone, so it may be advanced in any steps with the
@@ -22,8 +23,9 @@ from typing import Final, Protocol
 import numpy as np
 
 from hwsim.demand import Requests
+from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
-from hwsim.results.requests import RequestStatistics, Spread
+from hwsim.results.requests import TIMED, RequestStatistics, Spread, Times
 
 MOST_REQUESTS: Final = 1_000_000
 
@@ -109,6 +111,7 @@ class RequestSimulation(Protocol):
 
     @property
     def counters(self) -> dict[str, float]: ...
+    def units(self, address: Ints) -> tuple[Ints, str]: ...
     def offer(self, served: Served) -> None: ...
     def due(self) -> float: ...
     def advance(self, until: float) -> None: ...
@@ -204,9 +207,13 @@ def serve(simulation: RequestSimulation, *offers: Served) -> Served:
 
 
 def statistics(
-    name: str, served: Sequence[Served], counters: dict[str, float], closed_form_s: float | None = None
+    name: str,
+    served: Sequence[Served],
+    counters: dict[str, float],
+    closed_form_s: float | None = None,
+    units: Callable[[Ints], tuple[Ints, str]] | None = None,
 ) -> RequestStatistics:
-    """Statistics of the requests that ended."""
+    """Statistics of the requests that ended.  units: see `RequestSimulation`."""
     issued, finish = (np.array([value for each in served for value in getattr(each, column)]) for column in ("issued", "finish"))
     size = float(sum(sum(each.size) for each in served))  # integers
     latency = Spread.of(finish - issued)
@@ -224,4 +231,17 @@ def statistics(
         in_flight_mean=math.fsum((finish - issued).tolist()) / span if span > 0 else 0.0,
         counters=tuple(sorted(counters.items())),
         closed_form_s=closed_form_s,
+        times=None if units is None else _times(served, units),
     )
+
+
+def _times(served: Sequence[Served], units: Callable[[Ints], tuple[Ints, str]]) -> Times:
+    """Of the first requests of all ops together, in the order in which they were issued."""
+    columns = [
+        np.array([value for each in served for value in getattr(each, name)[:TIMED]])
+        for name in ("issued", "start", "finish", "address")
+    ]
+    first = np.argsort(columns[0], kind="stable")[:TIMED]
+    issued, start, finish, address = (column[first] for column in columns)
+    unit, called = units(address.astype(np.int64))
+    return Times(issued, start, finish, unit, called)

@@ -29,6 +29,7 @@ from hwsim.actors.request_level.flash_map import PlaneMap, used
 from hwsim.actors.request_level.requests import CannotPlay, Play, Served, Stream, requests_of
 from hwsim.devices.flash import Flash
 from hwsim.devices.ssd import Ssd
+from hwsim.graph.opgraph import Ints
 from hwsim.units import BytesPerSecond, Seconds
 
 BLOCKS: Final = 128  # of a plane, where the flash does not say
@@ -145,6 +146,9 @@ class SsdSimulation:
         if self._written:
             numbers |= {"pages_written": self._written, "write_amplification": (self._written + moved) / self._written}
         return numbers | ({"pages_moved": moved, "blocks_erased": erased} if self._maps and self._written else {})
+
+    def units(self, address: Ints) -> tuple[Ints, str]:
+        return address // self._page % self._chips, "chip"
 
     def offer(self, served: Served) -> None:
         if len(served):

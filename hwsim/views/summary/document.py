@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from hwsim.costs.bill import bill_of
@@ -79,7 +79,11 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
             for device in result.memory
         ],
         "requests": [
-            {**asdict(device), "counters": dict(device.counters), **picked(device, "rate", "bandwidth", "gap")}
+            {
+                **picked(device, *(each.name for each in fields(device) if each.name != "times")),
+                "counters": dict(device.counters),
+                **picked(device, "rate", "bandwidth", "gap"),
+            }
             for device in result.requests
         ],
         **costs.as_dict(bill_of(result)),

@@ -1,0 +1,31 @@
+"""Animations of a run: .svg, .gif or .mp4 by the file's suffix; the same run gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from hwsim.results.result import Result
+from hwsim.views.animate import lanes, queues, raster, sends, svg
+from hwsim.views.animate.scene import Scene
+from hwsim.views.kit.figure import DARK, LIGHT, NIGHT
+
+SCENES: Final[dict[str, Callable[[Result], Scene]]] = {
+    "lanes": lanes.scene,
+    "launches": queues.ops,
+    "requests": queues.requests,
+    "sends": sends.scene,
+}
+FILES: Final = {"gif": raster.gif, "mp4": raster.mp4, "svg": svg.written}
+
+
+def render(result: Result, kind: str, suffix: str) -> Iterable[bytes]:
+    """The file in chunks.
+
+    Raises:
+        ValueError: another suffix, or the run has nothing of that kind.
+    """
+    *looks, last = suffix.lower().removeprefix(".").split(".")
+    if last not in FILES:
+        raise ValueError(f"an animation is written as .gif, .svg or .mp4, not as '{suffix or 'a file without suffix'}'")
+    return (FILES[last](SCENES[kind](result), NIGHT if DARK in looks else LIGHT),)

@@ -1,0 +1,114 @@
+"""Sends between devices: each chunk is as far on its way as its flow has carried bytes."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from hwsim import ticks
+from hwsim.demand import Cost
+from hwsim.formats import format_quantity
+from hwsim.graph.opgraph import Label
+from hwsim.results.result import Result
+from hwsim.ticks import FEMTO
+from hwsim.views.animate.scene import FOOT, TOP, WIDTH, Box, Knot, NothingMoves, Scene, Token, Way, Words
+from hwsim.views.kit.figure import about
+
+DEVICES: Final = 24  # on the circle, at most
+SENDS: Final = 400
+SIZE: Final = 17.0
+INSIDE: Final = 0.76  # of the radius: where sends begin and end
+BOX: Final = (56.0, 30.0)
+
+
+def scene(result: Result) -> Scene:
+    """Devices on a circle, and the chunks between them.
+
+    Raises:
+        NothingMoves: the run has no sends that are played one by one.
+    """
+    timeline = result.timeline
+    flat = timeline.flat
+    sends: list[tuple[int, str, str, float]] = []
+    for op in range(len(timeline)):
+        cost = int(flat.cost[op])
+        if cost >= 0 and len(sends) < SENDS:
+            way = ends(flat.graph.labels[flat.label[op]], flat.graph.costs[cost])
+            if way is not None:
+                sends.append((op, *way))
+    devices = list(dict.fromkeys(name for _, source, target, _ in sends for name in (source, target)))
+    if not sends or len(devices) > DEVICES:
+        hint = "no sends one by one" if not sends else f"{len(devices)} devices that send; {DEVICES} can be shown"
+        raise NothingMoves(f"this run has {hint}: a collective plays its sends with `steps: explicit`")
+    devices.sort(key=lambda name: [int(part) if part.isdigit() else part for part in _split(name)])
+    middle, radius = (WIDTH / 2, (TOP + FOOT) / 2), (WIDTH / 2 - 150, (FOOT - TOP) / 2 - 26)
+    place = {}
+    for number, name in enumerate(devices):
+        angle = 2 * math.pi * number / len(devices) - math.pi / 2
+        place[name] = middle[0] + radius[0] * math.cos(angle), middle[1] + radius[1] * math.sin(angle)
+    tokens = []
+    port = {
+        name: tuple(centre + INSIDE * (at - centre) for at, centre in zip(each, middle, strict=True))
+        for name, each in place.items()
+    }
+    for op, source, target, _ in sends:
+        (x, y), (to_x, to_y) = ((each[0] - SIZE / 2, each[1] - SIZE / 2) for each in (port[source], port[target]))
+        knots = tuple(Knot(at, x + part * (to_x - x), y + part * (to_y - y)) for at, part in progress(result, op))
+        step = flat.graph.labels[flat.label[op]].name.rpartition(" ")[2]
+        number = int(step) if step.isdigit() else 0
+        tokens.append(Token(knots, SIZE, SIZE, devices.index(source) % 8, (knots[0].at, knots[-1].at), str(number + 1)))
+    boxes = [Box(x - BOX[0] / 2, y - BOX[1] / 2, *BOX, name=name) for name, (x, y) in place.items()]
+    begin, end = (fold(knot.at for token in tokens for knot in token.knots) for fold in (min, max))
+    amounts = sorted({moved for *_, moved in sends})
+    size = format_quantity(amounts[-1], "B") if len(amounts) == 1 else f"up to {format_quantity(amounts[-1], 'B')}"
+    title = f"{len(sends)} sends of {size} between {len(devices)} devices take {format_quantity(end - begin, 's')}"
+    words = (Words(WIDTH - 24, TOP + 8, "number: of the step", 12.0, "end", soft=True),)
+    below = about(result.workload, result.machine, result.settings)
+    ways = [
+        Way(*port[source], *port[target]) for source, target in dict.fromkeys((source, target) for _, source, target, _ in sends)
+    ]
+    return Scene(title, below, begin, end, tuple(boxes), words, tuple(tokens), tuple(ways))
+
+
+def ends(label: Label, cost: Cost) -> tuple[str, str, float] | None:
+    """(source, target, bytes) of a send; None if an op is none: it carries bytes over links, from device to device."""
+    hops: dict[str, str] = {}
+    size = 0.0
+    for name, amount, unit in cost.moved:
+        way = name.rpartition(":")[2]
+        if unit == "B" and "->" in way:
+            source, _, target = way.partition("->")
+            hops[source] = target
+            size = amount
+    starts = set(hops) - set(hops.values())
+    here = label.device if label.device in hops else next(iter(sorted(starts)), "")
+    first = here
+    for _ in range(len(hops)):
+        here = hops.get(here, here)
+    return (first, here, size) if hops and here != first and cost.requests is None else None
+
+
+def progress(result: Result, op: int) -> list[tuple[float, float]]:
+    """(second, part of its bytes that has been carried) of a send: at its start, at every change of its pace, at its end."""
+    timeline = result.timeline
+    flat = timeline.flat
+    start, end, number = int(timeline.start[op]), int(timeline.end[op]), int(timeline.flow_class[op])
+    begin = min(end, start + ticks.femtoseconds(flat.graph.costs[int(flat.cost[op])].demand.latency))
+    known = [(start / FEMTO, 0.0), *([(begin / FEMTO, 0.0)] if begin > start else [])]
+    if number >= 0 and number < len(timeline.paces) and end > begin:
+        whole, _ = timeline.service(number, begin, end)
+        changes = sorted({pace.start for pace in timeline.paces[number] if begin < pace.start < end})
+        if whole > 0:
+            known += [(at / FEMTO, timeline.service(number, begin, at)[0] / whole) for at in changes]
+    return [*known, (end / FEMTO, 1.0)]
+
+
+def _split(name: str) -> list[str]:
+    """A name in letters and numbers, so that gpu10 comes after gpu9."""
+    parts, last = [""], False
+    for letter in name:
+        if letter.isdigit() != last:
+            parts.append("")
+            last = letter.isdigit()
+        parts[-1] += letter
+    return parts
