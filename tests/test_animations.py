@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hwsim.views.gantt.rows import rows_of
 
 from hwsim import api
 from hwsim.cli import main
@@ -20,7 +21,6 @@ from hwsim.views.animate import lanes, queues, raster, sends, svg
 from hwsim.views.animate.draw import SCENES as DRAWN
 from hwsim.views.animate.draw import render
 from hwsim.views.animate.scene import SECONDS, NothingMoves, Scene
-from hwsim.views.gantt.rows import rows_of
 from hwsim.views.kit.figure import LIGHT
 
 RING = ("d2l-8gpu-nvlink", "d2l/two-nvlink-rings", {"steps": "explicit", "algorithm": "ring"})
@@ -149,7 +149,7 @@ def test_frames_show_the_run_from_its_begin_to_its_end(ring: api.Run) -> None:
     scene = sends.scene(ring)
     film = Image.open(io.BytesIO(raster.gif(scene, LIGHT)))
     at = raster.instants(scene)
-    assert (at[0], at[-1]) == (scene.begin, pytest.approx(scene.end))
+    assert [at[0], at[-1]] == pytest.approx([scene.begin, scene.end])
     assert len(at) == getattr(film, "n_frames", 0)
 
 

@@ -92,7 +92,9 @@ def requests(result: Result) -> Scene:
     unit = {number: at for at, number in enumerate(used)}
     columns = np.stack([times.issued, times.start, times.finish], axis=1).tolist()
     items = [
-        Item(unit[where], *each, where % 8) for where, each in zip(times.unit.tolist(), columns, strict=True) if where in unit
+        Item(unit[where], came, start, end, where % 8)
+        for where, (came, start, end) in zip(times.unit.tolist(), columns, strict=True)
+        if where in unit
     ]
     called = [f"{times.called} {number}" for number in used]
     return scene(result, items, called, f"requests at one {times.called} of {row.device}", "asked for", [])
