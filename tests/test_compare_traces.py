@@ -21,7 +21,7 @@ from hwsim.comparing.recorded.where import Where
 from hwsim.importers.formats import format_of, read
 from hwsim.importers.recording import Collective, Facts, What
 from hwsim.spec.library import library_root
-from hwsim.views.lanes.draw import covered
+from hwsim.views.kit.spans import covered
 from tests.recorded import US, Row, rank, recording
 from tests.test_import_replay import random_rows
 
@@ -229,7 +229,8 @@ def test_formats_are_told_by_how_files_begin(tmp_path: Path) -> None:
 def test_lanes_cover_what_their_bars_cover(bars: list[tuple[int, int]]) -> None:
     bars.sort()
     low, high = (np.array(each, float) for each in ([at for at, _ in bars], [min(at + long, 100) for at, long in bars]))
-    edges, parts = covered(low, high, 100.0)
+    edges = np.linspace(0.0, 100.0, 901)
+    parts = covered(low, high, edges)
     union = {tick for at, long in bars for tick in range(at, min(at + long, 100))}
     assert float(parts @ np.diff(edges)) == pytest.approx(len(union))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import re
 from collections import defaultdict
@@ -28,9 +27,9 @@ from hwsim.spec import Warning
 from hwsim.ticks import FEMTO
 from hwsim.views import FIGURES, REPORTS, VIEWS, view
 from hwsim.views.gantt import draw as gantt
-from hwsim.views.kit.figure import COLOURS
 from hwsim.views.kit.lanes import lanes
 from hwsim.views.kit.lines import titled
+from hwsim.views.kit.spans import merged
 from hwsim.views.kit.writing import write
 from hwsim.views.summary import document as as_json
 from hwsim.views.summary import html
@@ -350,7 +349,7 @@ def test_an_unknown_figure_format_is_refused_by_name() -> None:
 
 def test_a_figure_names_rows_and_ops() -> None:
     text = b"".join(gantt.render(result(), ".svg")).decode()
-    for word in ("gpu0  compute", "cpu  main", "train", "copy", "time (ms)"):
+    for word in ("gpu0  compute", "cpu  main", "train", "copy", "time since the start (ms)"):
         assert word in text
 
 
@@ -358,36 +357,14 @@ def test_a_figure_of_many_ops_stays_small() -> None:
     assert len(b"".join(gantt.render(result(steps=5000), ".svg"))) < 3_000_000
 
 
-def test_every_op_of_a_long_run_is_seen_however_short_it_is() -> None:
-    from matplotlib.colors import to_rgb
-    from matplotlib.image import imread
-
-    builder = GraphBuilder()
-    disk, gpu = builder.queue("read", "disk"), builder.queue("train", "gpu")
-    with builder.repeat(100):
-        read = builder.op("read", device="disk", queue=disk, time=1.5)
-        builder.op("train", device="gpu", queue=gpu, time=1e-3, after=[read])
-    drawn = Result("box", "pipeline", simulate(builder.build()))
-    figure = imread(io.BytesIO(b"".join(gantt.render(drawn))))[:, :, :3]
-    shade = np.abs(figure - to_rgb(COLOURS[1])).max(axis=2) < 0.02
-    columns = shade.sum(axis=0) > 15  # pixels high, as the patch in the legend is not
-    assert int((np.diff(columns.astype(int)) == 1).sum()) == 100
-
-
-def test_a_short_op_at_the_very_end_is_drawn_inside_the_figure() -> None:
-    low, high = gantt.visible(np.array([0.0, 5.0, 9.999]), np.array([0.1, 5.1, 10.0]), 1.0, 10.0)
-    assert low.tolist() == [0.0, 5.0, 8.0]
-    assert high.tolist() == [2.0, 6.0, 10.0]
-
-
-def test_merging_bars_hides_no_time() -> None:
+def test_merging_spans_hides_no_time() -> None:
     start = np.arange(0, 10, 0.001)
     end = start + 0.0005
-    low, high, colour = gantt.merged(start, end, np.zeros(len(start), np.int64), 0.01)
+    low, high, colour = merged(start, end, np.zeros(len(start), np.int64), 0.01)
     assert len(low) == 1
     assert low[0] == 0
     assert high[0] >= end[-1] - 0.01
-    two = gantt.merged(start, end, (start > 5).astype(np.int64), 0.01)
+    two = merged(start, end, (start > 5).astype(np.int64), 0.01)
     assert two[2].tolist() == [0, 1]
     assert colour.tolist() == [0]
 

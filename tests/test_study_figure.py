@@ -7,7 +7,8 @@ import pytest
 from hwsim.studies import Sweep
 from hwsim.studies.curves import curves, numbers
 from hwsim.studies.point import Outcome
-from hwsim.views.sweep.draw import Curve, Curves, render
+from hwsim.views.sweep.curves import Curve, Curves
+from hwsim.views.sweep.draw import render
 
 
 def found(vary: dict[str, list[object]], seconds: list[float | None]) -> Sweep:
@@ -32,8 +33,8 @@ def test_the_first_path_that_takes_numbers_is_across() -> None:
 
 def test_names_are_bars() -> None:
     shown = curves(found({"machine.gpu.use": ["x", "y"], "b": [True, False]}, [1, 2, 3, None]))
-    assert (shown.across, shown.numbers, shown.names) == ("machine.gpu.use", (), ("x", "y"))
-    assert all(f">{each}<" in text(shown) for each in ("x", "y", "true", "false", "machine.gpu.use", "time (s)"))
+    assert (shown.across, shown.numbers, shown.names) == ("kind of “gpu”", (), ("x", "y"))
+    assert all(f">{each}<" in text(shown) for each in ("x", "y", "true", "false", "kind of “gpu”", "time (s)"))
 
 
 @pytest.mark.parametrize("values", [["x", 1], [True, 2], [None], ["1 s", "1 B"], ["1 s", 2]])

@@ -6,10 +6,20 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from hwsim.formats import format_quantity, percent
+from hwsim.formats import format_quantity, percent, precise
 from hwsim.results import invariants
 from hwsim.views.kit import warned
-from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title
+from hwsim.views.kit.figure import (
+    COLOURS,
+    GRID,
+    MARKERS,
+    SOFT,
+    about,
+    decades,
+    figure_bytes,
+    legend_below,
+    titled,
+)  # fmt: skip
 from hwsim_calibrate.compare import STANDINGS, Comparison, OpError
 
 SHOWN: Final = 20  # rows of the table
@@ -126,17 +136,19 @@ def render(compared: Comparison, suffix: str) -> Iterable[bytes]:
         drawn = [point for point in points if min(point[1:]) > 0]
         seconds = [value for _, *pair in drawn for value in pair] or [1e-6, 1.0]
         low, high = 10 ** math.floor(math.log10(min(seconds))), 10 ** math.ceil(math.log10(max(seconds) * 1.01))
-        axes.fill_between([low, high], [low / 1.25, high / 1.25], [low * 1.25, high * 1.25], color="#eeeeee", zorder=0)
-        axes.plot([low, high], [low, high], color="#999999", linewidth=1)
-        for standing, colour in zip(STANDINGS, COLOURS, strict=False):
+        axes.fill_between([low, high], [low / 1.25, high / 1.25], [low * 1.25, high * 1.25], color=GRID, alpha=0.5, zorder=0)
+        axes.plot([low, high], [low, high], color=SOFT, linewidth=1)
+        for standing, colour, mark in zip(STANDINGS, COLOURS, MARKERS, strict=False):
             chosen = [point[1:] for point in drawn if point[0] == standing]
             if chosen:
                 across, up = zip(*chosen, strict=True)
-                axes.scatter(across, up, s=18, color=colour, label=standing)
+                axes.scatter(across, up, s=30, color=colour, marker=mark, label=f"known by {standing}")
         axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), aspect="equal")
-        title = figure_title(f"{compared.workload} on {compared.machine}", compared.settings)
-        axes.set(xlabel="measured, s for one call", ylabel="predicted, s", title=title)
-        axes.text(0.98, 0.02, "grey: within 25 %", transform=axes.transAxes, ha="right", color="#777777", fontsize="small")
-        if drawn:
-            axes.legend(frameon=False, loc="upper left", title="known by")
+        for axis in (axes.xaxis, axes.yaxis):
+            decades(axis, lambda value: precise(value, "s"))
+        axes.set(xlabel="measured, one call", ylabel="predicted, one call")
+        legend_below(figure, axes.get_legend_handles_labels()[0])
+        near = sum(abs(math.log(up / across)) <= math.log(1.25) for _, across, up in drawn)  # count
+        below = about(compared.workload, compared.machine, compared.settings, "grey: within 25 %")
+        titled(figure, f"{near} of {len(drawn)} ops are predicted within 25 %", below)
     yield buffer.getvalue()

@@ -42,6 +42,7 @@ def command(
     from hwsim.views.explain import document, draw
     from hwsim.views.explain.explanation import NoSuchOp, explain
     from hwsim.views.explain.say import text
+    from hwsim.views.kit.figure import suffix_of
     from hwsim.views.kit.writing import write
 
     shown = sys.stderr.isatty()
@@ -58,5 +59,5 @@ def command(
             except NoSuchOp as error:
                 hint = did_you_mean(error.name, error.names)
                 raise click.BadParameter(f"{error}" + (f"; {hint}" if hint else ""), param_hint="--op") from error
-    write_files([(plot, lambda path: write(path, draw.render(run, explanation, path.suffix)))])
+    write_files([(plot, lambda path: write(path, draw.render(run, explanation, suffix_of(path))))])
     click.echo((document.document if as_json else text)(run, explanation, path=pieces), nl=False)

@@ -151,10 +151,11 @@ def _import(
 
 def _draw(recording: Recording, path: Path) -> Path:
     from hwsim.importers.memory import timeline
+    from hwsim.views.kit.figure import suffix_of
     from hwsim.views.kit.writing import write
     from hwsim.views.memory.draw import render
 
-    return write(path, render(timeline(recording), path.suffix))
+    return write(path, render(timeline(recording), suffix_of(path)))
 
 
 def _factors(given: tuple[str, ...]) -> tuple[float, dict[str, float]]:

@@ -71,6 +71,7 @@ def show(
     """
     from hwsim.cli import EXIT_MISTAKE
     from hwsim.cli.progress import progress
+    from hwsim.views.kit.figure import suffix_of
     from hwsim.views.kit.view import Unshowable
     from hwsim.views.kit.writing import write
 
@@ -94,7 +95,7 @@ def show(
         click.echo(f"{error}" + (f"\n    hint: {error.hint}" if error.hint else ""), err=True)
         click.get_current_context().exit(EXIT_MISTAKE)
     try:
-        write_files([(plot, lambda path: write(path, view.figure(findings, heading, path.suffix)))])
+        write_files([(plot, lambda path: write(path, view.figure(findings, heading, suffix_of(path))))])
     except Unshowable as error:
         raise click.BadParameter(str(error), param_hint=plot_option) from error
     click.echo(printed, nl=False)

@@ -135,11 +135,15 @@ class AgainstTable:
             ValueError: another suffix.
         """
         from hwsim.views.bars import draw
+        from hwsim.views.kit.figure import about, suffix_of
         from hwsim.views.kit.writing import write
 
         bars = tuple(Bar(op.name, op.measured_s, op.predicted_s) for op in self.ops[:SHOWN])
-        title = f"{self.side.workload} on {self.side.machine}: from measured to predicted"
-        return write(path, draw.waterfall(Bars(title, "time of all executions", "s", bars), Path(path).suffix))
+        title = "From measured to predicted"
+        if self.whole_s:
+            title += f": {percent(self.side.makespan_s / self.whole_s - 1, '+.1f')} of {format_quantity(self.whole_s, 's')}"
+        below = about(self.side.workload, self.side.machine, self.side.settings)
+        return write(path, draw.waterfall(Bars(title, "time of all executions", "s", bars, below=below), suffix_of(path)))
 
     def text(self, *, every: bool = False) -> str:
         """A row for each op, and the run as a whole; every: all ops."""

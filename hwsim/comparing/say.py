@@ -15,6 +15,7 @@ from hwsim.views.bars.draw import Bar, Bars
 from hwsim.views.interval.say import EXACT, factor_text, within
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
+from hwsim.views.kit.figure import about
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, shortened
 
@@ -297,7 +298,12 @@ def _steps(steps: Waterfall) -> dict[str, Any]:
 
 def drawn(both: Comparison) -> Bars:
     """The bars of the figure: the waterfall, or the causes if there is none."""
-    title = f"A: {both.first.workload} on {both.first.machine}\nB: {both.second.workload} on {both.second.machine}"
+    title = sentence(both)
+    title = f"{title[:1].upper()}{title[1:]}"
+    below = "\n".join(
+        f"{letter}: {about(side.workload, side.machine, side.settings)}"
+        for letter, side in zip("AB", (both.first, both.second), strict=True)
+    )
     if both.steps is not None and both.measure is not None:
         unit = both.steps.unit
         bars = [Bar("A", 0.0, both.steps.first * unit, whole=True)]
@@ -308,7 +314,7 @@ def drawn(both: Comparison) -> Bars:
         if at != both.steps.last:
             bars.append(Bar("the rest", at * unit, both.steps.last * unit))
         bars.append(Bar("B", 0.0, both.steps.last * unit, whole=True))
-        return Bars(title, both.measure.title, both.measure.unit, tuple(bars))
+        return Bars(title, both.measure.title, both.measure.unit, tuple(bars), below=below)
     amounts = [amount * FEMTO for amount in both.amounts]
     bars, level = [Bar("A", 0.0, both.first.makespan_fs / amounts[0], whole=True)], both.first.makespan_fs / amounts[0]
     for row in both.causes[:STEPS]:
@@ -319,7 +325,7 @@ def drawn(both: Comparison) -> Bars:
     if len(both.causes) > STEPS:
         bars.append(Bar("the rest", level, last))
     bars.append(Bar("B", 0.0, last, whole=True))
-    return Bars(title, f"time per {ONE.get(both.unit, both.unit)}" if both.unit else "time", "s", tuple(bars))
+    return Bars(title, f"time per {ONE.get(both.unit, both.unit)}" if both.unit else "time", "s", tuple(bars), below=below)
 
 
 __all__ = ["as_dict", "drawn", "sentence", "signed_time", "text"]

@@ -15,8 +15,8 @@ from hwsim.records import dataclass
 from hwsim.results.cause import family
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
-from hwsim.views.gantt.draw import merged
 from hwsim.views.kit.lanes import Lane, lanes
+from hwsim.views.kit.spans import merged
 
 TICKS: Final = 1_000_000  # of the part that is shown
 ROWS: Final = 64

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hwsim.planning.answer import Answer, short
+from hwsim.planning.answer import Answer, short, where
 from hwsim.planning.choosing import axes_of
 from hwsim.planning.options import Option
+from hwsim.planning.say import heading
 from hwsim.planning.searching import kind_of, kind_path
 from hwsim.planning.wants import MEASURES, Quantity
 from hwsim.studies.grid import written
@@ -28,12 +29,23 @@ def figure(answer: Answer) -> Scatter:
                   if (x := each.value(across.key)) is not None and (y := each.value(up.key)) is not None]  # fmt: skip
         clouds.append(Cloud(name, tuple(points)))
     return Scatter(
-        title=answer.question.keys.name or "options that hold",
+        title=_finding(answer, up, len(front)),
+        below=heading(answer),
         across=Axis(across.title, across.measure.unit),
         up=Axis(up.title, up.measure.unit),
         legend=short(path) if path else "",
         clouds=tuple(clouds),
     )
+
+
+def _finding(answer: Answer, up: Quantity, many: int) -> str:
+    """The best option, and how many more are worth a look."""
+    best = answer.best
+    value = None if best is None else best.value(up.key)
+    if best is None or value is None:
+        return "no option holds"
+    more = f"; {many} of {len(answer.options)} options are on the frontier" if len(answer.options) > 1 else ""
+    return f"Best {up.title}: {up.measure.shown(value)} with {where(best.point.shown) or 'the files as they are'}{more}"
 
 
 def _varies(answer: Answer, quantity: Quantity) -> bool:

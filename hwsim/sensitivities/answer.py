@@ -72,6 +72,7 @@ class Sensitivity(Drawn):
         doubts: errors of the answer, the largest first; empty where it has no interval.
         wrong: probability that the option that looks better is not; None with one option.
         idle: numbers that move nothing; runs: simulations.
+        settings: paths and values of `set` in each option.
     """
 
     titles: tuple[tuple[str, str], ...]
@@ -90,6 +91,7 @@ class Sensitivity(Drawn):
     idle: int
     runs: int
     warnings: tuple[Warning, ...]
+    settings: tuple[tuple[tuple[str, str], ...], ...] = ()
     TABLE: ClassVar = "bars"
     COLUMNS: ClassVar = ("name", "at_low", "at_high", "range", "source")
 

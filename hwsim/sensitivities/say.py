@@ -13,6 +13,7 @@ from hwsim.views.bars import draw
 from hwsim.views.interval.say import EXACT, factor_text, rough
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
+from hwsim.views.kit.figure import about
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, shortened
 
@@ -216,13 +217,20 @@ def as_dict(answer: Sensitivity) -> dict[str, Any]:
 
 def drawn(answer: Sensitivity) -> draw.Bars:
     """The bars of the figure."""
-    titles = [f"{workload} on {machine}" for workload, machine in answer.titles]
-    title = (
-        "\n".join(f"{letter}: {called}" for letter, called in zip("AB", titles, strict=False)) if answer.is_choice else titles[0]
-    )
-    quantity, unit = ("how many times as good B is", "1") if answer.is_choice else (answer.measure.title, answer.measure.unit)
+    settings = answer.settings or ((),) * len(answer.titles)
+    runs = [about(*title, changes) for title, changes in zip(answer.titles, settings, strict=True)]
+    below = "\n".join(f"{letter}: {run}" for letter, run in zip("AB", runs, strict=True)) if answer.is_choice else runs[0]
     bars = tuple(draw.Bar(f"{bar.name}  {bar.range}", bar.at_low, bar.at_high) for bar in answer.bars[:ROWS])
-    return draw.Bars(title, quantity, unit, bars, answer.answer)
+    most = f"; most of all it hangs on {answer.bars[0].name}" if bars else ""
+    if answer.is_choice:
+        title, quantity, unit = sentence(answer), "how many times as good B is", "1"
+    else:
+        title, quantity, unit = (
+            f"{answer.measure.shown(answer.values[0])}{_range(answer)}{most}",
+            answer.measure.title,
+            answer.measure.unit,
+        )
+    return draw.Bars(title, quantity, unit, bars, answer.answer, below)
 
 
 __all__ = ["as_dict", "drawn", "sentence", "text"]

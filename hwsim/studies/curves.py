@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hwsim.studies.grid import written
-from hwsim.studies.measures import SERVICE, measure
+from hwsim.studies.measures import SERVICE, Measure, measure
 from hwsim.units import COUNT, Quantity, UnitError, parse
-from hwsim.views.kit.figure import figure_title
-from hwsim.views.sweep.draw import Curve, Curves
+from hwsim.views.kit.called import called
+from hwsim.views.kit.figure import about
+from hwsim.views.sweep.curves import Curve, Curves
 
 if TYPE_CHECKING:
     from hwsim.studies.table import Sweep
+
+COUNTED: Final = re.compile(r"(^|[._])(count|nodes|gpus|devices|servers|workers|ranks)$")  # paths of numbers of things
 
 
 def curves(sweep: Sweep) -> Curves:
@@ -28,21 +32,56 @@ def curves(sweep: Sweep) -> Curves:
         line = times.setdefault(others, {})
         if value is not None:
             line[written(row.values[across])] = value
-    names = [_last(each) for place, each in enumerate(sweep.paths) if place != across]
+    lines = tuple(Curve(", ".join(others), tuple(line.get(written(value)) for value in values)) for others, line in times.items())
+    limits = tuple(row.limited_by or "" for row in sweep.rows) if len(lines) == 1 and len(sweep.rows) == len(values) else ()
+    names = [called(each) for place, each in enumerate(sweep.paths) if place != across]
     return Curves(
-        title=figure_title(f"{sweep.workload} on {sweep.machine}", sweep.settings),
+        title=_finding(sweep, compared, shown),
+        below=about(sweep.workload, sweep.machine, sweep.settings),
         measure=compared.title,
         measure_unit="" if compared.unit == "1" else compared.unit,
-        across=path,
+        across=called(path),
         binary=any("iB" in written(value) for value in values),
         unit=measured[0].dimension.unit if measured and not measured[0].dimension.plain else "",
         numbers=tuple(each.value for each in measured),
         names=tuple(map(written, values)),
         legend=", ".join(names),
-        lines=tuple(
-            Curve(", ".join(others), tuple(line.get(written(value)) for value in values)) for others, line in times.items()
-        ),
+        lines=lines,
+        limits=limits,
+        perfect=_perfect(path, measured, lines, compared) if sweep.ranking.measure is not None else (),
     )
+
+
+def _finding(sweep: Sweep, compared: Measure, shown: Sequence[float | None]) -> str:
+    """The best row, and how much better it is than the worst."""
+    found = [(value, row) for value, row in zip(shown, sweep.rows, strict=True) if value is not None]
+    if len(found) < 2:
+        return f"{compared.title}: {compared.shown(found[0][0])}" if found else f"{compared.title}: no row has it"
+    ordered = sorted(found, key=lambda each: each[0], reverse=compared.most)
+    (best, row), (worst, _) = ordered[0], ordered[-1]
+    if best == worst:
+        return f"{compared.title} is {compared.shown(best)} in every row"
+    where = ", ".join(f"{called(path)} = {written(value)}" for path, value in zip(sweep.paths, row.values, strict=True))
+    if compared.is_pace and min(best, worst) > 0:
+        factor = best / worst if compared.most else worst / best
+        return f"{compared.shown(best)}{_each(compared)} with {where}: {factor:.3g} times as fast as the slowest"
+    extreme, direction = ("highest", "down") if compared.most else ("lowest", "up")
+    return f"{compared.title} is {extreme} with {where}: {compared.shown(best)}, elsewhere {direction} to {compared.shown(worst)}"
+
+
+def _each(compared: Measure) -> str:
+    return f" {compared.title}" if compared.unit == "1" else ""
+
+
+def _perfect(path: str, measured: Sequence[Quantity], lines: Sequence[Curve], compared: Measure) -> tuple[float, ...]:
+    """The measure at each value if it grew with their number, of one line over a number of things."""
+    if len(lines) != 1 or not measured or not compared.is_pace or not COUNTED.search(path):
+        return ()
+    first = min(range(len(measured)), key=lambda place: measured[place].value)
+    start, many = lines[0].values[first], measured[first].value
+    if not start or many <= 0 or not measured[first].dimension.plain:
+        return ()
+    return tuple(start * each.value / many if compared.most else start * many / each.value for each in measured)
 
 
 def numbers(values: Sequence[object]) -> tuple[Quantity, ...]:
@@ -56,7 +95,3 @@ def numbers(values: Sequence[object]) -> tuple[Quantity, ...]:
         except (UnitError, OverflowError):
             return ()
     return tuple(quantities) if all(each.dimension.fits(quantities[0].dimension) for each in quantities) else ()
-
-
-def _last(path: str) -> str:
-    return ".".join(path.split(".")[-2:]) if path.count(".") > 1 else path

@@ -124,10 +124,11 @@ class AgainstTrace:
             ValueError: another suffix.
         """
         from hwsim.comparing.recorded.figure import figure
+        from hwsim.views.kit.figure import suffix_of
         from hwsim.views.kit.writing import write
         from hwsim.views.lanes import draw
 
-        return write(path, draw.render(figure(self), Path(path).suffix))
+        return write(path, draw.render(figure(self), suffix_of(path)))
 
     def text(self, *, every: bool = False) -> str:
         """Tables of causes, GPUs, kinds of work and ops; every: all ops."""

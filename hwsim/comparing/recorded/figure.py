@@ -27,9 +27,10 @@ def figure(both: AgainstTrace) -> Lanes:
                       zip(both.words, (both.first, both.second), strict=True))  # fmt: skip
     more = max(len(side.devices) for side in (both.first, both.second)) - SHOWN
     hidden = f"; {more} more GPUs not shown" if more > 0 else ""
-    title = f"{both.first.title}\n{both.second.title}\n{times}{hidden}"
+    title = f"{times} ({percent(both.error, '+.1f')})"
+    below = f"{both.first.title}\n{both.second.title}{hidden}"
     end = max(both.first.makespan_s, both.second.makespan_s)
-    return Lanes(title, end, tuple(where.words for where in PLACES), tuple(rows))
+    return Lanes(title, end, tuple(where.words for where in PLACES), tuple(rows), below, PLACES.index(Where.WAITING))
 
 
 def _rows(word: str, side: Played) -> list[Lane]:
@@ -52,7 +53,7 @@ def _rows(word: str, side: Played) -> list[Lane]:
             if chosen.any():
                 rows.append(Lane(word, f"{device.name} {name}", tuple(_bars(side, chosen, where) for where in places)))
     busy = side.mean[Where.KERNELS] / side.makespan_fs if side.makespan_fs else 0.0
-    return [row._replace(block=f"{word}\nkernels {percent(busy, '.0f')}") for row in rows]
+    return [row._replace(block=f"{word}: kernels {percent(busy, '.0f')}") for row in rows]
 
 
 def _bars(side: Played, chosen: NDArray[np.bool_], where: Where) -> Bars:

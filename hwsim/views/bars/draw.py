@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.views.kit.figure import COLOURS, INK, OTHER, figure_bytes, time_scale
+from hwsim.views.kit.figure import (
+    COLOURS,
+    INK,
+    OTHER,
+    PAPER,
+    WAITING,
+    figure_bytes,
+    is_narrow,
+    legend_below,
+    text_width,
+    time_scale,
+    titled,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.patches import Patch
 
 MORE: Final = COLOURS[5]
 LESS: Final = COLOURS[2]
+NAME: Final = 34  # letters of a line of a bar's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +46,7 @@ class Bars:
     """Bars in SI units, from the top down.
 
     Args:
+        title: what the bars show, with its number; below: of which runs.
         centre: the answer, of a tornado.
     """
 
@@ -36,6 +55,7 @@ class Bars:
     unit: str
     bars: tuple[Bar, ...]
     centre: float | None = None
+    below: str = ""
 
 
 def waterfall(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
@@ -55,22 +75,54 @@ def tornado(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
 def _draw(bars: Bars, suffix: str) -> Iterable[bytes]:
     largest = max((max(abs(bar.start), abs(bar.end)) for bar in bars.bars), default=1.0)
     scale, unit = time_scale(largest) if bars.unit == "s" else (0.01, "%") if bars.unit == "%" else (1.0, bars.unit)
-    with figure_bytes(suffix, height=1.2 + 0.3 * max(len(bars.bars), 2)) as (figure, buffer):
+    with figure_bytes(suffix, height=0.9 + 0.42 * max(len(bars.bars), 2)) as (figure, buffer):
+        names = ["\n".join(textwrap.wrap(bar.name, NAME // (1 + is_narrow(figure)))) for bar in bars.bars]
+        lines = max((name.count("\n") + 1 for name in names), default=1)
+        figure.set_figheight(0.9 + max(0.42, 0.23 * lines) * max(len(bars.bars), 2))
         axes = figure.subplots()
         for number, bar in enumerate(bars.bars):
             low, high = sorted((bar.start, bar.end))
             colour = OTHER if bar.whole else MORE if bar.end > bar.start else LESS
-            axes.barh(number, (high - low) / scale, left=low / scale, color=colour)
-            axes.text(high / scale, number, f" {_label(bar, bars)}", va="center", fontsize="small")
-        if bars.centre is not None:
-            axes.axvline(bars.centre / scale, color=INK, linewidth=1)
-        axes.set_yticks(range(len(bars.bars)), [bar.name for bar in bars.bars])
+            axes.barh(number, (high - low) / scale, left=low / scale, height=0.7, **_look(colour))
+            axes.text(high / scale, number, f" {_label(bar, bars)}", va="center", fontsize=12)
+        if bars.centre is None:
+            for number, bar in enumerate(bars.bars[:-1]):
+                axes.plot([bar.end / scale] * 2, [number + 0.35, number + 0.65], color=INK, linewidth=1)
+        else:
+            axes.axvline(bars.centre / scale, color=INK, linewidth=1.2)
+        axes.set_yticks(range(len(bars.bars)), names)
         axes.set_ylim(max(len(bars.bars), 1) - 0.5, -0.5)
-        axes.margins(x=0.15)
+        _make_room(axes, [each for bar in bars.bars for each in (bar.start / scale, bar.end / scale)], bars)
         axes.set_xlabel(f"{bars.quantity} ({unit})" if unit not in ("", "1") else bars.quantity)
-        axes.spines[["top", "right"]].set_visible(False)
-        figure.suptitle(bars.title, fontsize="medium")
+        axes.locator_params(axis="x", nbins=5)
+        legend_below(figure, [] if bars.centre is None else _legend(bars))
+        titled(figure, bars.title, bars.below)
     return (buffer.getvalue(),)
+
+
+def _make_room(axes: Axes, ends: Sequence[float], bars: Bars) -> None:
+    """Limits of the axis with room for the texts at the bars' ends."""
+    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    if bars.centre is None:
+        low = min(0.0, low)
+    figure: Any = axes.get_figure()
+    longest = max((text_width(figure, _label(bar, bars), 12.0) for bar in bars.bars), default=0.0)
+    part = min(0.6, (longest + 8.0) / (72.0 * 0.6 * figure.get_figwidth()))  # of the axes
+    span = (high - low) or abs(high) or 1.0
+    axes.set_xlim(low - (0.03 * span if bars.centre is not None or low < 0 else 0.0), high + span * part / (1.0 - part))
+
+
+def _look(colour: str) -> dict[str, Any]:
+    return {"facecolor": PAPER, "edgecolor": colour, "hatch": WAITING} if colour == LESS else {"facecolor": colour}
+
+
+def _legend(bars: Bars) -> list[Patch]:
+    """Which way the answer goes as a number grows, of a tornado."""
+    from matplotlib.patches import Patch
+
+    words = ((MORE, "grows with the number"), (LESS, "falls as the number grows"))
+    drawn = {MORE if bar.end > bar.start else LESS for bar in bars.bars}
+    return [Patch(label=text, **_look(colour)) for colour, text in words if colour in drawn]
 
 
 def _label(bar: Bar, bars: Bars) -> str:

@@ -10,17 +10,26 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import format_quantity
 from hwsim.views.collectives.find import AUTO, Measured, Row
-from hwsim.views.kit.figure import COLOURS, INK, figure_bytes, figure_title, line_names, open_axes, push_apart
+from hwsim.views.kit.figure import (
+    COLOURS,
+    DASHES,
+    INK,
+    about,
+    figure_bytes,
+    is_narrow,
+    line_names,
+    open_axes,
+    push_apart,
+    titled,
+)  # fmt: skip
 from hwsim.views.kit.table import size_text
 from hwsim.views.kit.view import Heading, Unshowable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-APART: Final = 10.0  # points between labels
-FAINT: Final = ("#F0E442", "#F2CF7F", "#000000")  # too light for thin lines; black is for auto
-LINES: Final = tuple(colour for colour in COLOURS if colour not in FAINT)
-STYLES: Final = ("-", "--", ":", "-.")
+APART: Final = 13.0  # points between labels
+LINES: Final = COLOURS[:7]  # the lighter ones are too light for thin lines
 
 
 def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]:
@@ -32,7 +41,7 @@ def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]
     """
     if not any(row.busbw > 0 for row in measured.rows):
         raise Unshowable(f"a {measured.operation} moves no bytes that could be drawn")
-    with figure_bytes(suffix, width=10, height=6) as (canvas, buffer):
+    with figure_bytes(suffix, height=5) as (canvas, buffer):
         axes = canvas.add_subplot()
         ends = [_line(axes, measured, names, at) for at, names in enumerate(_alike(measured))]
         drawn = [row for row in measured.rows if row.busbw > 0 and row.size > 0]
@@ -41,19 +50,21 @@ def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]
         axes.set_yscale("log")
         axes.set_xlim(sizes[0] / 1.1, sizes[-1] * 1.1)
         ticks = [size for size in sizes if math.log2(size).is_integer()] or sizes
-        shown = ticks[:: max(1, len(ticks) // 9)]
+        shown = ticks[:: max(1, len(ticks) // (3 if is_narrow(canvas) else 6))]
         axes.set_xticks(shown, [size_text(size) for size in shown])
         axes.minorticks_off()
         least, most = min(row.busbw for row in drawn), max(row.busbw for row in drawn)
         low, high = math.floor(math.log10(least)), math.ceil(math.log10(most))
         decades = [10.0**power for power in range(low, max(high, low + 1) + 1)]
         axes.set_yticks(decades, [format_quantity(rate, "B/s") for rate in decades])
-        axes.set_ylim(least / 1.3, most * 1.6)
+        axes.set_ylim(least / 2.2, most * 1.6)
         open_axes(axes)
-        axes.set_xlabel("size")
-        axes.set_ylabel("busbw")
-        title = f"{heading.machine}: {measured.operation} among {len(measured.devices)} devices"
-        axes.set_title(figure_title(title, heading.settings), fontsize="medium", loc="left")
+        axes.set_xlabel("size of the data")
+        axes.set_ylabel("bus bandwidth (busbw)")
+        best = max(drawn, key=lambda row: row.busbw)
+        fastest = f"up to {format_quantity(best.busbw, 'B/s')} with {_chosen(best) or best.algorithm}"
+        finding = f"{measured.operation} among {len(measured.devices)}: {fastest}"
+        titled(canvas, finding, about(f"{measured.operation} by size", heading.machine, heading.settings))
         canvas.draw_without_rendering()  # where the labels are is known only now
         push_apart(axes, line_names(axes, [end for end in ends if end[0] > 0], 6), APART)
         if AUTO in measured.algorithms:
@@ -75,13 +86,13 @@ def _line(axes: Axes, measured: Measured, names: Sequence[str], at: int) -> tupl
     name = names[0]
     rows = [row for row in measured.of(name) if row.busbw > 0 and row.size > 0]
     colour = INK if name == AUTO else LINES[at % len(LINES)]
-    style = "-" if name == AUTO else STYLES[at // len(LINES) % len(STYLES)]
+    style = "-" if name == AUTO else DASHES[(at + at // len(LINES)) % len(DASHES)]
     if not rows:
         return 0.0, "", colour
     mark = "o" if len(rows) == 1 or name == AUTO else ""
-    axes.plot([row.size for row in rows], [row.busbw for row in rows], color=colour, linestyle=style, marker=mark, markersize=3,
-              linewidth=2.4 if name == AUTO else 1.4, zorder=3 if name == AUTO else 2)  # fmt: skip
-    return rows[-1].busbw, "\n".join(textwrap.wrap(", ".join(names), 34)), colour
+    axes.plot([row.size for row in rows], [row.busbw for row in rows], color=colour, linestyle=style, marker=mark, markersize=5,
+              linewidth=3 if name == AUTO else 1.8, zorder=3 if name == AUTO else 2)  # fmt: skip
+    return rows[-1].busbw, "\n".join(textwrap.wrap(", ".join(names), 26)), colour
 
 
 def _changes(axes: Axes, rows: Sequence[Row]) -> None:
@@ -91,7 +102,7 @@ def _changes(axes: Axes, rows: Sequence[Row]) -> None:
     for at in places if chosen else ():
         row = chosen[at]
         axes.annotate(
-            _chosen(row), (row.size, row.busbw), (9, -11), textcoords="offset points", fontsize=8, ha="left", color=INK,
+            _chosen(row), (row.size, row.busbw), (9, -14), textcoords="offset points", fontsize=11, ha="left", color=INK,
             fontweight="bold",
         )  # fmt: skip
 

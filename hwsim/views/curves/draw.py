@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hwsim.formats import format_quantity
+from hwsim.results.requests import LatencyCurve
 from hwsim.results.result import Result
-from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, time_scale
+from hwsim.views.kit.figure import COLOURS, DASHES, MARKERS, about, figure_bytes, legend_below, open_axes, time_scale, titled
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
@@ -17,20 +18,28 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     """
     if not result.curves:
         raise ValueError("no device of this run is simulated request by request: name one with --requests")
-    with figure_bytes(suffix, width=8, height=0.4 + 4.2 * len(result.curves)) as (figure, buffer):
+    with figure_bytes(suffix, height=0.4 + 3.8 * len(result.curves)) as (figure, buffer):
         for row, curve in enumerate(result.curves):
             axes = figure.add_subplot(len(result.curves), 1, row + 1)
             scale, unit = time_scale(max(point.p50_s for point in curve.points))
             loads = [100 * point.load for point in curve.points]
             for number, (name, values) in enumerate(curve.columns().items()):
-                style = "--" if name == "closed form" else "-"
-                axes.plot(loads, [value / scale for value in values], style, color=COLOURS[number], marker=".", label=name)
+                axes.plot(loads, [value / scale for value in values], DASHES[number % len(DASHES)], color=COLOURS[number],
+                          marker=MARKERS[number], label=name)  # fmt: skip
             most = curve.points[-1].rate / curve.points[-1].load
             axes.set_xlabel(f"load (% of {format_quantity(most, '1/s')})")
             axes.set_ylabel(f"latency ({unit})")
             axes.set_ylim(bottom=0)
             axes.set_xlim(0, 100)
-            title = f"{curve.device} of {result.machine}: requests at random instants"
-            axes.set_title(figure_title(title, result.settings), fontsize="medium")
-            axes.legend(frameon=False, fontsize="small")
+            axes.set_title(f"{curve.device}: requests at random instants")
+            open_axes(axes)
+        legend_below(figure, figure.axes[0].lines)
+        titled(figure, _finding(result.curves[0]), about(result.workload, result.machine, result.settings))
     return (buffer.getvalue(),)
+
+
+def _finding(curve: LatencyCurve) -> str:
+    """The slow requests at the highest load against the lowest."""
+    low, high = curve.points[0], curve.points[-1]
+    slow, quiet = (format_quantity(point.p99_s, "s") for point in (high, low))
+    return f"{curve.device}: 99 of 100 requests within {quiet} at {100 * low.load:.0f} % load, {slow} at {100 * high.load:.0f} %"

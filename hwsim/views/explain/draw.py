@@ -12,13 +12,15 @@ from hwsim.results.cause import family
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.explanation import Explanation
-from hwsim.views.gantt.draw import PIXELS, merged
-from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, figure_bytes, figure_title, time_scale
+from hwsim.views.kit.figure import COLOURS, OTHER, about, figure_bytes, time_scale, titled
+from hwsim.views.kit.spans import covered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROWS: Final = LEGEND  # causes with a bar of their own; the rest is one grey bar
+ROWS: Final = 8  # causes with a bar of their own; the rest is one grey bar
+LAST: Final = 99  # stands for the rest
+COLUMNS: Final = 360  # of the path
 
 
 def render(result: Result, explanation: Explanation, suffix: str = ".png") -> Iterable[bytes]:
@@ -33,12 +35,13 @@ def render(result: Result, explanation: Explanation, suffix: str = ".png") -> It
         total[name] = total.get(name, 0) + share.time_fs
     names = sorted(total, key=lambda name: (-total[name], name))[:ROWS]
     rest = sum(time for name, time in total.items() if name not in names)  # integers
-    with figure_bytes(suffix, height=2.4 + 0.3 * (len(names) + 1)) as (figure, buffer):
-        rows = figure.subplots(2, 1, height_ratios=[1, max(len(names), 2)])
+    with figure_bytes(suffix, height=2.0 + 0.42 * (len(names) + 1)) as (figure, buffer):
+        rows = figure.subplots(2, 1, height_ratios=[1, 0.6 * max(len(names), 2)])
         _path(rows[0], result, explanation, names)
         _bars(rows[1], result, [(name, total[name]) for name in names] + ([("the rest", rest)] if rest else []))
-        title = figure_title(f"{result.workload} on {result.machine}: the critical path", result.settings)
-        figure.suptitle(title, fontsize="medium")
+        most = f": {format_share(total[names[0]] / result.timeline.makespan_fs)} of it {names[0]}" if names else ""
+        finding = f"The critical path of {format_quantity(result.makespan_s, 's')}{most}"
+        titled(figure, finding, about(result.workload, result.machine, result.settings))
     return (buffer.getvalue(),)
 
 
@@ -46,30 +49,36 @@ def _path(axes: Axes, result: Result, explanation: Explanation, names: list[str]
     """One row: the cause of every moment."""
     scale, unit = time_scale(result.makespan_s)
     places = {name: number for number, name in enumerate(names)}
-    colour_of = np.array([places.get(family(str(cause)), LEGEND) for cause in explanation.path.causes], np.int64)
+    colour_of = np.array([places.get(family(str(cause)), LAST) for cause in explanation.path.causes], np.int64)
     if len(explanation.path):
         start, end = (each.astype(np.float64) / FEMTO for each in (explanation.path.start, explanation.path.end))
-        low, high, colour = merged(start, end, colour_of[explanation.path.cause], result.makespan_s / PIXELS)
-        bars = list(zip(low / scale, (high - low) / scale, strict=True))
-        axes.broken_barh(bars, (0, 1), facecolors=[_colour(each) for each in colour.tolist()], linewidth=0)
+        edges, bottom = np.linspace(0.0, result.makespan_s, COLUMNS + 1), np.zeros(COLUMNS)
+        shades = colour_of[explanation.path.cause]
+        for number in range(len(names) + 1):
+            some = shades == (number if number < len(names) else LAST)
+            top = bottom + covered(start[some], end[some], edges)
+            axes.stairs(top, edges / scale, baseline=bottom, fill=True, color=_colour(number if number < len(names) else LAST))
+            bottom = top
     axes.set_yticks([])
+    axes.set_ylim(0, 1)
+    axes.spines["left"].set_visible(False)
     axes.set_xlim(0, result.makespan_s / scale or 1)
-    axes.set_xlabel(f"time ({unit})")
+    axes.set_xlabel(f"time since the start ({unit})")
 
 
 def _bars(axes: Axes, result: Result, rows: list[tuple[str, int]]) -> None:
     """A bar per cause: its part of the run."""
     makespan = result.timeline.makespan_fs
     for number, (name, time) in enumerate(rows):
-        axes.barh(number, time / makespan, color=_colour(LEGEND if name == "the rest" else number))
+        axes.barh(number, time / makespan, color=_colour(LAST if name == "the rest" else number))
         label = f" {format_quantity(time / FEMTO, 's')}, {format_share(time / makespan)}"
-        axes.text(time / makespan, number, label, va="center", fontsize="small")
+        axes.text(time / makespan, number, label, va="center")
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-    axes.set_xlim(0, 1.25)
+    axes.set_xlim(0, 1.35)
     axes.set_xticks([])
     axes.set_frame_on(False)
 
 
 def _colour(number: int) -> str:
-    return COLOURS[number] if number < LEGEND else OTHER
+    return COLOURS[number] if number < LAST else OTHER

@@ -7,9 +7,7 @@ from typing import Any
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, figure_bytes
-
-MARKERS = "osD^v<>Pp*hX"
+from hwsim.views.kit.figure import COLOURS, LEGEND, MARKERS, OTHER, SOFT, figure_bytes, legend_below, open_axes, titled
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +35,7 @@ class Scatter:
     up: Axis
     legend: str
     clouds: tuple[Cloud, ...]
+    below: str = ""
 
 
 def render(scatter: Scatter, suffix: str = ".png") -> Iterable[bytes]:
@@ -45,38 +44,41 @@ def render(scatter: Scatter, suffix: str = ".png") -> Iterable[bytes]:
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
-    with figure_bytes(suffix, width=9, height=5) as (figure, buffer):
+    with figure_bytes(suffix, height=4.4) as (figure, buffer):
         axes = figure.add_subplot()
         for number, cloud in enumerate(scatter.clouds):
             colour, marker = (COLOURS[number], MARKERS[number]) if number < LEGEND else (OTHER, ".")
             for filled in (False, True):
                 some = [(x, y) for x, y, front in cloud.points if front == filled]
                 style: dict[str, Any] = {"color": colour} if filled else {"facecolors": "none", "edgecolors": colour}
-                axes.scatter([x for x, _ in some], [y for _, y in some], marker=marker, s=28, zorder=3, **style)
+                axes.scatter([x for x, _ in some], [y for _, y in some], marker=marker, s=48, zorder=3, **style)
         front = sorted((x, y) for cloud in scatter.clouds for x, y, is_front in cloud.points if is_front)
-        axes.plot([x for x, _ in front], [y for _, y in front], color="#999999", linewidth=1.0, zorder=2)
-        _dress(axes, scatter)
+        axes.plot([x for x, _ in front], [y for _, y in front], color=SOFT, linewidth=1.4, zorder=2)
+        legend_below(figure, _dress(axes, scatter), scatter.legend)
+        titled(figure, scatter.title, scatter.below)
     return (buffer.getvalue(),)
 
 
-def _dress(axes: Any, scatter: Scatter) -> None:
+def _dress(axes: Any, scatter: Scatter) -> list[Any]:
     from matplotlib.lines import Line2D
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     for axis, shown in ((axes.xaxis, scatter.across), (axes.yaxis, scatter.up)):
         axis.set_major_formatter(FuncFormatter(lambda value, _, unit=shown.unit: _marked(value, unit)))
     axes.set_xlabel(scatter.across.title)
     axes.set_ylabel(scatter.up.title)
-    axes.set_title(scatter.title, fontsize="medium")
     axes.set_ylim(bottom=0)
-    axes.grid(visible=True, color="#E5E5E5", linewidth=0.8, zorder=0)
-    axes.spines[["top", "right"]].set_visible(False)
+    open_axes(axes)
+    for axis, shown in ((axes.xaxis, scatter.across), (axes.yaxis, scatter.up)):
+        axis.set_major_locator(MaxNLocator(6, integer=shown.unit in ("", "1")))
+    across = {x for cloud in scatter.clouds for x, _, _ in cloud.points}
+    if len(across) == 1:
+        axes.set_xticks(sorted(across))
     handles: list[Line2D] = []
     for number, cloud in enumerate(scatter.clouds[:LEGEND]):
         handles.append(Line2D([], [], linestyle="", marker=MARKERS[number], color=COLOURS[number], label=cloud.name or "option"))
-    handles.append(Line2D([], [], linestyle="", marker="o", markerfacecolor="none", color="#555555", label="not on the frontier"))
-    axes.legend(handles=handles, title=scatter.legend, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small",
-                frameon=False)  # fmt: skip
+    handles.append(Line2D([], [], linestyle="", marker="o", markerfacecolor="none", color=SOFT, label="not on the frontier"))
+    return handles
 
 
 def _marked(value: float, unit: str) -> str:

@@ -1,29 +1,61 @@
-"""The timeline as a figure: a row per queue, a colour per op name."""
+"""The timeline as a figure: a row per queue, a colour per op name; waiting is hatched, and nothing is wider than it is.
+
+Bars that would be narrower than a pixel are drawn by column: its height is the part of the time that they take. A long run has
+a second panel, a stretch of it in which every op has its own bar.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from hwsim.formats import format_quantity
-from hwsim.graph.opgraph import Floats, Ints
+from hwsim.formats import format_quantity, format_share
+from hwsim.results.critical import limited_by
 from hwsim.results.result import Result
-from hwsim.ticks import FEMTO
-from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, figure_bytes, figure_title, time_scale
-from hwsim.views.kit.lanes import Lane, lanes
+from hwsim.views.gantt.rows import Row, Rows, rows_of
+from hwsim.views.kit.figure import (
+    COLOURS,
+    INK,
+    OTHER,
+    PAPER,
+    SOFT,
+    WAITING,
+    about,
+    figure_bytes,
+    legend_below,
+    time_scale,
+    titled,
+)  # fmt: skip
+from hwsim.views.kit.spans import covered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROWS: Final = 64  # lanes drawn; the rest is counted in the title
-BARS: Final = 5000  # more of them are merged where they are closer than a pixel
-PIXELS: Final = 2000
-SEEN: Final = 700  # bars of this part of the figure's width are a pixel wide at least
-NARROW: Final = 4  # pixels
-PLAIN: Final[Mapping[str, Any]] = {"linewidth": 0, "antialiased": False}
-EDGED: Final[Mapping[str, Any]] = {"linewidth": 0.4, "edgecolor": "white"}
+    from hwsim.graph.opgraph import Floats
+
+ROWS: Final = 48  # drawn; the rest is counted below the title
+FEW: Final = 12  # rows up to which a long run has a second panel
+COLUMNS: Final = 720  # places of the axis
+PIECES: Final = 400  # of a row that are drawn as bars; more are drawn by column
+SEEN: Final = 0.02  # of a column, from which a part is seen
+FINE: Final = 180  # columns of such a row
+WIDE: Final = 3  # columns from which a bar has an edge
+TALL: Final = 0.74  # of a row
+STRETCH: Final = 24  # ops of the busiest row in the second panel
+TICK: Final = 4.5  # points of the mark of a bar that is too short to be seen
+
+
+class Window(NamedTuple):
+    """A stretch of a run, in s."""
+
+    begin: float
+    end: float
+
+    @property
+    def column(self) -> float:
+        return (self.end - self.begin) / COLUMNS
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
@@ -32,103 +64,152 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
-    rows = lanes(result)
-    shown = rows[:ROWS]
-    with figure_bytes(suffix, height=1.6 + 0.3 * max(len(shown), 3)) as (figure, buffer):
-        _draw(figure.add_subplot(), result, shown, hidden=len(rows) - len(shown))
+    found = rows_of(result)
+    shown = found.rows[:ROWS]
+    whole = Window(0.0, result.makespan_s)
+    near = closer(shown, whole) if len(shown) <= FEW else None
+    each = 0.42 + 0.12 * any("\n" in row.name for row in shown)
+    high = each * max(len(shown), 2) + 0.75
+    with figure_bytes(suffix, height=high * (1 if near is None else 2) + 0.5) as (figure, buffer):
+        panels = figure.subplots(1 if near is None else 2, 1, squeeze=False)[:, 0]
+        draw(panels[0], shown, whole)
+        _shares(panels[0], shown, whole)
+        if near is not None:
+            draw(panels[1], shown, near)
+            scale, unit = time_scale(result.makespan_s)
+            panels[1].set_title(
+                f"{near.begin / scale:.4g} to {near.end / scale:.4g} {unit}, closer", fontweight="normal", color=SOFT
+            )
+        legend_below(figure, _legend(found, shown))
+        hidden = f"{len(found.rows) - len(shown)} more rows not shown" if len(found.rows) > len(shown) else ""
+        titled(figure, finding(result), about(result.workload, result.machine, result.settings, hidden))
     return (buffer.getvalue(),)
 
 
-def _draw(axes: Axes, result: Result, rows: tuple[Lane, ...], hidden: int) -> None:
-    timeline = result.timeline
-    names = _names(result)
-    of_label = np.array([names.get(label.name, LEGEND) for label in timeline.flat.graph.labels], np.int64)
-    scale, unit = time_scale(result.makespan_s)
-    many = sum(len(lane.ops) for lane in rows) > BARS
-    pixel, seen = result.makespan_s / PIXELS, result.makespan_s / SEEN
-    for row, lane in enumerate(rows):
-        start = result.ops.begin[lane.ops].astype(np.float64) / FEMTO
-        end = timeline.end[lane.ops].astype(np.float64) / FEMTO
-        colour = of_label[timeline.flat.label[lane.ops]]
-        low, high, colour = merged(start, end, colour, pixel if many else 0.0)
-        narrow = high - low < NARROW * pixel  # a white edge would hide such a bar, and so would a longer one drawn after it
-        low, high = visible(low, high, seen, result.makespan_s)
-        for some, edge in ((~narrow, PLAIN if many else EDGED), (narrow, PLAIN)):
-            bars = list(zip(low[some] / scale, (high - low)[some] / scale, strict=True))
-            shades = [_colour(each) for each in colour[some].tolist()]
-            axes.broken_barh(bars, (row - 0.4, 0.8), facecolors=shades, **edge)
-        _waiting(axes, result, lane, row, scale, 0.0 if many else NARROW * pixel)
-    axes.set_yticks(range(len(rows)), [_row(lane) for lane in rows])
+def finding(result: Result) -> str:
+    """What the figure shows, with its number."""
+    if len(result.trainings) == 1:
+        (one,) = result.trainings
+        waits = (("communication", one.exposed), ("other stages", one.bubble))
+        name, part = max(waits, key=lambda each: each[1])
+        more = f" and wait for {name} {format_share(part)}" if part >= 0.005 else ""
+        return f"{format_quantity(one.step_s, 's')} a step: GPUs compute {format_share(one.computing)} of it{more}"
+    shares = limited_by(result.timeline)
+    text = f"{format_quantity(result.makespan_s, 's')}"
+    return f"{text}, {format_share(shares[0].share)} of it limited by {shares[0].cause}" if shares else text
+
+
+def closer(rows: Iterable[Row], whole: Window) -> Window | None:
+    """A stretch in the middle of a run in which ops can be told apart; None if that is so anyway."""
+    busiest = max(rows, key=lambda row: len(row.begin), default=None)
+    if busiest is None or len(busiest.begin) <= 2 * STRETCH or not any(_is_fine(row, whole) for row in rows):
+        return None
+    first = (len(busiest.begin) - STRETCH) // 2
+    begin, end = float(busiest.begin[first]), float(busiest.begin[first + STRETCH])
+    return Window(begin, end) if end > begin else None
+
+
+def _is_fine(row: Row, window: Window) -> bool:
+    """Whether most bars would be narrower than they can be seen, or they are too many."""
+    there = (row.high > window.begin) & (row.low < window.end)
+    wide = (row.high - row.low)[there]
+    return len(wide) > PIECES or (len(wide) > 2 * STRETCH and float(np.median(wide)) < 2 * window.column)
+
+
+def draw(axes: Axes, rows: Iterable[Row], window: Window) -> None:
+    """Draw rows in a window of time."""
+    rows = tuple(rows)
+    scale, unit = time_scale(window.end)
+    for place, row in enumerate(rows):
+        (_columns if _is_fine(row, window) else _bars)(axes, row, place, window, scale)
+    axes.set_yticks(range(len(rows)), [f"{row.name}" for row in rows])
     axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-    axes.set_xlim(0, result.makespan_s / scale or 1)
-    axes.set_xlabel(f"time ({unit})")
-    more = f"; {hidden} more rows not shown" if hidden else ""
-    title = f"{result.workload} on {result.machine}: {format_quantity(result.makespan_s, 's')}{more}"
-    axes.set_title(figure_title(title, result.settings), fontsize="medium")
-    _legend(axes, names, result)
+    axes.set_xlim(window.begin / scale, window.end / scale or 1)
+    axes.set_xlabel(f"time since the start ({unit})")
+    axes.spines["left"].set_visible(False)
+    axes.locator_params(axis="x", nbins=6)
 
 
-def _waiting(axes: Axes, result: Result, lane: Lane, row: int, scale: float, least: float) -> None:
-    """White stripes over the part of a collective in which its rank waits for others; not where a bar is a few pixels."""
-    waited = result.ops.waiting[lane.ops].astype(np.float64) / FEMTO
-    shown = waited > max(least, 0.0)
-    if not shown.any() or int(shown.sum()) > BARS:
+def _bars(axes: Axes, row: Row, place: int, window: Window, scale: float) -> None:
+    """A bar for each piece, as wide as it is."""
+    there = (row.high > window.begin) & (row.low < window.end)
+    low, high = np.maximum(row.low[there], window.begin), np.minimum(row.high[there], window.end)
+    names, waits = row.name_of[there], row.waits[there]
+    for name in dict.fromkeys(names.tolist()):
+        for waiting in (False, True):
+            some = (names == name) & (waits == waiting)
+            if not some.any():
+                continue
+            bars = list(zip(low[some] / scale, (high - low)[some] / scale, strict=True))
+            wide = float((high - low)[some].min()) > WIDE * window.column
+            axes.broken_barh(bars, (place - TALL / 2, TALL), gid=f"{place}:{'waits' if waiting else 'works'}",
+                             linewidth=0.8 if wide else 0.0, **_look(name, waiting=waiting))  # fmt: skip
+            short = some & (high - low < window.column)
+            _marks(axes, (low + high)[short] / 2 / scale, place, name)
+
+
+def _marks(axes: Axes, at: Floats, place: int, name: int) -> None:
+    """Marks above a row where ops are too short to be seen."""
+    if len(at):
+        above = np.full(len(at), place - TALL / 2 - 0.07)
+        axes.plot(
+            at,
+            above,
+            marker="v",
+            linestyle="none",
+            markersize=TICK,
+            color=_colour(name),
+            markeredgewidth=0,
+            clip_on=False,
+            gid="short",
+        )
+
+
+def _columns(axes: Axes, row: Row, place: int, window: Window, scale: float) -> None:
+    """Parts of each column, one above the other: what works, then what waits."""
+    edges = np.linspace(window.begin, window.end, FINE + 1)
+    bottom: Floats = np.zeros(FINE)
+    for waiting in (False, True):
+        for name in sorted(set(row.name_of[row.waits == waiting].tolist())):
+            some = (row.name_of == name) & (row.waits == waiting)
+            part = covered(row.low[some], row.high[some], edges)
+            base = place + TALL / 2 - TALL * bottom
+            bottom = bottom + part
+            _marks(axes, ((edges[:-1] + edges[1:]) / 2 / scale)[(part > 0) & (part < SEEN)], place, name)
+            axes.stairs(place + TALL / 2 - TALL * bottom, edges / scale, baseline=base, fill=True, linewidth=0.0,
+                        gid=f"{place}:{'waits' if waiting else 'works'}", **_look(name, waiting=waiting))  # fmt: skip
+
+
+def _look(name: int, *, waiting: bool) -> dict[str, Any]:
+    if waiting:
+        return {"facecolor": PAPER, "edgecolor": _colour(name), "hatch": WAITING}
+    return {"facecolor": _colour(name), "edgecolor": PAPER}
+
+
+def _colour(name: int) -> str:
+    return COLOURS[name] if name < 8 else OTHER
+
+
+def _shares(axes: Axes, rows: Iterable[Row], whole: Window) -> None:
+    """The part of the run in which each row works, at its end."""
+    length = whole.end - whole.begin
+    if length <= 0:
         return
-    begin = result.ops.begin[lane.ops][shown].astype(np.float64) / FEMTO
-    bars = list(zip(begin / scale, waited[shown] / scale, strict=True))
-    axes.broken_barh(bars, (row - 0.4, 0.8), facecolors="none", edgecolor="white", hatch="///", linewidth=0.0)
+    for place, row in enumerate(rows):
+        axes.annotate(format_share(row.working_s / length), (1.0, place), (8, 0), xycoords=("axes fraction", "data"),
+                      textcoords="offset points", va="center", fontweight="bold", annotation_clip=False, gid="share")  # fmt: skip
+    axes.annotate("working", (1.0, 1.0), (8, 2), xycoords="axes fraction", textcoords="offset points", fontsize=11, color=SOFT,
+                  va="bottom", annotation_clip=False)  # fmt: skip
 
 
-def _row(lane: Lane) -> str:
-    return lane.name if lane.name.startswith(lane.device) else f"{lane.device}  {lane.name}"
-
-
-def _names(result: Result) -> dict[str, int]:
-    """A colour number for the names that take most of the time, longest first."""
-    timeline = result.timeline
-    ops = result.ops.numbers
-    took = (timeline.end[ops] - result.ops.begin[ops]).astype(np.float64)
-    total: dict[str, float] = {}
-    per_label = np.bincount(timeline.flat.label[ops], weights=took, minlength=len(timeline.flat.graph.labels))
-    for label, spent in zip(timeline.flat.graph.labels, per_label.tolist(), strict=True):
-        if label.device:
-            total[label.name] = total.get(label.name, 0.0) + spent
-    longest = sorted(total, key=lambda name: (-total[name], name))[:LEGEND]
-    return {name: number for number, name in enumerate(longest)}
-
-
-def merged(start: Floats, end: Floats, colour: Ints, pixel: float) -> tuple[Floats, Floats, Ints]:
-    """Neighbours of one colour with less than a pixel between them become one bar, and what is hidden by it vanishes."""
-    if not len(start) or not pixel:
-        return start, end, colour
-    column = np.floor(start / pixel)
-    starts_pixel = np.concatenate([[True], column[1:] != column[:-1]])
-    wide = end - start >= pixel
-    keep = starts_pixel | wide  # of the short bars in one pixel, the first stands for all
-    low, high, shade = start[keep], np.maximum(end[keep], start[keep] + pixel), colour[keep]
-    heads = np.concatenate([[True], (low[1:] - high[:-1] > pixel) | (shade[1:] != shade[:-1])])
-    firsts = np.flatnonzero(heads)
-    return low[firsts], np.maximum.reduceat(high, firsts), shade[firsts]
-
-
-def visible(low: Floats, high: Floats, least: float, end: float) -> tuple[Floats, Floats]:
-    """Bars of at least this width: what is not a pixel wide is drawn or not, as it falls; twice that at the figure's frame."""
-    low = np.minimum(low, max(0.0, end - 2 * least))
-    return low, np.minimum(np.maximum(high, np.maximum(low, least) + least), end)
-
-
-def _colour(number: int) -> str:
-    return COLOURS[number] if number < LEGEND else OTHER
-
-
-def _legend(axes: Axes, names: dict[str, int], result: Result) -> None:
+def _legend(found: Rows, rows: Iterable[Row]) -> list[Any]:
     from matplotlib.patches import Patch
 
-    patches = [Patch(facecolor=_colour(number), label=name) for name, number in names.items()]
-    every = {label.name for label in result.timeline.flat.graph.labels if label.device}
-    if len(every) > len(names):
-        patches.append(Patch(facecolor=OTHER, label=f"{len(every) - len(names)} others"))
-    if len(result.ops) and bool((result.ops.waiting > 0).any()):
-        patches.append(Patch(facecolor=OTHER, edgecolor="white", hatch="///", label="waiting for others", linewidth=0.0))
-    if patches:
-        axes.legend(handles=patches, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small", frameon=False)
+    rows = tuple(rows)
+    drawn = {name for row in rows for name in row.name_of.tolist()}
+    patches: list[Any] = [Patch(facecolor=_colour(at), label=name) for at, name in enumerate(found.names) if at in drawn]
+    if found.others > 0:
+        patches.append(Patch(facecolor=OTHER, label=f"{found.others} others"))
+    if any(row.waits.any() for row in rows):
+        patches.append(Patch(facecolor=PAPER, edgecolor=INK, hatch=WAITING, linewidth=0.8, label="waits or communicates"))
+    return patches

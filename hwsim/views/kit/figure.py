@@ -1,41 +1,77 @@
-"""Formats, colours, scales and titles of figures, and bytes that are equal for equal results."""
+"""The house style of figures: formats, colours, heads and legends, and bytes that are equal for equal results.
+
+A name that ends in `.dark.png` asks for a dark figure, one in `.narrow.svg` for half the width of a page.
+"""
 
 from __future__ import annotations
 
 import io
 import math
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.text import Annotation
 
 FORMATS: Final = ("png", "svg", "pdf")
 KEPT: Final = ".kept"  # instead of a suffix: the figure itself, for a notebook
-TITLE: Final = 100  # letters of a line
+DARK: Final = "dark"
+NARROW: Final = "narrow"
+PAGE: Final = 9.0  # inches of a figure's width; a narrow one has 5
+SLIM: Final = 5.0
+TITLE: Final = 15.0  # points
+BELOW: Final = 11.5
+EDGE: Final = 8.0  # points between the head and the figure's edge
 LEGEND: Final = 12  # names with a colour of their own; the others are grey
 SCALES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
-COLOURS: Final = (  # Okabe and Ito's, distinct with any kind of colour vision, then lighter ones
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000",
+LIGHT_COLOURS: Final = (  # Okabe and Ito's, distinct with any kind of colour vision, their yellow darkened; then lighter ones
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A400", "#6B7280",
     "#7FB8D8", "#F2CF7F", "#7FCEB9", "#E5BCD3",
 )  # fmt: skip
-OTHER: Final = "#BBBBBB"
-INK: Final = "#333333"
-GRID: Final = "#dddddd"
+DARK_COLOURS: Final = (
+    "#4BA3DB", "#F0B429", "#2CC295", "#E39AC4", "#8FD0F5", "#FF8A4C", "#E8DA52", "#A3ABB5",
+    "#2B6A94", "#97741F", "#1F7A5E", "#915F7D",
+)  # fmt: skip
+GREY: Final = "#BBBBBB"
+# Named by their place in the style, so that a figure is light or dark where it is drawn, not where its colours are chosen.
+COLOURS: Final = tuple(f"C{number}" for number in range(len(LIGHT_COLOURS)))
+OTHER, INK, SOFT, GRID, PAPER = (f"C{len(LIGHT_COLOURS) + number}" for number in range(5))
+LIGHT: Final = (*LIGHT_COLOURS, GREY, "#16191D", "#59626C", "#DDE1E5", "#FFFFFF")
+NIGHT: Final = (*DARK_COLOURS, "#5A626C", "#E9ECEF", "#A3ABB5", "#343B44", "#14181D")
+DASHES: Final = ("-", "--", ":", "-.")
+MARKERS: Final = "osD^v<>Pp*hX"
+WAITING: Final = "////"  # hatch of what waits or communicates
+
+
+def suffix_of(path: str | Path) -> str:
+    """The end of a file's name that says how a figure is drawn.
+
+    >>> suffix_of("run.svg"), suffix_of("a.b/run.v2.dark.svg"), suffix_of("run.narrow.dark.png")
+    ('.svg', '.dark.svg', '.narrow.dark.png')
+    """
+    kinds = Path(path).suffixes
+    looks = [each for each in kinds[-3:-1] if each.lower()[1:] in (DARK, NARROW)]
+    return "".join([*looks, *kinds[-1:]])
 
 
 @contextmanager
-def figure_bytes(suffix: str, *, width: float = 12, height: float) -> Iterator[tuple[Figure, io.BytesIO]]:
+def figure_bytes(suffix: str, *, width: float = PAGE, height: float) -> Iterator[tuple[Figure, io.BytesIO]]:
     """A figure to draw on, and the buffer that holds it as a file afterwards.
+
+    Args:
+        suffix: `.png`, `.svg` or `.pdf`, before it `.dark` or `.narrow`.
+        height: inches without the head (see `titled`).
 
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
-    kind = suffix.lower().lstrip(".")
+    *looks, kind = suffix.lower().removeprefix(".").split(".")
     if kind not in FORMATS and suffix != KEPT:
         raise ValueError(f"a figure is written as .png, .svg or .pdf, not as '{suffix or 'a file without suffix'}'")
     import matplotlib as mpl
@@ -43,20 +79,126 @@ def figure_bytes(suffix: str, *, width: float = 12, height: float) -> Iterator[t
     from matplotlib.figure import Figure
 
     buffer = io.BytesIO()
-    settings: Any = {"svg.hashsalt": "hwsim", "svg.fonttype": "none", "font.family": "DejaVu Sans", "path.simplify": False}
-    with mpl.rc_context(settings):
+    style = _style(NIGHT if DARK in looks else LIGHT)
+    with mpl.rc_context(style):
         if suffix == KEPT:
             from hwsim.views.kit.inline import Inline, Keeping
 
-            inline = Inline(figsize=(width, height), dpi=100, layout="constrained")
-            inline.style = settings
+            inline = Inline(figsize=(width, height), layout="constrained")
+            inline.style = style
             yield inline, Keeping(inline)
             return
-        figure = Figure(figsize=(width, height), dpi=100, layout="constrained")
+        figure = Figure(figsize=(min(width, SLIM) if NARROW in looks else width, height), layout="constrained")
         FigureCanvasAgg(figure)
         yield figure, buffer
         undated: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
         figure.savefig(buffer, format=kind, metadata=undated)
+
+
+def _style(colours: Sequence[str]) -> Any:
+    """Settings of matplotlib: the style file, and one set of colours."""
+    import matplotlib as mpl
+    from cycler import cycler
+
+    _, ink, soft, grid, paper = colours[-5:]
+    sheet: Any = mpl.rc_params_from_file(str(files(__package__).joinpath("house.mplstyle")), use_default_template=False)
+    settings: dict[str, Any] = {**sheet}
+    settings |= {f"{name}.facecolor": paper for name in ("figure", "axes", "savefig")}
+    settings |= {f"{name}.color": ink for name in ("text", "xtick", "ytick")} | {"axes.labelcolor": ink, "axes.edgecolor": soft}
+    return settings | {"grid.color": grid, "axes.prop_cycle": cycler(color=list(colours))}
+
+
+def titled(figure: Figure, finding: str, below: str = "") -> None:
+    """Write the head: what the figure shows, bold, and below it of which run that is; the figure grows by its height.
+
+    To be called before anything is measured, once the rest of the figure has its size.
+    """
+    lines, more = _wrapped(figure, finding, TITLE, "bold"), _wrapped(figure, below, BELOW, "normal")
+    head = EDGE + 1.25 * TITLE * len(lines) + 1.3 * BELOW * len(more) + EDGE
+    points = 72.0 * figure.get_figheight()
+    figure.set_figheight((points + head) / 72.0)
+    engine: Any = figure.get_layout_engine()
+    engine.set(rect=(0, 0, 1, points / (points + head)))
+    left, top = EDGE / (72.0 * figure.get_figwidth()), 1.0 - EDGE / (points + head)
+    style: dict[str, Any] = {"va": "top", "ha": "left", "linespacing": 1.15}
+    figure.text(left, top, "\n".join(lines), fontsize=TITLE, fontweight="bold", color=INK, **style)
+    if more:
+        under = top - 1.25 * TITLE * len(lines) / (points + head)
+        figure.text(left, under, "\n".join(more), fontsize=BELOW, color=SOFT, **style)
+
+
+def about(workload: str, machine: str, settings: Iterable[tuple[str, str]] = (), more: str = "") -> str:
+    """The line below a title: of which run a figure is; figures of different runs differ in it.
+
+    >>> print(about("loop", "laptop", [("n", "10"), ("batch", "64")], "2 of 9 rows"))
+    loop on laptop; 2 of 9 rows
+    set n=10, batch=64
+    """
+    changes = ", ".join(f"{path}={value}" for path, value in settings)
+    name = f"{workload} on {machine}" if workload and machine else workload or machine
+    return f"{name}{f'; {more}' if more else ''}" + (f"\nset {changes}" if changes else "")
+
+
+def text_width(figure: Figure, text: str, size: float, weight: str = "normal") -> float:
+    """Points that a text is wide."""
+    from matplotlib.font_manager import FontProperties
+
+    font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
+    canvas: Any = figure.canvas
+    wide: float = canvas.get_renderer().get_text_width_height_descent(text, font, ismath=False)[0]
+    return wide * 72.0 / figure.dpi
+
+
+def _wrapped(figure: Figure, text: str, size: float, weight: str) -> list[str]:
+    """Lines that fit the figure's width."""
+    room = 72.0 * figure.get_figwidth() - 2 * EDGE
+    lines: list[str] = []
+    for part in text.splitlines():
+        line = ""
+        for word in part.split():
+            longer = f"{line} {word}" if line else word
+            if line and text_width(figure, longer, size, weight) > room:
+                lines.append(line)
+                longer = word
+            line = longer
+        lines.append(line)
+    return lines
+
+
+def is_narrow(figure: Figure) -> bool:
+    """Whether a figure is half a page wide."""
+    return bool(figure.get_figwidth() < (PAGE + SLIM) / 2)
+
+
+def legend_below(figure: Figure, handles: Sequence[Any], title: str = "") -> None:
+    """A legend below the axes, in as many columns as fit: it covers nothing."""
+    if not handles:
+        return
+    found = figure.legend(handles=handles, loc="outside lower left", ncols=_columns(figure, handles), title=title or None)
+    found.set_alignment("left")
+
+
+def legend_above(axes: Axes, handles: Sequence[Any]) -> None:
+    """A legend of one of several axes, between it and the one above."""
+    figure: Any = axes.get_figure()
+    columns = _columns(figure, handles)
+    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.2)
+
+
+def _columns(figure: Figure, handles: Sequence[Any]) -> int:
+    """Columns of a legend that fit beside each other."""
+    widest = max(text_width(figure, str(each.get_label()), 12.0) for each in handles) + 12.0 * 4.4
+    return max(1, min(len(handles), int((72.0 * figure.get_figwidth() - 2 * EDGE) / widest)))
+
+
+def decades(axis: Axis, written: Callable[[float], str]) -> None:
+    """Marks of a logarithmic axis at powers of ten, each written in full."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    figure: Any = axis.axes.get_figure()
+    axis.set_major_locator(LogLocator(10.0, numticks=5 if is_narrow(figure) else 9))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
+    axis.set_minor_locator(NullLocator())
 
 
 def time_scale(seconds: float) -> tuple[float, str]:
@@ -68,22 +210,9 @@ def time_scale(seconds: float) -> tuple[float, str]:
     return next((pair for pair in SCALES if seconds >= pair[0]), SCALES[-1])
 
 
-def figure_title(name: str, settings: Iterable[tuple[str, str]] = ()) -> str:
-    """A title, and below it the changes of --set: figures of different runs have different titles.
-
-    >>> print(figure_title("a on b: 1 ms", [("n", "10"), ("batch", "64")]))
-    a on b: 1 ms
-    set n=10, batch=64
-    """
-    changes = ", ".join(f"{path}={value}" for path, value in settings)
-    return "\n".join([name, *textwrap.wrap(f"set {changes}", TITLE, break_long_words=False)]) if changes else name
-
-
-def open_axes(axes: Axes, grid: Literal["both", "x"] = "both", colour: str = GRID) -> None:
-    """Draw a grid behind the data, and no frame at the top and the right."""
-    axes.grid(axis=grid, color=colour, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+def open_axes(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
+    """Draw a grid behind the data."""
+    axes.grid(visible=True, axis=grid)
 
 
 def line_names(axes: Axes, names: Iterable[tuple[float, str, str]], right: float) -> list[Annotation]:
@@ -95,7 +224,7 @@ def line_names(axes: Axes, names: Iterable[tuple[float, str, str]], right: float
     """
     return [
         axes.annotate(
-            name, (1.0, height), (right, 0), xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8,
+            name, (1.0, height), (right, 0), xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=11,
             color=colour, va="center", ha="left", annotation_clip=False,
         )
         for height, name, colour in sorted(names, key=lambda line: line[0], reverse=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hwsim.graph.opgraph import Floats
 from hwsim.ticks import FEMTO
-from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, time_scale
+from hwsim.views.kit.figure import COLOURS, about, figure_bytes, time_scale, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,12 +48,12 @@ def panels(
     Args:
         most: panels at most; the rest is counted in the title.
         heights: inches around the panels, and of each.
-        names: quantity for the title, unit of a row that is left out ("" for none), and text of a figure without panels.
+        names: what the figure shows, unit of a row that is left out ("" for none), and text of a figure without panels.
 
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
-    quantity, unit, empty = names
+    finding, unit, empty = names
     drawn = rows[:most]
     count = max(len(drawn), 1)
     with figure_bytes(suffix, height=heights[0] + heights[1] * count) as (figure, buffer):
@@ -64,11 +64,9 @@ def panels(
         for panel, row in zip(axes, drawn, strict=False):
             draw(panel, row)
             panel.set_xlim(0, result.makespan_s / time_scale(result.makespan_s)[0] or 1)
-            panel.spines[["top", "right"]].set_visible(False)
-        axes[-1].set_xlabel(f"time ({time_scale(result.makespan_s)[1]})")
-        hidden = f"; {len(rows) - len(drawn)} more{unit} not shown" if len(rows) > len(drawn) else ""
-        title = f"{result.workload} on {result.machine}: {quantity}{hidden}"
-        figure.suptitle(figure_title(title, result.settings), fontsize="medium")
+        axes[-1].set_xlabel(f"time since the start ({time_scale(result.makespan_s)[1]})")
+        hidden = f"{len(rows) - len(drawn)} more{unit} not shown" if len(rows) > len(drawn) else ""
+        titled(figure, finding, about(result.workload, result.machine, result.settings, hidden))
     return (buffer.getvalue(),)
 
 

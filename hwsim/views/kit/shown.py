@@ -103,9 +103,10 @@ def drawn(figure: Any, path: str | Path | None) -> Figure | Path:
         figure: makes the bytes of a file by its suffix.
     """
     if path is not None:
+        from hwsim.views.kit.figure import suffix_of
         from hwsim.views.kit.writing import write
 
-        return write(path, figure(Path(path).suffix))
+        return write(path, figure(suffix_of(path)))
     from hwsim.views.kit.figure import KEPT
     from hwsim.views.kit.inline import kept
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from hwsim.formats import format_quantity, precise
-from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, open_axes
+from hwsim.views.kit.figure import COLOURS, INK, PAPER, about, figure_bytes, legend_below, open_axes, titled
 from hwsim.views.kit.view import Heading, Unshowable
 from hwsim.views.latency.find import Latencies, Row
 from hwsim.views.latency.say import TITLES
+
+FEW: Final = 7  # powers of ten that are all marked
 
 
 def figure(latencies: Latencies, heading: Heading, suffix: str) -> Iterable[bytes]:
@@ -22,44 +24,57 @@ def figure(latencies: Latencies, heading: Heading, suffix: str) -> Iterable[byte
     rows = latencies.rows
     if not rows:
         raise Unshowable("no part of the machine says enough for a row")
-    with figure_bytes(suffix, width=9, height=1.3 + 0.25 * len(rows)) as (drawn, buffer):
+    with figure_bytes(suffix, height=0.8 + 0.34 * len(rows)) as (drawn, buffer):
         axes = drawn.add_subplot()
         places = range(len(rows))
         colours = [COLOURS[0] if row.table == "common" else COLOURS[1] for row in rows]
         least = 10 ** _below(min(min(row.seconds, row.text_s or row.seconds) for row in rows))
         most = max(max(row.seconds, row.text_s or 0.0) for row in rows)
-        axes.barh(places, [row.seconds - least for row in rows], left=least, color=colours, height=0.62)
+        bars = axes.barh(places, [row.seconds - least for row in rows], left=least, color=colours, height=0.62)
+        for bar, row in zip(bars, rows, strict=True):
+            bar.set_hatch("" if row.table == "common" else "//")
+            bar.set_edgecolor(PAPER)
         marked = [(row.text_s, at) for at, row in enumerate(rows) if row.text_s is not None]
         if marked:
-            axes.plot([x for x, _ in marked], [y for _, y in marked], "o", markersize=6, markerfacecolor="white",
-                      markeredgecolor="black", markeredgewidth=1.2, linestyle="none")  # fmt: skip
+            axes.plot([x for x, _ in marked], [y for _, y in marked], "o", markersize=8, markerfacecolor=PAPER,
+                      markeredgecolor=INK, markeredgewidth=1.2, linestyle="none")  # fmt: skip
         for at, row in enumerate(rows):
             end = max(row.seconds, row.text_s or 0.0)
             axes.annotate(
-                format_quantity(row.seconds, "s"), (end, at), (7, 0), textcoords="offset points", va="center", fontsize=8
+                format_quantity(row.seconds, "s"), (end, at), (7, 0), textcoords="offset points", va="center", fontsize=12
             )
         axes.set_xscale("log")
         axes.set_xlim(least, most * 12)
         ticks = [10.0**power for power in range(_below(least), _below(most) + 2)]
+        ticks = ticks[:: 2 if len(ticks) > FEW else 1]
         axes.set_xticks(ticks, [precise(tick, "s") for tick in ticks])
-        axes.set_yticks(places, [row.name for row in rows], fontsize=8)
+        axes.set_yticks(places, [row.name for row in rows])
         axes.set_ylim(len(rows) - 0.4, -0.6)
         open_axes(axes, "x")
-        axes.set_title(figure_title(f"{heading.machine}: latency numbers", heading.settings), fontsize="medium", loc="left")
-        _legend(axes, rows, marked=bool(marked))
+        axes.spines["left"].set_visible(False)
+        legend_below(drawn, _legend(rows, marked=bool(marked)))
+        quick, slow = min(rows, key=lambda row: row.seconds), max(rows, key=lambda row: row.seconds)
+        finding = (
+            f"From {format_quantity(quick.seconds, 's')} ({quick.name}) to {format_quantity(slow.seconds, 's')} ({slow.name})"
+        )
+        titled(drawn, finding, about("latency numbers", heading.machine, heading.settings))
     return (buffer.getvalue(),)
 
 
-def _legend(axes: Any, rows: tuple[Row, ...], *, marked: bool) -> None:
+def _legend(rows: tuple[Row, ...], *, marked: bool) -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     tables = [table for table in TITLES if any(row.table == table for row in rows)]
-    handles: list[Any] = [Patch(color=COLOURS[list(TITLES).index(table)], label=TITLES[table]) for table in tables]
+    handles: list[Any] = [
+        Patch(facecolor=COLOURS[at], edgecolor=PAPER, hatch="//" if at else "", label=TITLES[table])
+        for table in tables
+        for at in (list(TITLES).index(table),)
+    ]
     if marked:
-        ring = {"marker": "o", "color": "none", "markerfacecolor": "white", "markeredgecolor": "black"}
+        ring = {"marker": "o", "color": "none", "markerfacecolor": PAPER, "markeredgecolor": INK}
         handles.append(Line2D([], [], label="Dive into Deep Learning, 13.4", **ring))  # type: ignore[arg-type]
-    axes.legend(handles=handles, frameon=False, fontsize="small", loc="upper right")
+    return handles
 
 
 def _below(value: float) -> int:

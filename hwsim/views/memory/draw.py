@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from hwsim.formats import format_quantity
 from hwsim.results.memory import DeviceMemory
-from hwsim.views.kit.figure import COLOURS, time_scale
+from hwsim.views.kit.figure import COLOURS, INK, time_scale
 from hwsim.views.kit.panels import Run, panels, step
 
 if TYPE_CHECKING:
@@ -31,8 +31,18 @@ def render(result: Held, suffix: str = ".png") -> Iterable[bytes]:
     def draw(axes: Axes, device: DeviceMemory) -> None:
         _draw(axes, device, result)
 
-    names = ("memory", " devices", "no value of the run has a known size")
-    return panels(result, suffix, result.memory, draw, most=ROWS, heights=(1.2, 2.2), names=names)
+    names = (_finding(result.memory), " devices", "no value of the run has a known size")
+    return panels(result, suffix, result.memory, draw, most=ROWS, heights=(0.8, 2.6), names=names)
+
+
+def _finding(devices: Sequence[DeviceMemory]) -> str:
+    """The device that is fullest at its peak."""
+    if not devices:
+        return "memory"
+    fullest = max(devices, key=lambda device: device.peak / device.size if device.size else 0.0)
+    size = "" if fullest.size is None else f" of its {format_quantity(fullest.size, 'B')}"
+    verb = "needs" if fullest.fits is False else "holds at most"
+    return f"{fullest.device} {verb} {format_quantity(fullest.peak, 'B')}{size}"
 
 
 def _draw(axes: Axes, device: DeviceMemory, result: Run) -> None:
@@ -41,9 +51,9 @@ def _draw(axes: Axes, device: DeviceMemory, result: Run) -> None:
     unit, name = next((pair for pair in SIZES if top >= pair[0]), SIZES[-1])
     step(axes, result, device.time, device.taken, unit, 1.2)
     at = device.at_s / time_scale(result.makespan_s)[0]
-    axes.plot([at], [device.peak / unit], marker="o", color=COLOURS[5], markersize=4)
+    axes.plot([at], [device.peak / unit], marker="o", color=COLOURS[5], markersize=7)
     if device.size is not None and near:
-        axes.axhline(device.size / unit, color=COLOURS[5], linestyle="--", linewidth=1)
+        axes.axhline(device.size / unit, color=INK, linestyle="--", linewidth=1.2)
         if device.fits:
             axes.set_ylim(0, device.size / unit * 1.08)
     if device.fits is False or not near:
@@ -54,5 +64,7 @@ def _draw(axes: Axes, device: DeviceMemory, result: Run) -> None:
     rest = f", {len(device.holds) - NAMES} more" if len(device.holds) > NAMES else ""
     verdict = "" if device.fits else "OUT OF MEMORY, "
     peak, when = format_quantity(device.peak, "B"), format_quantity(device.at_s, "s")
-    axes.set_title(f"{device.device}: {verdict}peak {peak}{size} at {when}{values}{rest}", fontsize="small", loc="left")
+    axes.set_title(
+        f"{device.device}: {verdict}peak {peak}{size} at {when}{values}{rest}", fontsize=12, fontweight="normal", wrap=True
+    )
     axes.set_ylabel(name)

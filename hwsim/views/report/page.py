@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.version import __version__
-from hwsim.views.kit.figure import COLOURS, OTHER
+from hwsim.views.kit.figure import GREY, LIGHT_COLOURS
 from hwsim.views.report.sections import Bars, Lines, Page, Picture, Spans, Table, Waterfall
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _as_json(spans: Spans) -> str:
     body = {
         "end": spans.end,
         "names": list(spans.names),
-        "colours": [*COLOURS, OTHER],
+        "colours": [*LIGHT_COLOURS, GREY],
         "lanes": [
             {
                 "name": lane.name,

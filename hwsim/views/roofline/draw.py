@@ -7,7 +7,22 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import format_share, precise
-from hwsim.views.kit.figure import COLOURS, INK, figure_bytes, figure_title, line_names, open_axes, push_apart
+from hwsim.views.kit.figure import (
+    COLOURS,
+    DASHES,
+    INK,
+    MARKERS,
+    PAPER,
+    SOFT,
+    about,
+    decades,
+    figure_bytes,
+    legend_below,
+    line_names,
+    open_axes,
+    push_apart,
+    titled,
+)  # fmt: skip
 from hwsim.views.kit.view import Heading
 from hwsim.views.roofline.ceilings import Ceiling
 from hwsim.views.roofline.find import Roofline
@@ -16,8 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Annotation, Text
 
-MARKERS: Final = "osD^v<>Pp*hX"
-LINES: Final = ("-", "--", "-.", ":")
 APART: Final = 13.0  # points between two labels, at least
 DRAWN: Final = 12  # points with a marker and a line in the legend of their own
 
@@ -28,20 +41,34 @@ def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iter
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
-    name = f"{heading.workload} on {heading.machine}" if heading.workload else heading.machine
-    rows = [5.2 + 0.2 * math.ceil(len(roofline.points) / 2) for roofline in rooflines]
-    with figure_bytes(suffix, width=9, height=math.fsum(rows)) as (drawn, buffer):
-        panels = drawn.subplots(len(rooflines), 1, squeeze=False, height_ratios=rows)[:, 0]
+    points = max(len(roofline.points) for roofline in rooflines)
+    with figure_bytes(suffix, height=4.6 * len(rooflines) + 0.24 * min(points, DRAWN)) as (drawn, buffer):
+        panels = drawn.subplots(len(rooflines), 1, squeeze=False)[:, 0]
         placed = []
         for axes, roofline in zip(panels, rooflines, strict=True):
             placed.append(_panel(axes, roofline))
-            axes.set_title(figure_title(f"{name}: {roofline.device}", heading.settings), fontsize="medium", loc="left")
-            axes.set_title("thin dashes: sustained", fontsize="small", loc="right", color=INK)
+            axes.set_title(roofline.device if len(rooflines) > 1 else "")
+        handles = [line for axes in panels for line in axes.lines if not str(line.get_label()).startswith("_")]
+        legend_below(drawn, handles)
+        titled(
+            drawn, _finding(rooflines[0]), about(heading.workload, heading.machine, heading.settings, "thin dashes: sustained")
+        )
         drawn.draw_without_rendering()  # sizes are known only now: turn the labels along their lines, push others apart
         for axes, (slopes, names) in zip(panels, placed, strict=True):
             _turn(axes, slopes)
             push_apart(axes, names, APART)
     return (buffer.getvalue(),)
+
+
+def _finding(roofline: Roofline) -> str:
+    """How much of its roof the first op reaches; of a device alone its ridge."""
+    if roofline.points:
+        point = roofline.points[0]
+        share = format_share(point.attained / roofline.roof(point))
+        return f"{point.name} reaches {share} of its roof on {roofline.device}"
+    most = max(level.peak for level in roofline.compute)
+    ridge = most / next(level.peak for level in roofline.memory if level.key == "memory")
+    return f"{roofline.device}: {precise(float(f'{most:.3g}'), 'FLOP/s')} from {ridge:,.0f} FLOP per byte on"
 
 
 def _panel(axes: Axes, roofline: Roofline) -> tuple[list[Text], list[Annotation]]:
@@ -57,26 +84,27 @@ def _panel(axes: Axes, roofline: Roofline) -> tuple[list[Text], list[Annotation]
     floor = min([low * slowest, *(level.attained for level in roofline.points)])
     axes.set_xscale("log")
     axes.set_yscale("log")
+    decades(axes.xaxis, lambda value: f"{value:,.10g}")
+    decades(axes.yaxis, lambda value: precise(value, "FLOP/s"))
     axes.set_xlim(low, high)
     axes.set_ylim(10.0 ** math.floor(math.log10(floor)), top * 3)
     slopes = [_slope(axes, level, number, low, top) for number, level in enumerate(roofline.memory)]
     first = next(level.peak for level in roofline.memory if level.key == "memory")
     for level, _ in compute:
-        axes.plot([level.peak / fastest, high], [level.peak, level.peak], color=INK, linewidth=1.3)
+        axes.plot([level.peak / fastest, high], [level.peak, level.peak], color=INK, linewidth=1.8)
         if level.sustained < 0.97 * level.peak:
             axes.plot([level.sustained / first, high], [level.sustained] * 2, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
     heights = [(level.peak, f"{name}  {precise(float(f'{level.peak:.3g}'), 'FLOP/s')}", INK) for level, name in compute]
     names = line_names(axes, heights, 8)
     _points(axes, roofline, high)
     axes.set_xlabel("FLOP per byte that crosses to memory")
-    axes.set_ylabel("FLOP/s")
-    open_axes(axes, colour="#e4e4e4")
+    open_axes(axes)
     return slopes, names
 
 
 def _slope(axes: Axes, level: Ceiling, number: int, low: float, top: float) -> Text:
     """Draw one level of memory; return its name, along the left end of the line."""
-    colour, style = COLOURS[number % len(COLOURS)], LINES[number % len(LINES)]
+    colour, style = COLOURS[number % 8], DASHES[number % len(DASHES)]
     axes.plot([low, top / level.peak], [low * level.peak, top], color=colour, linewidth=1.8, linestyle=style)
     if level.sustained < 0.97 * level.peak:
         ends = [low * level.sustained, top * level.sustained / level.peak]
@@ -87,12 +115,12 @@ def _slope(axes: Axes, level: Ceiling, number: int, low: float, top: float) -> T
         at * level.peak,
         f"{level.key}  {precise(float(f'{level.peak:.3g}'), 'B/s')}",
         rotation_mode="anchor",
-        fontsize=8,
+        fontsize=11,
         color=colour,
         fontweight="bold",
         ha="left",
         va="center_baseline",
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.8},
     )
 
 
@@ -125,8 +153,8 @@ def _points(axes: Axes, roofline: Roofline, high: float) -> None:
             [point.attained],
             marker=MARKERS[number],
             color=COLOURS[number % 8],
-            markeredgecolor="black",
-            markersize=8,
+            markeredgecolor=INK,
+            markersize=10,
             linestyle="none",
             zorder=5,
             clip_on=False,
@@ -134,7 +162,5 @@ def _points(axes: Axes, roofline: Roofline, high: float) -> None:
         )
     if len(roofline.points) > DRAWN:
         rest = [point for point in roofline.points[DRAWN:] if not math.isinf(point.intensity)]
-        axes.plot([point.intensity for point in rest], [point.attained for point in rest], ".", color="#777777",
+        axes.plot([point.intensity for point in rest], [point.attained for point in rest], ".", color=SOFT,
                   label=f"{len(roofline.points) - DRAWN} others")  # fmt: skip
-    if roofline.points:
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=2, frameon=False, fontsize="small")

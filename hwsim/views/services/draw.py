@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hwsim.results.result import Result
 from hwsim.results.services.answers import Answers, Rung
-from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, time_scale
+from hwsim.views.kit.figure import COLOURS, about, decades, figure_bytes, open_axes, time_scale, titled
 
 RUNGS = 8
 
@@ -22,16 +22,29 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
         raise ValueError("no services in this run: it has no `services:`")
     shown = [answers for answers in result.services.answers if answers.course]
     rungs = result.services.ladder[:RUNGS]
-    with figure_bytes(suffix, width=8, height=1.6 + 4.2 * len(shown) + 0.3 * len(rungs)) as (figure, buffer):
-        heights = [*([3, 2] * len(shown)), max(1.0, 0.35 * len(rungs))]
+    with figure_bytes(suffix, height=5.6 * len(shown) + 0.9 + 0.4 * len(rungs)) as (figure, buffer):
+        heights = [*([3, 2] * len(shown)), max(1.0, 0.42 * len(rungs))]
         grid = figure.add_gridspec(len(heights), 1, height_ratios=heights)
         for number, answers in enumerate(shown):
             above = figure.add_subplot(grid[2 * number])
             _times(above, answers)
-            above.set_title(figure_title(f"{answers.name} on {result.machine}", result.settings), fontsize="medium")
+            above.set_title(answers.name)
             _there(figure.add_subplot(grid[2 * number + 1], sharex=above), answers)
         _ladder(figure.add_subplot(grid[len(heights) - 1]), rungs)
+        titled(figure, _finding(rungs), about(result.workload, result.machine, result.settings))
     return (buffer.getvalue(),)
+
+
+def _finding(rungs: Sequence[Rung]) -> str:
+    """The lowest limit."""
+    if not rungs:
+        return "requests of services over time"
+    lowest = min(rungs, key=lambda rung: rung.limit_per_s)
+    return f"{_named(lowest)} is the first limit, at {_count(lowest.limit_per_s)} requests a second"
+
+
+def _named(rung: Rung) -> str:
+    return rung.name if rung.kind == "capacity" else f"{rung.kind} {rung.name}"
 
 
 def _times(axes: Any, answers: Answers) -> None:
@@ -39,13 +52,14 @@ def _times(axes: Any, answers: Answers) -> None:
     course = [stretch for stretch in answers.course if stretch.answers_per_s > 0]
     if not course:
         return
-    scale, unit = time_scale(max(stretch.p50_s for stretch in course))
+    scale, unit = time_scale(max(stretch.p99_s for stretch in course))
     at = [stretch.until_s for stretch in course]
-    axes.plot(at, [stretch.p50_s / scale for stretch in course], color=COLOURS[0], label="p50")
-    axes.plot(at, [stretch.p99_s / scale for stretch in course], color=COLOURS[1], label="p99")
-    axes.set_ylabel(f"answer ({unit})")
-    axes.set_yscale("log")
-    axes.legend(frameon=False, fontsize="small")
+    axes.plot(at, [stretch.p50_s / scale for stretch in course], color=COLOURS[0], label="half")
+    axes.plot(at, [stretch.p99_s / scale for stretch in course], color=COLOURS[5], linestyle="--", label="99 %")
+    axes.set_ylabel(f"until the answer ({unit})")
+    axes.set_ylim(bottom=0)
+    open_axes(axes, "y")
+    _legend(axes)
 
 
 def _there(axes: Any, answers: Answers) -> None:
@@ -53,18 +67,41 @@ def _there(axes: Any, answers: Answers) -> None:
     at = [stretch.until_s for stretch in answers.course]
     axes.plot(at, [stretch.there for stretch in answers.course], color=COLOURS[2], label="there at once")
     if answers.workers is not None:
-        axes.plot(at, [stretch.waiting for stretch in answers.course], color=COLOURS[3], label="in line for a worker")
+        axes.plot(
+            at, [stretch.waiting for stretch in answers.course], color=COLOURS[3], linestyle="--", label="in line for a worker"
+        )
     axes.set_ylabel("requests")
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time (s)")
-    axes.legend(frameon=False, fontsize="small")
+    open_axes(axes, "y")
+    _legend(axes)
+
+
+def _legend(axes: Any) -> None:
+    """Above the axes, at the right: it covers nothing."""
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2, handlelength=1.2, columnspacing=0.8)
 
 
 def _ladder(axes: Any, rungs: Iterable[Rung]) -> None:
-    """Requests a second that each resource allows."""
-    listed = list(reversed(list(rungs)))
-    names = [f"{rung.kind} {rung.name}" if rung.kind != "capacity" else rung.name for rung in listed]
-    axes.barh(names, [rung.limit_per_s for rung in listed], color=COLOURS[4], height=0.6)
+    """Requests a second that each resource allows, the lowest first."""
+    listed = sorted(rungs, key=lambda rung: rung.limit_per_s)
+    axes.barh(
+        range(len(listed)),
+        [rung.limit_per_s for rung in listed],
+        color=[COLOURS[5], *[COLOURS[4]] * len(listed)][: len(listed)],
+        height=0.7,
+    )
+    for at, rung in enumerate(listed):
+        axes.annotate(
+            _count(rung.limit_per_s), (rung.limit_per_s, at), (5, 0), textcoords="offset points", va="center", fontsize=12
+        )
+    axes.set_yticks(range(len(listed)), [_named(rung) for rung in listed])
+    axes.set_ylim(max(len(listed), 1) - 0.5, -0.5)
     axes.set_xscale("log")
+    axes.margins(x=0.12)
+    decades(axes.xaxis, _count)
     axes.set_xlabel("requests a second that it allows")
-    axes.tick_params(axis="y", labelsize="small")
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

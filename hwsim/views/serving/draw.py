@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+
+from hwsim.formats import format_quantity
 from hwsim.results.result import Result
 from hwsim.results.serving import ServiceStatistics
-from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title, time_scale
+from hwsim.views.kit.figure import (
+    COLOURS,
+    INK,
+    PAPER,
+    about,
+    figure_bytes,
+    is_narrow,
+    legend_above,
+    line_names,
+    open_axes,
+    push_apart,
+    time_scale,
+    titled,
+)
 from hwsim.views.serving.parts import NAMES, WORDS
+
+HATCHES: Final = ("", "//", "..")
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
@@ -20,52 +38,116 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     if not result.serving:
         raise ValueError("no service in this run: it has no `infer`")
     count = len(result.serving)
-    with figure_bytes(suffix, width=8, height=0.4 + 6.4 * count) as (figure, buffer):
-        grid = figure.add_gridspec(3 * count, 1, height_ratios=[3, 2, 2] * count)
+    with figure_bytes(suffix, height=10.2 * count) as (figure, buffer):
+        narrow = is_narrow(figure)
+        if narrow:
+            figure.set_figheight(14.0 * count)
+        grid = figure.add_gridspec(3 * count, 1, height_ratios=[4 * (1 + narrow), 2.4, 2.4] * count)
         for number, service in enumerate(result.serving):
-            above = figure.add_subplot(grid[3 * number])
-            _requests(above, service)
-            title = f"{service.name or result.workload} on {result.machine}"
-            above.set_title(figure_title(title, result.settings), fontsize="medium")
-            _course(figure.add_subplot(grid[3 * number + 1], sharex=above), service)
+            above = grid[3 * number].subgridspec(2, 1) if narrow else grid[3 * number].subgridspec(1, 2, width_ratios=[3, 2])
+            left = figure.add_subplot(above[0])
+            _requests(left, service)
+            _distribution(figure.add_subplot(above[1]), service)
+            if count > 1:
+                left.set_title(service.name or result.workload)
+            _course(figure.add_subplot(grid[3 * number + 1]), service)
             _spread(figure.add_subplot(grid[3 * number + 2]), service)
+        more = f"{result.serving[0].requests:,} requests"
+        titled(figure, _finding(result.serving[0]), about(result.workload, result.machine, result.settings, more))
     return (buffer.getvalue(),)
 
 
+def _finding(service: ServiceStatistics) -> str:
+    """How long 95 of 100 requests wait."""
+    whole = f"the whole answer within {format_quantity(service.latency.p95, 's')}"
+    if service.first_token is None:
+        return f"95 % see {whole}"
+    return f"95 % see the first token within {format_quantity(service.first_token.p95, 's')}, {whole}"
+
+
+def _first(service: ServiceStatistics) -> tuple[str, list[float], float | None]:
+    """What a request waits for first: its name, the seconds of every request, and the bound that is asked for."""
+    if service.first_token is None:
+        return "whole answer", [row.end_s - row.arrival_s for row in service.rows], service.goal.latency
+    return "first token", [row.first_token_s - row.arrival_s for row in service.rows], service.goal.ttft
+
+
 def _requests(axes: Any, service: ServiceStatistics) -> None:
-    """Each request by its arrival, with lines of its service level."""
-    at = [row.arrival_s for row in service.rows]
-    scale, unit = time_scale(service.latency.p50)
-    times = [("whole answer", [row.end_s - row.arrival_s for row in service.rows], COLOURS[0], service.goal.latency)]
-    if service.first_token is not None:
-        first = [row.first_token_s - row.arrival_s for row in service.rows]
-        times.append(("first token", first, COLOURS[1], service.goal.ttft))
-    for name, seconds, colour, limit in times:
-        axes.plot(at, [each / scale for each in seconds], ".", color=colour, markersize=3, label=name)
-        if limit is not None:
-            axes.axhline(limit / scale, color=colour, linestyle="--", linewidth=1, label=f"service level of the {name}")
-    axes.set_ylabel(f"after arrival ({unit})")
-    axes.set_yscale("log")
-    sample = f" (a sample of {service.requests:,} requests)" if service.sampled else ""
-    axes.set_xlabel(f"arrival (s){sample}")
-    axes.legend(frameon=False, fontsize="small", loc="center left")
+    """Each request by its arrival, pale; half and 95 of 100 of those around it as lines; the service level."""
+    name, seconds, limit = _first(service)
+    order = np.argsort([row.arrival_s for row in service.rows], kind="stable")
+    at = np.array([row.arrival_s for row in service.rows])[order]
+    scale, unit = time_scale(float(np.median(seconds)))
+    times = np.array(seconds)[order] / scale
+    axes.plot(at, times, "o", color=COLOURS[0], alpha=0.3, markersize=4, markeredgewidth=0)
+    ends = []
+    for percent, colour, dash, text in ((50, COLOURS[0], "-", "half"), (95, COLOURS[5], "--", "95 %")):
+        reach = max(1, len(times) // 24)
+        run = [float(np.percentile(times[max(0, here - reach) : here + reach + 1], percent)) for here in range(len(times))]
+        axes.plot(at, run, linestyle=dash, color=colour)
+        ends.append((run[-1], text, colour))
+    top = float(np.percentile(times, 99)) * 1.25
+    if limit is not None:
+        axes.axhline(limit / scale, color=INK, linestyle=":", linewidth=1.4)
+        axes.annotate(
+            f"asked for: {format_quantity(limit, 's')}",
+            (0.0, limit / scale),
+            (4, 3),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            fontsize=11,
+        )
+        top = max(top, limit / scale * 1.15)
+    axes.set_ylim(0, top)
+    above = int((times > top).sum())
+    axes.set_ylabel(f"until the {name} ({unit})")
+    axes.set_xlabel("arrival (s)" + (f"; {above} point{'s' if above > 1 else ''} above" if above else ""))
+    open_axes(axes, "y")
+    figure = axes.get_figure()
+    figure.draw_without_rendering()
+    push_apart(axes, line_names(axes, ends, 4), 13.0)
+
+
+def _distribution(axes: Any, service: ServiceStatistics) -> None:
+    """The part of the requests that have waited no longer than that."""
+    name, seconds, _ = _first(service)
+    ordered = np.sort(seconds)
+    scale, unit = time_scale(float(np.median(ordered)))
+    axes.plot(ordered / scale, 100.0 * np.arange(1, len(ordered) + 1) / len(ordered), color=COLOURS[0])
+    for percent, down in ((50, -4), (95, -26), (99, -12)):
+        value = float(np.percentile(ordered, percent)) / scale
+        axes.plot([value], [percent], marker="o", color=INK)
+        axes.annotate(
+            f"p{percent} {format_quantity(value * scale, 's')}",
+            (value, percent),
+            (8, down),
+            textcoords="offset points",
+            fontsize=11,
+        )
+    axes.set_xlim(0, float(np.percentile(ordered, 99)) / scale * 1.9)
+    axes.set_ylim(0, 104)
+    axes.set_xlabel(f"until the {name} ({unit})")
+    axes.set_ylabel("answered by then (%)")
+    open_axes(axes, "y")
 
 
 def _course(axes: Any, service: ServiceStatistics) -> None:
     """Requests that wait and are worked on, and the cache, over time."""
     times = [state.at_s for state in service.course]
-    axes.step(times, [state.waiting for state in service.course], where="post", color=COLOURS[2], label="waiting")
-    axes.step(times, [state.running for state in service.course], where="post", color=COLOURS[3], label="worked on")
+    axes.step(times, [state.waiting for state in service.course], where="post", color=COLOURS[5], label="waiting", linestyle="--")
+    axes.step(times, [state.running for state in service.course], where="post", color=COLOURS[2], label="worked on")
     axes.set_ylabel("requests")
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time (s)")
+    handles = list(axes.lines)
     if service.cache_tokens is not None:
         right = axes.twinx()
-        right.plot(times, [100 * state.cache for state in service.course], color=COLOURS[4], label="KV cache")
+        handles += right.plot(
+            times, [100 * state.cache for state in service.course], color=COLOURS[7], label="KV cache (right)", linestyle=":"
+        )
         right.set_ylabel("KV cache (%)")
         right.set_ylim(0, 105)
-        right.legend(frameon=False, fontsize="small", loc="upper right")
-    axes.legend(frameon=False, fontsize="small", loc="upper left")
+    legend_above(axes, handles)
 
 
 def _spread(axes: Any, service: ServiceStatistics) -> None:
@@ -78,7 +160,8 @@ def _spread(axes: Any, service: ServiceStatistics) -> None:
     for number, name in enumerate(names):
         widths = [dict(where.parts).get(name, 0.0) / scale for where in shown]
         colour = COLOURS[number % len(COLOURS)]
-        axes.barh([f"p{where.percentile}" for where in shown], widths, left=left, color=colour, label=WORDS[name])
+        axes.barh([f"p{where.percentile}" for where in shown], widths, left=left, color=colour, label=WORDS[name], height=0.7,
+                  edgecolor=PAPER, hatch=HATCHES[number // 4 % len(HATCHES)])  # fmt: skip
         left = [start + width for start, width in zip(left, widths, strict=True)]
     axes.set_xlabel(f"{NAMES[measure]} ({unit}), by where it goes")
-    axes.legend(frameon=False, fontsize="x-small", loc="lower right")
+    legend_above(axes, axes.get_legend_handles_labels()[0])

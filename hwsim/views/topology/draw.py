@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim import links
 from hwsim.formats import format_quantity
-from hwsim.views.kit.figure import COLOURS, figure_bytes, figure_title
+from hwsim.views.kit.figure import COLOURS, INK, PAPER, SOFT, about, figure_bytes, legend_below, titled
 from hwsim.views.kit.view import Heading
 from hwsim.views.topology.find import Topology
 from hwsim.views.topology.layout import arrange
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PALETTE: Final = dict(zip(("blue", "orange", "green", "purple", "sky", "red", "yellow", "black"), COLOURS, strict=False))
-_FILLS: Final = {"cpu": "#FBE9D0", "gpu": "#D5F0E5", "switch": "#E6E6E6", "nic": "#F6E3EE", "memory": "#DCEBF6"}
-_OTHER: Final = "#FFFFFF"
+_FILLS: Final = {"cpu": COLOURS[1], "gpu": COLOURS[2], "switch": COLOURS[7], "nic": COLOURS[3], "memory": COLOURS[4]}
+_OTHER: Final = PAPER
 _LEGEND: Final = 10
 
 
@@ -33,23 +33,36 @@ def figure(topology: Topology, heading: Heading, suffix: str) -> Iterable[bytes]
     left, right, bottom, top = _extent(drawing)
     legend = _legend(drawing)
     width, height = max(right - left, 6.0), top - bottom
-    columns = max(1, int(width / 2.8))
-    below = 0.3 + 0.22 * math.ceil(len(legend) / columns)
-    with figure_bytes(suffix, width=width + 0.2, height=height + below + 0.5) as (canvas, buffer):
+    with figure_bytes(suffix, width=width + 0.2, height=height + 0.3 + 0.24 * len(legend)) as (canvas, buffer):
         axes = canvas.add_subplot()
         axes.set_axis_off()
         middle = (left + right) / 2
         axes.set_xlim(middle - width / 2, middle + width / 2)
         axes.set_ylim(bottom, top)
         axes.set_aspect("equal")
-        axes.set_title(figure_title(heading.machine, heading.settings), fontsize="large")
         _draw(axes, drawing)
         if legend:
             from matplotlib.lines import Line2D
 
             handles = [Line2D([], [], color=_colour(line), linewidth=_thick(drawing, line), label=text) for text, line in legend]
-            canvas.legend(handles=handles, loc="outside lower center", ncol=columns, frameon=False, fontsize="small")
+            legend_below(canvas, handles)
+        titled(canvas, _finding(topology), about("", heading.machine, heading.settings))
     return (buffer.getvalue(),)
+
+
+def _finding(topology: Topology) -> str:
+    """What is in the machine, and what half of its devices send to the other half."""
+    devices: dict[str, int] = {}
+    for device in topology.machine.devices.values():
+        devices[device.kind] = devices.get(device.kind, 0) + 1
+    shown = ", ".join(
+        f"{many} {kind.upper()}{'s' if many > 1 else ''}"
+        for kind, many in sorted(devices.items())
+        if kind in ("cpu", "gpu", "nic")
+    )
+    found = next(iter(topology.bisections), None)
+    half = f": {format_quantity(found.bandwidth, 'B/s')} between its halves" if found is not None else ""
+    return f"{shown or topology.machine.name}{half}"
 
 
 def _extent(drawing: Drawing) -> tuple[float, float, float, float]:
@@ -90,17 +103,24 @@ def _colour(line: Line) -> str:
     return _PALETTE[links.KINDS[line.kind].colour]
 
 
+def _fill(kind: str) -> tuple[float, float, float]:
+    """A pale tint of the colour of a kind of device, on the paper of the figure."""
+    from matplotlib.colors import to_rgb
+
+    tint, paper = to_rgb(_FILLS.get(kind, _OTHER)), to_rgb(PAPER)
+    red, green, blue = (0.22 * a + 0.78 * b for a, b in zip(tint, paper, strict=True))
+    return red, green, blue
+
+
 def _draw(axes: Axes, drawing: Drawing) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     for frame in drawing.frames:
         corner, size = (frame.left, frame.bottom), (frame.right - frame.left, frame.top - frame.bottom)
         axes.add_patch(
-            FancyBboxPatch(
-                corner, *size, boxstyle="round,pad=0,rounding_size=0.12", facecolor="#FAFAFA", edgecolor="#999999", zorder=0
-            )
+            FancyBboxPatch(corner, *size, boxstyle="round,pad=0,rounding_size=0.12", facecolor="none", edgecolor=SOFT, zorder=0)
         )
-        axes.text(frame.left + 0.14, frame.bottom + 0.1, frame.label, ha="left", va="bottom", fontsize="medium", color="#444444")
+        axes.text(frame.left + 0.14, frame.bottom + 0.1, frame.label, ha="left", va="bottom", color=SOFT)
     for line in sorted(drawing.lines, key=lambda line: -line.bandwidth):
         _draw_line(axes, drawing, line)
     for box in drawing.boxes.values():
@@ -112,13 +132,13 @@ def _draw(axes: Axes, drawing: Drawing) -> None:
                 box.width,
                 height,
                 boxstyle="round,pad=0,rounding_size=0.06",
-                facecolor=_FILLS.get(box.kind, _OTHER),
-                edgecolor="#333333",
+                facecolor=_fill(box.kind),
+                edgecolor=INK,
                 linewidth=0.8,
                 zorder=3,
             )
         )
-        axes.text(box.x, box.y, box.label, ha="center", va="center", fontsize=8.5, zorder=4)
+        axes.text(box.x, box.y, box.label, ha="center", va="center", fontsize=8.5, zorder=4, color=INK)
 
 
 def _draw_line(axes: Axes, drawing: Drawing, line: Line) -> None:
@@ -130,7 +150,7 @@ def _draw_line(axes: Axes, drawing: Drawing, line: Line) -> None:
     shape = line_shape(drawing, line)
     if shape == "stub":
         axes.plot([a.x, a.x], [a.y, a.y + 0.45], linestyle=(0, (2, 1)), color=colour, linewidth=thick, zorder=2)
-        axes.text(a.x + 0.06, a.y + 0.42, "to others", fontsize="x-small", va="top", color="#444444")
+        axes.text(a.x + 0.06, a.y + 0.42, "to others", fontsize="x-small", va="top", color=SOFT)
     elif shape == "arc":
         start, end = feet(drawing, line)
         low = min(a.y, b.y) - HEIGHT / 2 - (arc_depth(a, b) - HEIGHT / 2) * 4 / 3

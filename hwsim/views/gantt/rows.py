@@ -1,0 +1,127 @@
+"""Rows of a timeline: lanes that do the same as one, and of each when it works and when it waits."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.graph.opgraph import Floats, Ints
+from hwsim.records import dataclass
+from hwsim.results.cause import family
+from hwsim.results.result import Result
+from hwsim.ticks import FEMTO
+from hwsim.views.kit.lanes import Lane, lanes
+
+NAMED: Final = 8  # names of ops with a colour of their own
+_NUMBERED: Final = re.compile(r"[ .]?\d.*$|[ .]\S*\d.*$")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Lanes that do the same at the same times.
+
+    Args:
+        name: of its queue, with its devices; times: number of lanes.
+        low, high: seconds of its pieces, in order of time; they never overlap.
+        name_of: numbers of their names; waits: whether an op is under way then and waits, or communicates inside.
+        begin: seconds at which its ops begin.
+    """
+
+    name: str
+    times: int
+    low: Floats
+    high: Floats
+    name_of: Ints
+    waits: NDArray[np.bool_]
+    begin: Floats
+
+    @property
+    def working_s(self) -> float:
+        """Seconds in which it works."""
+        return float((self.high - self.low)[~self.waits].sum())
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A timeline as data. names: of ops, by first appearance; number `len(names)` stands for all `others`."""
+
+    rows: tuple[Row, ...]
+    names: tuple[str, ...]
+    others: int
+
+
+def rows_of(result: Result) -> Rows:
+    """The rows of a run, in order of their first lanes."""
+    labels = result.timeline.flat.graph.labels
+    every = dict.fromkeys(label.name for label in labels if label.device)
+    short = {name: name if len(every) <= NAMED else _NUMBERED.sub("", name) or name for name in every}
+    spent = _spent(result, short)
+    longest = set(sorted(spent, key=lambda name: (-spent[name], name))[:NAMED])
+    names = tuple(name for name in dict.fromkeys(short.values()) if name in longest)
+    number = {name: at for at, name in enumerate(names)}
+    of_label = np.array([number.get(short.get(label.name, ""), len(names)) for label in labels], np.int64)
+    alike: dict[tuple[object, ...], list[Lane]] = {}
+    for lane in lanes(result):
+        alike.setdefault(_doing(result, lane, of_label), []).append(lane)
+    parts: dict[tuple[object, ...], int] = {}  # by queue and family of devices: in how many rows they are
+    for key in alike:
+        parts[key[:2]] = parts.get(key[:2], 0) + 1
+    rows = tuple(_row(result, members, of_label, whole=parts[key[:2]] == 1) for key, members in alike.items())
+    return Rows(rows, names, len(spent) - len(names))
+
+
+def _spent(result: Result, short: dict[str, str]) -> dict[str, float]:
+    """Seconds of each name, all its ops together."""
+    timeline, ops = result.timeline, result.ops.numbers
+    labels = timeline.flat.graph.labels
+    took = (timeline.end[ops] - result.ops.begin[ops]).astype(np.float64)
+    per_label = np.bincount(timeline.flat.label[ops], weights=took, minlength=len(labels))
+    spent: dict[str, float] = {}
+    for label, seconds in zip(labels, per_label.tolist(), strict=True):
+        if label.device:
+            spent[short[label.name]] = spent.get(short[label.name], 0.0) + seconds
+    return spent
+
+
+def _doing(result: Result, lane: Lane, of_label: Ints) -> tuple[object, ...]:
+    """What makes lanes alike: the kind of queue, and when which op begins, waits and ends."""
+    own = lane.name.removeprefix(lane.device).lstrip(".")
+    ops, timeline = lane.ops, result.timeline
+    columns = (result.ops.begin[ops], timeline.end[ops], result.ops.waiting[ops], _inside(result, ops))
+    times = tuple(column.tobytes() if column.dtype != object else tuple(column.tolist()) for column in columns)
+    return (own, family(lane.device), of_label[timeline.flat.label[ops]].tobytes(), *times)
+
+
+def _inside(result: Result, ops: Ints) -> Floats:
+    """Part of the time of each op in which it waits for a collective inside it."""
+    flat = result.timeline.flat
+    part = np.zeros(len(flat.graph.costs) + 1)  # the last: of ops without a cost, whose number is -1
+    for training in flat.graph.trainings:
+        for cost, share in training.inside:
+            part[cost] = share
+    return part[flat.cost[ops]]
+
+
+def _row(result: Result, members: list[Lane], of_label: Ints, *, whole: bool) -> Row:
+    """A row for equal lanes.  whole: they are all lanes of their family."""
+    ops = members[0].ops
+    begin, end = (each[ops].astype(np.float64) / FEMTO for each in (result.ops.begin, result.timeline.end))
+    arrived = begin + result.ops.waiting[ops].astype(np.float64) / FEMTO
+    left = arrived + (end - arrived) * (1.0 - _inside(result, ops))
+    edges = np.stack([begin, arrived, left, end], axis=1)
+    low, high = edges[:, :-1].ravel(), edges[:, 1:].ravel()
+    there = high > low
+    names = np.repeat(of_label[result.timeline.flat.label[ops]], 3)
+    waits = np.tile(np.array([True, False, True]), len(ops))
+    return Row(_called(members, whole=whole), len(members), low[there], high[there], names[there], waits[there], begin)
+
+
+def _called(members: list[Lane], *, whole: bool) -> str:
+    first = members[0]
+    name = first.name if first.name.startswith(first.device) else f"{first.device}  {first.name}"
+    if len(members) == 1:
+        return name
+    return f"{family(name)} × {len(members)}" if whole else f"{name}\nand {len(members) - 1} alike"

@@ -1,0 +1,49 @@
+"""Spans of time as parts of a picture's columns: no span is drawn longer than it is, however short it is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hwsim.graph.opgraph import Floats, Ints
+
+
+def covered(low: Floats, high: Floats, edges: Floats) -> Floats:
+    """The part of each column that spans cover; spans that overlap count once.
+
+    Args:
+        low, high: in order of `low`.
+        edges: of the columns, one more than there are columns.
+
+    >>> covered(np.array([0.0, 0.5]), np.array([0.25, 1.0]), np.linspace(0.0, 1.0, 3)).tolist()
+    [0.5, 1.0]
+    """
+    if not len(low):
+        return np.zeros(len(edges) - 1)
+    ends = np.maximum.accumulate(high)
+    begins = np.maximum(low, np.concatenate([[low[0]], ends[:-1]]))
+    lengths = np.maximum(ends - begins, 0.0)
+    before = np.concatenate([[0.0], np.cumsum(lengths)])
+    place = np.searchsorted(begins, edges, side="right")
+    last = np.maximum(place - 1, 0)
+    total = before[last] + np.where(place > 0, np.clip(edges - begins[last], 0.0, lengths[last]), 0.0)
+    parts: Floats = np.clip(np.diff(total) / np.diff(edges), 0.0, 1.0)
+    return parts
+
+
+def merged(start: Floats, end: Floats, colour: Ints, pixel: float) -> tuple[Floats, Floats, Ints]:
+    """Neighbours of one colour with less than a pixel between them as one span; what is hidden by it vanishes.
+
+    >>> start = np.array([0.0, 1.0, 2.0])
+    >>> [each.tolist() for each in merged(start, start + 0.5, np.array([0, 0, 1]), 0.6)]
+    [[0.0, 2.0], [1.6, 2.6], [0, 1]]
+    """
+    if not len(start) or not pixel:
+        return start, end, colour
+    column = np.floor(start / pixel)
+    starts_pixel = np.concatenate([[True], column[1:] != column[:-1]])
+    wide = end - start >= pixel
+    keep = starts_pixel | wide  # of the short spans in one pixel, the first stands for all
+    low, high, shade = start[keep], np.maximum(end[keep], start[keep] + pixel), colour[keep]
+    heads = np.concatenate([[True], (low[1:] - high[:-1] > pixel) | (shade[1:] != shade[:-1])])
+    firsts = np.flatnonzero(heads)
+    return low[firsts], np.maximum.reduceat(high, firsts), shade[firsts]

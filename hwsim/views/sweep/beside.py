@@ -1,0 +1,89 @@
+"""What stands beside the lines and bars of a study: their names, and what limits the run where."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from hwsim.views.kit.figure import COLOURS, LEGEND, OTHER, PAPER, SOFT, line_names, push_apart
+from hwsim.views.sweep.curves import Curves
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+APART: Final = 13.0  # points between names of lines
+HATCHES: Final = ("", "//", "\\\\", "..")
+BANDS: Final = 4  # stretches with a limit of their own, at most
+
+
+def name_lines(figure: Figure, axes: Axes, curves: Curves, scale: float) -> None:
+    """Write the names of lines at their ends, and above them what distinguishes them."""
+    order = curves.order
+    ends: list[tuple[float, str, str]] = []
+    for number, line in enumerate(curves.lines[:LEGEND] if len(curves.lines) > 1 else ()):
+        last = next((line.values[place] for place in reversed(order) if line.values[place] is not None), None)
+        if last is not None:
+            ends.append((last / scale, line.label, colour(number)))
+    if curves.perfect:
+        ends.append((curves.perfect[order[-1]] / scale, "perfect", SOFT))
+    figure.draw_without_rendering()  # sizes are known only now
+    push_apart(axes, line_names(axes, ends, 8), APART)
+    more = f"\n{len(curves.lines) - LEGEND} others" if len(curves.lines) > LEGEND else ""
+    if len(curves.lines) > 1:
+        axes.annotate(
+            f"{curves.legend}{more}",
+            (1.0, 1.0),
+            (8, 4),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=11,
+            color=SOFT,
+            va="bottom",
+            annotation_clip=False,
+        )
+
+
+def bands(axes: Axes, curves: Curves) -> list[Any]:
+    """Tint the values by what limits the run there; return the tints with their names."""
+    from matplotlib.patches import Patch
+
+    order = curves.order
+    limits = [curves.limits[place] for place in order] if curves.limits else []
+    changes = [at for at, (low, high) in enumerate(pairwise(limits), 1) if low != high]
+    if not changes or len(changes) >= BANDS or "" in limits:
+        return []
+    x = [curves.numbers[place] / curves.across_by[0] for place in order]
+    low, high = axes.get_xlim()
+    middle = [math.sqrt(x[at - 1] * x[at]) if axes.get_xscale() == "log" else (x[at - 1] + x[at]) / 2 for at in changes]
+    names = list(dict.fromkeys(limits))
+    tint: dict[str, dict[str, Any]] = {
+        name: {"facecolor": COLOURS[number], "alpha": 0.16, "linewidth": 0} for number, name in enumerate(names)
+    }
+    for number, (start, end, at) in enumerate(zip([low, *middle], [*middle, high], [0, *changes], strict=True)):
+        axes.axvspan(start, end, zorder=0, **tint[limits[at]])
+        if number:
+            axes.axvline(start, color=SOFT, linewidth=1, linestyle="--", zorder=1)
+    axes.set_xlim(low, high)
+    return [Patch(label=f"limited by {name}", **tint[name]) for name in names]
+
+
+def bar_legend(curves: Curves) -> list[Any]:
+    """Of bars of several kinds."""
+    from matplotlib.patches import Patch
+
+    if len(curves.lines) < 2:
+        return []
+    shown = enumerate(curves.lines[:LEGEND])
+    handles = [
+        Patch(facecolor=colour(at), edgecolor=PAPER, hatch=HATCHES[at % len(HATCHES)], label=line.label) for at, line in shown
+    ]
+    if len(curves.lines) > LEGEND:
+        handles.append(Patch(facecolor=OTHER, label=f"{len(curves.lines) - LEGEND} others"))
+    return handles
+
+
+def colour(number: int) -> str:
+    """The colour of a line or bar; those beyond the legend are grey."""
+    return COLOURS[number] if number < LEGEND else OTHER

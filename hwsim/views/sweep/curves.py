@@ -1,0 +1,103 @@
+"""The figure of a study as data, and how its axes are scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from hwsim.formats import format_quantity
+from hwsim.records import dataclass
+from hwsim.units import parse
+from hwsim.views.kit.table import BINARY
+
+WIDE: Final = 100.0  # largest / smallest above which an axis is logarithmic
+FAR: Final = 1000.0  # and from which its marks have units of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The measure at each value across; None if there is none."""
+
+    label: str
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """A figure as data.
+
+    Args:
+        title: what it shows, with its number; below: of which runs.
+        across: quantity of the values, in `unit` (SI; empty for plain numbers).
+        numbers: the values; empty if they are names.
+        names: the values as texts.
+        legend: quantities that distinguish the lines.
+        measure: quantity that is compared, in `measure_unit` (SI; empty for plain numbers).
+        binary: the values are in KiB, MiB, ...
+        limits: what limits the run at each value, of a single line.
+        perfect: the measure at each value if twice as many were twice as fast.
+    """
+
+    title: str
+    across: str
+    unit: str
+    numbers: tuple[float, ...]
+    names: tuple[str, ...]
+    legend: str
+    lines: tuple[Curve, ...]
+    measure: str = "time"
+    measure_unit: str = "s"
+    binary: bool = False
+    below: str = ""
+    limits: tuple[str, ...] = ()
+    perfect: tuple[float, ...] = ()
+
+    @property
+    def order(self) -> list[int]:
+        """Places of the values, the smallest first."""
+        return sorted(range(len(self.numbers)), key=lambda place: self.numbers[place])
+
+    @property
+    def has_own_units(self) -> bool:
+        """Whether the values span too much for one unit."""
+        return self.unit != "" and min(self.numbers) > 0 and max(self.numbers) / min(self.numbers) >= FAR
+
+    @property
+    def across_by(self) -> tuple[float, str]:
+        """What the values are divided by on their axis, and its unit."""
+        return (1.0, "") if self.has_own_units else scaled(self.numbers, self.unit, binary=self.binary)
+
+    @property
+    def every(self) -> list[float]:
+        """All values that the lines have."""
+        return [each for line in self.lines for each in line.values if each is not None] + list(self.perfect)
+
+
+def logarithmic(values: Iterable[float]) -> bool:
+    """Whether values read better on a logarithmic axis: they span more than a factor of 100, or grow by the same factor.
+
+    >>> logarithmic([1, 2, 4, 8]), logarithmic([1, 2, 3, 4]), logarithmic([1, 1000]), logarithmic([0, 1000])
+    (True, False, True, False)
+    """
+    ordered = sorted(set(values))
+    if len(ordered) < 2 or ordered[0] <= 0:
+        return False
+    ratios = [high / low for low, high in pairwise(ordered)]
+    return ordered[-1] / ordered[0] > WIDE or (len(ordered) > 3 and max(ratios) < min(ratios) * 1.01)
+
+
+def scaled(values: Sequence[float], unit: str, *, binary: bool = False) -> tuple[float, str]:
+    """A divisor and its unit: the unit in which the largest value is written.
+
+    >>> scaled([1e9, 16e9], "B/s"), scaled([0.015], "s"), scaled([3.0], "")
+    ((1000000000.0, 'GB/s'), (0.001, 'ms'), (1.0, ''))
+    >>> scaled([65536.0, 131072.0], "B", binary=True)
+    (1024.0, 'KiB')
+    """
+    if not unit or not values or max(values) <= 0:
+        return 1.0, unit
+    if binary and unit == "B" and max(values) >= 1024:
+        return next((float(size), name) for size, name in BINARY if max(values) >= size)
+    symbol = format_quantity(max(values), unit).partition(" ")[2]
+    return parse(f"1 {symbol}").value, symbol
