@@ -139,8 +139,20 @@ def first_two(found: Sequence[Estimate]) -> tuple[Estimate, Estimate | None]:
     return found[0], found[1] if len(found) > 1 else None
 
 
+class Carried(dict[tuple[object, ...], Bus]):
+    """Bytes per second that rings carry, by devices, operation and ring."""
+
+
 def bus(machine: Machine, devices: Sequence[str], operation: Operation = "all-reduce", ring: Algorithm = RINGS) -> Bus:
     """Bytes per second that rings through these devices carry, by their links."""
+    known, key = machine.kept(Carried), (tuple(devices), operation, ring)
+    found = known.get(key)
+    if found is None:
+        found = known[key] = _bus(machine, devices, operation, ring)
+    return found
+
+
+def _bus(machine: Machine, devices: Sequence[str], operation: Operation, ring: Algorithm) -> Bus:
     ranks = place(machine, Direct(), devices)
     names, sizes = ranks.parties, ranks.group.sizes
     if operation == "send":

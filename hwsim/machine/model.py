@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hwsim.demand import Capacity, Cost
 from hwsim.devices import Storage
 from hwsim.machine.capacities import rates
 from hwsim.machine.handling import PLAIN, Handling
+from hwsim.machine.kept import Kept
 from hwsim.machine.layout import Layout
 from hwsim.machine.libraries.reading import Libraries, library_of
 from hwsim.machine.names import Names
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from hwsim.devices.storage import Access, Asked, Direction
     from hwsim.machine.libraries.kinds import Library
     from hwsim.spec import Warning
+
+V = TypeVar("V")
 
 _WRITTEN_OUT: Final = 10_000  # devices, up to which a small value is made of all of them
 
@@ -51,6 +54,11 @@ class Machine:
     _transfers: Transfers = field(repr=False, compare=False)
     libraries: Mapping[str, Libraries] = field(default_factory=dict)
     ideal: bool = False
+    _kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
+
+    def kept(self, kind: Callable[[], V]) -> V:
+        """What was worked out on this machine, by its class: empty at first, and the caller's to fill."""
+        return self._kept.value(kind)
 
     @property
     def layout(self) -> Layout:

@@ -11,7 +11,6 @@ cost is worked out for 16 numbers of tokens an octave; between them its bytes ar
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Final, Protocol, TypeAlias
@@ -52,17 +51,10 @@ class Registry(Protocol):
 
 
 Phase: TypeAlias = tuple[Cost, int, float]  # (cost, fs of its latency, seconds of its body)
-Priced: TypeAlias = dict[tuple[str, str, tuple[str, ...], float], tuple[Phase, ...]]
-_PRICED: Final[deque[tuple[Machine, Priced]]] = deque(maxlen=2)  # collectives of the last machines: runs share them
 
 
-def priced_on(machine: Machine) -> Priced:
-    """The collectives that were priced on a machine."""
-    for owner, priced in _PRICED:
-        if owner is machine:
-            return priced
-    _PRICED.append((machine, {}))
-    return _PRICED[-1][1]
+class Priced(dict[tuple[str, str, tuple[str, ...], float], tuple[Phase, ...]]):
+    """The phases of the collectives of a machine, by framework, operation, devices and bytes."""
 
 
 @dataclass(slots=True)
@@ -78,7 +70,7 @@ class Exchanges:
     _known: Priced = field(init=False)
 
     def __post_init__(self) -> None:
-        self._known = priced_on(self.machine)
+        self._known = self.machine.kept(Priced)
 
     def seconds(self, rows: int) -> int:
         """fs of all exchanges of an iteration of `rows` tokens."""

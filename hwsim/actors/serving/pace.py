@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable
 from copy import copy
 from dataclasses import field
@@ -30,7 +29,11 @@ from hwsim.models.layer import kernels
 from hwsim.records import dataclass
 from hwsim.workload.serving.plan import ServicePlan
 
-_MADE: Final[deque[tuple[tuple[object, ...], Iterations]]] = deque(maxlen=8)  # tables by what they are of: runs share them
+MOST_TABLES: Final = 8  # that a machine keeps
+
+
+class Tables(list[tuple[tuple[object, ...], Iterations]]):
+    """Times of iterations on the GPUs of a machine, by what they are of."""
 
 
 class Paced(Protocol):
@@ -67,11 +70,13 @@ class Pace:
     """Times of iterations; a copy looks up what another worked out.
 
     Args:
+        tables: what other copies and other runs share with it.
         slower: times as long as expected that kernels take, for the ends of an interval.
         exchanged: fs of all exchanges of an iteration, by its tokens.
     """
 
     plan: ServicePlan
+    tables: Tables
     slower: float = 1.0
     exchanged: Callable[[int], int] = _nothing
     _model: Iterations | None = field(init=False)
@@ -87,9 +92,9 @@ class Pace:
         self._model = self._eager = None
         if isinstance(plan.model, Transformer) and isinstance(plan.software, Framework):
             graphs = () if settings.exact else settings.graphs
-            self._model = self._eager = iterations_of(plan, plan.model, plan.software, graphs)
+            self._model = self._eager = iterations_of(plan, self.tables, plan.model, plan.software, graphs)
             if graphs and not settings.mixed:
-                self._eager = iterations_of(plan, plan.model, plan.software, ())
+                self._eager = iterations_of(plan, self.tables, plan.model, plan.software, ())
 
     def also(self, exchanged: Callable[[int], int]) -> Pace:
         """Times of another copy, with the same kernels and other links."""
@@ -225,16 +230,16 @@ class Pace:
 
 
 def iterations_of(
-    plan: ServicePlan, model: Transformer, framework: Framework, graphs: tuple[int, ...], tokens: int | None = None
+    plan: ServicePlan, tables: Tables, model: Transformer, framework: Framework, graphs: tuple[int, ...], tokens: int | None = None
 ) -> Iterations:
     """The iterations of a copy, without exchanges."""
     parallel = plan.keys.parallel
     sparse = any(kind.experts > 1 for kind in model.kinds)
     verified, ep, pp = tokens or plan.settings.verified, parallel.ep if sparse else 1, parallel.pp if tokens is None else 1
     key = model, plan.gpu, framework, graphs, plan.dtype, parallel.tp, parallel.groups, verified, ep, pp, plan.keys.kv or ""
-    for made_of, made in _MADE:
+    for made_of, known in tables:
         if made_of == key:
-            return made
+            return known
     made = Iterations(
         model,
         KernelTimes(plan.gpu, framework),
@@ -247,5 +252,5 @@ def iterations_of(
         pp=pp,
         cache=plan.keys.kv or "",
     )
-    _MADE.append((key, made))
+    tables[:] = [*tables[1 - MOST_TABLES :], (key, made)]
     return made

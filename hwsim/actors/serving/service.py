@@ -12,7 +12,7 @@ from hwsim.actors.serving.alone import Alone, Written
 from hwsim.actors.serving.clocked import Clocked
 from hwsim.actors.serving.copy import Copy
 from hwsim.actors.serving.costs import Costs, Exchanges, Registry
-from hwsim.actors.serving.pace import Pace
+from hwsim.actors.serving.pace import Pace, Tables
 from hwsim.actors.serving.router import Router, router_of
 from hwsim.actors.serving.static import Static
 from hwsim.actors.serving.tiers import TIERS, Tier, Tiers
@@ -78,7 +78,8 @@ class Service:
                 for host, gpus in zip(kept.hosts, plan.copies, strict=True)
             ]
         self._exchanges = [Exchanges(plan, self.machine, gpus, self.slower) for gpus in plan.copies]
-        first = paced(plan)(plan, self.slower, self._exchanges[0].seconds)
+        tables = self.machine.kept(Tables)
+        first = paced(plan)(plan, tables, self.slower, self._exchanges[0].seconds)
         self._pace = [first if number == 0 else first.also(self._exchanges[number].seconds) for number in numbers]
 
     def _tiers(self) -> Tiers | None:
@@ -116,7 +117,8 @@ class Service:
         self._exchanges = [
             Exchanges(prompts if at < many else plan, self.machine, gpus, self.slower) for at, gpus in enumerate(every)
         ]
-        kinds = (paced(prompts)(prompts, self.slower), paced(plan)(plan, self.slower))
+        tables = self.machine.kept(Tables)
+        kinds = (paced(prompts)(prompts, tables, self.slower), paced(plan)(plan, tables, self.slower))
         self._pace = [kinds[at >= many].also(self._exchanges[at].seconds) for at in range(len(every))]
 
     def actor(self, driver: Host) -> Waits:
