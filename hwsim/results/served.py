@@ -98,8 +98,8 @@ def times_of(columns: Columns) -> dict[str, NDArray[np.float64]]:
 class Log:
     """Notes of a service while it runs; times in fs.
 
-    The one that plays a service calls `came`, and for each iteration `refuses` and `begins` when it is decided upon, `reads` and
-    `iterated` when it has ended, then `writes` and `ends`. Calls of one copy are in the order of time.
+    The one that plays a service calls `came`, and for each iteration `refuses` and `begins` when it is decided upon, `reads`, `passes`
+    and `iterated` when it has ended, then `writes` and `ends`. Calls of one copy are in the order of time.
 
     Args:
         goal: (first token, token, latency) in fs that a request has to keep, None for any.
@@ -181,8 +181,12 @@ class Log:
         if stay.put_off < 0:
             stay.alone += time
 
+    def passes(self, copy: int, start: int, end: int, spent: Spent) -> None:
+        """An iteration or several, by what they went to; those of a run in parts, where requests come."""
+        self.meters[copy].iterated(start, end, spent)
+
     def iterated(
-        self, copy: int, start: int, end: int, spent: Spent, *,
+        self, copy: int, start: int, end: int, *,
         answers: int, worked: int, blocks: int = 0, count: int = 1, first: int = 0, slope: int = 0,
     ) -> None:  # fmt: skip
         """An iteration, or a run of equal ones.
@@ -192,7 +196,6 @@ class Log:
             worked: sequences that were worked on. blocks: of the cache, taken at the end.
             count: iterations of the run; first: fs of the first of them; slope: more for each after it.
         """
-        self.meters[copy].iterated(start, end, spent)
         self.iterations += count
         self.worked += worked * count
         self.course.takes(start, end, blocks)

@@ -58,9 +58,13 @@ class OfPrompts(Log):
         """As of the log."""
         self.log.puts_off(time, request, lost)
 
-    def iterated(self, copy: int, start: int, end: int, spent: Spent, **more: Any) -> None:
+    def passes(self, copy: int, start: int, end: int, spent: Spent) -> None:
+        """As of the log."""
+        self.log.passes(copy, start, end, spent)
+
+    def iterated(self, copy: int, start: int, end: int, **more: Any) -> None:
         """As of the log; only the cache of answers counts."""
-        self.log.iterated(copy, start, end, spent, **{**more, "blocks": 0})
+        self.log.iterated(copy, start, end, **{**more, "blocks": 0})
 
     def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
         """These are read."""

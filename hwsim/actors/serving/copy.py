@@ -386,10 +386,11 @@ class Copy(Replica):
         all_tokens = run.tokens
         for sequence, tokens in run.parts:
             log.reads(sequence.number, spent.prompts * tokens // all_tokens)
+        log.passes(self.number, begin, end, spent)
         log.iterated(
-            self.number, begin, end, spent, answers=answers, worked=answers + len(run.parts),
-            blocks=self.pool.blocks - self.pool.free, count=count - first,
-            first=run.first + first * run.slope if count - first > 1 else end - begin, slope=run.slope,
+            self.number, run.begin, end, answers=answers, worked=answers + len(run.parts),
+            blocks=self.pool.blocks - self.pool.free, count=count,
+            first=run.first if count > 1 else end - begin, slope=run.slope,
         )  # fmt: skip
         over: list[Sequence] = []
         for sequence, tokens in run.parts:
@@ -427,10 +428,7 @@ class Copy(Replica):
         for number in sorted(numbers):
             if first < number < run.count:
                 at = run.start(number)
-                self.log.iterated(
-                    self.number, begin, at, run.spent(first, number, begin, at), answers=run.answers, worked=run.answers,
-                    blocks=self.used, count=number - first, first=run.first + first * run.slope, slope=run.slope,
-                )  # fmt: skip
+                self.log.passes(self.number, begin, at, run.spent(first, number, begin, at))
                 begin, first = at, number
             if full and number >= seen and number < run.count:
                 self._refuse("seats")

@@ -170,8 +170,10 @@ class Run:
         numbers, seen = set[int](), self.count
         for at in ats:
             number = self.after(at)
-            numbers |= {number - 1, number}
-            seen = min(seen, self.sees(at, ahead, look))
+            numbers.add(number - 1)
+            numbers.add(number)
+            joins = max(1, number + ahead)
+            seen = min(seen, joins + -(self.index + joins) % look)
         return numbers, seen
 
     def looked(self, ahead: int, look: int, door: int) -> tuple[int, int]:

@@ -93,8 +93,9 @@ class Static(Replica):
         spent = run.spent(0, run.count, run.begin, end)
         for sequence, tokens in run.parts:
             self.log.reads(sequence.number, spent.prompts * tokens // run.tokens)
+        self.log.passes(self.number, run.begin, end, spent)
         self.log.iterated(
-            self.number, run.begin, end, spent, answers=0 if run.parts else len(self.under_way),
+            self.number, run.begin, end, answers=0 if run.parts else len(self.under_way),
             worked=len(self.under_way), blocks=self.used, count=run.count,
             first=run.first if run.count > 1 else end - run.begin, slope=run.slope,
         )  # fmt: skip
