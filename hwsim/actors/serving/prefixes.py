@@ -29,6 +29,8 @@ from hwsim.records import dataclass
 from hwsim.workload.serving.settings import Settings
 
 Key: TypeAlias = tuple[int, int]
+Pieces: TypeAlias = tuple[Sequence[tuple[Key, int]], int]  # with their blocks, and the blocks of all
+KNOWN: Final = 256  # prompts that begin alike, whose pieces are kept
 OWN: Final = -1  # first part of the key of a sequence's own blocks
 
 
@@ -87,14 +89,27 @@ class Pool:
                 self.evicted += count_here
             count -= count_here
 
+    def beginning(self, pieces: Iterable[tuple[Key, int]], *, whole: bool) -> tuple[list[Key], int, int]:
+        """Of the first pieces that are there: keys, blocks, and how many of them count as free now; whole: no piece in part."""
+        used, line = self._used, self._line
+        keys, hit, stale = [], 0, 0
+        for key, count in pieces:
+            known = used.get(key)
+            count_there = line.get(key, 0) if known is None else known[1]
+            if not count_there or (whole and count_there < count):
+                break
+            if known is None:
+                stale += count_there
+            keys.append(key)
+            hit += count_there
+            if count_there < count:
+                break
+        return keys, hit, stale
+
     def held(self, key: Key) -> int:
         """Blocks of a piece that are there, used or free."""
         used = self._used.get(key)
         return used[1] if used is not None else self._line.get(key, 0)
-
-    def waiting(self, key: Key) -> int:
-        """Blocks of a piece that count as free now and will not once it is used."""
-        return 0 if key in self._used else self._line.get(key, 0)
 
     def uses(self, key: Key) -> int:
         """Use a piece that is there; its blocks."""
@@ -144,6 +159,8 @@ class Held(Protocol):
     """A sequence, as far as its blocks go: see `run.Sequence`."""
 
     number: int
+    prompt: int
+    span: int
     read: int
     to_read: int
     hit: int
@@ -185,6 +202,7 @@ class Cache:
     pool: Pool
     lower: Lower | None = None
     late: bool = False
+    _known: dict[tuple[tuple[int, ...], int], Pieces] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.lower is not None and self.late:
@@ -192,33 +210,34 @@ class Cache:
 
     def found(self, sequence: Held) -> Found:
         """What it has of a prompt. The last token is always computed, and its block with it, in place."""
-        keys: list[Key] = []
         if not self.settings.prefixes or not (sequence.ids or sequence.put_off):
-            return Found(0, keys, 0)
-        pool, hit, stale = self.pool, 0, 0
-        pieces = iter(sequence.pieces(self.settings.block))
-        for key, count in pieces:
-            count_there = pool.held(key)
-            if count_there < count and self.lower is not None:
-                return Found(hit, keys, stale, tuple(self._below((key, count), pieces)))
-            if not count_there:
-                return Found(hit, keys, stale)
-            stale += pool.waiting(key)
-            keys.append(key)
-            hit += count_there
-            if count_there < count:
-                return Found(hit, keys, stale)
+            return Found(0, [], 0)
+        pool, (pieces, blocks) = self.pool, self._pieces(sequence)
+        keys, hit, stale = pool.beginning(pieces, whole=self.lower is not None)
+        if hit < blocks:
+            return Found(hit, keys, stale, tuple(self._below(pieces[len(keys) :])))
         own_key = (OWN, sequence.number)
         if sequence.put_off and hit == sequence.kept and (count_there := pool.held(own_key)):
             return Found(hit + count_there, [*keys, own_key], stale + count_there)
         return Found(hit, keys, stale)
 
-    def _below(self, first: tuple[Key, int], rest: Iterable[tuple[Key, int]]) -> Iterable[tuple[Key, int]]:
-        assert self.lower is not None
-        for key, count in (first, *rest):
-            if not self.lower.has(key, count):
+    def _below(self, rest: Sequence[tuple[Key, int]]) -> Iterable[tuple[Key, int]]:
+        for key, count in rest:
+            if self.lower is None or not self.lower.has(key, count):
                 return
             yield key, count
+
+    def _pieces(self, sequence: Held) -> Pieces:
+        """The pieces of a prompt, and their blocks; those of prompts that begin alike are made once."""
+        if len(sequence.ids) * sequence.span > sequence.prompt:  # the last ones are cut short, or of its answer
+            return _listed(sequence.pieces(self.settings.block))
+        key = sequence.ids, sequence.span
+        made = self._known.get(key)
+        if made is None:
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            made = self._known[key] = _listed(sequence.pieces(self.settings.block))
+        return made
 
     def begins(self, sequence: Held, found: Found) -> None:
         """A request holds what was found here."""
@@ -236,8 +255,15 @@ class Cache:
     def shares(self, sequence: Held, written: int = 0) -> None:
         """Others may use the pieces of its prompt that are read; written: tokens of prompt and answer, once it has ended."""
         full_blocks = (written or sequence.read) // self.settings.block
+        pieces: Iterable[tuple[Key, int]]
+        if written:
+            pieces = sequence.pieces(self.settings.block, written)
+        else:
+            pieces, blocks = self._pieces(sequence)
+            if blocks <= sequence.hit + sequence.kept:
+                return
         start = 0
-        for key, count in sequence.pieces(self.settings.block, written):
+        for key, count in pieces:
             start += count
             if start > full_blocks:
                 return
@@ -276,3 +302,8 @@ class Cache:
     def _leaves(self, key: Key, count: int) -> None:
         if self.lower is not None and key[0] != OWN:
             self.lower.stores(key, count)
+
+
+def _listed(pieces: Iterable[tuple[Key, int]]) -> Pieces:
+    made = tuple(pieces)
+    return made, sum(count for _, count in made)  # integers

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import field as dataclass_field
 from typing import Final
 
 import numpy as np
@@ -77,6 +78,7 @@ class Beginnings:
     shares: tuple[float, ...]
     group: Draws
     prompt: Draws | None
+    _starts: dict[int, tuple[int, ...]] = dataclass_field(default_factory=dict)
 
     @classmethod
     def of(cls, keys: SharedKeys, seed: int) -> Beginnings:
@@ -92,12 +94,19 @@ class Beginnings:
         """The request whose prompt this one repeats: itself, unless there are only some prompts."""
         return number if self.prompt is None else min(int(self.prompt.at(number)), (self.keys.distinct or 1) - 1)
 
+    def early(self, number: int) -> int:
+        """Tokens before its own of a request."""
+        return self.lengths[self._group(number)]
+
+    def _group(self, number: int) -> int:
+        return min(bisect_right(self.shares, self.group.at(self.source(number))), self.keys.groups - 1)
+
     def at(self, number: int, tokens: int) -> tuple[int, tuple[int, ...]]:
         """(tokens before its own, ids) of a request whose own prompt has these tokens."""
-        share = self.group.at(self.source(number))
-        group = min(bisect_right(self.shares, share), self.keys.groups - 1)
-        early = self.lengths[group]
-        ids = tuple(_GROUP + group * _LONGEST + piece for piece in range(early // PIECE))
+        group = self._group(number)
+        early, ids = self.lengths[group], self._starts.get(group)
+        if ids is None:
+            ids = self._starts[group] = tuple(_GROUP + group * _LONGEST + piece for piece in range(early // PIECE))
         if self.prompt is not None:
             first = _PROMPT + self.source(number) * _LONGEST
             ids += tuple(first + piece for piece in range(len(ids), (early + tokens) // PIECE))

@@ -57,6 +57,7 @@ class Requests:
         most: prompt and answer of the one with the most tokens.
         clients: how many ask, the next one when one is answered; None: requests come on their own. The arrival of a request
             that follows none is then the time that its client thinks before it.
+        turns: some follow the answer to another.
     """
 
     make: Callable[[], Iterator[Request]]
@@ -66,6 +67,7 @@ class Requests:
     most: tuple[int, int]
     cut: int = 0
     clients: int | None = None
+    turns: bool = False
 
     def __len__(self) -> int:
         return self.count
@@ -82,7 +84,7 @@ class Requests:
     @property
     def follow(self) -> bool:
         """Whether some come after an answer."""
-        return self.clients is not None or any(request.after >= 0 for request in islice(self, BLOCK))
+        return self.clients is not None or self.turns
 
 
 def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
@@ -156,7 +158,7 @@ class _Lengths:
         """(tokens of prompts, of answers, how many of them are cut) of requests one after another."""
         prompt, output = self._drawn(first, count)
         if self.shared is not None:
-            prompt = prompt + np.array([self.shared.at(first + each, 0)[0] for each in range(count)], np.int64)
+            prompt = prompt + np.array([self.shared.early(first + each) for each in range(count)], np.int64)
         short = np.minimum(prompt, self.longest - (output > 0))
         less = np.minimum(output, self.longest - short)
         return short, less, int(((short < prompt) | (less < output)).sum())  # count
@@ -178,8 +180,7 @@ class _Lengths:
             return
         drawn = zip(range(first, first + len(times)), times, prompts.tolist(), outputs.tolist(), strict=True)
         for number, arrival, prompt, output in drawn:
-            early, _ = self.shared.at(number, 0)
-            _, ids = self.shared.at(number, max(0, prompt - early))
+            _, ids = self.shared.at(number, max(0, prompt - self.shared.early(number)))
             yield Request(arrival, prompt, output, ids[: prompt // PIECE], PIECE)
 
 
@@ -220,7 +221,8 @@ def _listed(rows: list[Request], cut: int = 0, clients: int | None = None) -> Re
     """Requests that are all known."""
     most = max(rows, key=lambda row: row.prompt + row.output)
     prompts, outputs = sum(row.prompt for row in rows), sum(row.output for row in rows)  # integers
-    return Requests(lambda: iter(rows), len(rows), prompts, outputs, (most.prompt, most.output), cut, clients)
+    turns = any(row.after >= 0 for row in rows)
+    return Requests(lambda: iter(rows), len(rows), prompts, outputs, (most.prompt, most.output), cut, clients, turns)
 
 
 def _traced(name: str, place: Place, longest: int, count: int | None, *, answers: bool) -> Requests:
