@@ -62,7 +62,7 @@ def numbers(value: Any, where: str = "") -> Iterator[str]:
     elif isinstance(value, Sequence):
         if len(value) > MANY and is_dataclass(value[0]):
             yield from _columns(value, where)
-        else:
+        elif len(value) <= MANY or not _is_sound(value):
             for at, item in enumerate(value):
                 yield from numbers(item, f"{where}[{at}]")
     elif is_dataclass(value):
@@ -79,6 +79,16 @@ def _columns(rows: Sequence[Any], where: str) -> Iterator[str]:
         low = min(column)
         if low < 0 or not all(map(math.isfinite, column)):
             yield f"{where}[].{entry.name} holds {low if low < 0 else 'what is no number'}"
+
+
+def _is_sound(column: Sequence[Any]) -> bool:
+    """Whether it is sure that nothing of a column is below 0, infinite or NaN: of numbers, or of rows of them, all alike."""
+    kinds = {*map(type, column)}
+    if kinds <= {int, float}:
+        return min(column) >= 0 and (kinds == {int} or all(map(math.isfinite, column)))
+    if not all(issubclass(kind, tuple) for kind in kinds) or len({*map(len, column)}) > 1:
+        return False
+    return all(map(_is_sound, zip(*column, strict=True)))
 
 
 def _is_signed(where: str) -> bool:
