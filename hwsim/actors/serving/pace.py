@@ -230,7 +230,12 @@ class Pace:
 
 
 def iterations_of(
-    plan: ServicePlan, tables: Tables, model: Transformer, framework: Framework, graphs: tuple[int, ...], tokens: int | None = None
+    plan: ServicePlan,
+    tables: Tables,
+    model: Transformer,
+    framework: Framework,
+    graphs: tuple[int, ...],
+    tokens: int | None = None,
 ) -> Iterations:
     """The iterations of a copy, without exchanges."""
     parallel = plan.keys.parallel

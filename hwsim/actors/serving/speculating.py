@@ -157,7 +157,9 @@ class Guessed(Pace):
         plan, guesses = self.plan, self._guesses
         assert isinstance(plan.software, Framework)
         graphs = () if plan.settings.exact else plan.settings.graphs
-        self._draft = None if guesses.draft is None else iterations_of(plan, self.tables, guesses.draft, plan.software, graphs, tokens=1)
+        self._draft = (
+            None if guesses.draft is None else iterations_of(plan, self.tables, guesses.draft, plan.software, graphs, tokens=1)
+        )
         self._parts = guesses.mean.numerator, guesses.mean.denominator
 
     @property
