@@ -98,8 +98,8 @@ def times_of(columns: Columns) -> dict[str, NDArray[np.float64]]:
 class Log:
     """Notes of a service while it runs; times in fs.
 
-    The one that plays a service calls `came`, and for each iteration `refuses` and `begins` when it is decided upon, `reads`, `passes`
-    and `iterated` when it has ended, then `writes` and `ends`. Calls of one copy are in the order of time.
+    The one that plays a service calls `came`, and for each iteration `refuses` and `begins` when it is decided upon, and `reads`,
+    `passes` and `iterated` when it has ended, then `writes` and `ends`. Calls of one copy are in the order of time.
 
     Args:
         goal: (first token, token, latency) in fs that a request has to keep, None for any.
