@@ -11,7 +11,6 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hwsim.views.gantt.rows import rows_of
 
 from hwsim import api
 from hwsim.cli import main
@@ -21,6 +20,7 @@ from hwsim.views.animate import lanes, queues, raster, sends, svg
 from hwsim.views.animate.draw import SCENES as DRAWN
 from hwsim.views.animate.draw import render
 from hwsim.views.animate.scene import SECONDS, NothingMoves, Scene
+from hwsim.views.gantt.rows import rows_of
 from hwsim.views.kit.figure import LIGHT
 
 RING = ("d2l-8gpu-nvlink", "d2l/two-nvlink-rings", {"steps": "explicit", "algorithm": "ring"})
