@@ -255,9 +255,9 @@ def loads(text: str) -> Machine | Workload:
 def _built(tree: Tree | None, mistakes: Mistakes) -> Machine | None:
     if tree is None:
         return None
-    known: dict[int, tuple[Tree, Machine]] = shared_by("machines") or {}
-    for source, built in (*_BUILT, *known.values()):
-        if source is tree or (known and same(source, tree)):
+    machines: dict[int, tuple[Tree, Machine]] = shared_by("machines") or {}
+    for source, built in (*_BUILT, *machines.values()):
+        if source is tree or (machines and same(source, tree)):
             return built
     before, made = len(mistakes), build(tree, mistakes)
     if made is not None and len(mistakes) == before:

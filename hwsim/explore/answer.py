@@ -22,7 +22,7 @@ PIECES: Final = 400  # of the critical path that are sent one by one
 
 
 def answer(run: Run, tints: dict[str, int], *, pixels: int, part: tuple[float, float]) -> dict[str, Any]:
-    """The answer; times in seconds, those of spans and of the path in ticks.
+    """The answer; times are in seconds, but in ticks in spans and in the path.
 
     Args:
         tints: colours given before; it is completed.
@@ -52,7 +52,7 @@ def answer(run: Run, tints: dict[str, int], *, pixels: int, part: tuple[float, f
 
 
 def _says(run: Run) -> str:
-    """What the run does most of its time, in a sentence."""
+    """A sentence on what takes most of the time."""
     timeline = run.timeline
     if run.services is not None or len(timeline) > LARGEST:
         return ""

@@ -1,4 +1,4 @@
-"""What the page says, checked: two texts, what is set, the part of the time that is seen; and mistakes as the page shows them."""
+"""Questions of the page, checked: two texts, settings, the part of the time that is seen; and mistakes as the page shows them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class State:
 
     Args:
         files: names of the files that the texts come from; paths in them start there.
-        pixels: of the timeline's width; part: of the time that it shows, from 0 to 1.
+        pixels: width of the timeline; part: the part of the time that it shows, from 0 to 1.
     """
 
     machine: str
@@ -49,28 +49,28 @@ class State:
         return trees[0], trees[1]
 
 
-def state_of(said: Mapping[str, Any]) -> State:
+def state_of(question: Mapping[str, Any]) -> State:
     """The state in a question; raises Unclear."""
-    given = said.get("set", {})
+    given = question.get("set", {})
     if not isinstance(given, dict) or len(given) > MOST_SETTINGS or not all(isinstance(each, str) for each in given.values()):
         raise Unclear("'set' is an object of texts")
-    pixels = said.get("pixels", 1200)
+    pixels = question.get("pixels", 1200)
     if not isinstance(pixels, int) or isinstance(pixels, bool) or not 1 <= pixels <= MOST_PIXELS:
         raise Unclear(f"'pixels' is a whole number from 1 to {MOST_PIXELS}")
-    texts = text_of(said, "machine"), text_of(said, "workload")
-    return State(*texts, given, _files(said.get("called", {})), pixels, _part(said.get("part", [0, 1])))
+    texts = text_of(question, "machine"), text_of(question, "workload")
+    return State(*texts, given, _files(question.get("called", {})), pixels, _part(question.get("part", [0, 1])))
 
 
 def _files(called: object) -> tuple[str, str]:
     """Names of the two files, as far as the page knows them."""
-    found = []
+    names = []
     for kind in KINDS:
         name = called.get(kind) if isinstance(called, dict) else None
         if isinstance(name, str) and 0 < len(name) < LONGEST_NAME and name.isprintable() and name[0] not in "<-":
-            found.append(name if name.endswith((".yaml", ".yml", ".json")) else f"{name}.yaml")
+            names.append(name if name.endswith((".yaml", ".yml", ".json")) else f"{name}.yaml")
         else:
-            found.append(f"<{kind}>")
-    return (found[0], found[1]) if found[0] != found[1] else ("<machine>", "<workload>")
+            names.append(f"<{kind}>")
+    return (names[0], names[1]) if names[0] != names[1] else ("<machine>", "<workload>")
 
 
 def text_of(said: Mapping[str, Any], key: str) -> str:
@@ -116,13 +116,13 @@ def mistakes_of(error: SpecError, files: tuple[str, str]) -> list[dict[str, Any]
 
 
 def _shown(mistakes: Iterable[Mistake], kinds: Mapping[str, str]) -> Iterable[dict[str, Any]]:
-    for each in mistakes:
-        found, place = mistake(each.message, each.hint), each.place
+    for given in mistakes:
+        entry, place = mistake(given.message, given.hint), given.place
         if place is not None and place.file in kinds:
-            found |= {"file": kinds[place.file], "line": place.line, "column": place.column}
+            entry |= {"file": kinds[place.file], "line": place.line, "column": place.column}
         elif place is not None and place.file == "--set":
             text = place.source.line(1) if place.source else ""
-            found |= {"file": "set", "path": text.partition("=")[0]}
+            entry |= {"file": "set", "path": text.partition("=")[0]}
         elif place is not None and place.file:
-            found["says"] = f"{Path(place.file).name}:{place.line}: {each.message}"
-        yield found
+            entry["says"] = f"{Path(place.file).name}:{place.line}: {given.message}"
+        yield entry

@@ -32,10 +32,10 @@ def curve(runs: Runs, settings: Mapping[str, str], path: str, values: Sequence[s
     return {"path": path, "points": points, "left": list(values[len(points) :])}
 
 
-def picked(slider: Slider, own: str, steps: int) -> list[int]:
-    """Places of at most so many values of a slider: the one that is set, both ends, and others evenly."""
+def picked(slider: Slider, text: str, steps: int) -> list[int]:
+    """Places of at most `steps` values of a slider: the one that is set, both ends, and others evenly."""
     last = len(slider.values) - 1
-    at = slider.values.index(own) if own in slider.values else slider.at
+    at = slider.values.index(text) if text in slider.values else slider.at
     if last + 1 <= steps:
         return list(range(last + 1))
     even = [round(place * last / (steps - 1)) for place in range(steps)]
@@ -58,11 +58,11 @@ def grid(
         axes: sliders, and the places of their values.
         until: a time of the monotonic clock; points that are later have none.
     """
-    own = [_own(slider, places, settings) for slider, places in axes]
+    set_places = [_own(slider, places, settings) for slider, places in axes]
     answers: list[float | None] = []
-    limits, says, found = list[list[list[Any]]](), list[str](), dict[str, Any]()
+    limits, says, whole_runs = list[list[list[Any]]](), list[str](), dict[str, Any]()
     points = list(itertools.product(*(range(len(places)) for _, places in axes)))
-    order = sorted(range(len(points)), key=lambda at: (sum(a != b for a, b in zip(points[at], own, strict=True)) > 1, at))
+    order = sorted(range(len(points)), key=lambda at: (sum(a != b for a, b in zip(points[at], set_places, strict=True)) > 1, at))
     rows: dict[int, tuple[float | None, list[list[Any]], str]] = {}
     for at in order:
         point = points[at]
@@ -71,8 +71,8 @@ def grid(
         chosen = {slider.path: slider.values[places[step]] for (slider, places), step in zip(axes, point, strict=True)}
         run, mistake = _tried(runs, {**settings, **chosen})
         rows[at] = (None, [], mistake) if run is None else (run.makespan_s, _shares(run), _limit(run))
-        if run is not None and sum(a != b for a, b in zip(point, own, strict=True)) <= 1:
-            found[",".join(map(str, point))] = shown(run)
+        if run is not None and sum(a != b for a, b in zip(point, set_places, strict=True)) <= 1:
+            whole_runs[",".join(map(str, point))] = shown(run)
     for at in range(len(points)):
         seconds, shares, text = rows.get(at, (None, [], "not computed"))
         answers.append(seconds)
@@ -82,12 +82,12 @@ def grid(
         "axes": [
             {"path": slider.path, "label": slider.label, "unit": slider.unit, "values": [slider.values[each] for each in places],
              "numbers": [slider.numbers[each] for each in places], "at": at, "log": slider.log}
-            for (slider, places), at in zip(axes, own, strict=True)
+            for (slider, places), at in zip(axes, set_places, strict=True)
         ],
         "answers": answers,
         "limits": limits,
         "says": says,
-        "runs": found,
+        "runs": whole_runs,
         "stopped": len(rows) < len(points),
     }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What the page asks once the hand rests: why one op took so long, and what explains the run and would help."""
+"""Answers for a hand that rests: the derivation of one op, the explanation of the run, and the changes that would help."""
 
 from __future__ import annotations
 
@@ -44,41 +44,41 @@ def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
     Args:
         helps: whether to run it again with better numbers.
     """
-    found = explain(run, again=helps and len(run.timeline) <= LARGEST)
+    explanation = explain(run, again=helps and len(run.timeline) <= LARGEST)
     return {
-        "says": list(found.sentences),
-        "helps": [_help(each) for each in found.what_if or () if each.makespan_fs is not None],
-        "tried": found.what_if is not None,
-        "left": list(found.left),
-        "derived": [{"name": each.name, "op": _first(run, each), **_derived(each)} for each in found.derivations[:MOST]],
+        "says": list(explanation.sentences),
+        "helps": [_help(each) for each in explanation.what_if or () if each.makespan_fs is not None],
+        "tried": explanation.what_if is not None,
+        "left": list(explanation.left),
+        "derived": [{"name": each.name, "op": _first(run, each), **_derived(each)} for each in explanation.derivations[:MOST]],
     }
 
 
-def _help(each: WhatIf) -> dict[str, Any]:
+def _help(change: WhatIf) -> dict[str, Any]:
     return {
-        "path": each.settings[0][0] if len(each.settings) == 1 else "",
-        "settings": [list(pair) for pair in each.settings],
-        "says": each.change,
-        "factor": each.speedup,
-        "seconds": each.makespan_s,
-        "hypothetical": each.hypothetical,
+        "path": change.settings[0][0] if len(change.settings) == 1 else "",
+        "settings": [list(pair) for pair in change.settings],
+        "says": change.change,
+        "factor": change.speedup,
+        "seconds": change.makespan_s,
+        "hypothetical": change.hypothetical,
     }
 
 
-def _derived(one: Derivation) -> dict[str, Any]:
+def _derived(derivation: Derivation) -> dict[str, Any]:
     return {
-        "count": one.count,
-        "lines": [[line.label, line.formula, line.numbers, line.time_s] for line in one.lines],
-        "inputs": [list(each) for line in one.lines for each in line.inputs],
-        "alone": one.alone,
-        "alone_s": one.alone_s,
-        "longest_s": one.longest_s,
-        "because": list(one.because),
+        "count": derivation.count,
+        "lines": [[line.label, line.formula, line.numbers, line.time_s] for line in derivation.lines],
+        "inputs": [list(each) for line in derivation.lines for each in line.inputs],
+        "alone": derivation.alone,
+        "alone_s": derivation.alone_s,
+        "longest_s": derivation.longest_s,
+        "because": list(derivation.because),
     }
 
 
-def _first(run: Run, one: Derivation) -> int:
+def _first(run: Run, derivation: Derivation) -> int:
     """An op on the critical path that a derivation is of; -1 if there is none of its name."""
     labels = run.timeline.flat.graph.labels
     path: Sequence[int] = critical_path(run.timeline).op.tolist()
-    return next((each for each in path if labels[int(run.timeline.flat.label[each])].name == one.name), -1)
+    return next((each for each in path if labels[int(run.timeline.flat.label[each])].name == derivation.name), -1)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import shlex
-import signal
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +24,7 @@ from hwsim.machine import Machine
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.spec import Mistakes, SpecError, find, names
 from hwsim.spec.writing import edited
-from hwsim.studies.pool import collect_rarely, end_with_parent
+from hwsim.studies.pool import serve_parent
 from hwsim.studies.session import Session
 from hwsim.workload import sources
 
@@ -44,7 +41,7 @@ MOST_TEXTS: Final = 50
 
 
 class Desk:
-    """What a process keeps between two answers: the sessions of the last files, the last run, and the last picture."""
+    """The memory of a process between two answers: the sessions of the last files, the last run, and the last picture."""
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = tuple(roots)
@@ -56,14 +53,14 @@ class Desk:
     def session(self, state: State) -> Session:
         """The session of the two texts; raises SpecError."""
         key = state.machine, state.workload, *state.files
-        found = self._sessions.pop(key, None)
-        if found is None:
-            found = Session(*state.trees(), roots=self._roots)
-        self._sessions[key] = found  # the last one is the latest
+        session = self._sessions.pop(key, None)
+        if session is None:
+            session = Session(*state.trees(), roots=self._roots)
+        self._sessions[key] = session  # the last one is the latest
         while len(self._sessions) > MOST_SESSIONS:
             self._tints.pop(gone := next(iter(self._sessions)), None)
             del self._sessions[gone]
-        return found
+        return session
 
     def run(self, state: State) -> Run:
         """The run of a state; the last one is kept."""
@@ -95,43 +92,43 @@ class Desk:
         from hwsim.spec import find
 
         texts = [find(kind, name).read_text("utf-8") for kind, name in zip(("machine", "workload"), TRIED, strict=True)]
-        said = {"machine": texts[0], "workload": texts[1], "file": "machine", "line": 1, "column": 1, "op": 0,
+        question = {"machine": texts[0], "workload": texts[1], "file": "machine", "line": 1, "column": 1, "op": 0,
                 "path": "times", "values": ["2"], "paths": [], "kind": "machine", "name": TRIED[0]}  # fmt: skip
         for door in sorted(HAND | REST):
-            self.answered(door, said | ({"file": "workload"} if door == "complete" else {}))
-        self.answered("complete", said)
+            self.answered(door, question | ({"file": "workload"} if door == "complete" else {}))
+        self.answered("complete", question)
 
-    def answered(self, door: str, said: Mapping[str, Any]) -> tuple[int, bytes]:
+    def answered(self, door: str, question: Mapping[str, Any]) -> tuple[int, bytes]:
         """Status and text of an answer; nothing that is asked makes it raise."""
-        found: Mapping[str, Any]
+        content: Mapping[str, Any]
         try:
-            found = _DOORS[door](self, said)
+            content = _DOORS[door](self, question)
         except Unclear as unclear:
             return 400, str(unclear).encode()
         except SpecError as error:
-            found = {"mistakes": mistakes_of(error, state_of(said).files)}
+            content = {"mistakes": mistakes_of(error, state_of(question).files)}
         except ticks.TooLong as error:
-            found = {"mistakes": [mistake(error.message, error.hint)]}
+            content = {"mistakes": [mistake(error.message, error.hint)]}
         except Deadlock as error:
-            found = {"mistakes": [mistake(f"the run cannot finish: {error}")]}
+            content = {"mistakes": [mistake(f"the run cannot finish: {error}")]}
         except MemoryError:
-            found = {"mistakes": [mistake("it takes more memory than a run may have here", "make it smaller")]}
+            content = {"mistakes": [mistake("it takes more memory than a run may have here", "make it smaller")]}
         except RecursionError:
-            found = {"mistakes": [mistake("it is nested too deep", None)]}
+            content = {"mistakes": [mistake("it is nested too deep", None)]}
         except BrokenInvariant as error:
             return 500, f"{CONTRADICTS}: {error}; {DEFECT}".encode()
         except Exception as error:  # noqa: BLE001 (a page shows it; the process lives on)
             return 500, f"{type(error).__name__}: {error}; {DEFECT}".encode("utf-8", "replace")
-        return 200, json.dumps(found, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
+        return 200, json.dumps(content, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def _run(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    state = state_of(said)
+def _run(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
+    state = state_of(question)
     began = time.perf_counter()
     run = desk.run(state)
     took = time.perf_counter() - began
-    found = desk.answer(state, run)
-    return found | {"cost": {"simulate": took, "pack": time.perf_counter() - began - took}}
+    shown = desk.answer(state, run)
+    return shown | {"cost": {"simulate": took, "pack": time.perf_counter() - began - took}}
 
 
 def _op(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,9 +175,9 @@ def _curve(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     return curve(session.shown, state.settings, text_of(said, "path"), texts_of(said, "values", MOST_TEXTS))
 
 
-def _grid(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    state = state_of(said)
-    session, steps, paths = desk.session(state), said.get("steps", 9), texts_of(said, "paths", 3)
+def _grid(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
+    state = state_of(question)
+    session, steps, paths = desk.session(state), question.get("steps", 9), texts_of(question, "paths", 3)
     if not isinstance(steps, int) or not 2 <= steps <= 25 or steps ** len(paths) > MOST_POINTS:
         raise Unclear(f"'steps' is a whole number from 2 to 25, of at most {MOST_POINTS} points in all")
     with session.warm():
@@ -190,12 +187,12 @@ def _grid(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     chosen = [by_path[each] for each in paths]
     axes = [(each, picked(each, state.settings.get(each.path, each.text), steps)) for each in chosen]
 
-    whole = replace(state, part=(0.0, 1.0))
-    return grid(session.shown, state.settings, axes, partial(desk.answer, whole), time.monotonic() + GRID_SECONDS)
+    unzoomed = replace(state, part=(0.0, 1.0))
+    return grid(session.shown, state.settings, axes, partial(desk.answer, unzoomed), time.monotonic() + GRID_SECONDS)
 
 
-def _exported(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    state = state_of(said)
+def _exported(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
+    state = state_of(question)
     session = desk.session(state)
     with session.warm():
         machine, workload = sources.changed(*session.files, state.settings, Mistakes(), [])
@@ -237,26 +234,20 @@ _DOORS: Final[dict[str, Callable[[Desk, Mapping[str, Any]], Mapping[str, Any]]]]
 
 def serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> None:
     """Answer until the other end closes: the work of a process."""
-    for name in ("SIGINT", "SIGHUP"):  # left to the parent, which stops its processes
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
-    collect_rarely()
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
+    serve_parent()
     _limit(memory)
     desk = Desk(roots)
     try:
         while True:
-            door, said = json.loads(line.recv_bytes())
-            status, text = desk.answered(door, said)
+            door, question = json.loads(line.recv_bytes())
+            status, text = desk.answered(door, question)
             line.send_bytes(b"%03d" % status + text)
     except (EOFError, OSError):
         return
 
 
 def _limit(memory: int) -> None:
-    """No more than so many bytes beyond what the process has, where the system can say so."""
+    """Bound the memory to what the process has and a number of bytes more, where the system can do that."""
     try:
         import resource
         from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who may ask: this computer alone, the page itself, and who has the address that was printed.
+"""The right to ask: of this computer alone, of the page itself, with the address that was printed.
 
 A page of another site can send requests here; the browser says where they come from. A name that leads here (DNS rebinding) is
 another `Host`. Another user of the computer has no token.
@@ -15,7 +15,7 @@ FROM: Final = ("same-origin", "none")  # what `Sec-Fetch-Site` may say; "none": 
 
 
 def headers(nonce: str = "") -> dict[str, str]:
-    """What every answer says to the browser: nothing of others is loaded, nothing is kept, nobody else may show it."""
+    """Headers of every answer: the browser loads nothing of others, keeps nothing, and shows it inside no other page."""
     policy = {
         "default-src": "'none'",
         "script-src": "'self'",

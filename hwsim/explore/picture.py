@@ -31,12 +31,12 @@ class Picture:
 
     def busy(self, usage: Sequence[Usage]) -> dict[str, float]:
         """The utilisation of each box and line: of its fullest capacity."""
-        found: dict[str, float] = {}
-        for each in usage:
-            if each.utilisation >= LEAST:
-                for shown in self.shown_by.get(each.capacity, ()):
-                    found[shown] = max(found.get(shown, 0.0), min(each.utilisation, 1.0))
-        return found
+        shares: dict[str, float] = {}
+        for used in usage:
+            if used.utilisation >= LEAST:
+                for shown in self.shown_by.get(used.capacity, ()):
+                    shares[shown] = max(shares.get(shown, 0.0), min(used.utilisation, 1.0))
+        return shares
 
 
 def picture(machine: Machine) -> Picture:

@@ -1,4 +1,4 @@
-"""Where a place of a YAML text is, though the text may be half written: the keys that lead there, and the keys beside it."""
+"""The keys that lead to a place of a YAML text, which may be half written, and the keys of its mapping before it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Position:
         return tuple(steps if self.is_value else steps[:-1])
 
     @property
-    def beside(self) -> dict[str, str]:
+    def before(self) -> dict[str, str]:
         """Keys of the innermost mapping before the place."""
         return next((level.seen for level in reversed(self.levels) if not level.is_list), {})
 
@@ -54,8 +54,8 @@ class Position:
 def position(text: str, line: int, column: int) -> Position:
     r"""The position at a line and column, both from 1.
 
-    >>> found = position("parts:\n  gpu: {kind: gpu, us", 2, 23)
-    >>> found.path, found.is_value, found.word, found.beside
+    >>> place = position("parts:\n  gpu: {kind: gpu, us", 2, 23)
+    >>> place.path, place.is_value, place.word, place.before
     (('parts', 'gpu'), False, 'us', {'kind': 'gpu'})
     """
     lines = text.splitlines()[: max(line, 1)]
@@ -64,11 +64,11 @@ def position(text: str, line: int, column: int) -> Position:
     elif len(lines) < line:
         lines.append("")
     scan = _Scan()
-    for each in ("\n".join(lines))[-LONGEST:].split("\n")[:-1]:
-        scan.line(each)
+    for row in ("\n".join(lines))[-LONGEST:].split("\n")[:-1]:
+        scan.line(row)
     last = lines[-1] if lines else ""
-    found = _WORD.search(last)
-    word = found.group() if found else ""
+    begun = _WORD.search(last)
+    word = begun.group() if begun else ""
     scan.line(last.removesuffix(word) if word else last, last=True)
     return Position(tuple(scan.levels), scan.is_value, word)
 
@@ -134,22 +134,22 @@ class _Scan:
         """Follow brackets."""
         at = 0
         while at < len(text):
-            each = text[at]
-            if each in "\"'":
-                end = text.find(each, at + 1)
+            letter = text[at]
+            if letter in "\"'":
+                end = text.find(letter, at + 1)
                 at = len(text) if end < 0 else end + 1
                 continue
-            if each == "#" and (not at or text[at - 1].isspace()):
+            if letter == "#" and (not at or text[at - 1].isspace()):
                 return
             level = self.levels[-1] if self.levels else None
             flow = level is not None and level.indent < 0
-            if each in "{[":
-                self.levels.append(Level(-1, each == "["))
-                self.is_value = each == "["
-            elif each in "}]" and flow:
+            if letter in "{[":
+                self.levels.append(Level(-1, letter == "["))
+                self.is_value = letter == "["
+            elif letter in "}]" and flow:
                 self.levels.pop()
                 self.is_value = True
-            elif each == "," and flow and level is not None:
+            elif letter == "," and flow and level is not None:
                 level.key, self.is_value = "", level.is_list
             elif flow and level is not None and not level.is_list and not level.key and (key := _KEY.match(text, at)):
                 level.key = next((name for name in key.groups() if name is not None), "")

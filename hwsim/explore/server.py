@@ -37,7 +37,7 @@ Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
 class Answers(Protocol):
-    """Who answers questions."""
+    """A source of answers."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -63,7 +63,7 @@ def application(
         port: that it listens on.
         opened: the answer to `opened`: texts and names to begin with.
         roots: folders that files may be read from besides the library.
-        limits: of one answer.  workers: who answers (default: processes within the limits).
+        limits: bounds of one answer.  workers: the source of answers (default: processes within the limits).
         ready: called once it answers.
     """
     who = guard.Guard(token, port)
@@ -84,14 +84,14 @@ def application(
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             return _refused("JSON is needed", 415)
         try:
-            said = await _body(request)
+            question = await _body(request)
         except _Refused as refused:
             return _refused(*refused.args)
         door = request.path_params["door"]
         if door == "opened":
             return _json(first)
         try:
-            return _json(await answers.ask(door, said))
+            return _json(await answers.ask(door, question))
         except KeyError:
             return _refused("there is no such question", 404)
         except Stopped as stopped:
@@ -147,13 +147,13 @@ def serve(app: Application, line: socket.socket) -> None:
 
 
 def opened(machine: str, workload: str, settings: Mapping[str, str]) -> dict[str, Any]:
-    """What the page begins with: the texts of both files, what is set, and the names of the library.
+    """The page's first answer: the texts of both files, what is set, and the names of the library.
 
     Raises:
         SpecError: there is no such file.
     """
-    found = {kind: find(kind, name) for kind, name in (("machine", machine), ("workload", workload))}
-    texts = {kind: read_whole(path) for kind, path in found.items()}
+    paths = {kind: find(kind, name) for kind, name in (("machine", machine), ("workload", workload))}
+    texts = {kind: read_whole(path) for kind, path in paths.items()}
     return {
         **texts,
         "set": dict(settings),
@@ -239,12 +239,12 @@ async def _body(request: Request) -> dict[str, Any]:
 
 def _pages() -> dict[str, tuple[str, bytes]]:
     """The files of the page, read once: no other path is ever opened."""
-    found = {}
-    for each in files("hwsim.explore").joinpath("page").iterdir():
-        kind = TYPES.get("." + each.name.rpartition(".")[2])
-        if kind and each.is_file():
-            found[each.name] = kind, each.read_bytes()
-    return found
+    pages = {}
+    for file in files("hwsim.explore").joinpath("page").iterdir():
+        kind = TYPES.get("." + file.name.rpartition(".")[2])
+        if kind and file.is_file():
+            pages[file.name] = kind, file.read_bytes()
+    return pages
 
 
 def _json(said: bytes) -> Response:

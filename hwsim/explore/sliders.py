@@ -59,10 +59,10 @@ class Slider:
 
 
 def sliders(machine: Tree, workload: Tree) -> tuple[Slider, ...]:
-    """Sliders of both files: parameters first, then the numbers of the files, then those of the parts that they use."""
-    found = [each for each in _all(machine, workload) if each is not None]
+    """Sliders of both files: parameters, then numbers of the files, then numbers of the parts that they use."""
+    every = [each for each in _all(machine, workload) if each is not None]
     by_path: dict[str, Slider] = {}
-    for each in found:
+    for each in every:
         by_path.setdefault(each.path, each)
     order: dict[Group, int] = {"parameters": 0, "workload": 1, "machine": 2, "parts": 3}
     return tuple(sorted(by_path.values(), key=lambda each: order[each.group])[:MOST])
@@ -81,9 +81,9 @@ def _all(machine: Tree, workload: Tree) -> Iterator[Slider | None]:
     for name, part in parts.items() if parts is not None else ():
         if (count := part.get("count")) is not None:
             yield _slider(f"machine.{name}.count", f"number of {name}", "machine", count)
-    own = set(_own(machine))
+    own_paths = set(_own(machine))
     for number in Parts(machine).everything():
-        group: Group = "machine" if number.path in own else "parts"
+        group: Group = "machine" if number.path in own_paths else "parts"
         yield made(number.path, f"{number.part} {number.key.replace('.', ' ')}", group, number.written, number.source)
 
 
@@ -151,8 +151,8 @@ def made(path: str, label: str, group: Group, text: str, source: str = "") -> Sl
     number, unit = float(parts[1]), parts[2]
     if not math.isfinite(number) or number < 0 or not (number or (quantity.dimension.plain and not unit)):
         return None
-    whole = not unit and re.fullmatch(r"\d+", parts[1]) is not None
-    if whole:
+    is_whole = not unit and re.fullmatch(r"\d+", parts[1]) is not None
+    if is_whole:
         kind: Kind = "count"
         values = _counts(int(number), path.rpartition(".")[2])
     elif unit == "%" or (not unit and 0 < number < 1):
@@ -168,21 +168,21 @@ def made(path: str, label: str, group: Group, text: str, source: str = "") -> Sl
     return Slider(path, label.replace("_", " "), group, unit, text.strip(), kind, tuple(texts), tuple(numbers), at, log, source)
 
 
-def _counts(own: int, key: str) -> list[float]:
+def _counts(count: int, key: str) -> list[float]:
     """Whole numbers around a count: all of them up to 16; else powers of two around one, parts and multiples, round numbers."""
     if key == "gen":
         return [float(each) for each in range(1, LATEST + 1)]
-    if key in DOUBLED and own & (own - 1) == 0:
-        return [2.0**power for power in range(max(own.bit_length() + 2, 5))]
-    if own <= FEW:
-        return [float(each) for each in range(0 if own <= 1 else 1, max(FEW, 2 * own) + 1)]
-    if own & (own - 1) == 0:
-        return [2.0**power for power in range(own.bit_length() + 3)]
-    if own % 8 == 0 and own % 1000:
-        return [own * part / 8 for part in (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)]
-    decades = range(math.floor(math.log10(own)) - 2, math.floor(math.log10(own)) + 2)
+    if key in DOUBLED and count & (count - 1) == 0:
+        return [2.0**power for power in range(max(count.bit_length() + 2, 5))]
+    if count <= FEW:
+        return [float(each) for each in range(0 if count <= 1 else 1, max(FEW, 2 * count) + 1)]
+    if count & (count - 1) == 0:
+        return [2.0**power for power in range(count.bit_length() + 3)]
+    if count % 8 == 0 and count % 1000:
+        return [count * part / 8 for part in (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)]
+    decades = range(math.floor(math.log10(count)) - 2, math.floor(math.log10(count)) + 2)
     around = (each * 10.0**decade for decade in decades for each in ROUND)
-    return [each for each in around if own / 20 <= each <= own * 10 and each.is_integer()]
+    return [each for each in around if count / 20 <= each <= count * 10 and each.is_integer()]
 
 
 def _octaves(own: float) -> list[float]:

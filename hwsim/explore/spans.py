@@ -35,7 +35,7 @@ class Spans:
 
 
 def spans(result: Result, tints: Tints, *, pixels: int, part: tuple[float, float]) -> Spans:
-    """The lanes in a part of the time (0 to 1), for so many pixels.
+    """The lanes in a part of the time (0 to 1), for a number of pixels.
 
     Args:
         tints: colours given before; it is completed.
@@ -44,31 +44,31 @@ def spans(result: Result, tints: Tints, *, pixels: int, part: tuple[float, float
     labels = timeline.flat.graph.labels
     low, high = (result.makespan_s * each for each in part)
     window = _Window(result, low, (high - low) or 1.0, pixels)
-    found = lanes(result)
+    all_lanes = lanes(result)
     rows: list[dict[str, Any]] = []
     row_of = np.full(len(timeline), -1, np.int64)
     seen: dict[object, int] = {}
     total = 0
-    for lane in found:
+    for lane in all_lanes:
         row = window.row(lane)
         total += row.pop("ops")
         key = (family(row["name"]), row.pop("bytes"))
-        known = seen.get(key)
-        if known is None and len(rows) >= ROWS:
+        place = seen.get(key)
+        if place is None and len(rows) >= ROWS:
             continue
-        if known is None:
-            known = seen[key] = len(rows)
+        if place is None:
+            place = seen[key] = len(rows)
             rows.append(row)
         else:
-            rows[known]["times"] += 1
-        row_of[lane.ops] = known
+            rows[place]["times"] += 1
+        row_of[lane.ops] = place
     names = list(dict.fromkeys(label.name for label in labels if label.device))
     families = _families(names)
     _colour(result, families, tints)
     used = set(families.values())
     columns = {
         "lanes": rows,
-        "lanes_left": len(found) - sum(row["times"] for row in rows),  # integers
+        "lanes_left": len(all_lanes) - sum(row["times"] for row in rows),  # integers
         "names": names,
         "tints": [min(tints.get(families[name], TINTS - 1), TINTS - 1) for name in names],
         "families": [[text, tint] for tint, text in sorted((tint, text) for text, tint in tints.items() if text in used)],

@@ -1,4 +1,4 @@
-"""What every process that answers begins with: all that a run needs, imported and run once. Importing this module does it."""
+"""Imports all that a run needs, and runs it once: processes that answer are forked from one that has imported this module."""
 
 from __future__ import annotations
 

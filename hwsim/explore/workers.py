@@ -1,7 +1,7 @@
 """Processes that answer: one for the hand that moves, one for what may take longer, and one that stands by for either.
 
 A process is forked from a server that has imported everything and has run once, so that its first answer is as quick as any.
-What is asked may be hostile or endless: a process is killed by this one's clock, and the one that stands by takes its place. A
+A question may be hostile or endless: a process is killed by this one's clock, and the one that stands by takes its place. A
 question that a newer one of the same kind overtakes is not answered; if it is being computed, it is killed once it is older than
 `PATIENCE`.
 """
@@ -30,7 +30,7 @@ _LOOK: Final = 0.05  # seconds between two looks at the clock
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one answer may take: seconds, seconds of a grid, and bytes of memory (0: any)."""
+    """Bounds of one answer: seconds, seconds of a grid, and bytes of memory (0: any)."""
 
     seconds: float = 20.0
     grid_seconds: float = 120.0
@@ -183,7 +183,7 @@ class _Starter:
 
 
 class _Process:
-    """A process, and the line to it; what goes over it is JSON, which cannot make this process do anything."""
+    """A process, and the line to it; both sides send JSON, which cannot make this process run anything."""
 
     def __init__(self, process: Any, line: Connection[bytes, bytes]) -> None:
         self._process, self._line = process, line

@@ -260,13 +260,7 @@ def bare_main() -> Iterator[None]:
 
 def _serve(line: connection.Connection, job: Job) -> None:
     """Run chunks, until there are no more: the work of a process."""
-    for name in ("SIGINT", "SIGHUP"):  # left to the parent, which stops its processes
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
-    collect_rarely()
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
+    serve_parent()
     try:
         line.send((0.0, []))
         while True:
@@ -278,12 +272,23 @@ def _serve(line: connection.Connection, job: Job) -> None:
         return
 
 
+def serve_parent() -> None:
+    """Begin a process that computes for the one that started it: it ends with that one, and leaves signals to it."""
+    for name in ("SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    collect_rarely()
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
 def collect_rarely() -> None:
     """Look for rings of garbage seldom: what points share is large, lives long, and would be searched for every point."""
     gc.set_threshold(50_000, 20, 100)
 
 
-def end_with_parent(parent: Any) -> None:
+def _end_with(parent: Any) -> None:
     """Wait for the end of the parent, then end, whatever is being run."""
     parent.join()
     os._exit(1)

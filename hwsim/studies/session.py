@@ -43,7 +43,7 @@ class Session:
 
     @property
     def files(self) -> tuple[Tree, Tree]:
-        """What the files of the machine and the workload say, nothing set."""
+        """The trees of both files, nothing set."""
         machine, workload = self._files
         return machine, workload
 

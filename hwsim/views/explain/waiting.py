@@ -20,8 +20,8 @@ class Waited:
 
     Args:
         earlier: the op that it waited for; -1 if none.
-        why: it waits for nothing ("first"), for a place of a pool that the other gives back ("place"), for the other that is
-            before it in its queue ("queue"), for the other's end ("end"), or for some time after that ("later").
+        why: "first": it waits for nothing; "place": for a place of a pool that the other gives back; "queue": the other is before
+            it in its queue; "end": it needs the other's end; "later": it starts some time after that.
         late_s: seconds from the end of the other one (from 0, without one) to its start.
         says: the reason as a sentence's end, after "it starts when".
     """
@@ -51,16 +51,16 @@ def _waited(timeline: Timeline, op: int, earlier: int) -> Waited:
         return Waited(op, -1, "first" if not start else "later", start / FEMTO, "", "", says)
     label = flat.graph.labels[int(flat.label[earlier])]
     late = start - int(timeline.end[earlier])
-    other = (label.name or "a join") + (f" on {label.device}" if label.device else "")
+    before = (label.name or "a join") + (f" on {label.device}" if label.device else "")
     queue = int(flat.queue[op])
     if int(timeline.granted[op]) >= 0:
         pool = flat.graph.pools[int(flat.take[op])].name
         why: Why = "place"
-        says = f"{other} has given back its place in {pool}"
+        says = f"{before} has given back its place in {pool}"
     elif queue >= 0 and int(flat.queue[earlier]) == queue:
-        why, says = "queue", f"{other}, before it in {flat.graph.queues[queue].name}, has ended"
+        why, says = "queue", f"{before}, before it in {flat.graph.queues[queue].name}, has ended"
     else:
-        why, says = "end", f"{other} has ended, which it needs"
+        why, says = "end", f"{before} has ended, which it needs"
     if late > 0 and why != "place":
         why, says = "later", f"{says}, and {seconds(late / FEMTO)} more"
     return Waited(op, earlier, why, late / FEMTO, label.name, label.device, says)
