@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from published import serving_agg, serving_profiles, serving_single
+from published import serving_agg, serving_profiles, serving_scripts, serving_single
 from published.serving_rows import Shape, formats, machine_of, model_of, shape_of
 from published.serving_runs import all_of
 
@@ -50,6 +50,40 @@ def test_configurations_with_another_speed_are_apart() -> None:
     rows = [ROW, {**ROW, "tpot_ms": "4"}, {**ROW, "tpot_ms": "8", "concurrency": "16"}]
     assert len(serving_agg.speculating(rows)) == 1
     assert serving_agg.speculating([ROW, {**ROW, "tpot_ms": "9"}]) == set()
+
+
+def test_rows_have_the_servers_of_their_day() -> None:
+    first = serving_scripts.script_of("vllm", "b200_sxm", "minimax-m2", "fp8", "2026-03-28")
+    later = serving_scripts.script_of("vllm", "b200_sxm", "minimax-m2", "fp8", "2026-04-03")
+    assert first is not None
+    assert later is not None
+    assert (first.kv, serving_scripts.server(first, 8, 1024)["memory"]) == ("", {"part": "95 %"})
+    assert (later.kv, serving_scripts.server(later, 8, 1024)["budget"]) == ("fp8", 2048)
+    marlin = serving_scripts.script_of("vllm", "h100_sxm", "gpt-oss-120b", "fp4", "")
+    assert marlin is not None
+    assert marlin.marlin
+    assert serving_scripts.server(marlin, 12, 1024)["sequences"] == 12
+    groups = serving_scripts.script_of("trtllm", "h200_sxm", "deepseek-v3", "fp8", "2026-01-10")
+    assert groups is not None
+    assert serving_scripts.server(groups, 64, 8192, 8)["gather"] == 60
+    assert serving_scripts.script_of("acme", "b200_sxm", "minimax-m2", "fp8", "") is None
+
+
+def test_days_of_guessing_scripts_are_apart() -> None:
+    assert serving_scripts.guesses("trtllm", "deepseek-v3", "2026-01-14")
+    assert not serving_scripts.guesses("trtllm", "deepseek-v3", "2026-02-03")
+    assert not serving_scripts.guesses("trtllm", "gpt-oss-120b", "2026-01-14")
+    day = {
+        **ROW,
+        "model": "deepseek-ai/DeepSeek-R1",
+        "backend": "sglang",
+        "system": "b200_sxm",
+        "precision": "fp8",
+        "measured": "2026-03-25",
+    }
+    slower = {**day, "tpot_ms": str(1.2 * float(ROW["tpot_ms"]))}
+    assert len(serving_agg.speculating([day, slower])) == 1
+    assert serving_agg.speculating([day, {**slower, "measured": "2026-03-26"}]) == set()
 
 
 def test_requests_that_wait_for_most_of_their_time_are_apart() -> None:

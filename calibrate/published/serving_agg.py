@@ -15,25 +15,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from published import serving_scripts
 from published.parts import table
-from published.serving_rows import (
-    FRAMEWORKS,
-    Kind,
-    Served,
-    Shape,
-    devices,
-    formats,
-    kind_of,
-    loaded,
-    machine_of,
-    model_of,
-    parallel,
-    read,
-    shape_of,
-    whole,
-)
+from published.serving_rows import FRAMEWORKS, Kind, Served, Shape, model_keys, model_of, read, shape_of, subject, whole
 
 TWINS: Final = 1.4
+REPEATED: Final = 1.1  # of runs of one day, one of which may guess: repeated ones differ by 8.6 % at most, nine times of ten
 PROMPTS: Final = 100  # that differ, in NVIDIA's own runs of vLLM with dense models
 RUN: Final = 1000  # requests of those
 SPREAD: Final = 0.1  # of the lengths of answers there
@@ -41,6 +28,7 @@ TIMES: Final = 10  # requests for each client
 SHORTEST: Final = 0.8  # of the nominal length
 WAITING: Final = 0.5  # of the time in which an answer is written, that a first token takes at most without a limit of its own
 LIMITED: Final = "most of a request's time is spent in a line, before a limit that is not stated"
+GUESSING: Final = "several tokens are guessed at once, by the benchmark's log of changes"
 SPECULATING: Final = "speculative decoding in some of its twins, in which is not stated"
 
 
@@ -58,53 +46,79 @@ def speculating(said: Sequence[Mapping[str, str]]) -> set[tuple[Any, ...]]:
     for each in said:
         if each["tpot_ms"]:
             times[_run(each)].append(float(each["tpot_ms"]))
-    return {run for run, found in times.items() if max(found) > TWINS * min(found)}
+    return {run for run, found in times.items() if max(found) > (REPEATED if _may_guess(run) else TWINS) * min(found)}
 
 
 def _run(row: Mapping[str, str]) -> tuple[Any, ...]:
     """What is equal in twins."""
     shape = shape_of(row)
     said = tuple(row[name] for name in ("system", "backend", "precision", "isl", "osl", "concurrency"))
-    return model_of(row["model"]) or row["model"], *said, shape.gpus
+    model = model_of(row["model"]) or row["model"]
+    may_guess = serving_scripts.may_guess(row["backend"], row["system"], model, row["precision"], row.get("measured", ""))
+    return model, *said, shape.gpus, row.get("measured", "") if may_guess else ""
+
+
+def _may_guess(run: tuple[Any, ...]) -> bool:
+    return bool(run[-1])
 
 
 def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
-    model, machine = model_of(row["model"]), machine_of(row["system"])
-    if model is None or machine is None or row["backend"] not in FRAMEWORKS:
+    about = subject(row["model"], row["system"])
+    if about is None or row["backend"] not in FRAMEWORKS:
         return None
-    kind = kind_of(model)
+    model, kind = about.model, about.kind
     shape = shape_of(row) if kind == "MoE" else Shape(whole(row["tp_size"], 1), pp=whole(row["pp_size"], 1))
-    if shape.gpus > len(loaded(machine).devices_of("gpu")):
+    if not about.has(shape.gpus):
         return None
     clients, batch = whole(row["concurrency"], 0) or whole(row["batch_size"], 1), whole(row["batch_size"], 1)
     copies = max(1, clients // max(1, batch * whole(row["attention_dp_size"], 1)))
+    linear, experts = row["gemm_quant_mode"] or row["precision"], row["moe_quant_mode"] or row["precision"]
     infer = {
-        "device": devices(machine, shape.gpus),
-        "framework": FRAMEWORKS[row["backend"]],
-        **formats(model, row["model"], row["gemm_quant_mode"] or row["precision"], row["moe_quant_mode"] or row["precision"]),
-        "parallel": parallel(shape, kind),
-        **_cache(row),
+        **about.infer(FRAMEWORKS[row["backend"]], shape, linear, experts),
+        **_marlin(row, model),
         **_load(row, max(1, clients // copies), kind),
-        "server": server(row, max(1, clients // copies), shape.attention),
+        **_server(row, model, max(1, clients // copies), shape.attention),
     }
     group = f"{row['backend']}, {row['system']}, {model}, {row['precision'] or 'bf16'}"
+    guesses = not own(row) and serving_scripts.guesses(row["backend"], model, row.get("measured", ""))
     return Served(
         id=f"{row['id']} #{at}",
         group=group,
         kind=kind,
-        machine=machine,
+        machine=about.machine,
         infer=infer,
         copies=copies,
-        measured={"first_token": float(row["ttft_ms"]) / 1e3, "each_token": float(row["tpot_ms"]) / 1e3},
-        apart=SPECULATING if unclear else LIMITED if waits(row) else "",
+        measured=_measured(row),
+        apart=GUESSING if guesses else SPECULATING if unclear else LIMITED if waits(row) else "",
     )
 
 
-def _cache(row: Mapping[str, str]) -> dict[str, Any]:
-    """Keys and values in eight bits, where the scripts say so."""
-    narrow = row["precision"] in ("fp8", "fp4") and not own(row)
-    said = row["backend"] == "trtllm" or (row["backend"] == "sglang" and row["system"] in ("b200_sxm", "b300_sxm"))
-    return {"kv": "fp8"} if narrow and said else {}
+def _measured(row: Mapping[str, str]) -> dict[str, float]:
+    """What is compared. The first requests of a cold SGLang wait for its compiler, a minute and more, which is no host's time."""
+    found = {"each_token": float(row["tpot_ms"]) / 1e3}
+    cold = row["backend"] == "sglang" and not own(row) and row.get("measured", "") < serving_scripts.WARMED
+    return found if cold else {"first_token": float(row["ttft_ms"]) / 1e3} | found
+
+
+def _marlin(row: Mapping[str, str], model: str) -> dict[str, Any]:
+    """Experts by Marlin's kernel, where the script asks for it."""
+    script = None if own(row) else serving_scripts.script_of(*_run_by(row, model))
+    return {"model": model_keys(model, row["model"], "", "int4")} if script is not None and script.marlin else {}
+
+
+def _run_by(row: Mapping[str, str], model: str) -> tuple[str, str, str, str, str]:
+    return row["backend"], row["system"], model, row["precision"], row.get("measured", "")
+
+
+def _server(row: Mapping[str, str], model: str, clients: int, groups: int) -> dict[str, Any]:
+    """The server and its cache: as the benchmark's script of that day says."""
+    if own(row):
+        return {"server": {"sequences": clients} if row["backend"] == "trtllm" else {}}
+    script = serving_scripts.script_of(*_run_by(row, model))
+    if script is None:
+        return {"server": {"prefixes": False}}
+    said = serving_scripts.server(script, clients, whole(row["isl"], 1), groups)
+    return {"server": said, **({"kv": script.kv} if script.kv and row["precision"] in ("fp8", "fp4") else {})}
 
 
 def waits(row: Mapping[str, str]) -> bool:
@@ -134,23 +148,3 @@ def own(row: Mapping[str, str]) -> bool:
     with vLLM and dense models nine of ten prompts are in the cache, as those are that come from a hundred.
     """
     return row["attention_dp_size"] == ""
-
-
-def server(row: Mapping[str, str], clients: int, groups: int = 1) -> dict[str, Any]:
-    """What the scripts of the benchmark say beside the framework's defaults.
-
-    **Source**: SemiAnalysisAI/InferenceX: benchmarks/single_node at 16ffb6581480 and 34bc7c409cd1.
-    """
-    if own(row):
-        return {"sequences": clients} if row["backend"] == "trtllm" else {}
-    lengths = whole(row["isl"], 1) + whole(row["osl"], 1)
-    found: dict[str, Any] = {"prefixes": False}
-    if row["backend"] == "sglang" and row["system"] in ("b200_sxm", "b300_sxm"):
-        found |= {"look": 30 if clients >= 16 else 10, "budget": 32768, "sequences": max(128, clients)}
-    if row["backend"] == "sglang":  # --mem-fraction-static
-        found |= {"memory": {"part": "82 %", "kept": "0 B", "token": "0 B", "graph": "0 B", "gpu": "0 B", "least": "0 B"}}
-    if row["backend"] == "trtllm":
-        found |= {"budget": max(8192, clients // groups + lengths + 64), "memory": {"part": "80 %"}}
-        if groups > 1:  # attention_dp_config: {enable_balance: true, batching_wait_iters: 0, timeout_iters: 60}
-            found |= {"gather": 60}
-    return found

@@ -16,20 +16,7 @@ from typing import Any, Final
 from hwsim.devices import Gpu
 from hwsim.models.library import load_transformer
 from published.parts import table
-from published.serving_rows import (
-    Line,
-    Served,
-    Shape,
-    devices,
-    formats,
-    kind_of,
-    loaded,
-    machine_of,
-    model_of,
-    parallel,
-    read,
-    whole,
-)
+from published.serving_rows import Line, Served, Shape, devices, loaded, read, subject, whole
 
 # Requests by the tokens of prompt and answer together.
 # **Source**: NVIDIA/TensorRT-LLM: docs/source/developer-guide/perf-overview.md, the commands of the table.
@@ -67,17 +54,14 @@ def overview(data: Path) -> list[Served]:
 
 
 def _row(row: Mapping[str, str]) -> Served | None:
-    model, machine = model_of(row["model"]), machine_of(row["gpu"])
-    if model is None or machine is None:
+    about = subject(row["model"], row["gpu"])
+    if about is None:
         return None
-    kind, shape = kind_of(model), _plan(row["parallel"])
+    model, shape = about.model, _plan(row["parallel"])
     prompt, output = whole(row["isl"], 1), whole(row["osl"], 1)
     infer: dict[str, Any] = {
-        "device": devices(machine, shape.gpus),
-        "framework": "tensorrt-llm",
-        **formats(model, row["model"], row["precision"].lower()),
+        **about.infer("tensorrt-llm", shape, row["precision"].lower()),
         **({} if model.startswith("gpt-oss") else NARROW),
-        "parallel": parallel(shape, kind),
         "requests": REQUESTS.get((prompt, output), 1500),
         "prompt": prompt,
         "output": output,
@@ -86,8 +70,8 @@ def _row(row: Mapping[str, str]) -> Served | None:
     return Served(
         id=f"{row['model']} {row['gpu']} {row['parallel']} {row['precision']} {prompt}/{output}",
         group=f"trtllm, {row['gpu']}, {model}",
-        kind=kind,
-        machine=machine,
+        kind=about.kind,
+        machine=about.machine,
         infer=infer,
         measured={"tokens_per_s": float(row["output_tokens_per_s_per_gpu"]) * shape.gpus},
         apart=STAGED if shape.pp > 1 else "",
@@ -117,25 +101,21 @@ def mlperf(data: Path) -> list[Served]:
 
 
 def _system(row: Mapping[str, str], data: Path) -> Served | None:
-    model, machine = model_of(row["base"]), machine_of(row["accelerator"])
-    if model is None or machine is None or "AMD" in row["accelerator"] or row["weights"] not in BITS:
+    about = subject(row["base"], row["accelerator"])
+    if about is None or "AMD" in row["accelerator"] or row["weights"] not in BITS:
         return None
-    tp = group_of(model, machine, row["weights"])
+    tp = group_of(about.model, about.machine, row["weights"])
     gpus = whole(row["accelerators_per_node"], 1) * whole(row["nodes"], 1)
     software = "vllm" if "vLLM" in row["software"] else "tensorrt-llm"
-    kind = kind_of(model)
-    shape = Shape(tp, 1, 1, tp) if kind == "MoE" else Shape(tp)
+    shape = Shape(tp, 1, 1, tp) if about.kind == "MoE" else Shape(tp)
     return Served(
         id=f"{row['base']} {row['accelerator']} x{gpus} {row['weights']} {row['submitter']}",
-        group=f"{software}, {row['accelerator']}, {model}",
-        kind=kind,
-        machine=machine,
+        group=f"{software}, {row['accelerator']}, {about.model}",
+        kind=about.kind,
+        machine=about.machine,
         infer={
-            "device": devices(machine, tp),
-            "framework": software,
-            **formats(model, row["base"], row["weights"]),
+            **about.infer(software, shape, row["weights"]),
             **NARROW,
-            "parallel": parallel(shape, kind),
             "server": BENCH if software == "tensorrt-llm" else {},
         },
         trace=samples(data, row["base"]),

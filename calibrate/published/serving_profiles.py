@@ -17,19 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from published.parts import table
-from published.serving_rows import (
-    Line,
-    Served,
-    Shape,
-    devices,
-    formats,
-    kind_of,
-    machine_of,
-    model_of,
-    parallel,
-    read,
-    whole,
-)
+from published.serving_rows import Line, Served, Shape, read, subject, whole
 
 LONGEST: Final = 120.0  # seconds of a run that are simulated: it is in a steady state after a few
 OVERLOADED: Final = "its line grows all the time"
@@ -60,22 +48,19 @@ def _same(model: str, seconds: float) -> tuple[str, str]:
 
 
 def _row(row: Mapping[str, str], key: tuple[str, ...]) -> Served | None:
-    model, machine = model_of(row["model"]), machine_of(row["hardware"])
-    if model is None or machine is None:
+    about = subject(row["model"], row["hardware"])
+    if about is None:
         return None
     tp, rate, asked = whole(row["tp"], 1), float(row["rate_per_s"]), whole(row["output_len_asked"], 1)
     latency, first = float(row["e2e_s_mean"]), float(row["ttft_s_mean"])
     prompts = whole(row["system_prompts"], 1) * whole(row["users_per_prompt"], 1)
     return Served(
         id=f"{row['experiment'][16:]}, {rate:g}/s",
-        group=f"vllm, {row['hw']}, {model}",
-        kind=kind_of(model),
-        machine=machine,
+        group=f"vllm, {row['hw']}, {about.model}",
+        kind=about.kind,
+        machine=about.machine,
         infer={
-            "device": devices(machine, tp),
-            "framework": "vllm",
-            **formats(model, row["model"], ""),
-            "parallel": parallel(Shape(tp), kind_of(model)),
+            **about.infer("vllm", Shape(tp)),
             "server": {"budget": whole(row["max_num_batched_tokens"], 2048), "sequences": whole(row["max_num_seqs"], 256)},
         },
         trace=constant(rate, min(LONGEST, float(row["duration_s"])), float(row["prompt_tokens_mean"]), asked, prompts),
@@ -117,8 +102,8 @@ def _alike(said: Mapping[str, Mapping[str, Mapping[str, str]]], load: Mapping[st
 
 def _stage(name: str, stage: str, said: Mapping[str, Mapping[str, str]], load: Mapping[str, str]) -> Served | None:
     row = said["e2e_mean"]
-    model, machine = model_of(row["model"]), machine_of(row["hardware"])
-    if model is None or machine is None:
+    about = subject(row["model"], row["hardware"])
+    if about is None:
         return None
     tp, asked = whole(row["tp"], 1), whole(load["output_len_asked"], 1)
     latency, first = (float(said[each]["measured_ms"]) / 1e3 for each in ("e2e_mean", "ttft_mean"))
@@ -129,16 +114,10 @@ def _stage(name: str, stage: str, said: Mapping[str, Mapping[str, str]], load: M
     rate, seconds = float(load["rate_per_s"]), min(LONGEST, float(load["duration_s"]))
     return Served(
         id=f"{name}, {rate:g}/s",
-        group=f"vllm, {row['hardware']}, {model}",
-        kind=kind_of(model),
-        machine=machine,
-        infer={
-            "device": devices(machine, tp),
-            "framework": "vllm",
-            **formats(model, row["model"], "fp8" if row["precision"] == "FP8" else ""),
-            "parallel": parallel(Shape(tp), kind_of(model)),
-            "server": server,
-        },
+        group=f"vllm, {row['hardware']}, {about.model}",
+        kind=about.kind,
+        machine=about.machine,
+        infer={**about.infer("vllm", Shape(tp), "fp8" if row["precision"] == "FP8" else ""), "server": server},
         trace=constant(rate, seconds, float(load["prompt_tokens_mean"]), asked, prompts),
         measured={"latency": latency, "first_token": first, "each_token": (latency - first) / (asked - 1)},
         apart=OVERLOADED if "reasoning" in row["workload"] else "",

@@ -7,9 +7,10 @@ same way for every model and GPU; what a row leaves out has the framework's defa
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -102,6 +103,7 @@ class Served:
         machine: (a machine of the library, its GPU where it is another one); infer: what is simulated there.
         trace: its requests, where each is known; `infer` says the load if not.
         copies: how many copies of that share the load of the row; measured: quantities, in seconds or tokens a second.
+        links: of the machine, where the row's are known to be others.
         apart: why the row is not scored with the others; "" if it is.
         key: what other tables call it.
     """
@@ -116,6 +118,7 @@ class Served:
     copies: int = 1
     apart: str = ""
     key: tuple[str, ...] = ()
+    links: Mapping[str, Any] = field(default_factory=dict)
 
 
 DENSE: Final = frozenset({"llama-2-7b", "llama-2-13b", "llama-2-70b", "llama-3-8b", "llama-3-70b", "llama-3-405b", "qwen3-8b",
@@ -135,6 +138,38 @@ class Shape:
     @property
     def gpus(self) -> int:
         return self.tp * self.attention * self.pp
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A model of the library on a machine of the library; said: what a row calls the model."""
+
+    said: str
+    model: str
+    machine: tuple[str, str]
+
+    @property
+    def kind(self) -> Kind:
+        return kind_of(self.model)
+
+    def infer(self, framework: str, shape: Shape, linear: str = "", experts: str = "") -> dict[str, Any]:
+        """How an `infer:` of a copy begins: its GPUs, framework, number formats and plan."""
+        return {
+            "device": devices(self.machine, shape.gpus),
+            "framework": framework,
+            **formats(self.model, self.said, linear, experts),
+            "parallel": parallel(shape, self.kind),
+        }
+
+    def has(self, gpus: int) -> bool:
+        """Whether the machine has so many GPUs."""
+        return gpus <= len(loaded(self.machine).devices_of("gpu"))
+
+
+def subject(model: str, gpu: str) -> Subject | None:
+    """What a row is about; None if the library has not its model or its GPU."""
+    found, machine = model_of(model), machine_of(gpu)
+    return None if found is None or machine is None else Subject(model, found, machine)
 
 
 def model_of(name: str) -> str | None:
@@ -178,6 +213,13 @@ def loaded(machine: tuple[str, str]) -> Machine:
     if not gpu:
         return api.load_machine(name)
     return api.load_machine(f"hwsim: machine/1\nuse: {name}\nparts: {{tray: {{parts: {{gpu: {{use: {gpu}}}}}}}}}\n")
+
+
+def machine_with(served: Served) -> Machine:
+    """The machine of a row."""
+    if not served.links:
+        return loaded(served.machine)
+    return api.load_machine(f"hwsim: machine/1\nuse: {served.machine[0]}\nlinks: {json.dumps(served.links)}\n")
 
 
 def devices(machine: tuple[str, str], count: int) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import hwsim
 from hwsim.spec import SpecError
 from published.score import Miss
-from published.serving_rows import Line, Served, loaded
+from published.serving_rows import Line, Served, machine_with
 
 HASHED: Final = 512  # tokens of a block in a file with prefixes
 
@@ -49,7 +49,7 @@ def simulated(served: Served) -> Found:
     """
     with tempfile.TemporaryDirectory() as folder:
         try:
-            run = hwsim.simulate(loaded(served.machine), workload(served, Path(folder)), interval=False)
+            run = hwsim.simulate(machine_with(served), workload(served, Path(folder)), interval=False)
         except hwsim.OutOfMemory as full:  # its times are told all the same
             run = full.run
     service = run.serving[0]

@@ -6,22 +6,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Final
 
 from published.parts import table
-from published.serving_rows import (
-    Line,
-    Served,
-    Shape,
-    devices,
-    formats,
-    kind_of,
-    machine_of,
-    model_of,
-    parallel,
-    read,
-    whole,
-)
+from published.serving_rows import Line, Served, Shape, devices, read, subject, whole
+
+# Links between GPUs by which the source's own simulator matches its machine: 16 GB/s of a collective, as of eight lanes here.
+# **Source**: casys-kaist/LLMServingSim@5daddb21a545: bench/examples and docs/simulator/parallelism-mechanics.md, `link_bw`.
+LINKS: Final[Mapping[str, Mapping[str, Any]]] = {"RTXPRO6000": {"slots": {"lanes": 8}}}
 
 
 def rows(data: Path) -> list[Served]:
@@ -35,8 +27,8 @@ def rows(data: Path) -> list[Served]:
 
 def _run(said: Sequence[Mapping[str, str]]) -> Served | None:
     first = said[0]
-    model, machine = model_of(first["model"]), machine_of(first["hardware"])
-    if model is None or machine is None:
+    about = subject(first["model"], first["hardware"])
+    if about is None:
         return None
     tp, dp, together = whole(first["tp"], 1), whole(first["dp"], 1), first["ep"] == "True"
     shape = Shape(tp, dp if together else 1, ep=tp * dp if together else 1)
@@ -44,18 +36,16 @@ def _run(said: Sequence[Mapping[str, str]]) -> Served | None:
         "sequences": whole(first["max_num_seqs"], 256),
         "budget": whole(first["max_num_batched_tokens"], 2048),
     }
+    infer = about.infer("vllm", shape, "fp8" if "fp8" in first["dtype"] else "")
+    if not together:
+        infer |= {"device": devices(about.machine, tp * dp), "parallel": infer["parallel"] | {"dp": dp}}
     return Served(
         id=f"{first['model']}, {first['hardware']}, tp {tp}, dp {dp}",
-        group=f"vllm, {first['hardware']}, {model}",
-        kind=kind_of(model),
-        machine=machine,
-        infer={
-            "device": devices(machine, tp * dp),
-            "framework": "vllm",
-            **formats(model, first["model"], "fp8" if "fp8" in first["dtype"] else ""),
-            "parallel": parallel(shape, kind_of(model)) | ({} if together else {"dp": dp}),
-            "server": server,
-        },
+        group=f"vllm, {first['hardware']}, {about.model}",
+        kind=about.kind,
+        machine=about.machine,
+        links=LINKS.get(first["hardware"], {}),
+        infer=infer | {"server": server},
         trace=tuple(
             Line(float(row["arrival_s"]), whole(row["prompt_tokens"], 1), whole(row["output_tokens"], 1)) for row in said
         ),

@@ -22,7 +22,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hwsim.models.architectures import transformer_layers as blocks
 from hwsim.models.architectures.slices import Slice
@@ -32,6 +32,7 @@ from hwsim.models.kernel_tables import NOTHING, SMOOTH, ByContext, ByPrompt, ByR
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Operation, kernels
 
+SQUARE: Final = 4.0  # bytes of a sum of squares
 Exchanging = Callable[[Operation, float, int], float]  # (operation, bytes of one GPU's array, GPUs): seconds
 
 
@@ -60,14 +61,16 @@ def sends(model: Transformer, rows: int, *, tp: int, groups: int = 1, pp: int = 
     """Exchanges of the GPUs of a copy in an iteration of `rows` tokens of each group; arguments as of `Iterations`.
 
     The GPUs of a group sum what they have of attention, and of what follows. Groups that share experts gather their tokens
-    before those, and scatter what comes of them.
+    before those, and scatter what comes of them. A norm over the queries and keys of all heads sums two squares of a token.
 
     width: bytes of a number of a token.
     """
     size, gpus = rows * model.hidden * width, tp * groups
+    normed = model.layers if model.qk_norm == "whole" else 0
     shared = sum(kind.layers for kind in model.kinds if kind.experts > 1) if groups > 1 else 0  # integers
     collectives = (
         Sent("all-reduce", size, tp, 2 * model.layers - shared),
+        Sent("all-reduce", 2.0 * rows * SQUARE, tp, normed),
         Sent("all-gather", size * groups, gpus, shared),
         Sent("reduce-scatter", size * groups, gpus, shared),
         Sent("send", size, 2, pp - 1),

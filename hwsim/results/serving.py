@@ -15,25 +15,17 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hwsim.demand import Case
 from hwsim.records import dataclass
 from hwsim.results.accounting import PARTS, named
+from hwsim.results.balance import balance
 from hwsim.results.course import Course
 from hwsim.results.piles import Pile
 from hwsim.results.requests import Spread
 from hwsim.results.served import MEASURES, Log, times_of
 from hwsim.ticks import FEMTO, Column
 
-LEAST_REQUESTS: Final = 20  # below which nothing is said of a trend
-INSTANTS: Final = 64  # at which the number in the system is looked at
-LEAST_CELLS: Final = 9  # stretches of time, below which nothing is said of it either
-MUCH: Final = 1.4  # times as many in the last third as in the middle one; 1.67 of a straight line from nothing
-STRAIGHT: Final = 0.8  # of the variance of the number in the system, that a straight line explains
-SURPLUS: Final = 3  # standard deviations of what comes over the second half, by which more came than was answered
-GATHERED: Final = 6.5  # of all that comes, that are there when the last one comes
-FIRST: Final = 1.5  # times of a request that the second half lasts: in a shorter one as many gather in a service that keeps up
 PERCENTILES: Final = (50, 95, 99)
 ENDLESS: Final = ("ttft_", "latency_")  # times that grow with the run where a service is overloaded
 AROUND: Final = 0.05  # of all requests, on either side of a percentile, that say where its time goes; less where fewer are above
@@ -149,6 +141,7 @@ class ServiceStatistics:
         sampled: rows are a sample of the requests.
         warm_up: requests of the beginning that do not count; rows and course have them.
         grows_per_s: requests a second by which those in the system grow on and on; 0 in a steady state.
+        unsettled: they grow while requests come, as in a service that fills: the run is too short to tell.
         kind: "dense" or "experts", of a model that writes tokens; case: how well its GPU's kernels are known.
         paced: arrivals, and not answers, set its rate.
         tiers: below the GPUs, in order; their tokens are among `cached_tokens`.
@@ -189,6 +182,7 @@ class ServiceStatistics:
     sampled: bool = False
     warm_up: int = 0
     grows_per_s: float = 0.0
+    unsettled: bool = False
     prompt_copies: int = 0
     prompt_gpus: int = 0
     sampling: tuple[Sampling, ...] = ()
@@ -291,6 +285,7 @@ def statistics(
     spreads = {name: _binned(pile) for name, pile in totals.piles.items()} if log.sampled else _spreads(columns, log.cut)
     course = _course(log.course, blocks, copies)
     came = log.last_arrival - began
+    keeps = balance(log, columns)
     return ServiceStatistics(
         name=name,
         copies=copies,
@@ -325,7 +320,8 @@ def statistics(
         cached_tokens=totals.cached_tokens,
         sampled=log.sampled,
         warm_up=log.cut,
-        grows_per_s=growth(log, columns),
+        grows_per_s=keeps.grows_per_s,
+        unsettled=keeps.unsettled,
         sampling=tuple(_sampling(log)) if came > 0 else (),
     )
 
@@ -346,59 +342,6 @@ def _spreads(columns: Mapping[str, Column], cut: int) -> dict[str, Spread]:
     order = np.argsort(columns["arrival"], kind="stable")[cut:]
     counted = {name: column[order] for name, column in columns.items()}
     return {name: Spread.of(times / FEMTO) for name, times in times_of(counted).items()}
-
-
-def growth(log: Log, columns: Mapping[str, Column]) -> float:
-    """Requests by which those in the system grow in a second, on and on; 0 in a steady state, or where nothing can be said.
-
-    The number in the system is followed while requests come. It grows in either of two cases. In the first, more come than are
-    answered over the second half, by more than requests come by chance, and those left when the last one comes are more than
-    chance can gather over the run. In the second, a straight line explains it, and there are clearly more in the last third than
-    in the middle one.
-    """
-    if log.requests < LEAST_REQUESTS or log.last_arrival <= log.first_arrival:
-        return 0.0
-    if log.sampled:
-        numbers, step = _held(log.course, log.first_arrival, log.last_arrival), 1 << log.course.bits
-        cells = range(log.first_arrival >> log.course.bits, (log.last_arrival >> log.course.bits) + 1)
-        came = np.array([log.course.came.get(cell, 0) for cell in cells], np.float64)
-    else:
-        step = max(1, (log.last_arrival - log.first_arrival) // INSTANTS)
-        at = np.array([log.first_arrival + (number + 1) * step for number in range(INSTANTS)], columns["arrival"].dtype)
-        arrived, gone = (np.searchsorted(np.sort(columns[name]), at, "right") for name in ("arrival", "end"))
-        numbers, came = (arrived - gone).astype(np.float64), np.diff(arrived, prepend=0).astype(np.float64)
-    if len(numbers) < LEAST_CELLS:
-        return 0.0
-    third, half = len(numbers) // 3, len(numbers) // 2
-    middle, last = float(numbers[third : 2 * third].mean()), float(numbers[-third:].mean())
-    away, high = np.arange(len(numbers), dtype=np.float64), numbers - numbers.mean()
-    away = away - away.mean()
-    slope = float((away * high).sum() / (away * away).sum())
-    chance = max(1.0, float(came.var()) / max(float(came.mean()), 1e-300))  # of the number that comes: 1 of a Poisson process
-    more = float(numbers[-1] - numbers[half - 1])
-    gathered = float(numbers[-1]) > GATHERED * math.sqrt(chance * log.requests)
-    settled = half * step >= FIRST * _first(columns)
-    if slope > 0 and gathered and settled and more > SURPLUS * math.sqrt(chance * float(came[half:].sum())):
-        return more / ((len(numbers) - half) * step / FEMTO)
-    explained = slope * slope * float((away * away).sum()) / max(float((high * high).sum()), 1e-300)
-    if slope <= 0 or explained < STRAIGHT or last < MUCH * middle or last - middle < 3 * math.sqrt(middle + 1):
-        return 0.0
-    return slope / (step / FEMTO)
-
-
-def _first(columns: Mapping[str, Column]) -> int:
-    """Time (fs) of a request among those that come first, before many are there: a quarter of a fortieth take no longer."""
-    order = np.argsort(columns["arrival"], kind="stable")[: max(8, len(columns["arrival"]) // 40)]
-    return int(np.sort(columns["end"][order] - columns["arrival"][order])[len(order) // 4])
-
-
-def _held(course: Course, first: int, last: int) -> NDArray[np.float64]:
-    """Requests in the system at the end of each stretch of time in which requests came."""
-    held, numbers = 0, []
-    for cell in range(first >> course.bits, (last >> course.bits) + 1):
-        held += course.came.get(cell, 0) - course.ended.get(cell, 0)
-        numbers.append(float(held))
-    return np.array(numbers)
 
 
 def _binned(pile: Pile) -> Spread:

@@ -152,8 +152,8 @@ class Pace:
         if line is not None:
             run.kernels += line.attention + more
             run.answered = line.start + more
-        run.host = self._host(run)
         run.network = self._sends(-(-total // mixed.groups), mixed=True)
+        run.host = self._host(run) + self._late(run)
 
     def padded(self, run: Run) -> int:
         """Tokens of each group, in the mean of the groups if it reads prompts, that the exchanges of an iteration pass."""
@@ -203,6 +203,16 @@ class Pace:
         if run.parts and not settings.mixed:
             return settings.step + settings.each * (run.answers + len(run.parts))
         return self._host_of(run.answers + len(run.parts), run.rows)
+
+    def _late(self, run: Run) -> int:
+        """fs that the GPUs wait for kernels to be started, in an iteration with prompts that no graph has."""
+        plan, settings = self.plan, self.plan.settings
+        layer = settings.layer
+        if not layer or not isinstance(plan.model, Transformer):
+            return 0
+        if settings.mixed and settings.graphs and run.rows <= settings.graphs[-1]:
+            return 0
+        return max(0, plan.model.layers * layer - run.kernels - run.network)
 
     def _host_of(self, sequences: int, rows: int) -> int:
         settings = self.plan.settings

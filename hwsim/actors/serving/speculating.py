@@ -221,5 +221,5 @@ class Guessed(Pace):
         if line is not None:
             run.kernels += line.attention + more
             run.answered = line.start + more
-        run.host = self._host(run)
         run.network = self._sends(-(-total // mixed.groups), mixed=True)
+        run.host = self._host(run) + self._late(run)

@@ -70,6 +70,8 @@ def maps(model: Transformer, part: Slice) -> Iterator[Kernel]:
     wide = model.queries + model.keys + (0 if model.shared_values else model.values)
     yield from casting(product("qkv", rows, wide // t, model.hidden, part, narrow=True), part)
     turned = rows * (model.queries + model.keys) / t * part.width
+    if model.qk_norm == "whole" and t > 1:  # squares are summed here, then over the GPUs
+        yield moving("qk-squares", turned, 8.0 * rows, part.dtype)
     if model.qk_norm != "none":
         yield moving("qk-norm", turned, turned, part.dtype)
     if model.positions == "rotary":

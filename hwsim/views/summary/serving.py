@@ -53,6 +53,9 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
         if service.offered_per_s > DIFFERS * service.requests_per_s:
             more = f"{_rate(service.offered_per_s)} requests/s, {_rate(service.requests_per_s)} answered until the last answer"
             yield "came", more
+        if service.unsettled:
+            text = "those there grow until the last request comes, as they do while a service fills: too few to say whether it"
+            yield "not steady", f"{text} keeps up, and with more of them times are longer"
         yield from _times(service)
     if service.cached_tokens:
         cached = format_share(service.cached_tokens / service.prompt_tokens)

@@ -1,0 +1,137 @@
+"""What InferenceX's scripts give their servers beside the defaults of each framework, by framework, GPU, model and date.
+
+Its closed loops state a day; the scripts of that day state the server. Models and GPUs that it never ran have what its other
+scripts of that framework have in common: no prefix cached.
+
+**Source**: SemiAnalysisAI/InferenceX@843c6254ff69: benchmarks/single_node, each file with its history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+WARMED: Final = "2026-01-22"  # the first day whose scripts ask for some requests before those that are measured
+# (framework, GPU, format, first day): scripts with guesses of several tokens, whose rows no column tells from those without.
+GUESSING: Final[tuple[tuple[str, str, str, str], ...]] = (
+    ("trtllm", "b200_sxm", "fp4", "2026-01-14"),
+    ("trtllm", "b200_sxm", "fp8", "2026-01-14"),
+    ("trtllm", "h200_sxm", "fp8", "2026-01-14"),
+    ("sglang", "b200_sxm", "fp8", "2026-02-05"),
+)
+# Days on which, in their framework, nothing ran but guessing scripts, by the log of changes (perf-changelog.yaml, 392, 632, 642).
+GUESSED: Final = frozenset(
+    {("trtllm", "2026-01-14"), ("trtllm", "2026-01-28"), ("trtllm", "2026-02-05"), ("trtllm", "2026-02-06")}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """The options of a script, from a day on.
+
+    Args:
+        framework, gpus, model, precision: whose; "" is any. since: the first day, as a row writes it.
+        memory: the part of a GPU's memory that the server may use. kv: the format of keys and values, "" if the framework's.
+        budget: tokens of an iteration; 0: the framework's; twice: as many as two prompts.
+        sequences: at most; 0: the framework's; per_client: as many as there are clients.
+        look: iterations between two looks for requests, with less than 16 clients and with more.
+        marlin: experts in four bits by Marlin's kernel (VLLM_MXFP4_USE_MARLIN), whose times are those of int4.
+    """
+
+    framework: str
+    gpus: tuple[str, ...] = ()
+    model: str = ""
+    precision: tuple[str, ...] = ()
+    since: str = ""
+    memory: float = 0.0
+    kv: str = ""
+    budget: int = 0
+    twice: bool = False
+    sequences: int = 0
+    per_client: bool = False
+    look: tuple[int, int] = (1, 1)
+    marlin: bool = False
+
+    def is_of(self, framework: str, gpu: str, model: str, precision: str, day: str) -> bool:
+        """Whether a row was run by it."""
+        return (
+            self.framework == framework
+            and (not self.gpus or gpu in self.gpus)
+            and model.startswith(self.model)
+            and (not self.precision or precision in self.precision)
+            and day >= self.since
+        )
+
+
+B200: Final = ("b200_sxm",)
+BLACKWELL: Final = ("b200_sxm", "b300_sxm")
+HOPPER: Final = ("h100_sxm", "h200_sxm")
+H200: Final = ("h200_sxm",)
+POLLED: Final = (10, 30)  # --scheduler-recv-interval
+# The last that is of a row counts.
+SCRIPTS: Final[tuple[Script, ...]] = (
+    Script(framework="vllm"),
+    Script(framework="vllm", model="llama-3-70b", per_client=True, budget=8192),
+    Script(framework="vllm", model="gpt-oss", gpus=HOPPER, per_client=True, budget=8192, marlin=True),
+    Script(framework="vllm", model="gpt-oss", gpus=B200, kv="fp8", sequences=512, budget=8192),
+    Script(framework="vllm", model="kimi-k2", precision=("int4",), memory=0.95, per_client=True),
+    Script(framework="vllm", model="kimi-k2", precision=("fp4",), per_client=True),
+    Script(framework="vllm", model="kimi-k2", precision=("fp4",), gpus=B200, since="2026-04-20", per_client=True, kv="fp8",
+           twice=True),
+    Script(framework="vllm", model="minimax-m2", gpus=BLACKWELL, memory=0.95),
+    Script(framework="vllm", model="minimax-m2", gpus=H200, memory=0.95),
+    Script(framework="vllm", model="minimax-m2", gpus=BLACKWELL, since="2026-04-03", kv="fp8", twice=True),
+    Script(framework="sglang"),
+    Script(framework="sglang", model="deepseek", gpus=HOPPER, memory=0.82, budget=32768, sequences=256),
+    Script(framework="sglang", model="deepseek", gpus=BLACKWELL, precision=("fp8",), memory=0.82, kv="fp8", budget=32768,
+           sequences=128, look=POLLED),
+    Script(framework="sglang", model="deepseek", gpus=BLACKWELL, precision=("fp4",), memory=0.85, kv="fp8", budget=16384,
+           sequences=256, look=POLLED),
+    Script(framework="sglang", model="qwen3.5", memory=0.8, kv="fp8", budget=16384, sequences=128),
+    Script(framework="sglang", model="glm-5", memory=0.85, kv="fp8", budget=32768, per_client=True),
+    Script(framework="trtllm", memory=0.8, kv="fp8"),
+    Script(framework="trtllm", gpus=H200, memory=0.75, kv="fp8"),
+    Script(framework="trtllm", model="gpt-oss", memory=0.85),
+)  # fmt: skip
+
+
+def may_guess(framework: str, gpu: str, model: str, precision: str, day: str) -> bool:
+    """Whether there were scripts with multi-token prediction."""
+    return model.startswith("deepseek") and any((framework, gpu, precision) == said[:3] and day >= said[3] for said in GUESSING)
+
+
+def guesses(framework: str, model: str, day: str) -> bool:
+    """Whether a row of that day is one of them."""
+    return model.startswith("deepseek") and (framework, day) in GUESSED
+
+
+def script_of(framework: str, gpu: str, model: str, precision: str, day: str) -> Script | None:
+    """The script that ran a row; None if its framework has none."""
+    found = [each for each in SCRIPTS if each.is_of(framework, gpu, model, precision, day)]
+    return found[-1] if found else None
+
+
+def server(script: Script, clients: int, prompt: int, groups: int = 1) -> dict[str, Any]:
+    """`server:` of a row."""
+    found: dict[str, Any] = {"prefixes": False}
+    if script.framework == "trtllm":  # MAX_NUM_TOKENS
+        found["budget"] = max(8192, clients + prompt + 64)
+        if groups > 1:  # attention_dp_config: {enable_balance: true, batching_wait_iters: 0, timeout_iters: 60}
+            found["gather"] = 60
+    if script.budget or script.twice:
+        found["budget"] = 2 * prompt if script.twice else script.budget
+    if script.sequences or script.per_client:
+        found["sequences"] = max(1, clients) if script.per_client else script.sequences
+    if script.memory:
+        found["memory"] = _memory(script)
+    if script.look != (1, 1):
+        found["look"] = script.look[clients >= 16]
+    return found
+
+
+def _memory(script: Script) -> Mapping[str, Any]:
+    part = f"{100 * script.memory:g} %"
+    if script.framework == "sglang":  # --mem-fraction-static: of all, nothing else is kept
+        return {"part": part, "kept": "0 B", "token": "0 B", "graph": "0 B", "gpu": "0 B", "least": "0 B"}
+    return {"part": part}

@@ -1,0 +1,93 @@
+"""Whether a service keeps up with what comes, from the number of its requests while they come.
+
+Over the second half of the arrivals those there grow by what came less what was answered. Three things explain that. By chance
+as many more come as the arrivals themselves vary: three standard deviations. A service that keeps up fills: with times in the
+system of up to twice their mean R, by Little's law, to a part of rate x R that the half has not seen yet; but a line in front
+of it does not. And where neither suffices, more comes than it answers.
+
+R is that of the requests that came in the second quarter. Where it is longer than the run, as in one that is overloaded from
+the start, filling explains all, and nothing is said but that the run is not steady.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.results.served import Log
+from hwsim.ticks import FEMTO, Column
+
+Numbers: TypeAlias = NDArray[np.float64]
+LEAST_REQUESTS: Final = 20  # below which nothing is said
+CELLS: Final = 64  # stretches of the arrivals, whose numbers say how they vary
+LEAST_CELLS: Final = 9
+CHANCE: Final = 3.0  # standard deviations of what comes in the second half
+
+
+class Balance(NamedTuple):
+    """grows_per_s: requests by which those there grow in a second, on and on; 0 where they do not, or nothing says so.
+
+    unsettled: they grow while requests come, and a service that fills explains it: the run is too short to tell.
+    """
+
+    grows_per_s: float = 0.0
+    unsettled: bool = False
+
+
+def balance(log: Log, columns: Mapping[str, Column]) -> Balance:
+    """What a run says of it."""
+    lasted = log.last_arrival - log.first_arrival
+    if log.requests < LEAST_REQUESTS or lasted <= 0:
+        return Balance()
+    came, there, line, mean = _sampled(log) if log.sampled else _all(log, columns)
+    if len(came) < LEAST_CELLS or mean <= 0:
+        return Balance()
+    half = len(came) // 2
+    new = float(came[half:].sum())
+    more, waiting = float(there[-1] - there[half - 1]), float(line[-1] - line[half - 1])
+    chance = max(1.0, float(came.var()) / max(float(came.mean()), 1e-300))  # 1 of a Poisson process
+    by_chance = CHANCE * math.sqrt(chance * new)
+    if more <= by_chance:
+        return Balance()
+    if max(more - filling(lasted / 2 / mean) * new, waiting) <= by_chance:
+        return Balance(unsettled=True)
+    return Balance(more / (lasted * (len(came) - half) / len(came) / FEMTO))
+
+
+def filling(halves: float) -> float:
+    """Part of what comes in the second half by which a service that keeps up still fills; halves: a half over the mean time.
+
+    >>> [round(filling(halves), 2) for halves in (0.5, 1.0, 1.5, 2.0)]
+    [0.62, 0.25, 0.04, 0.0]
+    """
+    missing, later = 1 - min(halves, 2.0) / 2, 1 - min(halves, 1.0)
+    return (missing * missing - later * later) / halves
+
+
+def _all(log: Log, columns: Mapping[str, Column]) -> tuple[Numbers, Numbers, Numbers, float]:
+    """Requests that came in each stretch, those there and those in line at its end, and the mean time of those of the second
+    quarter."""
+    arrival, end = columns["arrival"], columns["end"]
+    lasted = log.last_arrival - log.first_arrival
+    step = max(1, lasted // CELLS)
+    at = np.array([log.first_arrival + (number + 1) * step for number in range(CELLS)], arrival.dtype)
+    arrived, begun, gone = (np.searchsorted(np.sort(columns[name]), at, "right") for name in ("arrival", "begin", "end"))
+    since = (arrival - log.first_arrival) / lasted
+    of_quarter = (since >= 0.25) & (since <= 0.5)
+    times = (end - arrival)[of_quarter] if of_quarter.any() else end - arrival
+    came, there, line = (each.astype(np.float64) for each in (np.diff(arrived, prepend=0), arrived - gone, arrived - begun))
+    return came, there, line, float(np.mean(times / FEMTO)) * FEMTO
+
+
+def _sampled(log: Log) -> tuple[Numbers, Numbers, Numbers, float]:
+    """The same of a run whose rows are not all kept, with the mean time of all."""
+    course = log.course
+    cells = range(log.first_arrival >> course.bits, (log.last_arrival >> course.bits) + 1)
+    came, begun, gone = (
+        np.array([column.get(cell, 0) for cell in cells], np.float64) for column in (course.came, course.began, course.ended)
+    )
+    return came, np.cumsum(came - gone), np.cumsum(came - begun), log.totals.latencies / max(1, log.totals.requests)

@@ -1,0 +1,47 @@
+"""Whether a service keeps up: told from the requests there, and not from a service that fills."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hwsim.results.balance import Balance, balance
+from hwsim.ticks import FEMTO
+
+
+def told(rate: float, requests: int, *, answered: float = 1e9, times: tuple[float, float] = (0.0, 2.0), seed: int = 1) -> Balance:
+    """Of requests that each take a time of their own, as long as no more are answered a second; begun as they come."""
+    drawn = np.random.default_rng(seed)
+    arrival = np.cumsum(drawn.exponential(1 / rate, requests))
+    end = np.sort(arrival + drawn.uniform(*times, requests))
+    for at in range(1, requests):
+        end[at] = max(end[at], end[at - 1] + 1 / answered)
+    columns = {name: (each * FEMTO).astype(np.int64) for name, each in (("arrival", arrival), ("begin", arrival), ("end", end))}
+    log: Any = SimpleNamespace(
+        requests=requests, sampled=False, first_arrival=int(columns["arrival"][0]), last_arrival=int(columns["arrival"][-1])
+    )
+    return balance(log, columns)
+
+
+@pytest.mark.parametrize(("rate", "requests", "unsettled"), [(20.0, 30, 0.3), (20.0, 1000, 0.02), (300.0, 300, 1.0)])
+def test_a_service_that_fills_is_not_called_overloaded(rate: float, requests: int, unsettled: float) -> None:
+    """They stay for 1 s in the mean, and come for 1.5 s, for 50 s and for 1 s."""
+    said = [told(rate, requests, seed=seed) for seed in range(100)]
+    assert sum(each.grows_per_s > 0 for each in said) <= 2
+    assert sum(each.unsettled for each in said) <= 100 * unsettled
+    assert rate < 100 or sum(each.unsettled for each in said) > 90
+
+
+def test_a_service_that_answers_fewer_grows_by_the_rest() -> None:
+    said = [told(20.0, 1000, answered=15.0, seed=seed) for seed in range(50)]
+    assert all(each.grows_per_s > 0 for each in said)
+    assert np.mean([each.grows_per_s for each in said]) == pytest.approx(5.0, rel=0.1)
+
+
+def test_nothing_is_said_of_a_few_requests_or_of_those_that_come_at_once() -> None:
+    assert told(20.0, 10, answered=1.0) == Balance()
+    none: Any = SimpleNamespace(requests=100, sampled=False, first_arrival=5, last_arrival=5)
+    assert balance(none, {}) == Balance()
