@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from hwsim.version import __version__
 
 __all__ = [
-    "Deadlock", "ExpectationFailed", "GraphBuilder", "OpGraph", "OutOfMemory", "Paying", "Result", "Run", "SpecError",
+    "Deadlock", "ExpectationFailed", "GraphBuilder", "OpGraph", "OutOfMemory", "Paying", "Result", "Run", "Session", "SpecError",
     "__version__", "check", "collectives", "compare", "estimate", "explain", "export", "find", "latency", "load_graph", "loads",
     "new", "plan", "roofline", "save_graph", "schema", "sensitivity", "show", "simulate", "study", "sweep", "topology",
 ]  # fmt: skip
@@ -33,6 +33,7 @@ _HOMES: Final = {
     "Paying": "hwsim.costs",
     "Result": "hwsim.results.result",
     "Run": "hwsim.api",
+    "Session": "hwsim.studies.session",
     "SpecError": "hwsim.spec",
     "check": "hwsim.functions.files",
     "collectives": "hwsim.functions.views",
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from hwsim.sensitivities import sensitivity
     from hwsim.spec import SpecError
     from hwsim.studies import find, study, sweep
+    from hwsim.studies.session import Session
 else:
 
     def __getattr__(name: str) -> object:

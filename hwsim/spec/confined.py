@@ -54,7 +54,7 @@ def _library() -> tuple[Path, Path]:
     return library_root() / "machines", library_root() / "workloads"
 
 
-_HINT: Final = "parts of the library can be used, and files in the folders that were allowed"
+_HINT: Final = "files of the library can be used, and those of folders that were allowed (hwsim explore --allow FOLDER)"
 
 
 def _is_inside(path: Path, roots: Iterable[Path]) -> bool:
