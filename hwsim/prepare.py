@@ -6,7 +6,6 @@ machine. The mistakes of both files come together in one `SpecError`.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +34,6 @@ Source = sources.Source
 MOST_OPS = 30_000_000
 BYTES_PER_OP = 300  # measured, see benchmarks
 MOST_BUILT: Final = 4  # machines that runs share
-_BUILT: Final[deque[tuple[Tree, Machine]]] = deque(maxlen=1)  # runs of one file after another share its machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,18 +253,15 @@ def loads(text: str) -> Machine | Workload:
 def _built(tree: Tree | None, mistakes: Mistakes) -> Machine | None:
     if tree is None:
         return None
-    machines: dict[int, tuple[Tree, Machine]] = shared_by("machines") or {}
-    for source, built in (*_BUILT, *machines.values()):
-        if source is tree or (machines and same(source, tree)):
+    shared: dict[int, tuple[Tree, Machine]] | None = shared_by("machines")
+    for source, built in (shared or {}).values():
+        if same(source, tree):
             return built
     before, made = len(mistakes), build(tree, mistakes)
-    if made is not None and len(mistakes) == before:
-        _BUILT.append((tree, made))
-        shared = shared_by("machines")
-        if shared is not None:
-            while len(shared) >= MOST_BUILT:
-                del shared[next(iter(shared))]
-            shared[id(tree)] = tree, made
+    if made is not None and len(mistakes) == before and shared is not None:
+        while len(shared) >= MOST_BUILT:
+            del shared[next(iter(shared))]
+        shared[id(tree)] = tree, made
     return made
 
 

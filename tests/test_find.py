@@ -228,6 +228,9 @@ def test_a_real_service_is_found_and_holds_there() -> None:
     assert found.next is not None
     settings_of = {**dict(found.counts), **found.knob.settings(found.value)}
     assert hwsim.simulate("dgx-h100", SERVICE, set=settings_of, expect=True).met
+    with pytest.raises(hwsim.ExpectationFailed):
+        hwsim.simulate("dgx-h100", SERVICE, set={**settings_of, **found.knob.settings(found.next)}, expect=True)
+    assert found.value < found.next <= 1.1 * found.value * (1 + 1e-9)
     assert found.runs < 30
 
 
