@@ -6,12 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from hwsim.formats import format_quantity, format_share
+from hwsim.results.cause import family
 from hwsim.studies.grid import written
 from hwsim.studies.measures import SERVICE, Measure, measure
 from hwsim.units import COUNT, Quantity, UnitError, parse
 from hwsim.views.kit.called import called
 from hwsim.views.kit.figure import about
-from hwsim.views.sweep.curves import Curve, Curves
+from hwsim.views.sweep.curves import BITS, Curve, Curves
 
 if TYPE_CHECKING:
     from hwsim.studies.table import Sweep
@@ -33,22 +35,26 @@ def curves(sweep: Sweep) -> Curves:
         if value is not None:
             line[written(row.values[across])] = value
     lines = tuple(Curve(", ".join(others), tuple(line.get(written(value)) for value in values)) for others, line in times.items())
-    limits = tuple(row.limited_by or "" for row in sweep.rows) if len(lines) == 1 and len(sweep.rows) == len(values) else ()
+    limits = (
+        tuple(family(row.limited_by or "") for row in sweep.rows) if len(lines) == 1 and len(sweep.rows) == len(values) else ()
+    )
     names = [called(each) for place, each in enumerate(sweep.paths) if place != across]
+    in_bits = bool(measured) and _is_in_bits(path, measured[0])
+    perfect = _perfect(path, measured, lines, compared) if sweep.ranking.measure is not None else ()
     return Curves(
-        title=_finding(sweep, compared, shown),
+        title=_scaling(path, measured, lines, perfect, compared) if perfect else _finding(sweep, compared, shown),
         below=about(sweep.workload, sweep.machine, sweep.settings),
         measure=compared.title,
         measure_unit="" if compared.unit == "1" else compared.unit,
         across=called(path),
         binary=any("iB" in written(value) for value in values),
-        unit=measured[0].dimension.unit if measured and not measured[0].dimension.plain else "",
-        numbers=tuple(each.value for each in measured),
+        unit=BITS if in_bits else measured[0].dimension.unit if measured and not measured[0].dimension.plain else "",
+        numbers=tuple(8.0 * each.value if in_bits else each.value for each in measured),
         names=tuple(map(written, values)),
         legend=", ".join(names),
         lines=lines,
         limits=limits,
-        perfect=_perfect(path, measured, lines, compared) if sweep.ranking.measure is not None else (),
+        perfect=perfect,
     )
 
 
@@ -61,7 +67,7 @@ def _finding(sweep: Sweep, compared: Measure, shown: Sequence[float | None]) -> 
     (best, row), (worst, _) = ordered[0], ordered[-1]
     if best == worst:
         return f"{compared.title} is {compared.shown(best)} in every row"
-    where = ", ".join(f"{called(path)} = {written(value)}" for path, value in zip(sweep.paths, row.values, strict=True))
+    where = ", ".join(f"{called(path)} = {_value(path, value)}" for path, value in zip(sweep.paths, row.values, strict=True))
     if compared.is_pace and min(best, worst) > 0:
         factor = best / worst if compared.most else worst / best
         return f"{compared.shown(best)}{_each(compared)} with {where}: {factor:.3g} times as fast as the slowest"
@@ -69,8 +75,31 @@ def _finding(sweep: Sweep, compared: Measure, shown: Sequence[float | None]) -> 
     return f"{compared.title} is {extreme} with {where}: {compared.shown(best)}, elsewhere {direction} to {compared.shown(worst)}"
 
 
+def _is_in_bits(path: str, quantity: Quantity) -> bool:
+    """Whether a path is the rate of a network link, which is read in bits."""
+    return path.rpartition(".")[2] == "rate" and quantity.dimension.unit == "B/s"
+
+
+def _value(path: str, value: object) -> str:
+    """A value as a title has it."""
+    known = numbers([value])
+    if known and _is_in_bits(path, known[0]):
+        return format_quantity(8.0 * known[0].value, "B/s").replace("B", "b")
+    return written(value)
+
+
 def _each(compared: Measure) -> str:
     return f" {compared.title}" if compared.unit == "1" else ""
+
+
+def _scaling(path: str, measured: Sequence[Quantity], lines: Sequence[Curve], perfect: Sequence[float], compared: Measure) -> str:
+    """How much faster the most are than the fewest, and which part of perfect that is."""
+    values = [(each.value, *pair) for each, *pair in zip(measured, lines[0].values, perfect, strict=True) if pair[0]]
+    (few, first, _), (many, last, ideal) = min(values), max(values)
+    assert first is not None
+    assert last is not None
+    factor, part = (last / first, last / ideal) if compared.most else (first / last, ideal / last)
+    return f"{called(path)} = {many:g} is {factor:.3g} times as fast as {few:g}: {format_share(part)} of perfect scaling"
 
 
 def _perfect(path: str, measured: Sequence[Quantity], lines: Sequence[Curve], compared: Measure) -> tuple[float, ...]:

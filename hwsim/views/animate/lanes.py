@@ -21,7 +21,7 @@ RIGHT: Final = 20.0
 
 
 def scene(result: Result) -> Scene:
-    """Rows of the timeline; the first stretch of a run with many ops.
+    """Rows of the timeline, of a training those that compute; the first stretch of a run with many ops.
 
     Raises:
         NothingMoves: the run has no ops.
@@ -30,6 +30,9 @@ def scene(result: Result) -> Scene:
     rows = found.rows
     if not rows:
         raise NothingMoves("this run has no ops")
+    computing = tuple(row for row in rows if row.name.split("\n")[0].split(" ")[0].endswith("compute"))
+    if result.trainings and len(computing) > 1:
+        rows = computing
     if len(rows) > ROWS:  # those that work most, in their order
         busiest = sorted(range(len(rows)), key=lambda number: -rows[number].working_s)[:ROWS]
         rows = tuple(rows[number] for number in sorted(busiest))

@@ -129,8 +129,8 @@ def scene(
     words = [Words(WIDTH - LEFT, TOP + 8, f"pale: {came}, waits; filled: served", 12.0, "end", soft=True)]
     at = LEFT
     for name, colour in legend:
-        boxes.append(Box(at, TOP + 2, 13, 11, colour=colour))
-        words.append(Words(at + 18, TOP + 12, name, 12.0))
+        boxes.append(Box(at, TOP + 9, 13, 11, colour=colour))
+        words.append(Words(at + 18, TOP + 19, name, 12.0))
         at += 34 + 7.4 * len(name)
     title = f"Up to {highest} {what}; one waits {format_quantity(max(waits), 's')}"
     count = f"the first {len(shown):,} of {len(items):,}" if len(items) > len(shown) else ""

@@ -8,6 +8,7 @@ from typing import Any
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.views.kit.figure import COLOURS, LEGEND, MARKERS, OTHER, SOFT, figure_bytes, legend_below, open_axes, titled
+from hwsim.views.sweep.curves import scaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,10 @@ def _dress(axes: Any, scatter: Scatter) -> list[Any]:
     axes.set_ylim(bottom=0)
     open_axes(axes)
     for axis, shown in ((axes.xaxis, scatter.across), (axes.yaxis, scatter.up)):
-        axis.set_major_locator(MaxNLocator(6, integer=shown.unit in ("", "1")))
+        low, high = sorted(axis.get_view_interval())
+        by = scaled([high], "" if shown.unit in ("1", "USD") else shown.unit)[0]  # marks are round in the unit that is written
+        marks = by * MaxNLocator(6, integer=shown.unit in ("", "1")).tick_values(low / by, high / by)
+        axis.set_ticks([each for each in marks.tolist() if low <= each <= high])
     across = {x for cloud in scatter.clouds for x, _, _ in cloud.points}
     if len(across) == 1:
         axes.set_xticks(sorted(across))

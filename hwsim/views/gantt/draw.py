@@ -175,7 +175,10 @@ def _columns(axes: Axes, row: Row, place: int, window: Window, scale: float) -> 
             part = covered(row.low[some], row.high[some], edges)
             base = place + TALL / 2 - TALL * bottom
             bottom = bottom + part
-            _marks(axes, ((edges[:-1] + edges[1:]) / 2 / scale)[(part > 0) & (part < SEEN)], place, name)
+            beside = np.maximum(
+                np.concatenate([[0.0], part[:-1]]), np.concatenate([part[1:], [0.0]])
+            )  # the edge of a longer op is seen
+            _marks(axes, ((edges[:-1] + edges[1:]) / 2 / scale)[(part > 0) & (np.maximum(part, beside) < SEEN)], place, name)
             axes.stairs(place + TALL / 2 - TALL * bottom, edges / scale, baseline=base, fill=True, linewidth=0.0,
                         gid=f"{place}:{'waits' if waiting else 'works'}", **_look(name, waiting=waiting))  # fmt: skip
 

@@ -12,8 +12,8 @@ def called(path: str) -> str:
 
     >>> called("machine.links.slot.bandwidth"), called("machine.gpu.count"), called("machine.node.gpu.use")
     ('bandwidth of the link “slot”', 'number of “gpu”', 'kind of “node.gpu”')
-    >>> called("workload.train.parallel.tp"), called("let.nodes"), called("cache_share")
-    ('tp of “train.parallel”', 'nodes', 'cache share')
+    >>> called("workload.train.parallel.tp"), called("let.nodes"), called("machine.let.nodes"), called("cache_share")
+    ('tp of “train.parallel”', 'nodes', 'nodes', 'cache share')
     """
     first, *rest = path.split(".")
     if first == "let" and rest:
@@ -23,4 +23,6 @@ def called(path: str) -> str:
     key, of, link = rest[-1], rest[:-1], ""
     if of[0] == "links" and len(of) > 1:
         of, link = of[1:], "the link "
+    if of[-1] == "let":
+        return key.replace("_", " ")
     return f"{WORDS.get(key, key).replace('_', ' ')} of {link}“{'.'.join(of)}”"

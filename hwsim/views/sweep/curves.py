@@ -12,6 +12,7 @@ from hwsim.units import parse
 from hwsim.views.kit.table import BINARY
 
 WIDE: Final = 100.0  # largest / smallest above which an axis is logarithmic
+BITS: Final = "b/s"  # of network links, whose rates are read in bits
 FAR: Final = 1000.0  # and from which its marks have units of their own
 
 
@@ -92,12 +93,17 @@ def scaled(values: Sequence[float], unit: str, *, binary: bool = False) -> tuple
 
     >>> scaled([1e9, 16e9], "B/s"), scaled([0.015], "s"), scaled([3.0], "")
     ((1000000000.0, 'GB/s'), (0.001, 'ms'), (1.0, ''))
-    >>> scaled([65536.0, 131072.0], "B", binary=True)
-    (1024.0, 'KiB')
+    >>> scaled([65536.0, 131072.0], "B", binary=True), scaled([100e9, 800e9], "b/s"), scaled([8.0, 128.0], "s")
+    ((1024.0, 'KiB'), (1000000000.0, 'Gb/s'), (1.0, 's'))
     """
     if not unit or not values or max(values) <= 0:
         return 1.0, unit
     if binary and unit == "B" and max(values) >= 1024:
         return next((float(size), name) for size, name in BINARY if max(values) >= size)
+    if unit == BITS:
+        shown = format_quantity(min(filter(None, values)), "B/s").partition(" ")[2].replace("B", "b")
+        return 8.0 * parse(f"1 {shown}").value, shown
     symbol = format_quantity(max(values), unit).partition(" ")[2]
+    if unit == "s" and min(values) < parse(f"1 {symbol}").value and parse(f"1 {symbol}").value > 1.0:
+        return 1.0, "s"  # a part of a minute is no time that anybody reads
     return parse(f"1 {symbol}").value, symbol

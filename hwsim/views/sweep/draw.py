@@ -11,7 +11,7 @@ from hwsim.formats import format_quantity
 from hwsim.views.kit.figure import DASHES, INK, LEGEND, MARKERS, PAPER, SOFT, figure_bytes, legend_below, open_axes, titled
 from hwsim.views.kit.table import size_text
 from hwsim.views.sweep.beside import HATCHES, bands, bar_legend, colour, name_lines
-from hwsim.views.sweep.curves import WIDE, Curves, logarithmic, scaled
+from hwsim.views.sweep.curves import BITS, WIDE, Curves, logarithmic, scaled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ def _lines(axes: Axes, curves: Curves) -> tuple[float, str]:
             if value is not None:
                 falls = number + 1 < len(values) and value > 1.05 * (values[number + 1] or value)
                 text = (
-                    f"{value / time[0]:.3g}"
+                    _short(value / time[0])
                     if time[1] or not curves.measure_unit
                     else _marked(value, curves.measure_unit, binary=False)
                 )
@@ -99,12 +99,27 @@ def _bars(axes: Axes, curves: Curves) -> tuple[float, str]:
                  hatch=HATCHES[number % len(HATCHES)], zorder=3)  # fmt: skip
         if len(curves.lines) == 1:
             for at, height in zip(places, heights, strict=True):
-                axes.annotate(f"{height:.3g}", (at, height), (0, 3), textcoords="offset points", ha="center", fontweight="bold")
+                axes.annotate(_short(height), (at, height), (0, 3), textcoords="offset points", ha="center", fontweight="bold")
     crowded = sum(map(len, curves.names)) > 80  # integers
     axes.set_xticks(range(len(curves.names)), [each if len(each) <= 30 else each[:27] + "..." for each in curves.names])
     axes.tick_params("x", rotation=30 if crowded else 0)
     axes.set_xlabel(curves.across)
     return time
+
+
+def _short(value: float) -> str:
+    """A number beside a point.
+
+    >>> _short(16912.0), _short(0.1234)
+    ('16,912', '0.123')
+    """
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _thousands() -> Any:
+    from matplotlib.ticker import FuncFormatter
+
+    return FuncFormatter(lambda value, _: f"{value:,.10g}")
 
 
 def _no_ticks() -> Any:
@@ -121,6 +136,7 @@ def _dress(axes: Axes, curves: Curves, time: tuple[float, str]) -> None:
         axes.set_ylabel(name)
     else:
         axes.set_ylim(0, max(values, default=0.0) / time[0] * 1.12 or 1)
+        axes.yaxis.set_major_formatter(_thousands())
         axes.set_ylabel(time[1] if time[1].endswith(name) else f"{name} ({time[1]})" if time[1] else name)
     open_axes(axes, "y")
 
@@ -143,4 +159,6 @@ def _with_units(axis: Axis, unit: str, scale: float, *, binary: bool = False) ->
 
 def _marked(value: float, unit: str, binary: bool, digits: int = 3) -> str:
     """A mark on an axis; a size in KiB, MiB, ... where the values were given so."""
+    if unit == BITS:
+        return format_quantity(value, "B/s", digits).replace("B", "b")
     return size_text(value) if binary and unit == "B" else format_quantity(value, unit, digits)
