@@ -94,10 +94,9 @@ def _each(compared: Measure) -> str:
 
 def _scaling(path: str, measured: Sequence[Quantity], lines: Sequence[Curve], perfect: Sequence[float], compared: Measure) -> str:
     """How much faster the most are than the fewest, and which part of perfect that is."""
-    values = [(each.value, *pair) for each, *pair in zip(measured, lines[0].values, perfect, strict=True) if pair[0]]
+    found = zip(measured, lines[0].values, perfect, strict=True)
+    values = [(each.value, value, ideal) for each, value, ideal in found if value]
     (few, first, _), (many, last, ideal) = min(values), max(values)
-    assert first is not None
-    assert last is not None
     factor, part = (last / first, last / ideal) if compared.most else (first / last, ideal / last)
     return f"{called(path)} = {many:g} is {factor:.3g} times as fast as {few:g}: {format_share(part)} of perfect scaling"
 
