@@ -2,7 +2,7 @@
 
     python scripts/gallery.py [NAME ...]    (else all)
 
-PNG files become half as wide with 48 colours; SVG files are kept as they are.
+PNG files become half as wide with 80 colours; SVG files are kept as they are.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def shrink(drawn: Path, target: Path, width: int) -> None:
     picture = Image.open(drawn).convert("RGB")
     if picture.width > width:
         picture = picture.resize((width, round(picture.height * width / picture.width)), Image.Resampling.LANCZOS)
-    picture.quantize(48, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(target, optimize=True)
+    picture.quantize(80, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
 if __name__ == "__main__":
