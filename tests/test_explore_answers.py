@@ -144,7 +144,8 @@ def test_the_picture_is_of_the_machine(desk: Desk) -> None:
 def test_a_curve_and_a_grid_are_runs(desk: Desk) -> None:
     path, values = "machine.links.slot.bandwidth", ["1 GB/s", "2 GB/s", "a lot"]
     points = asked(desk, "curve", texts() | {"path": path, "values": values})["points"]
-    for text, seconds, limit in points[:2]:
+    for text, seconds, limit, wanted in points[:2]:
+        assert wanted is None
         run = hwsim.simulate(MACHINE, WORKLOAD, set={path: text})
         assert (seconds, limit) == (run.makespan_s, str(run.limited_by[0].cause))
     if len(points) > 2:
@@ -160,6 +161,27 @@ def test_a_curve_and_a_grid_are_runs(desk: Desk) -> None:
     assert found["runs"][own]["seconds"] == hwsim.simulate(MACHINE, WORKLOAD).makespan_s
     assert len(found["runs"]) == 5, "the axes through the file's own point"
     assert not found["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "workload", "path"),
+    [("web-server", "services/object-store", "services"), ("dgx-h100", "serving/embedding", "serving")],
+)
+def test_a_service_has_the_number_that_it_is_asked_for(desk: Desk, machine: str, workload: str, path: str) -> None:
+    """Arrivals set the time of its run: it has no interval, and the time of an answer stands beside it."""
+    found = asked(desk, "run", texts(machine, workload))
+    run = Session(machine, workload).shown()
+    assert found["interval"] is None
+    assert found["wanted"]["unit"] == "s"
+    if path == "services":
+        assert run.services is not None
+        assert run.services.answers[0].latency is not None
+        assert found["wanted"]["value"] == run.services.answers[0].latency.at(0.99).value
+        assert found["limits"] == found["path"] == []
+    else:
+        assert found["wanted"]["value"] in dict(run.serving[0].values()).values()
+        assert found["wanted"]["name"].startswith(("time to first token", "latency"))
+    assert asked(desk, "run", texts())["wanted"] is None
 
 
 def test_what_is_exported_is_the_run(desk: Desk) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from hwsim.api import Run
 from hwsim.explore.spans import TICKS, Spans, spans
+from hwsim.explore.wanted import wanted
 from hwsim.results.critical import critical_path, families
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.overlap import activities
@@ -15,6 +16,7 @@ from hwsim.views.explain.sentences import sentences
 from hwsim.views.explain.waiting import waited
 from hwsim.views.interval import say as interval
 from hwsim.views.summary.say import facts
+from hwsim.views.summary.services import is_alone
 
 CAUSES: Final = 8
 LARGEST: Final = 20_000  # ops of a run that is put into a sentence while a hand moves
@@ -28,7 +30,7 @@ def answer(run: Run, tints: dict[str, int], *, pixels: int, part: tuple[float, f
         tints: colours given before; it is completed.
     """
     shown = spans(run, tints, pixels=pixels, part=part)
-    limits = families(critical_path(run.timeline).limited_by)
+    limits = [] if is_alone(run) else families(critical_path(run.timeline).limited_by)
     rest = limits[CAUSES - 1 :] if len(limits) > CAUSES else []
     rows = [[name, time_fs / FEMTO, share] for name, time_fs, share in limits[: len(limits) - len(rest)]]
     if rest:
@@ -39,6 +41,7 @@ def answer(run: Run, tints: dict[str, int], *, pixels: int, part: tuple[float, f
         "settings": [list(pair) for pair in run.settings],
         "seconds": run.makespan_s,
         "interval": _interval(run),
+        "wanted": wanted(run),
         "fits": run.fits,
         "ops": run.ops.total,
         "says": _says(run),
@@ -60,16 +63,21 @@ def _says(run: Run) -> str:
 
 
 def _interval(run: Run) -> dict[str, Any] | None:
-    """The range of the time; None if nothing of it is unsure, or the arrivals of a service set it."""
+    """The range of the time; None if arrivals of requests set it, or nothing of it is unsure."""
     if not run.sure or run.serving or run.services is not None:
         return None
     sure = run.interval
-    return {"low": sure.low, "high": sure.high, "says": interval.within(sure)}
+    if sure.half < interval.EXACT:
+        return None
+    says = next((text for title, text in interval.lines(sure) if title == "interval"), "")
+    return {"low": sure.low, "high": sure.high, "says": says}
 
 
 def _path(run: Run, shown: Spans) -> dict[str, Any]:
     """The longest pieces of the critical path, in order of time, each with the reason why its op did not start earlier."""
     timeline = run.timeline
+    if is_alone(run):
+        return {"path": [], "pieces": 0, "path_left": 0.0}
     path = critical_path(timeline)
     kept = np.arange(len(path))
     took = path.end - path.start

@@ -10,6 +10,7 @@ from typing import Any, Final
 from hwsim.api import Run
 from hwsim.engine import Deadlock
 from hwsim.explore.sliders import Slider
+from hwsim.explore.wanted import wanted
 from hwsim.results.critical import families, limited_by
 from hwsim.spec import SpecError
 from hwsim.ticks import TooLong
@@ -28,7 +29,7 @@ def curve(runs: Runs, settings: Mapping[str, str], path: str, values: Sequence[s
         if at and time.monotonic() - began > BUDGET:
             break
         run, mistake = _tried(runs, {**settings, path: value})
-        points.append([value, None if run is None else run.makespan_s, _limit(run) if run is not None else mistake])
+        points.append([value, None, mistake, None] if run is None else [value, run.makespan_s, _limit(run), _wanted(run)])
     return {"path": path, "points": points, "left": list(values[len(points) :])}
 
 
@@ -109,6 +110,11 @@ def _tried(runs: Runs, settings: Mapping[str, str]) -> tuple[Run | None, str]:
 
 def _shares(run: Run) -> list[list[Any]]:
     return [[name, share] for name, _, share in families(limited_by(run.timeline))[:CAUSES]]
+
+
+def _wanted(run: Run) -> float | None:
+    number = wanted(run)
+    return None if number is None else number["value"]
 
 
 def _limit(run: Run) -> str:
