@@ -106,8 +106,8 @@ def _marlin(row: Mapping[str, str], model: str) -> dict[str, Any]:
     return {"model": model_keys(model, row["model"], "", "int4")} if script is not None and script.marlin else {}
 
 
-def _run_by(row: Mapping[str, str], model: str) -> tuple[str, str, str, str, str]:
-    return row["backend"], row["system"], model, row["precision"], row.get("measured", "")
+def _run_by(row: Mapping[str, str], model: str) -> tuple[str, str, str, str, str, int]:
+    return row["backend"], row["system"], model, row["precision"], row.get("measured", ""), shape_of(row).gpus
 
 
 def _server(row: Mapping[str, str], model: str, clients: int, groups: int) -> dict[str, Any]:

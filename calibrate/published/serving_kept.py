@@ -7,6 +7,7 @@ a line for each run that is scored, and whoever needs all rows reads it.
 from __future__ import annotations
 
 import csv
+import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -139,7 +140,8 @@ def left_out(rows: Sequence[Kept], of: Callable[[Kept], str]) -> str:
 
 
 def _line(unit: str, found: Sequence[tuple[float, ...]]) -> str:
-    shown = [percent(statistics.median(column), ".1f") for column in zip(*found, strict=True)]
+    columns = ([each for each in column if not math.isnan(each)] for column in zip(*found, strict=True))
+    shown = [percent(statistics.median(column), ".1f") if column else "" for column in columns]
     return f"| {unit} | {len(found)} | {' | '.join(shown)} |"
 
 
@@ -148,12 +150,13 @@ def _without(rows: Sequence[Kept], mine: Sequence[Kept]) -> Iterator[tuple[float
     names = {row.row for row in mine}
     for framework in {row.framework for row in mine}:
         others = [row for row in rows if row.framework == framework and row.row not in names]
-        step, api = _best(others, "each_token", STEPS), _best(others, "first_token", API)
+        told = [row for row in others if "first_token" in row.both]
+        step, api = _best(others, "each_token", STEPS), _best(told, "first_token", API)
         for row in mine:
             if row.framework == framework:
                 found = []
                 for quantity, more in (("each_token", step), ("first_token", api)):
-                    predicted, measured = row.both[quantity]
+                    predicted, measured = row.both.get(quantity, (math.nan, 1.0))
                     found += [abs(predicted / measured - 1), abs(max(predicted + more, 0.0) / measured - 1)]
                 yield tuple(found)
 

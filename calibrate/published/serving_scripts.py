@@ -31,7 +31,7 @@ class Script:
     """The options of a script, from a day on.
 
     Args:
-        framework, gpus, model, precision: whose; "" is any. since: the first day, as a row writes it.
+        framework, gpus, model, precision, tp: whose; "" and 0 are any. since: the first day, as a row writes it.
         memory: the part of a GPU's memory that the server may use. kv: the format of keys and values, "" if the framework's.
         budget: tokens of an iteration; 0: the framework's; twice: as many as two prompts.
         sequences: at most; 0: the framework's; per_client: as many as there are clients.
@@ -52,8 +52,9 @@ class Script:
     per_client: bool = False
     look: tuple[int, int] = (1, 1)
     marlin: bool = False
+    tp: int = 0
 
-    def is_of(self, framework: str, gpu: str, model: str, precision: str, day: str) -> bool:
+    def is_of(self, framework: str, gpu: str, model: str, precision: str, day: str, tp: int) -> bool:
         """Whether a row was run by it."""
         return (
             self.framework == framework
@@ -61,6 +62,7 @@ class Script:
             and model.startswith(self.model)
             and (not self.precision or precision in self.precision)
             and day >= self.since
+            and self.tp in (0, tp)
         )
 
 
@@ -86,6 +88,8 @@ SCRIPTS: Final[tuple[Script, ...]] = (
     Script(framework="sglang", model="deepseek", gpus=HOPPER, memory=0.82, budget=32768, sequences=256),
     Script(framework="sglang", model="deepseek", gpus=BLACKWELL, precision=("fp8",), memory=0.82, kv="fp8", budget=32768,
            sequences=128, look=POLLED),
+    Script(framework="sglang", model="deepseek", gpus=BLACKWELL, precision=("fp8",), memory=0.95, kv="fp8", budget=8192,
+           sequences=32, look=(10, 10), tp=4),
     Script(framework="sglang", model="deepseek", gpus=BLACKWELL, precision=("fp4",), memory=0.85, kv="fp8", budget=16384,
            sequences=256, look=POLLED),
     Script(framework="sglang", model="qwen3.5", memory=0.8, kv="fp8", budget=16384, sequences=128),
@@ -106,9 +110,9 @@ def guesses(framework: str, model: str, day: str) -> bool:
     return model.startswith("deepseek") and (framework, day) in GUESSED
 
 
-def script_of(framework: str, gpu: str, model: str, precision: str, day: str) -> Script | None:
+def script_of(framework: str, gpu: str, model: str, precision: str, day: str, tp: int = 0) -> Script | None:
     """The script that ran a row; None if its framework has none."""
-    found = [each for each in SCRIPTS if each.is_of(framework, gpu, model, precision, day)]
+    found = [each for each in SCRIPTS if each.is_of(framework, gpu, model, precision, day, tp)]
     return found[-1] if found else None
 
 

@@ -377,7 +377,7 @@ def _memory(
     more: bytes of other weights on each GPU, and bytes that a token leaves in addition to its keys and values.
     """
     tp, size = keys.parallel.tp, gpu.memory.size
-    part = (server.memory.part if server.memory else None) or 1.0
+    part = (server.memory.part if server.memory and server.memory.of != "free" else None) or 1.0  # or of what weights leave
     if isinstance(model, Transformer):
         parallel = keys.parallel
         memory, tokens = cache_room(model, tp, size, dtype, server, pp=parallel.pp, groups=parallel.groups, kept=keys.kv or "")
