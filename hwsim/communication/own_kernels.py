@@ -77,11 +77,8 @@ def find(task: Task, library: Own) -> Found | None:
     return None if way is None else Found(way, on[0], on[0] == link, source_of(library.sources, f"links.{on[0]}.start"))
 
 
-def as_own(task: Task, library: Own) -> Flows | None:
-    """The phases of what the framework does; None if it leaves this to NCCL."""
-    taken = find(task, library)
-    if taken is None:
-        return None
+def as_own(task: Task, taken: Found) -> Flows:
+    """The phases of the way that the framework takes."""
     way, source = taken.way, f"own: {taken.source}"
     case: Case = "known" if taken.known else "generation"
     parts: tuple[tuple[TermKind, float], ...] = (("latency", way.latency), ("flow", way.body))

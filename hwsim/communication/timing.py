@@ -169,8 +169,8 @@ def own_kernel(framework: str) -> OwnKernel | None:
 
 def _by_own(task: Task, own: Own) -> Flows | None:
     """The phases of a framework's own kernel, with the choice of its way; None if it leaves this to NCCL."""
-    flows, found = as_own(task, own), find(task, own)
-    return None if flows is None or found is None else _with_choice(Chosen(flows, found.choice))
+    found = find(task, own)
+    return None if found is None else _with_choice(Chosen(as_own(task, found), found.choice))
 
 
 def _auto(task: Task, library: Library | None) -> Flows:
