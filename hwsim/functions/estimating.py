@@ -254,7 +254,10 @@ def inference(case: Case, options: Mapping[str, Any]) -> Estimate:
         raise WrongPlan((("prompt", message),))
     served = serve(case.model, case.cluster, case.framework, phase=phase, tp=options["tp"], batch=options["batch"],
                    prompt=options["prompt"], output=options["output"], dtype=dtype)  # fmt: skip
-    sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, f"infer/{phase}")
+    regime = f"infer/{phase}"
+    if phase == "decode" and case.framework.server.prompts is not None:  # whole answers of such servers were measured
+        regime = f"tpot/{'experts' if any(kind.experts > 1 for kind in case.model.kinds) else 'dense'}"
+    sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, regime)
     bill = None
     if case.billing is not None:  # all groups do the same
         done = served.copies * served.tokens_per_second * served.seconds
