@@ -69,43 +69,49 @@ class Course:
         """Add up what is known of the caches."""
         if self._starts:
             self.most = max(self.most, *self._blocks)
-            self._adds(self._starts, self._ends, ticks.column(self._blocks))
+            origin = self._origin(min(self._starts), max(self._ends))
+            start, end = (ticks.column([each - origin for each in times]) for times in (self._starts, self._ends))
+            self._adds(origin, start, end, ticks.column(self._blocks))
         if self._later:
-            start, first, slope, many = (ticks.column(column) for column in zip(*self._runs, strict=True))
+            starts, firsts, slopes, counts = zip(*self._runs, strict=True)
+            last = max(start + count * first + slope * (count * (count - 1) // 2) for start, first, slope, count in self._runs)
+            origin = self._origin(min(starts), last)
+            start = ticks.column([each - origin for each in starts])
+            first, slope, many = (ticks.column(each) for each in (firsts, slopes, counts))
             blocks = ticks.column(self._later)
             kept = np.flatnonzero(blocks)
-            ends = np.cumsum(many)  # count
             run = np.repeat(np.arange(len(many)), many)[kept]
-            number = kept + 1 - (ends - many)[run]
+            number = kept + 1 - (np.cumsum(many) - many)[run]  # count
             more = ticks.multiply(slope[run], number * (number - 1) // 2)
             length = ticks.add(ticks.multiply(first[run], number), more)
-            begins = start[run]
-            self._adds(begins.tolist(), ticks.add(begins, length).tolist(), -blocks[kept])
+            self._adds(origin, start[run], ticks.add(start[run], length), -blocks[kept])
             self._runs.clear()
             self._later.clear()
         for column in (self._starts, self._ends, self._blocks):
             column.clear()
 
-    def _adds(self, starts: Sequence[int], ends: Sequence[int], blocks: Column) -> None:
+    def _origin(self, first: int, last: int) -> int:
+        """The start of the stretch of a time, once all times up to the last have stretches: what follows is counted from it."""
+        while last >> self.bits >= CELLS:
+            self._double()
+        return first >> self.bits << self.bits
+
+    def _adds(self, origin: int, start: Column, end: Column, blocks: Column) -> None:
         if not len(blocks):
             return
-        while max(ends) >> self.bits >= CELLS:
-            self._double()
-        base = min(starts) >> self.bits
-        start, end = (ticks.column([each - (base << self.bits) for each in column]) for column in (starts, ends))
         amount = ticks.multiply(blocks, end - start)
         self.area += ticks.total(amount)
-        cell, last = start >> self.bits, end >> self.bits
+        base, cell, last = origin >> self.bits, start >> self.bits, end >> self.bits
         inside = np.flatnonzero(cell == last)
         order = inside[np.argsort(cell[inside], kind="stable")]
         cells, firsts = np.unique(cell[order], return_index=True)
         for number, total in zip(cells.tolist(), ticks.group_totals(amount[order], firsts).tolist(), strict=True):
             self.taken[base + number] = self.taken.get(base + number, 0) + total
         for row in np.flatnonzero(cell != last).tolist():
-            since, until, number = starts[row], ends[row], base + int(cell[row])
+            since, until, number = int(start[row]), int(end[row]), int(cell[row])
             while since < until:
                 stop = min(until, (number + 1) << self.bits)
-                self.taken[number] = self.taken.get(number, 0) + int(blocks[row]) * (stop - since)
+                self.taken[base + number] = self.taken.get(base + number, 0) + int(blocks[row]) * (stop - since)
                 since, number = stop, number + 1
 
     def _double(self) -> None:
