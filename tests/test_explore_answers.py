@@ -177,7 +177,14 @@ def test_a_service_has_the_number_that_it_is_asked_for(desk: Desk, machine: str,
         assert run.services is not None
         assert run.services.answers[0].latency is not None
         assert found["wanted"]["value"] == run.services.answers[0].latency.at(0.99).value
-        assert found["limits"] == found["path"] == []
+        assert found["path"] == []
+        assert sum(share for _, _, share in found["limits"]) == pytest.approx(1)
+        assert found["limits"][0][0] == "waits for wire:nic0->nic1"
+        told = asked(desk, "more", texts(machine, workload))
+        assert told["says"] == [found["says"]]
+        assert told["says"][0].startswith("An answer of store above p99 takes")
+        assert told["helps"] == [], "halving the time of requests is no change that anybody can make"
+        assert {len(row["lines"]) > 0 for row in told["derived"]} == {True}
     else:
         assert found["wanted"]["value"] in dict(run.serving[0].values()).values()
         assert found["wanted"]["name"].startswith(("time to first token", "latency"))

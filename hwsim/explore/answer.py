@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.api import Run
+from hwsim.explore.serving import sentence, waits, wanted
 from hwsim.explore.spans import TICKS, Spans, spans
-from hwsim.explore.wanted import wanted
 from hwsim.results.critical import critical_path, families
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.overlap import activities
@@ -45,7 +45,7 @@ def answer(run: Run, tints: dict[str, int], *, pixels: int, part: tuple[float, f
         "fits": run.fits,
         "ops": run.ops.total,
         "says": _says(run),
-        "limits": rows,
+        "limits": waits(run.services) if run.services is not None and is_alone(run) else rows,
         "facts": [list(pair) for pair in facts(run)],
         "verdicts": [[each.quantity, str(each.wanted), each.status, each.reason] for each in run.verdicts],
         "warnings": list(map(str, run.warnings)),
@@ -57,7 +57,9 @@ def answer(run: Run, tints: dict[str, int], *, pixels: int, part: tuple[float, f
 def _says(run: Run) -> str:
     """A sentence on what takes most of the time."""
     timeline = run.timeline
-    if run.services is not None or len(timeline) > LARGEST:
+    if run.services is not None:
+        return sentence(run.services)
+    if len(timeline) > LARGEST:
         return ""
     return next(iter(sentences(timeline.makespan_fs, activities(timeline, critical_path(timeline)), None)), "")
 

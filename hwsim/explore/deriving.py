@@ -8,12 +8,14 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.api import Run
+from hwsim.explore.serving import sentence, statements
 from hwsim.results.critical import critical_path
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.derivation import Derivation, derivations
 from hwsim.views.explain.explanation import explain
 from hwsim.views.explain.waiting import waited
 from hwsim.views.explain.what_if import WhatIf
+from hwsim.views.summary.services import is_alone
 
 MOST: Final = 40  # derivations that are sent
 LARGEST: Final = 50_000  # ops of a run that is tried again with better numbers
@@ -44,6 +46,9 @@ def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
     Args:
         helps: whether to run it again with better numbers.
     """
+    if run.services is not None and is_alone(run):
+        says = [each for each in [sentence(run.services)] if each]
+        return {"says": says, "helps": [], "tried": False, "left": [], "derived": statements(run.services)[:MOST]}
     explanation = explain(run, again=helps and len(run.timeline) <= LARGEST)
     return {
         "says": list(explanation.sentences),

@@ -1,0 +1,72 @@
+"""Runs of services for the page: arrivals set their time, so the time of an answer takes its place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from hwsim.api import Run
+from hwsim.formats import format_quantity, format_share
+from hwsim.results.services.answers import Services
+from hwsim.views.explain.derivation import lines, seconds
+from hwsim.views.explain.measure import TIMES, measure
+
+PART: Final = 0.99  # of the answers of a service
+
+
+def wanted(run: Run) -> dict[str, Any] | None:
+    """Name, value and unit of the number that a run of services is made for; None for a run whose time is the answer.
+
+    A value of None: the service has no steady state.
+    """
+    if run.services is not None and run.services.answers:
+        service = run.services.answers[0]
+        latency = None if service.latency is None else service.latency.at(PART).value
+        return {"name": f"{service.name}: time of an answer (p99)", "value": latency, "unit": "s"}
+    served = measure(run) if run.serving else None
+    if served is None:
+        return None
+    return {"name": served.words, "value": served.value, "unit": "s" if served.name in TIMES else "1/s"}
+
+
+def waits(services: Services) -> list[list[Any]]:
+    """(cause, seconds, share) of the slowest answers of the first service, in the mean, the longest first."""
+    longest = services.answers[0].waits_above if services.answers else ()
+    total = math.fsum(wait.seconds for wait in longest)
+    slowest = sorted(longest, key=lambda wait: (-wait.seconds, wait.what))
+    return [
+        [
+            "its own work" if wait.what == "work" else f"waits for {wait.what}",
+            wait.seconds,
+            wait.seconds / total if total else 0.0,
+        ]
+        for wait in slowest
+    ]
+
+
+def sentence(services: Services) -> str:
+    """A sentence on the slowest answers of the first service: what they wait for."""
+    rows = waits(services)
+    if not rows:
+        return ""
+    total = format_quantity(math.fsum(time for _, time, _ in rows), "s")
+    shares = ", ".join(f"{name} {format_share(share)}" for name, _, share in rows[:3])
+    return f"An answer of {services.answers[0].name} above p99 takes {total} in the mean: {shares}."
+
+
+def statements(services: Services) -> list[dict[str, Any]]:
+    """Derivations of what each statement takes alone."""
+    return [
+        {
+            "name": f"{each.name} on {each.device}, for {each.service}",
+            "op": -1,
+            "count": each.times,
+            "lines": [[line.label, line.formula, line.numbers, line.time_s] for line in (lines(each.cost) if each.cost else ())],
+            "inputs": [list(entry) for line in (lines(each.cost) if each.cost else ()) for entry in line.inputs],
+            "alone": seconds(each.seconds),
+            "alone_s": each.seconds,
+            "longest_s": each.seconds,
+            "because": ["the mean of what is drawn"] if each.drawn else [],
+        }
+        for each in services.statements
+    ]
