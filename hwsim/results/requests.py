@@ -54,7 +54,7 @@ class RequestStatistics:
     """Latencies are from issue to finish. span_s: from the first issue to the last finish.
 
     in_flight_mean: by Little's law, the latencies' sum over the span.  counters: the device's own (row hits, seeks, ...).
-    times: of each of the first requests.
+    times: when each of the first requests was served.
     took_s, closed_form_s: seconds of the ops that asked, summed, as simulated and as the closed form has it alone.
     """
 

@@ -60,10 +60,10 @@ def curves(sweep: Sweep) -> Curves:
 
 def _finding(sweep: Sweep, compared: Measure, shown: Sequence[float | None]) -> str:
     """The best row, and how much better it is than the worst."""
-    found = [(value, row) for value, row in zip(shown, sweep.rows, strict=True) if value is not None]
-    if len(found) < 2:
-        return f"{compared.title}: {compared.shown(found[0][0])}" if found else f"{compared.title}: no row has it"
-    ordered = sorted(found, key=lambda each: each[0], reverse=compared.most)
+    measured = [(value, row) for value, row in zip(shown, sweep.rows, strict=True) if value is not None]
+    if len(measured) < 2:
+        return f"{compared.title}: {compared.shown(measured[0][0])}" if measured else f"{compared.title}: no row has it"
+    ordered = sorted(measured, key=lambda each: each[0], reverse=compared.most)
     (best, row), (worst, _) = ordered[0], ordered[-1]
     if best == worst:
         return f"{compared.title} is {compared.shown(best)} in every row"
@@ -93,9 +93,9 @@ def _each(compared: Measure) -> str:
 
 
 def _scaling(path: str, measured: Sequence[Quantity], lines: Sequence[Curve], perfect: Sequence[float], compared: Measure) -> str:
-    """How much faster the most are than the fewest, and which part of perfect that is."""
-    found = zip(measured, lines[0].values, perfect, strict=True)
-    values = [(each.value, value, ideal) for each, value, ideal in found if value]
+    """The speed-up of the most over the fewest, as a part of a perfect one."""
+    pairs = zip(measured, lines[0].values, perfect, strict=True)
+    values = [(quantity.value, value, ideal) for quantity, value, ideal in pairs if value]
     (few, first, _), (many, last, ideal) = min(values), max(values)
     factor, part = (last / first, last / ideal) if compared.most else (first / last, ideal / last)
     return f"{called(path)} = {many:g} is {factor:.3g} times as fast as {few:g}: {format_share(part)} of perfect scaling"

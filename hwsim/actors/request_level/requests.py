@@ -236,7 +236,7 @@ def statistics(
 
 
 def _times(served: Sequence[Served], units: Callable[[Ints], tuple[Ints, str]]) -> Times:
-    """Of the first requests of all ops together, in the order in which they were issued."""
+    """Times of the first requests, all ops together, in the order in which they were issued."""
     columns = [
         np.array([value for each in served for value in getattr(each, name)[:TIMED]])
         for name in ("issued", "start", "finish", "address")

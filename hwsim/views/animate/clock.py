@@ -29,7 +29,7 @@ def marks(scene: Scene) -> tuple[list[tuple[float, str]], str]:
 
 
 def place_of(scene: Scene, at: float) -> float:
-    """Where the mark of the time is."""
+    """The place of the mark of the time."""
     length = (scene.end - scene.begin) or 1.0
     return EDGE + (at - scene.begin) / length * (WIDTH - 2 * EDGE)
 

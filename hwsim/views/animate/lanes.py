@@ -26,8 +26,8 @@ def scene(result: Result) -> Scene:
     Raises:
         NothingMoves: the run has no ops.
     """
-    found = rows_of(result)
-    rows = found.rows
+    timeline = rows_of(result)
+    rows = timeline.rows
     if not rows:
         raise NothingMoves("this run has no ops")
     computing = tuple(row for row in rows if row.name.split("\n")[0].split(" ")[0].endswith("compute"))
@@ -36,7 +36,7 @@ def scene(result: Result) -> Scene:
     if len(rows) > ROWS:  # those that work most, in their order
         busiest = sorted(range(len(rows)), key=lambda number: -rows[number].working_s)[:ROWS]
         rows = tuple(rows[number] for number in sorted(busiest))
-    pixel = result.makespan_s / WIDTH / 2  # what is nearer to each other than that cannot be told apart
+    pixel = result.makespan_s / WIDTH / 2  # pieces nearer to each other than that look like one
     pieces = [merged(row.low, row.high, 2 * row.name_of + row.waits, pixel if len(row.low) > FEW else 0.0) for row in rows]
     lows = np.sort(np.concatenate([low for low, _, _ in pieces]))
     end = float(lows[PIECES]) if len(lows) > PIECES else result.makespan_s
@@ -56,7 +56,7 @@ def scene(result: Result) -> Scene:
                 tokens.append(Token(knots, wide, 0.78 * pitch, min(name, 7), busy, grows=True))
     at = LEFT
     drawn = {int(kind) // 2 for _, _, kinds in pieces for kind in np.unique(kinds)}
-    for number, name in enumerate(found.names):
+    for number, name in enumerate(timeline.names):
         if number not in drawn or at + 19 + 7.4 * len(name) > WIDTH - RIGHT - 76:
             continue
         boxes.append(Box(at, FOOT - 26, 14, 12, colour=number))

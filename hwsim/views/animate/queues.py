@@ -67,15 +67,15 @@ def ops(result: Result) -> Scene:
 
 def _next_ops(first: np.ndarray, follow: np.ndarray, op: int, queue: np.ndarray) -> list[int]:
     """Ops of queues that wait for an op, also through joins without a queue."""
-    found, todo = list[int](), [op]
+    reached, todo = list[int](), [op]
     while todo:
-        here = todo.pop()
-        for other in follow[first[here] : first[here + 1]].tolist():
-            if int(queue[other]) >= 0:
-                found.append(other)
-            elif len(found) + len(todo) < 64:
-                todo.append(other)
-    return found
+        joint = todo.pop()
+        for after in follow[first[joint] : first[joint + 1]].tolist():
+            if int(queue[after]) >= 0:
+                reached.append(after)
+            elif len(reached) + len(todo) < 64:
+                todo.append(after)
+    return reached
 
 
 def requests(result: Result) -> Scene:
@@ -101,7 +101,7 @@ def requests(result: Result) -> Scene:
 
 
 def scene(
-    result: Result, items: Sequence[Item], units: Sequence[str], what: str, came: str, legend: Sequence[tuple[str, int]]
+    result: Result, items: Sequence[Item], units: Sequence[str], things: str, came: str, legend: Sequence[tuple[str, int]]
 ) -> Scene:
     """Items in columns, the next to be served at the foot: they stack as they come, and the stack falls as they leave."""
     ordered = sorted(items, key=lambda item: (item.came, item.end))
@@ -132,7 +132,7 @@ def scene(
         boxes.append(Box(at, TOP + 9, 13, 11, colour=colour))
         words.append(Words(at + 18, TOP + 19, name, 12.0))
         at += 34 + 7.4 * len(name)
-    title = f"Up to {highest} {what}; one waits {format_quantity(max(waits), 's')}"
+    title = f"Up to {highest} {things}; one waits {format_quantity(max(waits), 's')}"
     count = f"the first {len(shown):,} of {len(items):,}" if len(items) > len(shown) else ""
     below = about(result.workload, result.machine, result.settings, count)
     return Scene(title, below, begin, end, tuple(boxes), (*named, *words), tuple(tokens))

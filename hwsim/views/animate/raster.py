@@ -42,14 +42,14 @@ def mp4(scene: Scene, colours: Sequence[str]) -> bytes:
     Raises:
         ValueError: ffmpeg is not installed, or fails.
     """
-    found = shutil.which("ffmpeg")
-    if found is None:
+    program = shutil.which("ffmpeg")
+    if program is None:
         raise ValueError("an MP4 needs ffmpeg, which is not installed; .gif and .svg need nothing more")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "film.mp4"
         frames_in = f"-f rawvideo -pix_fmt rgb24 -s {WIDTH}x{HEIGHT} -r {RATE} -i -"
         film_out = "-vf pad=ceil(iw/2)*2:ceil(ih/2)*2 -pix_fmt yuv420p -bitexact -map_metadata -1"
-        command = [found, "-y", "-loglevel", "error", *frames_in.split(), *film_out.split(), str(path)]
+        command = [program, "-y", "-loglevel", "error", *frames_in.split(), *film_out.split(), str(path)]
         raw = b"".join(frame.tobytes() for frame in frames(scene, colours))
         done = subprocess.run(command, input=raw, capture_output=True, check=False)
         if done.returncode or not path.is_file():

@@ -23,7 +23,7 @@ class Knot(NamedTuple):
 
 
 class Box(NamedTuple):
-    """What stands still: an empty frame with a name. colour: number of the house's colours, -1 for a frame."""
+    """A frame that stands still, with a name. colour: number of the house's colours, -1 for a frame."""
 
     x: float
     y: float
@@ -72,7 +72,7 @@ class Token:
     grows: bool = False
 
     def place(self, at: float) -> tuple[float, float] | None:
-        """Where it is at an instant; None if it is not there."""
+        """Its place at an instant; None if it is not there."""
         knots = self.knots
         if not knots[0].at <= at <= knots[-1].at:
             return None
@@ -90,10 +90,10 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What an animation shows.
+    """An animation as data.
 
     Args:
-        title: what is seen; below: of which run.
+        title: what is seen; below: the run.
         begin, end: seconds of the run that are shown.
     """
 

@@ -81,11 +81,11 @@ def ends(label: Label, cost: Cost) -> tuple[str, str, float] | None:
             hops[source] = target
             size = amount
     starts = set(hops) - set(hops.values())
-    here = label.device if label.device in hops else next(iter(sorted(starts)), "")
-    first = here
+    device = label.device if label.device in hops else next(iter(sorted(starts)), "")
+    first = device
     for _ in range(len(hops)):
-        here = hops.get(here, here)
-    return (first, here, size) if hops and here != first and cost.requests is None else None
+        device = hops.get(device, device)
+    return (first, device, size) if hops and device != first and cost.requests is None else None
 
 
 def progress(result: Result, op: int) -> list[tuple[float, float]]:
@@ -94,13 +94,13 @@ def progress(result: Result, op: int) -> list[tuple[float, float]]:
     flat = timeline.flat
     start, end, number = int(timeline.start[op]), int(timeline.end[op]), int(timeline.flow_class[op])
     begin = min(end, start + ticks.femtoseconds(flat.graph.costs[int(flat.cost[op])].demand.latency))
-    known = [(start / FEMTO, 0.0), *([(begin / FEMTO, 0.0)] if begin > start else [])]
+    knots = [(start / FEMTO, 0.0), *([(begin / FEMTO, 0.0)] if begin > start else [])]
     if number >= 0 and number < len(timeline.paces) and end > begin:
-        whole, _ = timeline.service(number, begin, end)
+        carried, _ = timeline.service(number, begin, end)
         changes = sorted({pace.start for pace in timeline.paces[number] if begin < pace.start < end})
-        if whole > 0:
-            known += [(at / FEMTO, timeline.service(number, begin, at)[0] / whole) for at in changes]
-    return [*known, (end / FEMTO, 1.0)]
+        if carried > 0:
+            knots += [(at / FEMTO, timeline.service(number, begin, at)[0] / carried) for at in changes]
+    return [*knots, (end / FEMTO, 1.0)]
 
 
 def _split(name: str) -> list[str]:

@@ -51,14 +51,14 @@ def _box(box: Box, colours: Sequence[str], grid: str, ink: str) -> str:
 
 
 def _token(token: Token, scene: Scene, colours: Sequence[str], ink: str) -> str:
-    """A group that is there from its first knot to its last, and goes from knot to knot."""
+    """A group that is shown from its first knot to its last, and goes from knot to knot."""
     first, last = token.knots[0], token.knots[-1]
     colour = colours[token.colour]
     moves = _animated(
         "animateTransform", "transform", [(knot.at, f"{_short(knot.x)},{_short(knot.y)}") for knot in token.knots], scene,
         more=' type="translate"',
     ) if len({(knot.x, knot.y) for knot in token.knots}) > 1 else ""  # fmt: skip
-    there = _animated("animate", "opacity", [(first.at, "1"), (last.at, "0")], scene, steps="0")
+    shown = _animated("animate", "opacity", [(first.at, "1"), (last.at, "0")], scene, steps="0")
     filled = _animated("animate", "fill-opacity", [(token.busy[0], "1"), (token.busy[1], "0.25")], scene, steps="0.25")
     grows = opacity = ""
     if token.grows:  # what has run stays
@@ -68,15 +68,15 @@ def _token(token: Token, scene: Scene, colours: Sequence[str], ink: str) -> str:
     name = _text(Words(token.wide / 2, token.high / 2 + 4, token.name, 11.0, "middle"), ink) if token.name else ""
     size = f'width="{_short(token.wide)}" height="{_short(token.high)}"'
     rect = f'<rect {size} fill="{colour}" stroke="{colour}"{opacity}>{filled}{grows}</rect>'
-    return f'<g opacity="0" transform="translate({_short(first.x)},{_short(first.y)})">{rect}{name}{there}{moves}</g>'
+    return f'<g opacity="0" transform="translate({_short(first.x)},{_short(first.y)})">{rect}{name}{shown}{moves}</g>'
 
 
 def _animated(
-    tag: str, attribute: str, known: Sequence[tuple[float, str]], scene: Scene, *, steps: str = "", more: str = ""
+    tag: str, attribute: str, values_at: Sequence[tuple[float, str]], scene: Scene, *, steps: str = "", more: str = ""
 ) -> str:
     """An attribute with its values over the time shown.  steps: the value before the first of them, without way between them."""
     length = (scene.end - scene.begin) or 1.0
-    shown = [(min(1.0, max(0.0, (at - scene.begin) / length)), value) for at, value in known]
+    shown = [(min(1.0, max(0.0, (at - scene.begin) / length)), value) for at, value in values_at]
     if shown[0][0] > 0.0:
         shown = [(0.0, steps or shown[0][1]), *shown]
     if not steps and shown[-1][0] < 1.0:

@@ -46,7 +46,7 @@ class Bars:
     """Bars in SI units, from the top down.
 
     Args:
-        title: what the bars show, with its number; below: of which runs.
+        title: what the bars show, with its number; below: the runs.
         centre: the answer, of a tornado.
     """
 

@@ -64,45 +64,45 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
-    found = rows_of(result)
-    shown = found.rows[:ROWS]
-    whole = Window(0.0, result.makespan_s)
-    near = closer(shown, whole) if len(shown) <= FEW else None
-    each = 0.42 + 0.12 * any("\n" in row.name for row in shown)
-    high = each * max(len(shown), 2) + 0.75
+    timeline = rows_of(result)
+    shown = timeline.rows[:ROWS]
+    everything = Window(0.0, result.makespan_s)
+    near = closer(shown, everything) if len(shown) <= FEW else None
+    pitch = 0.42 + 0.12 * any("\n" in row.name for row in shown)
+    high = pitch * max(len(shown), 2) + 0.75
     with figure_bytes(suffix, height=high * (1 if near is None else 2) + 0.5) as (figure, buffer):
         panels = figure.subplots(1 if near is None else 2, 1, squeeze=False)[:, 0]
-        draw(panels[0], shown, whole)
-        _shares(panels[0], shown, whole)
+        draw(panels[0], shown, everything)
+        _shares(panels[0], shown, everything)
         if near is not None:
             draw(panels[1], shown, near)
             scale, unit = time_scale(result.makespan_s)
             panels[1].set_title(
                 f"{near.begin / scale:.4g} to {near.end / scale:.4g} {unit}, closer", fontweight="normal", color=SOFT
             )
-        legend_below(figure, _legend(found, shown))
-        hidden = f"{len(found.rows) - len(shown)} more rows not shown" if len(found.rows) > len(shown) else ""
+        legend_below(figure, _legend(timeline, shown))
+        hidden = f"{len(timeline.rows) - len(shown)} more rows not shown" if len(timeline.rows) > len(shown) else ""
         titled(figure, finding(result), about(result.workload, result.machine, result.settings, hidden))
     return (buffer.getvalue(),)
 
 
 def finding(result: Result) -> str:
-    """What the figure shows, with its number."""
+    """The title: the time, and the share of what limits it."""
     if len(result.trainings) == 1:
-        (one,) = result.trainings
-        waits = (("communication", one.exposed), ("other stages", one.bubble))
+        (training,) = result.trainings
+        waits = (("communication", training.exposed), ("other stages", training.bubble))
         name, part = max(waits, key=lambda each: each[1])
         more = f" and wait for {name} {format_share(part)}" if part >= 0.005 else ""
-        return f"{format_quantity(one.step_s, 's')} a step: GPUs compute {format_share(one.computing)} of it{more}"
+        return f"{format_quantity(training.step_s, 's')} a step: GPUs compute {format_share(training.computing)} of it{more}"
     shares = limited_by(result.timeline)
     text = f"{format_quantity(result.makespan_s, 's')}"
     return f"{text}, {format_share(shares[0].share)} of it limited by {shares[0].cause}" if shares else text
 
 
-def closer(rows: Iterable[Row], whole: Window) -> Window | None:
-    """A stretch in the middle of a run in which ops can be told apart; None if that is so anyway."""
+def closer(rows: Iterable[Row], everything: Window) -> Window | None:
+    """A stretch in the middle of a run with room for the bar of each op; None if the everything run has it."""
     busiest = max(rows, key=lambda row: len(row.begin), default=None)
-    if busiest is None or len(busiest.begin) <= 2 * STRETCH or not any(_is_fine(row, whole) for row in rows):
+    if busiest is None or len(busiest.begin) <= 2 * STRETCH or not any(_is_fine(row, everything) for row in rows):
         return None
     first = (len(busiest.begin) - STRETCH) // 2
     begin, end = float(busiest.begin[first]), float(busiest.begin[first + STRETCH])
@@ -132,9 +132,9 @@ def draw(axes: Axes, rows: Iterable[Row], window: Window) -> None:
 
 def _bars(axes: Axes, row: Row, place: int, window: Window, scale: float) -> None:
     """A bar for each piece, as wide as it is."""
-    there = (row.high > window.begin) & (row.low < window.end)
-    low, high = np.maximum(row.low[there], window.begin), np.minimum(row.high[there], window.end)
-    names, waits = row.name_of[there], row.waits[there]
+    inside = (row.high > window.begin) & (row.low < window.end)
+    low, high = np.maximum(row.low[inside], window.begin), np.minimum(row.high[inside], window.end)
+    names, waits = row.name_of[inside], row.waits[inside]
     for name in dict.fromkeys(names.tolist()):
         for waiting in (False, True):
             some = (names == name) & (waits == waiting)
@@ -193,9 +193,9 @@ def _colour(name: int) -> str:
     return COLOURS[name] if name < 8 else OTHER
 
 
-def _shares(axes: Axes, rows: Iterable[Row], whole: Window) -> None:
+def _shares(axes: Axes, rows: Iterable[Row], everything: Window) -> None:
     """The part of the run in which each row works, at its end."""
-    length = whole.end - whole.begin
+    length = everything.end - everything.begin
     if length <= 0:
         return
     for place, row in enumerate(rows):
@@ -205,14 +205,14 @@ def _shares(axes: Axes, rows: Iterable[Row], whole: Window) -> None:
                   va="bottom", annotation_clip=False)  # fmt: skip
 
 
-def _legend(found: Rows, rows: Iterable[Row]) -> list[Any]:
+def _legend(timeline: Rows, rows: Iterable[Row]) -> list[Any]:
     from matplotlib.patches import Patch
 
     rows = tuple(rows)
     drawn = {name for row in rows for name in row.name_of.tolist()}
-    patches: list[Any] = [Patch(facecolor=_colour(at), label=name) for at, name in enumerate(found.names) if at in drawn]
-    if found.others > 0:
-        patches.append(Patch(facecolor=OTHER, label=f"{found.others} others"))
+    patches: list[Any] = [Patch(facecolor=_colour(at), label=name) for at, name in enumerate(timeline.names) if at in drawn]
+    if timeline.others > 0:
+        patches.append(Patch(facecolor=OTHER, label=f"{timeline.others} others"))
     if any(row.waits.any() for row in rows):
         patches.append(Patch(facecolor=PAPER, edgecolor=INK, hatch=WAITING, linewidth=0.8, label="waits or communicates"))
     return patches

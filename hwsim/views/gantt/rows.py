@@ -24,7 +24,8 @@ class Row:
     """Lanes that do the same at the same times.
 
     Args:
-        name: of its queue, with its devices; times: number of lanes.
+        name: queue, with its devices.
+        times: number of lanes.
         low, high: seconds of its pieces, in order of time; they never overlap.
         name_of: numbers of their names; waits: whether an op is under way then and waits, or communicates inside.
         begin: seconds at which its ops begin.
@@ -87,12 +88,12 @@ def _spent(result: Result, short: dict[str, str]) -> dict[str, float]:
 
 
 def _doing(result: Result, lane: Lane, of_label: Ints) -> tuple[object, ...]:
-    """What makes lanes alike: the kind of queue, and when which op begins, waits and ends."""
-    own = lane.name.removeprefix(lane.device).lstrip(".")
+    """Key of lanes that are alike: the kind of queue, and the times at which each op begins, waits and ends."""
+    queue = lane.name.removeprefix(lane.device).lstrip(".")
     ops, timeline = lane.ops, result.timeline
     columns = (result.ops.begin[ops], timeline.end[ops], result.ops.waiting[ops], _inside(result, ops))
     times = tuple(column.tobytes() if column.dtype != object else tuple(column.tolist()) for column in columns)
-    return (own, family(lane.device), of_label[timeline.flat.label[ops]].tobytes(), *times)
+    return (queue, family(lane.device), of_label[timeline.flat.label[ops]].tobytes(), *times)
 
 
 def _inside(result: Result, ops: Ints) -> Floats:
@@ -113,10 +114,10 @@ def _row(result: Result, members: list[Lane], of_label: Ints, *, whole: bool) ->
     left = arrived + (end - arrived) * (1.0 - _inside(result, ops))
     edges = np.stack([begin, arrived, left, end], axis=1)
     low, high = edges[:, :-1].ravel(), edges[:, 1:].ravel()
-    there = high > low
+    lasts = high > low
     names = np.repeat(of_label[result.timeline.flat.label[ops]], 3)
     waits = np.tile(np.array([True, False, True]), len(ops))
-    return Row(_called(members, whole=whole), len(members), low[there], high[there], names[there], waits[there], begin)
+    return Row(_called(members, whole=whole), len(members), low[lasts], high[lasts], names[lasts], waits[lasts], begin)
 
 
 def _called(members: list[Lane], *, whole: bool) -> str:

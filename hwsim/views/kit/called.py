@@ -8,7 +8,7 @@ WORDS: Final = {"count": "number", "use": "kind"}
 
 
 def called(path: str) -> str:
-    """What a path changes, in words.
+    """The quantity that a path changes, in words.
 
     >>> called("machine.links.slot.bandwidth"), called("machine.gpu.count"), called("machine.node.gpu.use")
     ('bandwidth of the link “slot”', 'number of “gpu”', 'kind of “node.gpu”')

@@ -109,7 +109,7 @@ def _style(colours: Sequence[str]) -> Any:
 
 
 def titled(figure: Figure, finding: str, below: str = "") -> None:
-    """Write the head: what the figure shows, bold, and below it of which run that is; the figure grows by its height.
+    """Write the head: what the figure shows, bold, and below it the name of the run; the figure grows by its height.
 
     To be called before anything is measured, once the rest of the figure has its size.
     """
@@ -128,7 +128,7 @@ def titled(figure: Figure, finding: str, below: str = "") -> None:
 
 
 def about(workload: str, machine: str, settings: Iterable[tuple[str, str]] = (), more: str = "") -> str:
-    """The line below a title: of which run a figure is; figures of different runs differ in it.
+    """The line below a title names the run; figures of different runs differ in it.
 
     >>> print(about("loop", "laptop", [("n", "10"), ("batch", "64")], "2 of 9 rows"))
     loop on laptop; 2 of 9 rows
@@ -186,7 +186,7 @@ def legend_above(axes: Axes, handles: Sequence[Any]) -> None:
 
 
 def _columns(figure: Figure, handles: Sequence[Any]) -> int:
-    """Columns of a legend that fit beside each other."""
+    """Number of columns of a legend for which there is room."""
     widest = max(text_width(figure, str(each.get_label()), 12.0) for each in handles) + 12.0 * 4.4
     return max(1, min(len(handles), int((72.0 * figure.get_figwidth() - 2 * EDGE) / widest)))
 

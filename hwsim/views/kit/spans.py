@@ -12,7 +12,7 @@ def covered(low: Floats, high: Floats, edges: Floats) -> Floats:
 
     Args:
         low, high: in order of `low`.
-        edges: of the columns, one more than there are columns.
+        edges: where columns begin, and where the last ends.
 
     >>> covered(np.array([0.0, 0.5]), np.array([0.25, 1.0]), np.linspace(0.0, 1.0, 3)).tolist()
     [0.5, 1.0]

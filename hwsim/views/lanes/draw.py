@@ -45,7 +45,7 @@ class Lanes:
     """A figure as data.
 
     Args:
-        title: what it shows, with its number; below: of which runs.
+        title: what it shows, with its number; below: the runs.
         end: seconds of the axis; legend: names of the colours; waiting: number of the one that is hatched.
     """
 

@@ -36,7 +36,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
 
 
 def _finding(result: Result, rows: tuple[Buffered, ...]) -> str:
-    """How long the buffer before the last stage is empty."""
+    """The time in which the buffer before the last stage is empty."""
     if not rows:
         return "batches ready between stages"
     last, end = rows[-1], result.timeline.makespan_fs

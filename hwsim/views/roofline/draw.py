@@ -61,7 +61,7 @@ def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iter
 
 
 def _finding(roofline: Roofline) -> str:
-    """How much of its roof the first op reaches; of a device alone its ridge."""
+    """The share of its roof that the first op reaches; of a device alone its ridge."""
     if roofline.points:
         point = roofline.points[0]
         share = format_share(point.attained / roofline.roof(point))

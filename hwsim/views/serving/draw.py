@@ -58,7 +58,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
 
 
 def _finding(service: ServiceStatistics) -> str:
-    """How long 95 of 100 requests wait."""
+    """The time within which 95 of 100 requests are answered."""
     whole = f"the whole answer within {format_quantity(service.latency.p95, 's')}"
     if service.first_token is None:
         return f"95 % see {whole}"
@@ -66,7 +66,7 @@ def _finding(service: ServiceStatistics) -> str:
 
 
 def _first(service: ServiceStatistics) -> tuple[str, list[float], float | None]:
-    """What a request waits for first: its name, the seconds of every request, and the bound that is asked for."""
+    """The first thing that a request waits for: its name, the seconds of every request, and the bound that is asked for."""
     if service.first_token is None:
         return "whole answer", [row.end_s - row.arrival_s for row in service.rows], service.goal.latency
     return "first token", [row.first_token_s - row.arrival_s for row in service.rows], service.goal.ttft

@@ -1,4 +1,4 @@
-"""What stands beside the lines and bars of a study: their names, and what limits the run where."""
+"""Names of the lines and bars of a study, and tints of what limits the run."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def bands(axes: Axes, curves: Curves) -> list[Any]:
 
 
 def bar_legend(curves: Curves) -> list[Any]:
-    """Of bars of several kinds."""
+    """Handles of bars of several kinds."""
     from matplotlib.patches import Patch
 
     if len(curves.lines) < 2:

@@ -29,7 +29,7 @@ class Curves:
     """A figure as data.
 
     Args:
-        title: what it shows, with its number; below: of which runs.
+        title: what it shows, with its number; below: the runs.
         across: quantity of the values, in `unit` (SI; empty for plain numbers).
         numbers: the values; empty if they are names.
         names: the values as texts.
@@ -66,7 +66,7 @@ class Curves:
 
     @property
     def across_by(self) -> tuple[float, str]:
-        """What the values are divided by on their axis, and its unit."""
+        """Divisor of the values on their axis, and its unit."""
         return (1.0, "") if self.has_own_units else scaled(self.numbers, self.unit, binary=self.binary)
 
     @property
@@ -105,5 +105,5 @@ def scaled(values: Sequence[float], unit: str, *, binary: bool = False) -> tuple
         return 8.0 * parse(f"1 {shown}").value, shown
     symbol = format_quantity(max(values), unit).partition(" ")[2]
     if unit == "s" and min(values) < parse(f"1 {symbol}").value and parse(f"1 {symbol}").value > 1.0:
-        return 1.0, "s"  # a part of a minute is no time that anybody reads
+        return 1.0, "s"  # parts of a minute are hard to read
     return parse(f"1 {symbol}").value, symbol

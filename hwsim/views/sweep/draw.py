@@ -108,7 +108,7 @@ def _bars(axes: Axes, curves: Curves) -> tuple[float, str]:
 
 
 def _short(value: float) -> str:
-    """A number beside a point.
+    """A number at its point.
 
     >>> _short(16912.0), _short(0.1234)
     ('16,912', '0.123')

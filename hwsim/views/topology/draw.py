@@ -51,7 +51,7 @@ def figure(topology: Topology, heading: Heading, suffix: str) -> Iterable[bytes]
 
 
 def _finding(topology: Topology) -> str:
-    """What is in the machine, and what half of its devices send to the other half."""
+    """Numbers of its devices, and the bandwidth between its halves."""
     devices: dict[str, int] = {}
     for device in topology.machine.devices.values():
         devices[device.kind] = devices.get(device.kind, 0) + 1
@@ -60,8 +60,8 @@ def _finding(topology: Topology) -> str:
         for kind, many in sorted(devices.items())
         if kind in ("cpu", "gpu", "nic")
     )
-    found = next(iter(topology.bisections), None)
-    half = f": {format_quantity(found.bandwidth, 'B/s')} between its halves" if found is not None else ""
+    narrowest = next(iter(topology.bisections), None)
+    half = f": {format_quantity(narrowest.bandwidth, 'B/s')} between its halves" if narrowest is not None else ""
     return f"{shown or topology.machine.name}{half}"
 
 
