@@ -418,7 +418,7 @@ def test_half_a_request_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
     line = server.listening()
     running = uvicorn.Server(
-        uvicorn.Config(app, http=server.patient(), lifespan="off", log_level="error", ws="none", timeout_keep_alive=1)
+        uvicorn.Config(app, http=server.Patient, lifespan="off", log_level="error", ws="none", timeout_keep_alive=1)
     )
     thread = threading.Thread(target=lambda: asyncio.run(running.serve(sockets=[line])), daemon=True)
     thread.start()

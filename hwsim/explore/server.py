@@ -11,10 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hwsim.explore import guard
 from hwsim.explore.workers import Limits, Stopped, Workers
@@ -135,10 +137,8 @@ def listening(port: int = 0) -> socket.socket:
 
 def serve(app: Application, line: socket.socket) -> None:
     """Answer until Ctrl-C."""
-    import uvicorn
-
     config = uvicorn.Config(
-        app, http=patient(), log_level="warning", access_log=False, server_header=False, date_header=False, timeout_keep_alive=5,
+        app, http=Patient, log_level="warning", access_log=False, server_header=False, date_header=False, timeout_keep_alive=5,
         limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=MOST_HEADERS, lifespan="on", ws="none",
         timeout_graceful_shutdown=1,
     )  # fmt: skip
@@ -172,45 +172,41 @@ def read_whole(path: Path) -> str:
         raise SpecError([Mistake(Place(str(path), 0, 0), message)]) from error
 
 
-def patient() -> type[Any]:
+class Patient(H11Protocol):
     """Uvicorn's HTTP/1.1, which closes connections whose request does not come: half open ones are not kept."""
-    from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    class Patient(H11Protocol):
-        _deadline: asyncio.TimerHandle | None = None
+    _deadline: asyncio.TimerHandle | None = None
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._wait()
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait()
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self._is_answering():
-                if self._deadline is not None:
-                    self._deadline.cancel()
-                self._deadline = None
-            elif self._deadline is None:
-                self._wait()
-
-        def connection_lost(self, exc: Exception | None) -> None:
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_answering():
             if self._deadline is not None:
                 self._deadline.cancel()
-            super().connection_lost(exc)
-
-        def _wait(self) -> None:
-            self._deadline = self.loop.call_later(SLOWEST, self._end)
-
-        def _end(self) -> None:
             self._deadline = None
-            if not self._is_answering():
-                self.transport.close()
+        elif self._deadline is None:
+            self._wait()
 
-        def _is_answering(self) -> bool:
-            """Whether a request is here, and its answer not yet sent; its body has a time of its own."""
-            cycle: Any = getattr(self, "cycle", None)
-            return cycle is not None and not cycle.response_complete
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
 
-    return Patient
+    def _wait(self) -> None:
+        self._deadline = self.loop.call_later(SLOWEST, self._end)
+
+    def _end(self) -> None:
+        self._deadline = None
+        if not self._is_answering():
+            self.transport.close()
+
+    def _is_answering(self) -> bool:
+        """Whether a request is here, and its answer not yet sent; its body has a time of its own."""
+        cycle: Any = getattr(self, "cycle", None)
+        return cycle is not None and not cycle.response_complete
 
 
 class _Refused(Exception):
