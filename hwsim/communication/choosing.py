@@ -145,11 +145,10 @@ class Carried(dict[tuple[object, ...], Bus]):
 
 def bus(machine: Machine, devices: Sequence[str], operation: Operation = "all-reduce", ring: Algorithm = RINGS) -> Bus:
     """Bytes per second that rings through these devices carry, by their links."""
-    known, key = machine.kept(Carried), (tuple(devices), operation, ring)
-    found = known.get(key)
-    if found is None:
-        found = known[key] = _bus(machine, devices, operation, ring)
-    return found
+    buses, key = machine.kept(Carried), (tuple(devices), operation, ring)
+    if key not in buses:
+        buses[key] = _bus(machine, devices, operation, ring)
+    return buses[key]
 
 
 def _bus(machine: Machine, devices: Sequence[str], operation: Operation, ring: Algorithm) -> Bus:

@@ -182,7 +182,7 @@ class Log:
             stay.alone += time
 
     def passes(self, copy: int, start: int, end: int, spent: Spent) -> None:
-        """An iteration or several, by what they went to; those of a run in parts, where requests come."""
+        """An iteration or several, by what they went to; a run is told in parts where requests come."""
         self.meters[copy].iterated(start, end, spent)
 
     def iterated(

@@ -252,9 +252,9 @@ def iterations_of(
     sparse = any(kind.experts > 1 for kind in model.kinds)
     verified, ep, pp = tokens or plan.settings.verified, parallel.ep if sparse else 1, parallel.pp if tokens is None else 1
     key = model, plan.gpu, framework, graphs, plan.dtype, parallel.tp, parallel.groups, verified, ep, pp, plan.keys.kv or ""
-    for made_of, known in tables:
+    for made_of, table in tables:
         if made_of == key:
-            return known
+            return table
     made = Iterations(
         model,
         KernelTimes(plan.gpu, framework),

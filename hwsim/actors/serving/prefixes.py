@@ -90,15 +90,15 @@ class Pool:
             count -= count_here
 
     def beginning(self, pieces: Iterable[tuple[Key, int]], *, whole: bool) -> tuple[list[Key], int, int]:
-        """Of the first pieces that are there: keys, blocks, and how many of them count as free now; whole: no piece in part."""
+        """Keys of the first pieces that are there, their blocks, and those that count as free now; whole: no piece in part."""
         used, line = self._used, self._line
         keys, hit, stale = [], 0, 0
         for key, count in pieces:
-            known = used.get(key)
-            count_there = line.get(key, 0) if known is None else known[1]
+            in_use = used.get(key)
+            count_there = line.get(key, 0) if in_use is None else in_use[1]
             if not count_there or (whole and count_there < count):
                 break
-            if known is None:
+            if in_use is None:
                 stale += count_there
             keys.append(key)
             hit += count_there
@@ -228,7 +228,7 @@ class Cache:
             yield key, count
 
     def _pieces(self, sequence: Held) -> Pieces:
-        """The pieces of a prompt, and their blocks; those of prompts that begin alike are made once."""
+        """The pieces of a prompt, and their blocks, made once for all prompts that begin alike."""
         if len(sequence.ids) * sequence.span > sequence.prompt:  # the last ones are cut short, or of its answer
             return _listed(sequence.pieces(self.settings.block))
         key = sequence.ids, sequence.span
