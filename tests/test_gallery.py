@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from hwsim.cli import main
 from hwsim.views import FIGURES, SCENES, VIEWS
 
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
@@ -25,6 +27,13 @@ def test_every_kind_is_there(page: str) -> None:
         assert f"--animate {scene} " in page
     drawing = {"simulate", "explain", "sweep", "compare", "sensitivity", "plan", "show", *VIEWS}
     assert {command for command, _ in COMMAND.findall(page)} == drawing
+
+
+def test_an_interval_of_services_is_refused_in_words(tmp_path: Path) -> None:
+    words = ["simulate", "web-server", "services/cache", "-q", "--plot", "interval", str(tmp_path / "a.svg")]
+    done = CliRunner().invoke(main, words)
+    assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert "see the summary" in done.output
 
 
 def test_every_picture_is_drawn_by_a_command_and_is_there(page: str, root: Path) -> None:

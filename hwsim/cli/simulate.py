@@ -139,9 +139,12 @@ def command(
         write_files([(scene_file, lambda path: run.animate(scene, path))], quiet=quiet)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--animate") from error
-    write_files(
-        [(trace, run.trace), (figure_file, lambda path: run.plot(figure or "gantt", path)), (report, run.report)], quiet=quiet
-    )
+    write_files([(trace, run.trace)], quiet=quiet)
+    try:
+        write_files([(figure_file, lambda path: run.plot(figure or "gantt", path))], quiet=quiet)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--plot") from error
+    write_files([(report, run.report)], quiet=quiet)
     if not quiet:
         from hwsim.views.summary import document as json
         from hwsim.views.summary import say as summary

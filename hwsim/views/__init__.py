@@ -50,6 +50,7 @@ REPORTS: Final[dict[str, Report]] = {
 SCENES: Final = ("lanes", "launches", "requests", "sends")  # animations of a run; see `hwsim.views.animate.draw`
 FIGURES: Final[dict[str, Report]] = {
     "gantt": REPORTS["gantt"],
+    "interval": report("interval.draw"),
     "latency": report("curves.draw"),
     "memory": REPORTS["memory"],
     "queues": REPORTS["queues"],
