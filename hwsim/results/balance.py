@@ -1,12 +1,12 @@
 """Whether a service keeps up with what comes, from the number of its requests while they come.
 
 Over the second half of the arrivals those there grow by what came less what was answered. Three things explain that. By chance
-as many more come as the arrivals themselves vary: three standard deviations. A service that keeps up fills: with times in the
-system of up to twice their mean R, by Little's law, to a part of rate x R that the half has not seen yet; but a line in front
-of it does not. And where neither suffices, more comes than it answers.
+as many more come as the arrivals themselves vary: three standard deviations. A service that keeps up fills: Little's law says
+how far the half has not got, where requests stay for up to twice the mean time. A line in front of a service is no filling. What
+neither explains is more than it answers.
 
-R is that of the requests that came in the second quarter. Where it is longer than the run, as in one that is overloaded from
-the start, filling explains all, and nothing is said but that the run is not steady.
+The mean time is of requests that came in the second quarter. Where it is longer than the run, as where it is overloaded from the
+start, filling explains all but a line, and the run is said to be not steady, and no more.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class Balance(NamedTuple):
 
 
 def balance(log: Log, columns: Mapping[str, Column]) -> Balance:
-    """What a run says of it."""
+    """Whether a run grows, and whether filling explains it."""
     lasted = log.last_arrival - log.first_arrival
     if log.requests < LEAST_REQUESTS or lasted <= 0:
         return Balance()
-    came, there, line, mean = _sampled(log) if log.sampled else _all(log, columns)
+    came, held, line, mean = _sampled(log) if log.sampled else _all(log, columns)
     if len(came) < LEAST_CELLS or mean <= 0:
         return Balance()
     half = len(came) // 2
     new = float(came[half:].sum())
-    more, waiting = float(there[-1] - there[half - 1]), float(line[-1] - line[half - 1])
+    more, waiting = float(held[-1] - held[half - 1]), float(line[-1] - line[half - 1])
     chance = max(1.0, float(came.var()) / max(float(came.mean()), 1e-300))  # 1 of a Poisson process
     by_chance = CHANCE * math.sqrt(chance * new)
     if more <= by_chance:
@@ -69,8 +69,7 @@ def filling(halves: float) -> float:
 
 
 def _all(log: Log, columns: Mapping[str, Column]) -> tuple[Numbers, Numbers, Numbers, float]:
-    """Requests that came in each stretch, those there and those in line at its end, and the mean time of those of the second
-    quarter."""
+    """Requests that came in each stretch, those there and those in line at its end, and the mean time of the second quarter's."""
     arrival, end = columns["arrival"], columns["end"]
     lasted = log.last_arrival - log.first_arrival
     step = max(1, lasted // CELLS)
@@ -79,8 +78,8 @@ def _all(log: Log, columns: Mapping[str, Column]) -> tuple[Numbers, Numbers, Num
     since = (arrival - log.first_arrival) / lasted
     of_quarter = (since >= 0.25) & (since <= 0.5)
     times = (end - arrival)[of_quarter] if of_quarter.any() else end - arrival
-    came, there, line = (each.astype(np.float64) for each in (np.diff(arrived, prepend=0), arrived - gone, arrived - begun))
-    return came, there, line, float(np.mean(times / FEMTO)) * FEMTO
+    came, held, line = (each.astype(np.float64) for each in (np.diff(arrived, prepend=0), arrived - gone, arrived - begun))
+    return came, held, line, float(np.mean(times / FEMTO)) * FEMTO
 
 
 def _sampled(log: Log) -> tuple[Numbers, Numbers, Numbers, float]:
