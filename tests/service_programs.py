@@ -11,11 +11,13 @@ from hwsim.demand import Capacity, Cost, Crowd, Demand
 from hwsim.devices.crowding import Arm, Knee
 from hwsim.workload.load.arrivals import ArrivalKeys, BurstKeys
 from hwsim.workload.load.draws import Constant, Distribution, Exponential, Lognormal, Pareto, Uniform, Values, Whole
+from hwsim.workload.services.popularity import filling
 from hwsim.workload.services.program import (
     ENDLESS,
     NONE,
     Ask,
     Branch,
+    Cache,
     Drawn,
     End,
     Fork,
@@ -117,7 +119,7 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
     )
     places = {"compute": (0, 0), "wide": (0, 1), "seek": (1, 0), "read": (2, 0), "arm": (2, 1), "deep": (2, 2), "send": (3, 0)}
     asks = [0] * count
-    caches: list[int] = []
+    caches: list[Cache] = []
 
     def a_draw(service: int, distribution: Distribution) -> int:
         drawn.append(Drawn((f"s{service}", str(len(drawn))), distribution))
@@ -157,7 +159,7 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
                 inner = body(service, at + 1, 1, depth - 1, held)
                 cache = NONE
                 if draw(st.booleans()):
-                    caches.append(service)
+                    caches.append(Cache(service, None, draw(st.sampled_from([None, filling(3, 9, 1.0), filling(9, 9, 0.0)]))))
                     cache = len(caches) - 1
                 choices = () if cache >= 0 else (draw(st.integers(-1, 1)),)
                 limit = draw(st.sampled_from([0.3, 0.9, 1.0]))
@@ -244,9 +246,11 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
                     Happening(10 * MS, 30 * MS, 0),
                     Happening(20 * MS, 60 * MS, 0, 0.0),
                     Happening(5 * MS, 25 * MS, count - 1),
+                    *(Happening(15 * MS, 15 * MS, each.service, emptied=at) for at, each in enumerate(caches) if each.filling),
+                    *(Happening(0, 0, each.service, emptied=at) for at, each in enumerate(caches) if each.filling),
                 ]
             ),
-            max_size=2,
+            max_size=3,
         )
     )
     return Program(

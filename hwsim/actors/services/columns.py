@@ -18,6 +18,7 @@ from hwsim.workload.services.program import (
     NONE,
     Ask,
     Branch,
+    Cache,
     Fork,
     Give,
     Join,
@@ -77,8 +78,7 @@ class Columns:
         self.services, self.stations, self.words = Rows(code.SERVICE_WIDTH), Rows(self.places.STATION_WIDTH), Rows(16)
         self.first_lock = len(program.services) + len(program.loads)
         self.draws = [self._drawn(stream(program.seed, *each.names), each.distribution) for each in program.draws]
-        self.caches = [self.floats.add(-1.0) for _ in program.caches]
-        self.cache_rows = [self.table.add(whose, at) for whose, at in zip(program.caches, self.caches, strict=True)]
+        self.cache_rows = [self._cache(each) for each in program.caches]
         self.classes: list[tuple[int, Any]] = []  # of crowds: row of the class, the class
         wanted = [step for service in program.services for step in service.steps if isinstance(step, Ask)]
         self.most = (1 + max((step.retries for step in wanted), default=0)) | 1
@@ -176,7 +176,7 @@ class Columns:
                 ways = [
                     self.table.add(base + to, choice, limit) for to, choice, limit in zip(step.to, choices, limits, strict=True)
                 ]
-                cache = NONE if step.cache < 0 else self.caches[step.cache]
+                cache = NONE if step.cache < 0 else self.cache_rows[step.cache]
                 return [code.BRANCH, self.draws[step.draw], ways[0], ways[-1] + 1, cache]
             case Fork(branches=branches, to=to):
                 begins = [self.table.add(base + branch) for branch in branches]
@@ -196,6 +196,10 @@ class Columns:
                 return [code.JUMP, base + to]
             case _:
                 return [code.END]
+
+    def _cache(self, cache: Cache) -> int:
+        lines = [self.floats.add(*line) for line in cache.filling.lines] if cache.filling is not None else [0]
+        return self.table.add(cache.service, self.floats.add(-1.0), lines[0], lines[-1], NONE)
 
     def _size(self, size: Number, body: float) -> int:
         lines = [self.floats.add(*line) for line in size.lines]

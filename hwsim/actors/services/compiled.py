@@ -78,7 +78,12 @@ class CompiledPlay:
         self._streams: dict[int, Iterator[Any]] = {}
         names, places = code.rows, code.stations
         happens = [
-            columns.table.add(each.service, int(each.hit is not None), columns.floats.add(each.hit or 0.0))
+            columns.table.add(
+                each.service,
+                int(each.hit is not None),
+                columns.floats.add(each.hit or 0.0),
+                NONE if each.emptied < 0 else columns.cache_rows[each.emptied],
+            )
             for each in program.events
         ]
         counts = np.zeros(names.COUNTS, np.int64)

@@ -21,7 +21,7 @@ from hwsim.workload.load.arrivals import instants, thoughts
 from hwsim.workload.load.draws import Draws
 from hwsim.workload.load.numbers import stream
 from hwsim.workload.load.traces import read_trace
-from hwsim.workload.services.program import Ask, Program, Take
+from hwsim.workload.services.program import NONE, Ask, Program, Take
 
 AT_ONCE: Final = 1 << 22  # requests of a service that other services ask
 
@@ -51,6 +51,7 @@ class Play:
         ]
         self.draws = [Draws(stream(program.seed, *each.names), each.distribution) for each in program.draws]
         self.hits: list[float | None] = [None] * len(program.caches)
+        self.lookups = [NONE] * len(program.caches)  # since it was empty; NONE: it is full
         wanted = [step for service in program.services for step in service.steps if isinstance(step, Ask)]
         self._most = (1 + max((step.retries for step in wanted), default=0)) | 1  # odd: see `Program.asks`
         self.slower = slower
@@ -391,15 +392,19 @@ class Play:
 
     def _begins(self, event: Any) -> None:
         service = self.services[event.service]
-        if event.hit is None:
+        if event.emptied >= 0:
+            self.lookups[event.emptied] = 0
+        elif event.hit is None:
             service.down = True
         else:
             for cache, whose in enumerate(self.program.caches):
-                if whose == event.service:
+                if whose.service == event.service:
                     self.hits[cache] = event.hit
 
     def _over(self, event: Any) -> None:
         service = self.services[event.service]
+        if event.emptied >= 0:
+            return
         if event.hit is None:
             service.down = False
             parked, service.parked = service.parked, []
@@ -407,5 +412,5 @@ class Play:
             self._admit(service)
         else:
             for cache, whose in enumerate(self.program.caches):
-                if whose == event.service:
+                if whose.service == event.service:
                     self.hits[cache] = None

@@ -14,7 +14,7 @@ from hwsim.demand import Capacity, Cost, Demand, Unit
 from hwsim.engine import Host, IssuedOp, Waits
 from hwsim.engine.fast import Choice, choice_of, is_there
 from hwsim.graph.opgraph import Label, Queue
-from hwsim.results.services.answers import Answers, Rung, Services, Statement, answers_of
+from hwsim.results.services.answers import Answers, Held, Rung, Services, Statement, answers_of
 from hwsim.results.services.notes import ServiceNotes
 from hwsim.results.usage import Usage
 from hwsim.spec import Warning
@@ -141,6 +141,7 @@ class Running:
             stuck=_stuck(program, play),
             statements=tuple(Statement(*each) for each in statements(program)),
             never=steps.never,
+            caches=tuple(_held(program)),
         )
 
     def warnings(self) -> tuple[Warning, ...]:
@@ -206,6 +207,12 @@ class Running:
             moved=row.moved + amount,
             utilisation=row.utilisation + seconds / makespan_s,
         )
+
+
+def _held(program: Program) -> Iterator[Held]:
+    for cache in program.caches:
+        if cache.holds is not None and cache.filling is not None:
+            yield Held(program.services[cache.service].name, *cache.holds, cache.filling.hit, cache.filling.full)
 
 
 def _below_one(utilisations: Sequence[float | None]) -> float | None:

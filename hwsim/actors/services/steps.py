@@ -88,14 +88,21 @@ def _keep(play: Play, draw: int, slot: int, many: int, following: int) -> Do:
 
 
 def _branch(play: Play, step: Branch, following: int) -> Do:
-    draws, hits, cache, choices = play.draws[step.draw], play.hits, step.cache, step.choices
+    draws, hits, lookups, cache, choices = play.draws[step.draw], play.hits, play.lookups, step.cache, step.choices
+    filling = play.program.caches[cache].filling if cache >= 0 else None
     ways = tuple(zip(step.limits, step.to, choices or (-1,) * len(step.to), strict=True))
 
     def branch(strand: Strand) -> int:
         main = strand.main
         share = draws.at(main.root, main.visit)
-        if cache >= 0 and (hit := hits[cache]) is not None:
-            return ways[0][1] if share < hit else following
+        if cache >= 0:
+            hit, past = hits[cache], lookups[cache]
+            if past >= 0 and filling is not None:
+                lookups[cache] = past + 1 if past + 1 <= filling.full else -1
+                if hit is None:
+                    hit = filling.at(past)
+            if hit is not None:
+                return ways[0][1] if share < hit else following
         for limit, to, choice in ways:
             if share < limit:
                 if choice >= 0:

@@ -157,6 +157,21 @@ class Statement(NamedTuple):
     cost: Cost | None
 
 
+class Held(NamedTuple):
+    """What a cache of a service holds.
+
+    Args:
+        hit: part of the lookups that find it when it is full; full: lookups until then, since it was empty.
+    """
+
+    service: str
+    entries: int
+    of: int
+    zipf: float
+    hit: float
+    full: float
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """All services of a run.
@@ -168,6 +183,7 @@ class Services:
         end_s: when the last request was over.
         stuck: requests that wait for each other, in words; "" if none do.
         never: services whose requests ask on without an end.
+        caches: those whose hit rate follows from what they hold.
     """
 
     answers: tuple[Answers, ...]
@@ -177,6 +193,7 @@ class Services:
     statements: tuple[Statement, ...] = ()
     stuck: str = ""
     never: tuple[str, ...] = ()
+    caches: tuple[Held, ...] = ()
 
 
 def expected_of(services: Services) -> dict[str, float]:

@@ -50,7 +50,8 @@ class ServiceNotes:
     """
 
     __slots__ = (
-        "_answers", "_choices", "_edge", "_ends", "_waits", "above", "answers", "area", "asked_again", "by_choice", "came_count",
+        "_answers", "_choices", "_columns", "_edge", "_ends", "_waits",
+        "above", "answers", "area", "asked_again", "by_choice", "came_count",
         "dropped", "end", "entered", "failed", "first", "good", "here", "last", "last_came", "line", "line_area", "line_last",
         "line_most", "most", "refused", "stay", "timeouts", "wasted", "width", "windows", "within",
     )  # fmt: skip
@@ -72,6 +73,7 @@ class ServiceNotes:
         self._answers: list[int] = []
         self._choices: list[int] = []
         self._waits: list[dict[int, int] | None] = []
+        self._columns: list[Ints] = []  # answers that come in columns
 
     def came(self, now: int) -> int:
         """A request from outside; its number."""
@@ -135,6 +137,9 @@ class ServiceNotes:
 
     def flush(self) -> None:
         """Count the answers that are noted."""
+        if self._columns:
+            columns, self._columns = self._columns, []
+            self._blocks(*columns)
         if not self._ends:
             return
         took = np.array(self._answers, np.float64) / FEMTO
@@ -154,44 +159,44 @@ class ServiceNotes:
 
     def answered(self, ends: Ints, times: Ints, choices: Ints, waits: Ints) -> None:
         """Answers in columns: when they ended, fs that they took, what they are counted as, fs that they waited by what for."""
-        first = min((FULL - len(self._ends)) % FULL, len(ends))
-        last = first + (len(ends) - first) // FULL * FULL
-        self._keep(ends[:first], times[:first], choices[:first], waits[:first])
-        for begin in range(first, last, FULL):
-            part = slice(begin, begin + FULL)
-            took = times[part] / FEMTO
-            self._count(took, ends[part] // self.width, choices[part])
-            self.good += FULL if self.within < 0 else int(np.count_nonzero(times[part] <= self.within))
-        if last > first:
-            self._wait(times[first:last] / FEMTO, waits[first:last])
-        self._keep(ends[last:], times[last:], choices[last:], waits[last:])
+        columns = [ends, times, choices, waits]
+        if self._columns:
+            columns = [np.concatenate(pair) for pair in zip(self._columns, columns, strict=True)]
+        whole = len(columns[0]) // FULL * FULL
+        self._blocks(*(column[:whole] for column in columns))
+        self._columns = [column[whole:] for column in columns]
 
-    def _keep(self, ends: Ints, times: Ints, choices: Ints, waits: Ints) -> None:
-        """Answers that are counted later."""
-        self._ends += ends.tolist()
-        self._answers += times.tolist()
-        self._choices += choices.tolist()
-        self._waits += [{resource: time for resource, time in enumerate(row) if time} or None for row in waits.tolist()]
-        if len(self._ends) >= FULL:
-            self.flush()
+    def _blocks(self, ends: Ints, times: Ints, choices: Ints, waits: Ints) -> None:
+        """Count answers in columns, as many together as one by one."""
+        for begin in range(0, len(ends), FULL):
+            part = slice(begin, begin + FULL)
+            self._count(times[part] / FEMTO, ends[part] // self.width, choices[part])
+        if len(ends):
+            self.good += len(ends) if self.within < 0 else int(np.count_nonzero(times <= self.within))
+            self._wait(times / FEMTO, waits)
 
     def _wait(self, took: Floats, waits: Ints) -> None:
         """Add the waits of answers, in columns."""
-        bins, place, many = np.unique(took.view(np.int64) >> BIN, return_inverse=True, return_counts=True)
-        low, high = (np.zeros((len(bins), waits.shape[1]), np.int64) for _ in range(2))
-        np.add.at(low, place, waits & HALF)  # in two parts: no sum leaves an int64
-        np.add.at(high, place, waits >> HALF_BITS)
-        slower = [self.above.setdefault(at, Above()) for at in bins.tolist()]
-        spent = np.array([above.spent for above in slower])
-        np.add.at(spent, place, took)  # fits: seconds as floats, added one after another
-        for above, count, seconds, lows, highs in zip(
-            slower, many.tolist(), spent.tolist(), low.tolist(), high.tolist(), strict=True
-        ):
+        place = took.view(np.int64) >> BIN
+        least = int(place.min())
+        place -= least
+        counts = np.bincount(place)
+        bins = np.flatnonzero(counts)
+        slower = [self.above.setdefault(at, Above()) for at in (bins + least).tolist()]
+        before = np.array([above.spent for above in slower])
+        spent = np.bincount(np.concatenate((bins, place)), np.concatenate((before, took)))[bins]  # one after another
+        for above, count, seconds in zip(slower, counts[bins].tolist(), spent.tolist(), strict=True):
             above.count += count
             above.spent = seconds
-            for resource, (part, rest) in enumerate(zip(lows, highs, strict=True)):
+        for resource, times in enumerate(waits.T):
+            if not times.any():
+                continue
+            low, high = (
+                np.bincount(place, part)[bins].tolist() for part in (times & HALF, times >> HALF_BITS)
+            )  # below 2^53: exact
+            for above, part, rest in zip(slower, low, high, strict=True):
                 if part or rest:
-                    above.waits[resource] = above.waits.get(resource, 0) + (rest << HALF_BITS) + part
+                    above.waits[resource] = above.waits.get(resource, 0) + (int(rest) << HALF_BITS) + int(part)
 
     def _count(self, took: Floats, places: Ints, choices: Sequence[int] | Ints) -> None:
         """Answers, by choice and by window."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hwsim.formats import format_quantity, format_share, percent
 from hwsim.results.batches import Known, Settled
 from hwsim.results.result import Result
-from hwsim.results.services.answers import Answers, Rung, Services, Wait
+from hwsim.results.services.answers import Answers, Held, Rung, Services, Wait
 from hwsim.results.services.unsure import work_interval
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import Column, aligned
@@ -37,6 +37,8 @@ def lines(services: Services) -> Iterator[tuple[str, str]]:
     for entry in services.answers:
         for number, text in enumerate(_of(entry)):
             yield (f"{entry.name}" if number == 0 else ""), text
+    for held in services.caches:
+        yield "cache", _held(held)
     if not services.never:
         yield from _limits(services)
     if services.stuck:
@@ -46,6 +48,14 @@ def lines(services: Services) -> Iterator[tuple[str, str]]:
         )
     for name in services.never:
         yield "DEADLOCK", f"a request of {name} asks on without an end: services ask each other in a circle"
+
+
+def _held(held: Held) -> str:
+    popular = "all alike" if not held.zipf else f"the k-th as popular as 1 / k^{held.zipf:g}"
+    filled = f", {_rate(held.full)} lookups after it was empty" if held.full >= 1 else ""
+    return (
+        f"{held.service} finds {format_share(held.hit)} of {held.of:,} things, {popular}, with {held.entries:,} entries{filled}"
+    )
 
 
 def unsure(services: Services) -> Iterator[tuple[str, str]]:
@@ -210,6 +220,7 @@ def as_dict(services: Services) -> dict[str, Any]:
         "work_half": work_interval(services).half,
         "stuck": services.stuck,
         "never": list(services.never),
+        "caches": [held._asdict() for held in services.caches],
     }
 
 

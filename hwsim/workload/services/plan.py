@@ -207,7 +207,7 @@ def _joined(first: Program, second: Program) -> Program:
         draws=(*first.draws, *second.draws),
         loads=(*first.loads, *(replace(each, services=tuple(at + services for at in each.services)) for each in second.loads)),
         asks=(*first.asks, *second.asks),
-        caches=(*first.caches, *(each + services for each in second.caches)),
+        caches=(*first.caches, *(replace(each, service=each.service + services) for each in second.caches)),
     )
 
 
@@ -226,9 +226,13 @@ def _happenings(workload: Workload, program: Program, mistakes: Mistakes) -> Ite
             mistakes.add(event.place, f"there is no service '{event.service}'", did_you_mean(event.service, names))
             continue
         number, at = names.index(event.service), ticks.femtoseconds(event.at)
-        if event.hit is not None and number not in program.caches:
+        if event.hit is not None and number not in [cache.service for cache in program.caches]:
             mistakes.add(event.place, f"'{event.service}' has no `cache`", None)
             continue
         lasts = event.lasting if event.down is None else event.down
         until = ticks.LONGEST if lasts is None else at + ticks.femtoseconds(lasts)
         yield Happening(at, until, number, event.hit)
+    for place, cache in enumerate(program.caches):
+        start = program.services[cache.service].start
+        for at in cache.emptied:
+            yield Happening(start + at, start + at, cache.service, emptied=place)

@@ -16,6 +16,7 @@ from hwsim.demand import Capacity, Cost, Demand
 from hwsim.records import dataclass
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.draws import Distribution
+from hwsim.workload.services.popularity import Filling
 
 NONE: Final = -1
 ENDLESS: Final = 2**62  # workers, places of a line, size of a group: any number
@@ -98,7 +99,7 @@ class Branch:
         limits: rising, at most 1.
         to: step of each way.
         choices: what the request is counted as from now on, for each way: a place among the service's choices; NONE: as before.
-        cache: number of the cache whose hit rate the first limit is, which an event may change; NONE: of none.
+        cache: number of the cache whose hit rate, when it is full, the first limit is; an event may change it; NONE: of none.
     """
 
     draw: int
@@ -268,12 +269,35 @@ class ServiceProgram:
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """Something that happens to a service: from `at` to `until` (fs) it is down, or its caches hit less often."""
+    """Something that happens to a service: from `at` to `until` (fs) it is down, or its caches hit less often.
+
+    Args:
+        hit: part of the requests that find something meanwhile; None: it is down.
+        emptied: a cache that is empty from `at` on, and fills; NONE: it is down, or its caches hit less often.
+    """
 
     at: int
     until: int
     service: int
-    hit: float | None = None  # None: it is down
+    hit: float | None = None
+    emptied: int = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A cache.
+
+    Args:
+        service: whose it is.
+        holds: entries, things there are, and the exponent of their popularity; None: its hit rate is stated.
+        filling: its hit rate since it was empty.
+        emptied: fs at which it is empty.
+    """
+
+    service: int
+    holds: tuple[int, int, float] | None = None
+    filling: Filling | None = None
+    emptied: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +321,6 @@ class Program:
     Args:
         loads: the workload's, or each job's.
         asks: numbers of steps that ask each service; odd where it asks itself, so that no visit has the number of another.
-        caches: service of each cache.
         resources: capacities that works wait for. Waits are counted by number: these, the locks, the workers of each service,
             the wait before a retry, attempts that were given up.
         seed: that all draws share.
@@ -310,7 +333,7 @@ class Program:
     draws: tuple[Drawn, ...]
     loads: tuple[Load, ...]
     asks: tuple[int, ...]
-    caches: tuple[int, ...] = ()
+    caches: tuple[Cache, ...] = ()
     resources: tuple[str, ...] = ()
     events: tuple[Happening, ...] = ()
     seed: int = 0

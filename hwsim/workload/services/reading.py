@@ -14,14 +14,16 @@ from hwsim.formats import percent
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, FetchOp, Op, Placed, Scope
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Tree, decode, did_you_mean, substitute
+from hwsim.spec import Mistakes, Place, Tree, decode, did_you_mean, substitute
 from hwsim.workload.load.draws import Uniform
 from hwsim.workload.programs import host_of, scope_of
 from hwsim.workload.services.drawn import Random, draws_in, filled, kept_in, lines_of, read_draw
+from hwsim.workload.services.popularity import filling
 from hwsim.workload.services.program import (
     NONE,
     Ask,
     Branch,
+    Cache,
     Drawn,
     End,
     Fork,
@@ -51,6 +53,7 @@ from hwsim.workload.services.schema import (
 
 MOST_STEPS: Final = 2000  # of a service, repeats written out
 _IN_ORDER: Final = ("queue", "after", "block", "reads", "writes", "updates", "pieces")  # of ops that overlap
+_CACHED: Final = "hit: 97 %, or entries: 1000000, of: 100000000"
 _SHARE: Final = Uniform(0.0, 1.0)
 
 
@@ -75,7 +78,8 @@ class Reader:
         self.served: list[Served] = []
         self.draws: list[Drawn] = []
         self.locks: dict[str, Lock] = {}
-        self.caches: list[int] = []
+        self.caches: list[Cache] = []
+        self._caches_at: dict[Place, int] = {}  # one that is written once is one, however often it is done
         self.asks = [0] * len(services)  # of each service
         self._rates = {} if machine is None else rates_of(machine.capacities.values())
         self._number = 0
@@ -205,12 +209,35 @@ class Reader:
         self._body(keys.do)
         self._steps[at] = Branch(self._share("maybe"), (1.0 - keys.ratio,), (len(self._steps),))
 
-    def _cache(self, keys: CacheKeys, _: Tree) -> None:
-        at, number = self._append(Jump(0)), len(self.caches)
-        self.caches.append(self._number)
-        draw = self._share("cache")
+    def _cache(self, keys: CacheKeys, tree: Tree) -> None:
+        number = self._caches_at.get(keys.place)
+        if number is None:
+            made = self._made_cache(keys, tree)
+            if made is None:
+                return
+            number = self._caches_at[keys.place] = len(self.caches)
+            self.caches.append(made)
+        filling = self.caches[number].filling
+        hit = filling.hit if filling is not None else keys.hit or 0.0
+        at, draw = self._append(Jump(0)), self._share("cache")
         self._body(keys.miss)
-        self._steps[at] = Branch(draw, (keys.hit,), (len(self._steps),), cache=number)
+        self._steps[at] = Branch(draw, (hit,), (len(self._steps),), cache=number)
+
+    def _made_cache(self, keys: CacheKeys, tree: Tree) -> Cache | None:
+        if (keys.hit is None) == (keys.entries is None):
+            self.mistakes.add(tree.place, "a cache has a hit rate, or entries from which it follows", _CACHED)
+            return None
+        if keys.entries is None or keys.of is None:
+            for key in ("of", "zipf", "empty_at"):
+                if keys.entries is None and tree.get(key) is not None:
+                    self.mistakes.add(tree.key_place(key), f"`{key}` needs `entries`: the hit rate is stated", _CACHED)
+                    return None
+            if keys.entries is not None:
+                self.mistakes.add(tree.place, "`entries` are of how many things?", _CACHED)
+                return None
+            return Cache(self._number)
+        emptied = tuple(ticks.femtoseconds(at) for at in keys.empty_at)
+        return Cache(self._number, (keys.entries, keys.of, keys.zipf), filling(keys.entries, keys.of, keys.zipf), emptied)
 
     def _lock(self, keys: LockKeys, tree: Tree) -> None:
         if keys.name in self._within:

@@ -80,8 +80,25 @@ class WayKeys:
 class CacheKeys:
     """`cache`: what is done where something is not in a cache; a hit takes no time of its own."""
 
-    hit: Ratio = field("part of the requests that find it", minimum=0.0, maximum=1.0, example="97 %")
-    miss: tuple[Tree, ...] = field("statements of the others", one_or_many=True)
+    miss: tuple[Tree, ...] = field("statements of those who do not find it", one_or_many=True)
+    hit: Ratio | None = field(
+        "part of the requests that find it; or say `entries`", default=None, minimum=0.0, maximum=1.0, example="97 %"
+    )
+    entries: int | None = field("things that it holds, those asked for last; the hit rate follows", default=None, minimum=1)
+    of: int | None = field("things that are asked for, with `entries`", default=None, minimum=1)
+    zipf: float = field(
+        "popularity: the k-th is asked for as often as 1 / k^zipf; 0: all alike",
+        default=1.0,
+        minimum=0.0,
+        maximum=4.0,
+    )
+    empty_at: tuple[Seconds, ...] = field(
+        "instants at which nothing is in it, after which it fills again (default: it is full)",
+        default=(),
+        one_or_many=True,
+        example="[0 s, 20 s]",
+    )
+    place: Place = place_field()
 
 
 @dataclass(frozen=True, slots=True)

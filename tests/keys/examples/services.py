@@ -79,6 +79,14 @@ EXAMPLES: Final = (
         tried={"workload.jobs.*.services": (poisson("9 1/s"),)},
     ),
     Example(
+        "a cache that fills", MACHINE,
+        {"hwsim": "workload/1", "requests": 400, "services": {"front": {
+            "device": "cpu", "arrivals": {"poisson": "900 1/s"},
+            "request": [{"cache": {"entries": 20, "of": 1000, "zipf": 0.8, "empty_at": ["0 s", "100 ms"], "miss": WORK}}],
+        }}},
+        tried={"service cache.empty_at": (["200 ms"],), "service cache.miss": ([busy("3 ms")],)},
+    ),
+    Example(
         "for a while", MACHINE, {"hwsim": "workload/1", "for": "100 ms", "services": poisson("900 1/s")},
         tried={"workload.services": (poisson("9 1/s"),)},
     ),

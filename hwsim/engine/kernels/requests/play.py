@@ -16,10 +16,13 @@ from hwsim.engine.kernels.requests.rows import (
     ASKS_NOW,
     BEGINS,
     BEGINS_WORK,
+    CACHE_HITS,
+    CACHE_OF,
     CACHES,
     CACHES_END,
     CLIENTS,
     DOWN,
+    EMPTIED,
     ENDED_AT,
     ENDED_COUNT,
     ENTRY,
@@ -32,6 +35,7 @@ from hwsim.engine.kernels.requests.rows import (
     IS_HIT,
     LATE,
     LIMIT,
+    LOOKUPS,
     MORE,
     NOW,
     OVER,
@@ -61,10 +65,14 @@ def _happen(pointer, number, begins):
     event = state.table[number]
     service = event[HAPPENS_TO]
     row = state.services[service]
+    if event[EMPTIED] >= 0:
+        if begins:
+            state.table[event[EMPTIED], LOOKUPS] = 0
+        return
     if event[IS_HIT] != 0:
         for cache in range(state.counts[CACHES], state.counts[CACHES_END]):
-            if state.table[cache, 0] == service:
-                state.floats[state.table[cache, 1], 0] = state.floats[event[HIT_RATE], 0] if begins else -1.0
+            if state.table[cache, CACHE_OF] == service:
+                state.floats[state.table[cache, CACHE_HITS], 0] = state.floats[event[HIT_RATE], 0] if begins else -1.0
         return
     row[DOWN] = 1 if begins else 0
     if begins:

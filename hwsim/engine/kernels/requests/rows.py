@@ -24,7 +24,8 @@ TO = 1
 # rows of the same table that steps name: a number, a way, what happens
 NUMBER_DRAW, NUMBER_SLOT, LINE, LINES, BODY = range(5)
 WAY_TO, WAY_CHOICE, WAY_LIMIT = range(3)
-HAPPENS_TO, IS_HIT, HIT_RATE = range(3)
+HAPPENS_TO, IS_HIT, HIT_RATE, EMPTIED = range(4)
+CACHE_OF, CACHE_HITS, FIRST_LINE, LAST_LINE, LOOKUPS = range(5)  # lookups since it was empty; NONE: it is full
 
 # a service
 BASE, WORKERS, LIMIT_OF_LINE, DROPS, CLIENTS, THINK, START, ENTRY, LOAD, ASKS, RESOURCE_OF, WINDOWS_AT = range(12)

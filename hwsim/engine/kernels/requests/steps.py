@@ -18,12 +18,14 @@ from hwsim.engine.kernels.requests.rows import (
     BRANCH,
     BRANCHES,
     CACHE,
+    CACHE_HITS,
     CALLER,
     CHOICE,
     COST,
     DOWN,
     DRAW,
     END,
+    FIRST_LINE,
     FLOW,
     FORK,
     GOES_ON,
@@ -32,6 +34,7 @@ from hwsim.engine.kernels.requests.rows import (
     JOIN,
     JUMP,
     KEEP,
+    LAST_LINE,
     LATENCY,
     LEFT,
     LINE,
@@ -40,6 +43,7 @@ from hwsim.engine.kernels.requests.rows import (
     LOCK_END,
     LOCK_HEAD,
     LOCK_TAIL,
+    LOOKUPS,
     MAIN,
     MANY,
     NOW,
@@ -72,6 +76,22 @@ from hwsim.engine.kernels.requests.rows import (
 )
 from hwsim.engine.kernels.stations import FOLLOWING, LARGEST, join
 from hwsim.engine.kernels.words import NONE, bare, opened, plus_product, put_three, three, wide
+
+
+@bare
+def _hit_rate(pointer, cache):
+    """The hit rate of a cache for the next lookup; -1: it is full, and no event has changed it."""
+    state = opened(pointer)
+    row = state.table[cache]
+    hit, lookups = state.floats[row[CACHE_HITS], 0], row[LOOKUPS]
+    if lookups >= 0:
+        line, last = row[FIRST_LINE], row[LAST_LINE]
+        while line < last and lookups > state.floats[line, 0]:
+            line += 1
+        row[LOOKUPS] = lookups + 1 if lookups + 1 <= state.floats[last, 0] else NONE
+        if hit < 0:
+            hit = state.floats[line, 1] + state.floats[line, 2] * lookups
+    return hit
 
 
 @bare
@@ -144,9 +164,11 @@ def run(pointer, strand, at, stack):
             at += 1
         elif kind == BRANCH:
             share = drawn(pointer, step[DRAW], state.strands[main, ROOT], state.strands[main, VISIT])
-            cache, following = step[CACHE], at + 1
-            if cache >= 0 and state.floats[cache, 0] >= 0:
-                at = state.table[step[WAY], WAY_TO] if share < state.floats[cache, 0] else following
+            hit, following = -1.0, at + 1
+            if step[CACHE] >= 0:
+                hit = _hit_rate(pointer, step[CACHE])
+            if hit >= 0:
+                at = state.table[step[WAY], WAY_TO] if share < hit else following
                 continue
             at = following
             for way in range(step[WAY], step[WAYS]):
