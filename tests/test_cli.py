@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -283,6 +284,19 @@ def test_the_starter_pair_is_valid_and_runs(tmp_path: Path) -> None:
     again = hwsim("new", folder)
     assert again.exit_code == 2
     assert "exists already" in again.stderr
+
+
+@pytest.mark.parametrize(("template", "requests"), [("service", 4000), ("served-model", 100)])
+def test_the_starter_pair_of_a_service_holds_what_it_expects(template: str, requests: int, tmp_path: Path) -> None:
+    assert hwsim("new", tmp_path, "--template", template).stdout.splitlines()[-1].endswith("--find rate")
+    pair = (tmp_path / "machine.yaml", tmp_path / "workload.yaml")
+    assert hwsim("check", *pair).stderr == ""
+    changed = (tmp_path / "workload.yaml").read_text("utf-8")
+    (tmp_path / "workload.yaml").write_text(re.sub(r"requests: \d+", f"requests: {requests}", changed), encoding="utf-8")
+    done = hwsim("simulate", *pair)
+    assert done.exit_code == 0
+    assert "VIOLATED" not in done.stdout
+    assert "warning" not in done.stdout
 
 
 # ---- the process

@@ -9,14 +9,22 @@ import click
 
 @click.command("new")
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
-def command(folder: Path) -> None:
+@click.option(
+    "--template",
+    type=click.Choice(["program", "service", "served-model"]),
+    default="program",
+    show_default=True,
+    help="programs on GPUs; a web server and its database under load; a language model that is served",
+)
+def command(folder: Path, template: str) -> None:
     """Write machine.yaml and workload.yaml into DIR (default: the working directory). Files that exist are not changed."""
     from hwsim.functions.new import FILES, new
 
     try:
-        new(folder)
+        new(folder, template)
     except FileExistsError as error:
         raise click.UsageError(str(error)) from error
     for name in FILES:
         click.echo(f"wrote {folder / name}")
-    click.echo(f"try: hwsim simulate {folder / 'machine.yaml'} {folder / 'workload.yaml'}")
+    pair = f"{folder / 'machine.yaml'} {folder / 'workload.yaml'}"
+    click.echo(f"try: hwsim simulate {pair}" + ("" if template == "program" else f"; hwsim simulate {pair} --find rate"))
