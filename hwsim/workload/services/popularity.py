@@ -6,7 +6,7 @@ Each of the `of` things is asked for on its own, the k-th most popular with a sh
     sum (1 - (1 - p_k)^T) = entries,      and from then on hit(T)
 
 While it fills this is exact in the mean. Full, it is Che's approximation of least recently used, which takes one number
-of lookups T for the time until any entry falls out: Che, Tung and Wang, "Hierarchical web caching systems", IEEE JSAC
+of lookups T for the time until any entry falls out: Che et al., "Hierarchical web caching systems", IEEE JSAC
 20(7), 2002; why it is good: Fricker, Robert and Roberts, "A versatile and accurate approximation for LRU cache
 performance", ITC 2012.
 Range: things of one size; those who miss the same thing at once each fetch it; popularity does not change.
