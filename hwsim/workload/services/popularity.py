@@ -74,9 +74,13 @@ def filling(entries: float, of: float, zipf: float) -> Filling:
         return math.fsum((ranks * share * there(lookups)).tolist())
 
     low, high = 0.0, 1.0
-    is_full = (lambda lookups: hits(lookups) >= 1 - FULL) if entries >= of else (
-        lambda lookups: math.fsum((ranks * there(lookups)).tolist()) >= entries
-    )  # fmt: skip
+
+    def is_full(lookups: float) -> bool:
+        """Whether nothing more goes in, or nothing more is missing."""
+        if entries >= of:
+            return hits(lookups) >= 1 - FULL
+        return math.fsum((ranks * there(lookups)).tolist()) >= entries
+
     while not is_full(high):
         low, high = high, 2 * high
     for _ in range(60):
