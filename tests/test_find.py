@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -106,6 +107,8 @@ def test_the_interval_of_the_value_is_that_of_the_percentile_over_its_slope(monk
     assert found.low == pytest.approx(low, rel=0.002)
     assert found.high == pytest.approx(high, rel=0.002)
     assert f"with other random numbers {found.low:.3g} 1/s to {found.high:.3g} 1/s" in str(found)
+    beside = replace(found, value=8708.0, low=8708.0, high=8731.0)
+    assert beside._between() == "8708 1/s to 8730 1/s"  # the value lies within its range, as it is written
 
 
 def test_runs_that_are_too_short_are_made_longer(monkeypatch: pytest.MonkeyPatch) -> None:

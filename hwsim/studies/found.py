@@ -182,8 +182,14 @@ class Found(Shown):
             return f"no steady state above: {beyond.reason}"
         return f"{tightest.quantity} {tightest.wanted}" + (f"; {beyond.limits}" if beyond.limits else "")
 
+    def _end(self, end: float) -> str:
+        """An end of the range, to three digits; to all of them where it would seem to lie on the other side of the value."""
+        near = float(f"{end:.3g}")
+        value = end if self.value is None else self.value
+        return self.knob.shown(end) if end <= value < near or near < value <= end else self.knob.shown(end, 3)
+
     def _between(self) -> str:
-        low, high = (None if end is None else self.knob.shown(end, 3) for end in (self.low, self.high))
+        low, high = (None if end is None else self._end(end) for end in (self.low, self.high))
         if low is not None and high is not None:
             return f"{low} to {high}"
         if low is None and high is None:
