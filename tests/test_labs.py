@@ -1,0 +1,82 @@
+"""The labs run from top to bottom, and each has what a lab has."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.test_docs import ROOT
+from tests.test_house import script
+
+FOLDER: Final = ROOT / "docs" / "labs"
+PARTS: Final = ("Your prediction", "Run", "Picture", "Arithmetic", "Vary", "Exercises")
+LABS: Final = sorted(path for path in FOLDER.glob("*.md") if path.name != "index.md")
+
+
+def notebook_of(paths: list[Path]) -> Any:
+    """All of them one after the other, for one kernel; nothing of a lab is left to the next."""
+    nbformat = pytest.importorskip("nbformat.v4")
+    pytest.importorskip("jupytext")
+    cells = []
+    for path in paths:
+        cells.append(nbformat.new_code_cell(f"%reset -f\n# {path.relative_to(FOLDER)}"))
+        cells += [cell for cell in script("notebooks").read(path).cells if cell.cell_type == "code"]
+    return nbformat.new_notebook(cells=cells)
+
+
+def run(paths: list[Path]) -> Any:
+    """Run in one kernel, whose errors are the test's."""
+    client = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    notebook = notebook_of(paths)
+    before = dict(os.environ)
+    os.environ |= {
+        "PYTHONPATH": str(ROOT),
+        "PYTHONWARNINGS": "error",
+        "JUPYTER_PLATFORM_DIRS": "1",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+    try:
+        client.NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return notebook
+
+
+def test_labs_run() -> None:
+    notebook = run(LABS)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert not [output for output in outputs if output.get("name") == "stderr"]
+    assert sum("image/png" in output.get("data", {}) for output in outputs) >= len(LABS)
+
+
+@pytest.mark.slow
+def test_solutions_run() -> None:
+    run(sorted(FOLDER.glob("solutions/*.md")))
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda path: path.stem)
+def test_a_lab_has_all_its_parts(lab: Path) -> None:
+    page = lab.read_text(encoding="utf-8")
+    parts = re.findall(r"^## (.+)$", page, re.MULTILINE)
+    assert tuple(parts) == PARTS
+    cells = {name: text for name, text in re.findall(r"^## (.+?)$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)}
+    assert re.search(r"^my_\w+ = ", cells["Your prediction"], re.MULTILINE)
+    assert "assert " in cells["Arithmetic"], "numbers by hand are compared with those simulated"
+    assert ".plot()" in cells["Picture"]
+    exercises = len(re.findall(r"^\d\. ", cells["Exercises"], re.MULTILINE))
+    solution = (FOLDER / "solutions" / lab.name).read_text(encoding="utf-8")
+    assert len(re.findall(r"^## \d\. ", solution, re.MULTILINE)) == exercises
+    assert f"]({lab.name})" in (FOLDER / "index.md").read_text(encoding="utf-8")
+
+
+def test_labs_are_written_as_notebooks(tmp_path: Path) -> None:
+    pytest.importorskip("jupytext")
+    written = script("notebooks").write(tmp_path)
+    assert {path.relative_to(tmp_path).as_posix() for path in written} >= {"overlap.ipynb", "solutions/overlap.ipynb"}
+    assert all(path.read_text(encoding="utf-8").lstrip().startswith("{") for path in written)
