@@ -36,7 +36,7 @@ def run(paths: list[Path]) -> Any:
     before = dict(os.environ)
     os.environ |= {
         "PYTHONPATH": str(ROOT),
-        "PYTHONWARNINGS": "error",
+        "PYTHONWARNINGS": "error,ignore::PendingDeprecationWarning:ipykernel.kernelbase",  # of its own shutdown
         "JUPYTER_PLATFORM_DIRS": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
