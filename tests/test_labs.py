@@ -65,7 +65,7 @@ def test_a_lab_has_all_its_parts(lab: Path) -> None:
     page = lab.read_text(encoding="utf-8")
     parts = re.findall(r"^## (.+)$", page, re.MULTILINE)
     assert tuple(parts) == PARTS
-    cells = {name: text for name, text in re.findall(r"^## (.+?)$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)}
+    cells: dict[str, str] = dict(re.findall(r"^## (.+?)$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
     assert re.search(r"^my_\w+ = ", cells["Your prediction"], re.MULTILINE)
     assert "assert " in cells["Arithmetic"], "numbers by hand are compared with those simulated"
     assert ".plot()" in cells["Picture"]
