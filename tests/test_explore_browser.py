@@ -208,6 +208,31 @@ def test_a_prediction_sees_nothing_of_the_answer(browser: Any, address: str) -> 
 
 
 @pytest.mark.slow
+def test_a_service_shows_the_time_of_its_answers(browser: Any, address: str) -> None:
+    """Files from the library; the time of an answer takes the place of the run's, which arrivals set, on the curve, too."""
+    reader = Reader(browser, address)
+    page = reader.page
+    page.locator("#open-machine").select_option("web-server")
+    page.locator("#open-workload").select_option("services/object-store")
+    reader.until("document.getElementById('interval').textContent.endsWith('time of an answer (p99)')")
+    assert reader.time().endswith((" ms", " s"))
+    assert page.title().startswith(reader.time())
+    name = page.inner_text("#interval")
+    reader.until(f"document.getElementById('curve-title').textContent.toLowerCase().startsWith('{name} over ')")
+    assert page.get_attribute("#curve", "aria-label").lower().startswith(f"{name} over ")
+    assert not page.locator("#steps").is_visible(), "no op to step to"
+    page.locator("#pin").click()
+    assert page.inner_text("#difference").startswith(f"Pinned: {reader.time()} ")
+    page.locator("#predict").click()
+    assert page.inner_text("#guess-asks").startswith(f"What will be the {name}?")
+    assert reader.time() == "?"
+    page.locator("#guess").fill("1 h")
+    page.locator("#reveal").click()
+    assert "times too long" in page.inner_text("#verdict")
+    reader.ends()
+
+
+@pytest.mark.slow
 def test_pictures_files_and_a_page_without_a_server(browser: Any, address: str, tmp_path: Path) -> None:
     """SVG, PNG and the saved page, which answers a moved slider as the server did, and asks nobody."""
     reader = Reader(browser, address)

@@ -60,25 +60,26 @@ def grid(
         until: a time of the monotonic clock; points that are later have none.
     """
     set_places = [_own(slider, places, settings) for slider, places in axes]
-    answers: list[float | None] = []
+    answers, numbers = list[float | None](), list[float | None]()
     limits, says, whole_runs = list[list[list[Any]]](), list[str](), dict[str, Any]()
     points = list(itertools.product(*(range(len(places)) for _, places in axes)))
     order = sorted(range(len(points)), key=lambda at: (sum(a != b for a, b in zip(points[at], set_places, strict=True)) > 1, at))
-    rows: dict[int, tuple[float | None, list[list[Any]], str]] = {}
+    rows: dict[int, tuple[float | None, list[list[Any]], str, float | None]] = {}
     for at in order:
         point = points[at]
         if time.monotonic() > until:
             break
         chosen = {slider.path: slider.values[places[step]] for (slider, places), step in zip(axes, point, strict=True)}
         run, mistake = _tried(runs, {**settings, **chosen})
-        rows[at] = (None, [], mistake) if run is None else (run.makespan_s, _shares(run), _limit(run))
+        rows[at] = (None, [], mistake, None) if run is None else (run.makespan_s, _shares(run), _limit(run), _wanted(run))
         if run is not None and sum(a != b for a, b in zip(point, set_places, strict=True)) <= 1:
             whole_runs[",".join(map(str, point))] = shown(run)
     for at in range(len(points)):
-        seconds, shares, text = rows.get(at, (None, [], "not computed"))
+        seconds, shares, text, number = rows.get(at, (None, [], "not computed", None))
         answers.append(seconds)
         limits.append(shares)
         says.append(text)
+        numbers.append(number)
     return {
         "axes": [
             {"path": slider.path, "label": slider.label, "unit": slider.unit, "values": [slider.values[each] for each in places],
@@ -86,6 +87,7 @@ def grid(
             for (slider, places), at in zip(axes, set_places, strict=True)
         ],
         "answers": answers,
+        "wanted": numbers,
         "limits": limits,
         "says": says,
         "runs": whole_runs,

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.api import Run
-from hwsim.explore.serving import sentence, statements
+from hwsim.explore.serving import sentence, statements, wanted
 from hwsim.results.critical import critical_path
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.derivation import Derivation, derivations
@@ -49,23 +49,31 @@ def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
     if run.services is not None and is_alone(run):
         says = [each for each in [sentence(run.services)] if each]
         return {"says": says, "helps": [], "tried": False, "left": [], "derived": statements(run.services)[:MOST]}
+    number = wanted(run)
     explanation = explain(run, again=helps and len(run.timeline) <= LARGEST)
     return {
         "says": list(explanation.sentences),
-        "helps": [_help(each) for each in explanation.what_if or () if each.makespan_fs is not None],
+        "helps": [_help(each, number) for each in explanation.what_if or () if each.makespan_fs is not None],
         "tried": explanation.what_if is not None,
         "left": list(explanation.left),
         "derived": [{"name": each.name, "op": _first(run, each), **_derived(each)} for each in explanation.derivations[:MOST]],
     }
 
 
-def _help(change: WhatIf) -> dict[str, Any]:
+def _help(change: WhatIf, number: dict[str, Any] | None) -> dict[str, Any]:
+    """What a change brings.
+
+    Args:
+        number: what is wanted of a served model, as it is without the change.
+    """
+    measured = dict(change.measured)
     return {
         "path": change.settings[0][0] if len(change.settings) == 1 else "",
         "settings": [list(pair) for pair in change.settings],
         "says": change.change,
         "factor": change.speedup,
         "seconds": change.makespan_s,
+        "wanted": {**number, "value": measured.get(number["measure"])} if number and measured else None,
         "hypothetical": change.hypothetical,
     }
 

@@ -26,7 +26,7 @@ def wanted(run: Run) -> dict[str, Any] | None:
     served = measure(run) if run.serving else None
     if served is None:
         return None
-    return {"name": served.words, "value": served.value, "unit": "s" if served.name in TIMES else "1/s"}
+    return {"name": served.words, "value": served.value, "unit": "s" if served.name in TIMES else "1/s", "measure": served.name}
 
 
 def waits(services: Services) -> list[list[Any]]:

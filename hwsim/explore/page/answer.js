@@ -1,5 +1,5 @@
 // The answer: time, interval, what limits it as a bar, sentences, what would help, and the difference from a pinned run.
-import { $, against, causeTint, colours, el, percent, seconds } from "./words.js";
+import { $, against, amount, causeTint, colours, el, percent, seconds, told, unit, value } from "./words.js";
 
 const SHOWN = new Set(["time", "interval", "limited by", "expected", "set"]); // they stand elsewhere on the page
 const LAST = new Set(["doubt", "collective", "memory", "plan", "energy"]); // below what the workload is asked for
@@ -8,12 +8,15 @@ const LAST = new Set(["doubt", "collective", "memory", "plan", "energy"]); // be
 export function show(run, pinned, hidden) {
   $("title").textContent = `${run.workload} on ${run.machine}`;
   $("settings").textContent = run.settings.map(([path, text]) => `${path} = ${text}`).join(", ");
-  document.title = `${hidden ? "?" : seconds(run.seconds)} · ${run.workload}`;
-  $("time").textContent = hidden ? "?" : seconds(run.seconds);
-  $("interval").textContent = hidden || !run.interval ? "" : `9 of 10 such runs take ${seconds(run.interval.low)} to ${seconds(run.interval.high)}`;
+  document.title = `${hidden ? "?" : told(run)} · ${run.workload}`;
+  $("time").textContent = hidden ? "?" : told(run);
+  $("time").classList.toggle("words", !hidden && value(run) === null);
+  if (hidden) $("spoken").textContent = "The answer is hidden until you reveal it.";
+  $("interval").textContent = run.wanted ? run.wanted.name : hidden || !run.interval ? "" : `9 of 10 such runs take ${seconds(run.interval.low)} to ${seconds(run.interval.high)}`;
   $("interval").title = hidden || !run.interval ? "" : run.interval.says;
-  $("now").textContent = hidden ? "?" : `${seconds(run.seconds)}${run.limits.length ? `, ${run.limits[0][0]} ${percent(run.limits[0][2])}` : ""}`;
+  $("now").textContent = hidden ? "?" : `${told(run)}${run.limits.length ? `, ${run.limits[0][0]} ${percent(run.limits[0][2])}` : ""}`;
   bar(hidden ? [] : run.limits);
+  $("limits-of").textContent = hidden || !run.wanted || !run.limits.length ? "" : run.ops ? `What the run of ${seconds(run.seconds)} goes to, arrivals included` : "What the slowest answers, those above p99, take";
   if (hidden || !$("says").textContent) $("says").textContent = hidden ? "" : run.says;
   if (hidden) $("helps").replaceChildren();
   for (const id of ["says", "helps"]) $(id).classList.toggle("old", !hidden); // until `more` comes: what moves with each drag cannot be read
@@ -69,9 +72,10 @@ export function more(found, turn) {
   const worth = found.helps.filter((each) => each.factor > 1.005).slice(0, 4);
   if (!worth.length) return $("helps").replaceChildren();
   const items = worth.map((each) => {
+    const gained = each.wanted?.value ? `${amount(each.wanted.value, each.wanted.unit)}, ${each.factor.toPrecision(3)} times as good` : `${seconds(each.seconds)}, ${each.factor.toPrecision(3)} times as fast`;
     const said = each.path && turn(each.path);
     const name = said ? el("button", { className: "plain", onclick: said }, each.says) : each.says;
-    return el("li", {}, name, `: ${seconds(each.seconds)}, ${each.factor.toPrecision(3)} times as fast`);
+    return el("li", {}, name, `: ${gained}`);
   });
   $("helps").replaceChildren(el("h3", {}, "What would help"), el("ul", {}, ...items));
 }
@@ -85,9 +89,9 @@ function difference(pinned, run) {
   for (const [cause, time] of run.limits) causes.set(cause, [causes.get(cause)?.[0] || 0, time]);
   const rows = [...causes].map(([cause, [before, now]]) => [cause, before, now, now - before]).sort((one, other) => Math.abs(other[3]) - Math.abs(one[3]));
   const most = Math.max(...rows.map((row) => Math.abs(row[3])), 1e-15);
-  const kept = rows.filter((row) => Math.abs(row[3]) > 0.002 * Math.max(run.seconds, pinned.seconds)).slice(0, 6);
+  const kept = run.wanted ? [] : rows.filter((row) => Math.abs(row[3]) > 0.002 * Math.max(run.seconds, pinned.seconds)).slice(0, 6);
   const settings = pinned.settings.map(([path, text]) => `${path.split(".").slice(-2).join(" ")} = ${text}`).join(", ") || "as in the files";
-  const head = el("p", {}, "Pinned: ", el("b", {}, seconds(pinned.seconds)), ` (${settings}). This run is `, el("b", {}, against(pinned.seconds, run.seconds)), ".");
+  const head = el("p", {}, "Pinned: ", el("b", {}, told(pinned)), ` (${settings}). This run is `, el("b", {}, against(value(pinned), value(run), unit(run))), ".");
   $("difference").replaceChildren(head, ...(kept.length ? [table(kept, most)] : []));
 }
 

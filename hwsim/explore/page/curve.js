@@ -3,7 +3,7 @@ import { ask } from "./asking.js";
 import { asked, state } from "./state.js";
 import { find, position, sliders } from "./sliders.js";
 import { CanvasPaper, fitted } from "./paper.js";
-import { $, colours, instant, instants, seconds } from "./words.js";
+import { $, amount, colours, instant, instants } from "./words.js";
 
 export const HIGH = 210, ABOVE = 22, BELOW = 30;
 const MANY = 11;
@@ -21,8 +21,9 @@ function positions(one) {
   return [...found].sort((left, right) => left - right);
 }
 
-/** Ask for the curve, a piece at a time; a newer call ends this one, and so does a run: `may()` is false while one is under way. */
-export async function sweep(may) {
+/** Ask for the curve, a piece at a time; a newer call ends this one, and so does a run: `may()` is false while one is under way.
+ * `wanted`: the number of a service that takes the time's place, or null. */
+export async function sweep(may, wanted) {
   const mine = ++token, one = shownSlider();
   if (!one) return;
   const places = positions(one), points = new Map();
@@ -30,11 +31,11 @@ export async function sweep(may) {
   while (left.length) {
     const found = await ask("curve", { ...asked(), path: one.path, values: left }).catch(() => null);
     if (mine !== token || !found || found.stale || found.mistakes || !may()) return;
-    for (const [text, time, limit] of found.points) points.set(text, [time, limit]);
+    for (const [text, time, limit, number] of found.points) points.set(text, time === null ? [null, "cannot run"] : !wanted ? [time, limit] : [number ?? null, number == null ? "no steady state" : ""]);
     const done = !found.left.length || found.left.length >= left.length;
     left = done ? [] : found.left;
     if (done || !curve?.whole || curve.one.path !== one.path) {
-      curve = { whole: done, one, points: places.filter((each) => points.has(one.values[each])).map((each) => [each, ...points.get(one.values[each])]) };
+      curve = { whole: done, one, wanted, points: places.filter((each) => points.has(one.values[each])).map((each) => [each, ...points.get(one.values[each])]) };
       draw(hidden);
     }
   }
@@ -48,17 +49,18 @@ export function outdated() {
 
 /** Where values and times stand; with a guess, times are multiples of the time at the file's own value, so that no time is told. */
 export function scale() {
-  const { one, points } = curve, wide = $("curve").clientWidth, left = 60, right = wide - 16, bottom = HIGH - BELOW;
+  const { one, points, wanted } = curve, wide = $("curve").clientWidth, left = 60, said = (number) => amount(number, wanted?.unit ?? "s");
+  const right = wide - 16, bottom = HIGH - BELOW;
   const last = Math.max(1, one.values.length - 1), x = (each) => left + (each / last) * (right - left), known = points.filter(([, time]) => time);
   if (!state.guess) {
     const most = Math.max(...known.map(([, time]) => time), 0) * 1.08 || 1;
-    const ticks = instants(0, most, 4).map((each) => [each, instant(each)]);
+    const ticks = wanted && wanted.unit !== "s" ? instants(0, most, 4, 1).map((each) => [each, each.toLocaleString("en", { maximumSignificantDigits: 6 })]) : instants(0, most, 4).map((each) => [each, instant(each, most)]);
     return { x, left, right, bottom, ticks, y: (time) => bottom - (time / most) * (bottom - ABOVE) };
   }
   const base = (known.find(([each]) => each === one.at) || known[0] || [0, 1])[1];
   const off = hidden ? [] : [...known.map(([, time]) => time / base), ...(state.guess.curve?.points || []).map(([, log]) => 2 ** log)].map((each) => Math.abs(Math.log2(each)));
   const most = Math.max(2, Math.ceil(Math.max(guessed(one), ...off))), half = (bottom - ABOVE) / 2;
-  const ticks = [-1, -0.5, 0, 0.5, 1].map((part) => [base * 2 ** (part * most), hidden ? multiple(part * most) : seconds(base * 2 ** (part * most))]);
+  const ticks = [-1, -0.5, 0, 0.5, 1].map((part) => [base * 2 ** (part * most), hidden ? multiple(part * most) : said(base * 2 ** (part * most))]);
   return { x, left, right, bottom, base, most, ticks, y: (time) => bottom - half * (Math.log2(time / base) / most + 1) };
 }
 
@@ -71,10 +73,10 @@ export function draw(isHidden, mark = -1) {
   hidden = isHidden;
   const canvas = $("curve"), wide = canvas.clientWidth, theme = colours();
   if (!curve || curve.points.length < 2 || !wide) return;
-  const paper = new CanvasPaper(canvas, wide, HIGH, theme), { one, points } = curve, { x, y, left, right, bottom, ticks, base } = scale();
+  const paper = new CanvasPaper(canvas, wide, HIGH, theme), { one, points, wanted } = curve, what = wanted?.name.replace(/^\w/, (each) => each.toUpperCase()) ?? "Time", { x, y, left, right, bottom, ticks, base } = scale();
   canvas.classList.remove("old");
-  $("curve-title").textContent = `Time over ${one.label}${one.unit ? ` (${one.unit})` : ""}`;
-  $("curve-hint").textContent = hidden ? `Draw the curve that you expect, with the pointer or the arrow keys: times as multiples of the time at ${one.values[one.at]}.` : drawnFor(one) ? "Dashed: your guess." : "";
+  $("curve-title").textContent = `${what} over ${one.label}${one.unit ? ` (${one.unit})` : ""}`;
+  $("curve-hint").textContent = hidden ? `Draw the curve that you expect, with the pointer or the arrow keys: as multiples of what it is at ${one.values[one.at]}.` : drawnFor(one) ? "Dashed: your guess." : "";
   for (const [time, name] of ticks) {
     paper.lines([[left, y(time), right, y(time)]], theme.of("line"));
     paper.text(left - 8, y(time), name, { fill: theme.of("soft"), align: "right", size: 12 });
@@ -92,8 +94,8 @@ export function draw(isHidden, mark = -1) {
   paper.lines([drawn.flat()].filter((line) => line.length), theme.of("c5"), 3, [7, 5]);
   for (const [px, py] of drawn) paper.dot(px, py, 4.5, theme.of("c5"));
   if (hidden && mark >= 0) paper.lines([[x(mark), ABOVE, x(mark), bottom]], theme.of("glow"), 2);
-  const said = hidden ? "hidden; draw what you expect, or use the arrow keys" : own.map(([each, time]) => `${one.values[each]}: ${seconds(time)}`).join("; ");
-  canvas.setAttribute("aria-label", `time over ${one.label}: ${said}`);
+  const said = hidden ? "hidden; draw what you expect, or use the arrow keys" : own.map(([each, time]) => `${one.values[each]}: ${amount(time, wanted?.unit ?? "s")}`).join("; ");
+  canvas.setAttribute("aria-label", `${what} over ${one.label}: ${said}`);
 }
 
 /** Who sets the pace: the name above each stretch, a dashed line where another takes over. */

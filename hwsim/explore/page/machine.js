@@ -21,7 +21,7 @@ export function drawMachine(place, picture) {
   const frames = (picture.frames || []).map((each) => ({ label: each.label, x: each.x * INCH, y: each.y * INCH, width: each.width * INCH, height: each.height * INCH }));
   const low = Math.min(...all.map((box) => box.x - box.wide / 2), ...frames.map((each) => each.x)) - (words ? 100 : 20);
   const right = Math.max(...all.map((box) => box.x + box.wide / 2), ...frames.map((each) => each.x + each.width)) + (words ? 170 : 20);
-  const top = Math.min(...all.map((box) => box.y - box.high / 2), ...frames.map((each) => each.y)) - (picture.lines.some((line) => line.a === line.b) ? 60 : 14);
+  const top = Math.min(...all.map((box) => box.y - box.high / 2), ...frames.map((each) => each.y)) - (picture.lines.some((line) => line.a === line.b) ? 60 : 26);
   const deepest = picture.lines.filter((line) => line.shape === "arc").map((line) => boxes.get(line.a).y + line.depth * INCH);
   const bottom = Math.max(...all.map((box) => box.y + box.high / 2), ...frames.map((each) => each.y + each.height), ...deepest) + 18;
   const svg = make("svg", { viewBox: `${low} ${top} ${right - low} ${bottom - top}`, role: "img" });
@@ -57,10 +57,13 @@ function way(line, boxes, picture) {
     const low = Math.max(a.y, b.y) + 0.21 * INCH + ((line.depth - 0.21) * INCH * 4) / 3, [from, to] = feet(line, boxes, picture);
     return { path: `M${from} ${a.y}C${from} ${low} ${to} ${low} ${to} ${b.y}`, label: { x: (from + to) / 2, y: Math.max(a.y, b.y) + line.depth * INCH + 14, "text-anchor": "middle" } };
   }
-  if (picture.round || line.shape === "straight") return { path: `M${a.x} ${a.y}L${b.x} ${b.y}`, label: { x: (a.x + b.x) / 2, y: a.y - 8, "text-anchor": "middle" } };
+  if (picture.round || line.shape === "straight") return { path: `M${a.x} ${a.y}L${b.x} ${b.y}`, label: { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 - (isCramped(line, a, b) ? a.high / 2 + 7 : 8), "text-anchor": "middle" } };
   const [from, to] = upright(a, b);
   return { path: `M${from} ${a.y}L${to} ${b.y}`, label: { x: (from + to) / 2 + 12, y: (a.y + b.y) / 2 + 4 } };
 }
+
+/** Whether the words of a level line have no room between its boxes: they stand above these. */
+const isCramped = (line, a, b) => a.y === b.y && Math.abs(a.x - b.x) - (a.wide + b.wide) / 2 < (line.rate.length + 12) * 7.5;
 
 /** Ends of a line between two rows: straight down where one box is above the other. */
 function upright(a, b) {

@@ -1,9 +1,9 @@
 // Predict, then reveal: everything that tells the answer is hidden until a time is typed or a curve is drawn, and then compared.
 import { keep, state } from "./state.js";
 import { ABOVE, draw, scale, shownCurve } from "./curve.js";
-import { $, el, readSeconds, rounded, seconds } from "./words.js";
+import { $, amount, el, readAmount, rounded, unit, value } from "./words.js";
 
-let changed = () => {}, mark = -1;
+let changed = () => {}, mark = -1, asks = "s"; // the unit in which a guess is typed
 
 export const isHidden = () => Boolean(state.guess && !state.guess.done);
 
@@ -15,7 +15,7 @@ export function wire(again) {
   $("guess").addEventListener("keydown", (event) => event.key === "Enter" && reveal());
   $("guess").oninput = () => {
     state.guess.time = $("guess").value.slice(0, 40);
-    $("guess").setAttribute("aria-invalid", String(Boolean(state.guess.time) && readSeconds(state.guess.time) === null));
+    $("guess").setAttribute("aria-invalid", String(Boolean(state.guess.time) && readAmount(state.guess.time, asks) === null));
     keep();
   };
   pen();
@@ -39,6 +39,9 @@ function reveal() {
 /** The panel: a field while hidden, the verdict once revealed. */
 export function show(run) {
   const on = state.guess !== null, hidden = isHidden();
+  asks = unit(run);
+  $("guess-asks").textContent = `${run.wanted ? `What will be the ${run.wanted.name}? Type it` : "How long will it take? Type a time"}, and draw the curve of one number.`;
+  $("guess").placeholder = asks === "s" ? "200 ms" : "1000/s";
   document.body.classList.toggle("hidden-answer", hidden);
   $("predict").textContent = on && !hidden ? "End prediction" : "Predict first";
   $("predict").disabled = hidden;
@@ -49,15 +52,16 @@ export function show(run) {
 }
 
 function verdict(run) {
-  const said = [], time = readSeconds(state.guess.time || "");
-  if (time !== null) {
-    const off = time / run.seconds - 1, inside = run.interval && run.interval.low <= time && time <= run.interval.high;
-    const how = Math.abs(off) < 0.005 ? "right" : off > 1 ? `${rounded(time / run.seconds, 2)} times too long` : off < -0.5 ? `${rounded(run.seconds / time, 2)} times too short` : `${Math.round(Math.abs(off) * 100)} % too ${off > 0 ? "long" : "short"}`;
-    said.push(el("p", {}, "Your time: ", el("b", {}, seconds(time)), `, ${how}${inside ? ", and inside the interval" : ""}.`));
+  const said = [], time = readAmount(state.guess.time || "", asks), real = value(run), [more, less] = asks === "s" ? ["long", "short"] : ["high", "low"];
+  if (time !== null && real === null) said.push(el("p", {}, "It has no steady state: requests come faster than they are answered."));
+  else if (time !== null) {
+    const off = time / real - 1, inside = run.interval && run.interval.low <= time && time <= run.interval.high;
+    const how = Math.abs(off) < 0.005 ? "right" : off > 1 ? `${rounded(time / real, 2)} times too ${more}` : off < -0.5 ? `${rounded(real / time, 2)} times too ${less}` : `${Math.round(Math.abs(off) * 100)} % too ${off > 0 ? more : less}`;
+    said.push(el("p", {}, asks === "s" ? "Your time: " : "Your guess: ", el("b", {}, amount(time, asks)), `, ${how}${inside ? ", and inside the interval" : ""}.`));
   }
   const found = worst();
   if (found) said.push(el("p", {}, found[0] < 0.07 ? "Your curve is right within 5 %." : `Your curve is off by up to ${rounded(2 ** found[0], 2)} times, at ${found[1]}.`));
-  return said.length ? said : [el("p", {}, "No time was typed and no curve drawn.")];
+  return said.length ? said : [el("p", {}, "Nothing was typed and no curve drawn.")];
 }
 
 /** How far the drawn curve is off at worst: [log2 of the factor, value], or null. */

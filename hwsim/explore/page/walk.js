@@ -24,7 +24,8 @@ export function paint() {
   canvas.style.height = `${place.tall}px`;
   draw(new CanvasPaper(canvas, wide, place.tall, theme), place, { step: state.step, hidden, theme });
   const drawn = run.sent < run.spans ? `, drawn as ${run.sent.toLocaleString("en")}` : "", more = run.lanes_left ? `, ${run.lanes_left} more lanes` : "";
-  $("drawn").textContent = hidden ? "" : `${run.ops.toLocaleString("en")} ops${drawn}${more}`;
+  $("steps").hidden = $("spans").hidden = !run.lanes.length;
+  $("drawn").textContent = hidden || !run.ops ? "" : `${run.ops.toLocaleString("en")} ops${drawn}${more}`;
   $("families").replaceChildren(...(hidden ? [] : run.families.map(([name, tint]) => el("li", {}, swatch(theme.tints[tint]), name))));
   $("whole").hidden = state.part[0] === 0 && state.part[1] === 1;
   says(run.path[state.step]);

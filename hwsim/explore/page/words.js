@@ -22,8 +22,25 @@ export function seconds(value, digits = 3) {
   return `${rounded(value / size, digits)} ${unit}`;
 }
 
+/** A value as people read it: a time, or a rate such as "1,060/s". */
+export const amount = (value, unit) => (unit === "s" ? seconds(value) : `${rounded(value)}/s`);
+
+/** What a run is made for as a number: its time, or what is wanted of a service (null: it has no steady state). */
+export const value = (run) => (run.wanted ? run.wanted.value : run.seconds);
+export const unit = (run) => run.wanted?.unit ?? "s";
+
+/** The number of a run in words. */
+export const told = (run) => (value(run) === null ? "no steady state" : amount(value(run), unit(run)));
+
 export function rounded(value, digits = 3) {
   return Math.abs(value) >= 10 ** digits * 0.9995 ? Math.round(value).toLocaleString("en") : value.toPrecision(digits);
+}
+
+/** A guess as a number in this unit; null where it is none. */
+export function readAmount(text, unit) {
+  if (unit === "s") return readSeconds(text);
+  const found = /^\s*([0-9.,]+(?:e[+-]?\d+)?)\s*(\D*\/\s*s.*)?$/i.exec(text), number = found && Number(found[1].replaceAll(",", ""));
+  return number > 0 ? number : null;
 }
 
 /** Seconds of a text such as "200 ms" or "1.5 min"; null where it is none. */
@@ -35,23 +52,34 @@ export function readSeconds(text) {
   return value > 0 ? value : null;
 }
 
-/** Round instants of an axis from `from` to `to`, about `many` of them. */
-export function instants(from, to, many) {
-  const rough = (to - from) / many || 1, power = 10 ** Math.floor(Math.log10(rough));
-  const every = power * [1, 2, 5, 10].find((each) => each * power >= rough * 0.999);
+/** The unit of an axis of time up to `to`, in seconds: minutes, hours and days where those are read. */
+const clock = (to) => (to >= 172800 ? 86400 : to >= 7200 ? 3600 : to >= 120 ? 60 : 1);
+
+/** Round values of an axis from `from` to `to`, about `many` of them; of a time if `size` is left out. */
+export function instants(from, to, many, size = clock(to)) {
+  const rough = (to - from) / many / size || 1, power = size * 10 ** Math.floor(Math.log10(rough));
+  const every = power * [1, 2, 5, 10].find((each) => each * power >= rough * size * 0.999);
   const found = [];
   for (let at = Math.ceil(from / every); at * every <= to * 1.000001; at++) found.push(at * every);
   return found;
 }
 
-/** An instant of an axis, without zeros that say nothing. */
-export const instant = (value) => (value ? seconds(value, 6).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ") : "0");
+const CLOCK = { 60: "min", 3600: "h", 86400: "days" };
+
+/** An instant of an axis up to `to`, without zeros that say nothing. */
+export function instant(value, to) {
+  if (!value) return "0";
+  const size = clock(to);
+  return size > 1 ? `${Number((value / size).toPrecision(5))} ${CLOCK[size]}` : seconds(value, 6).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
+}
 
 export const percent = (share) => (share > 0 && share < 0.0995 ? `${(share * 100).toPrecision(2)} %` : `${Math.round(share * 100)} %`);
 
-/** "1.23 times as fast", in words that hold both ways. */
-export function against(before, now) {
-  if (Math.abs(before / now - 1) < 0.0005) return "as fast";
+/** "1.23 times as fast", in words that hold both ways; of a rate "1.23 times as many". */
+export function against(before, now, unit = "s") {
+  if (before === null || now === null) return "not to be compared: one of them has no steady state";
+  if (Math.abs(before / now - 1) < 0.0005) return unit === "s" ? "as fast" : "as many";
+  if (unit !== "s") return now > before ? `${rounded(now / before)} times as many` : `${rounded(before / now)} times as few`;
   return before > now ? `${rounded(before / now)} times as fast` : `${rounded(now / before)} times as slow`;
 }
 
