@@ -13,9 +13,10 @@ from collections.abc import Sequence as Many
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
-from hwsim.actors.serving.copy import Copy, Load
+from hwsim.actors.serving.copy import Copy
 from hwsim.actors.serving.costs import Costs, Registry
 from hwsim.actors.serving.pace import Paced
+from hwsim.actors.serving.returning import Load
 from hwsim.actors.serving.router import Least, Router
 from hwsim.actors.serving.run import Run, Sequence
 from hwsim.actors.serving.static import Static
@@ -198,14 +199,14 @@ class Alone:
 
     def _brings(self, copy: Copy, instant: int) -> None:
         """Pieces that requests of a copy wait for begin to come, one request after another."""
-        for load in copy.loads:
+        for load in copy.returning.loads:
             lane = self.lanes[copy.number]
             lane.until = max(lane.until, instant) + lane.time(load.counts)
             if self.written is not None and (op := self.written.loads(copy.number, lane, load.counts)) >= 0:
                 load.sequence.after = op, lane.until
             heapq.heappush(self._due, (lane.until, COME, copy.number, -1 - len(self._loads)))
             self._loads.append(load)
-        copy.loads.clear()
+        copy.returning.loads.clear()
 
     def _brought(self, number: int, load: Load, instant: int) -> None:
         copy, run = self.copies[number], self._runs[number]
@@ -242,7 +243,7 @@ class Alone:
         copy = self.copies[number]
         run = copy.next(instant)
         self._runs[number] = run
-        if self.lanes and isinstance(copy, Copy) and copy.loads:
+        if self.lanes and isinstance(copy, Copy) and copy.returning.loads:
             self._brings(copy, instant)
         if run is None:
             if (head := copy.head) is not None and head.at > instant:

@@ -7,9 +7,10 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from hwsim.actors.serving.alone import labels_of
-from hwsim.actors.serving.copy import Copy, Load
+from hwsim.actors.serving.copy import Copy
 from hwsim.actors.serving.costs import Costs
 from hwsim.actors.serving.pace import Paced
+from hwsim.actors.serving.returning import Load
 from hwsim.actors.serving.router import Router
 from hwsim.actors.serving.run import Sequence
 from hwsim.actors.serving.static import Static
@@ -117,9 +118,9 @@ class Clocked:
             now = int(driver.env.now)
             run = copy.next(now)
             if self.lanes and isinstance(copy, Copy):
-                for load in copy.loads:
+                for load in copy.returning.loads:
                     driver.env.process(self._brings(driver, copy, load))
-                copy.loads.clear()
+                copy.returning.loads.clear()
             if run is None:
                 idle = self.idle[number] = driver.env.event()
                 if (head := copy.head) is not None and head.at > now:

@@ -23,14 +23,14 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from dataclasses import field
-from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import Final
 
 from hwsim.actors.serving.blocks import most_within
 from hwsim.actors.serving.gathering import Groups
-from hwsim.actors.serving.prefixes import Cache, Found, Key, Pool
+from hwsim.actors.serving.prefixes import Cache, Found, Pool
 from hwsim.actors.serving.promises import Promises
 from hwsim.actors.serving.replica import DoesNotFit, Replica
+from hwsim.actors.serving.returning import Load, Returning
 from hwsim.actors.serving.run import Run, Sequence
 from hwsim.actors.serving.tiers import Tiers
 from hwsim.records import dataclass
@@ -40,33 +40,23 @@ from hwsim.workload.serving.settings import ANY
 AGAIN: Final = 16  # iterations after which a request that a ratio refused is looked at again
 
 
-class Load(NamedTuple):
-    """Pieces of a prompt that a request waits for; counts: blocks of them from each tier."""
-
-    sequence: Sequence
-    pieces: tuple[tuple[Key, int], ...]
-    counts: tuple[int, ...]
-
-
 @dataclass(slots=True)
 class Copy(Replica):
     """The state of a copy.
 
     Args:
-        lower: tiers below its GPUs. loads: of the last decision, for who plays it. loading: requests that wait for one.
-        loaded: requests whose pieces have come, which join before those that wait.
+        lower: tiers below its GPUs. loaded: requests whose pieces have come from there, which join before those that wait.
         count: steps of decoding so far; context: tokens of all answers under way, their prompts included.
         seen: until when requests had come that the latest iteration could be decided upon; door: that may join it.
         is_open: a request that comes now may join as soon as it is seen; the one that waits is not refused.
     """
 
-    loads: list[Load] = field(default_factory=list)
-    loading: list[Sequence] = field(default_factory=list)
-    loaded: deque[Sequence] = field(default_factory=deque)
+    loaded: deque[Sequence] = field(init=False)
     partial: list[Sequence] = field(default_factory=list)
     lower: Tiers | None = None
     pool: Pool = field(init=False)
     cache: Cache = field(init=False)
+    returning: Returning = field(init=False)
     answers: int = 0
     count: int = 0
     context: int = 0
@@ -86,6 +76,8 @@ class Copy(Replica):
         Replica.__post_init__(self)
         self.pool = Pool(ANY if self.blocks is None else self.blocks)
         self.cache = Cache(self.settings, self.pool, self.lower, self.settings.late)
+        self.returning = Returning(self.cache, self.lower, self.log)
+        self.loaded = self.returning.loaded
         self._promises = Promises(self.settings, self.growth.need)
         if self.settings.gather:
             self._groups = Groups(self.settings.groups, self.settings.gather)
@@ -93,7 +85,7 @@ class Copy(Replica):
     @property
     def requests(self) -> int:
         """Requests that wait or are worked on."""
-        return len(self.waiting) + len(self.loading) + len(self.loaded) + len(self.partial) + self.answers
+        return len(self.waiting) + len(self.returning.loading) + len(self.loaded) + len(self.partial) + self.answers
 
     @property
     def in_line(self) -> int:
@@ -103,9 +95,7 @@ class Copy(Replica):
     @property
     def head(self) -> Sequence | None:
         """The first to be seen of those that wait."""
-        if not self.loaded:
-            return self.waiting[0] if self.waiting else None
-        return min((line[0] for line in (self.loaded, self.waiting) if line), key=lambda each: each.at)
+        return self.returning.head(self.waiting)
 
     @property
     def room(self) -> float:
@@ -163,7 +153,7 @@ class Copy(Replica):
             run.most = self._most() if mixes or self.put_off == before else 1  # who made room may join again
             self.is_open = (
                 answers + len(self.partial) < settings.sequences
-                and (self._closed or not ((line := self._line()) and line[0].at <= self.door))
+                and (self._closed or not ((line := self.returning.line(self.waiting, self.door)) and line[0].at <= self.door))
                 and (answers * settings.verified < settings.budget if mixes else settings.prompts == "before")
             )
             return run
@@ -185,9 +175,9 @@ class Copy(Replica):
         """Another decision, if the last requests under way were put off; else no request has come yet."""
         if self.put_off > before:
             return self.next(instant)
-        if self.loading:
+        if self.returning.loading:
             return None
-        if (line := self._line()) and line[0].at <= instant:
+        if (line := self.returning.line(self.waiting, self.door)) and line[0].at <= instant:
             raise DoesNotFit(f"a request of {line[0].to_read:,} tokens does not fit into {self.pool.blocks:,} blocks")
         return None
 
@@ -248,7 +238,7 @@ class Copy(Replica):
 
     def _joined(self, parts: list[tuple[Sequence, int]], left: int, wanted: int, instant: int) -> None:
         settings, promised = self.settings, 0
-        while (line := self._line()) and line[0].at <= self.door:
+        while (line := self.returning.line(self.waiting, self.door)) and line[0].at <= self.door:
             if self.answers + len(self.partial) >= settings.sequences:
                 return self._refuse("seats")
             if left <= 0:
@@ -257,7 +247,7 @@ class Copy(Replica):
                 return self._refuse("room")
             sequence, is_loaded = line[0], line is self.loaded
             found = self.cache.found(sequence) if not is_loaded else Found(sequence.blocks, sequence.keys, 0)
-            read = sequence.read if is_loaded else self._unread(sequence, found.blocks)
+            read = sequence.read if is_loaded else self.cache.spared(sequence, found.blocks)
             rest = sequence.to_read - read
             tokens = min(left, rest)
             if not settings.chunked and tokens < rest and not found.below:
@@ -271,7 +261,7 @@ class Copy(Replica):
                 return self._refuse("room")
             line.popleft()
             if found.below:
-                self._brings(sequence, found, instant)
+                self.returning.asks(sequence, found, self.growth.need(sequence.to_read), instant)
                 continue
             promised += min(sequence.output - sequence.written, settings.promise[3]) + rest - tokens
             if not is_loaded:
@@ -286,35 +276,9 @@ class Copy(Replica):
             self.log.begins(instant, (sequence.number,), sequence.cached)
         return self._refuse("")
 
-    def _line(self) -> deque[Sequence]:
-        """The line whose head is next: requests whose pieces were brought back have waited already."""
-        return self.loaded if self.loaded and self.loaded[0].at <= self.door else self.waiting
-
-    def _unread(self, sequence: Sequence, blocks: int) -> int:
-        """Tokens of a prompt that so many blocks spare it; the last token is always computed, and its block with it."""
-        block = self.settings.block
-        return min(blocks * block, (sequence.to_read - 1) // block * block)
-
-    def _brings(self, sequence: Sequence, found: Found, instant: int) -> None:
-        """A request waits for pieces of its prompt; it has room for all of it from now on, and others go on."""
-        assert self.lower is not None
-        counts = self.lower.brings(found.below)
-        self.cache.begins(sequence, found)
-        self.cache.grows(sequence, self.growth.need(sequence.to_read))
-        self.loads.append(Load(sequence, found.below, counts))
-        self.loading.append(sequence)
-        self.log.loads(instant, sequence.number, [count * self.settings.block for count in counts])
-
     def brought(self, load: Load, instant: int) -> None:
         """Pieces of a prompt have come."""
-        sequence = load.sequence
-        self.cache.loaded(sequence, load.pieces)
-        blocks = sequence.hit + sum(count for _, count in load.pieces)  # integers
-        sequence.read = sequence.cached = self._unread(sequence, blocks)
-        sequence.at = instant
-        self.loading.remove(sequence)
-        self.loaded.append(sequence)
-        self.log.loaded(instant, sequence.number)
+        self.returning.comes(load, instant)
 
     def _refuse(self, why: Refusal) -> None:
         if why != self._refusal:
@@ -418,9 +382,7 @@ class Copy(Replica):
         A request waits for the iteration under way, and then for those after it; for a place, once it is seen and there is none.
         """
         begin, first, settings = run.begin, 0, self.settings
-        late = (
-            each.at for line in (self.waiting, self.loaded) for each in takewhile(lambda one: one.at > self.door, reversed(line))
-        )
+        late = self.returning.after(self.waiting, self.door)
         numbers, seen = run.marks((at for at in late if at < end), settings.ahead, settings.look)
         full = self.answers + len(self.partial) >= settings.sequences or settings.prompts == "alone"
         if full:

@@ -245,6 +245,11 @@ class Cache:
             self.pool.uses(key)
         sequence.keys, sequence.hit, sequence.own, sequence.kept = found.keys, found.blocks, 0, 0
 
+    def spared(self, sequence: Held, blocks: int) -> int:
+        """Tokens of a prompt that so many blocks spare it; the last token is always computed, and its block with it."""
+        block = self.settings.block
+        return min(blocks * block, (sequence.to_read - 1) // block * block)
+
     def grows(self, sequence: Held, blocks: int) -> None:
         """A request takes blocks until it has so many."""
         more = blocks - sequence.hit - sequence.kept - sequence.own
