@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +35,8 @@ def answer(run: Run, tints: dict[str, int], *, pixels: int, part: tuple[float, f
     rest = limits[CAUSES - 1 :] if len(limits) > CAUSES else []
     rows = [[name, time_fs / FEMTO, share] for name, time_fs, share in limits[: len(limits) - len(rest)]]
     if rest:
-        rows.append([f"{len(rest)} more", sum(each[1] for each in rest) / FEMTO, sum(each[2] for each in rest)])  # fits
+        spent = sum(time_fs for _, time_fs, _ in rest)  # integers
+        rows.append([f"{len(rest)} more", spent / FEMTO, math.fsum(share for _, _, share in rest)])
     return {
         "machine": run.machine,
         "workload": run.workload,

@@ -96,7 +96,7 @@ def estimate(
     Raises:
         SpecError: mistakes of the files; options that do not go together; a model that the machine cannot split or compute.
 
-    >>> found = estimate("dgx-a100", "llama2-7b", tp=8, global_batch=32, sequence=4096)
+    >>> found = estimate("dgx-a100", "llama-2-7b", tp=8, global_batch=32, sequence=4096)
     >>> found.fits, found.to_pandas().columns.tolist()
     (True, ['work', 'time_s', 'share'])
     """

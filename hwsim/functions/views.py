@@ -109,7 +109,7 @@ def latency(machine: Source | Machine, *, set: Mapping[str, object] | None = Non
         SpecError: mistakes of the file.
 
     >>> latency("d2l-laptop").to_json()["rows"][0]["name"]
-    'L1 cache read'
+    'write 4 KB randomly to an NVMe SSD'
     """
     return Latency(*_found("latency", *_machine(machine, set)))
 

@@ -37,7 +37,7 @@ def find_programs(
         mistakes.add(at.place if at else tree.place, error.message, error.hint)
         return ()
     prefix = "" if name == MAIN else f"{name}."
-    ranks = range(len(chosen)) if only is None else (only,)
+    ranks = range(len(chosen)) if only is None else range(only, min(only + 1, len(chosen)))
     names = {rank: chosen[rank] for rank in ranks}
     return tuple(
         Program(f"{prefix}{device}", device, scope_of(machine, device), rank, len(chosen)) for rank, device in names.items()

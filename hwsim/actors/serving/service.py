@@ -200,7 +200,8 @@ class Service:
         for level, tiers in enumerate(zip(*every, strict=True)):
             writes = [lane.writing(level, tier.stored) / span for lane, tier in zip(self._lanes, tiers, strict=True)]
             size, most, stored, brought = (
-                sum(getattr(tier, name) for tier in tiers) * block for name in ("blocks", "most", "stored", "brought")
+                sum(getattr(tier, name) for tier in tiers) * block  # integers
+                for name in ("blocks", "most", "stored", "brought")
             )
             uses.append(TierUse(tiers[0].name, size, most, stored, brought, math.fsum(writes) if level else max(writes)))
         return tuple(uses)

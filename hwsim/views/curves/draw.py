@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hwsim.formats import format_quantity
+from hwsim.formats import format_quantity, percent
 from hwsim.results.requests import LatencyCurve
 from hwsim.results.result import Result
 from hwsim.views.kit.figure import COLOURS, DASHES, MARKERS, about, figure_bytes, legend_below, open_axes, time_scale, titled
@@ -42,4 +42,4 @@ def _finding(curve: LatencyCurve) -> str:
     """The slow requests at the highest load against the lowest."""
     low, high = curve.points[0], curve.points[-1]
     slow, quiet = (format_quantity(point.p99_s, "s") for point in (high, low))
-    return f"{curve.device}: 99 of 100 requests within {quiet} at {100 * low.load:.0f} % load, {slow} at {100 * high.load:.0f} %"
+    return f"{curve.device}: 99 of 100 requests within {quiet} at {percent(low.load, '.0f')} load, {slow} at {percent(high.load, '.0f')}"
