@@ -131,7 +131,7 @@ class _Window:
         }
 
     def _long(self, seconds: Any) -> Ints:
-        ticks: Ints = np.clip(np.rint(seconds * (TICKS / self.length)), 0, TICKS).astype(np.int64)  # fits: at most TICKS
+        ticks: Ints = np.clip(np.rint(seconds * (TICKS / self.length)), 0, TICKS).astype(np.int64)  # fits
         return ticks
 
     def _ticks(self, seconds: Any) -> Ints:

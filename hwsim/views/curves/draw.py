@@ -42,4 +42,5 @@ def _finding(curve: LatencyCurve) -> str:
     """The slow requests at the highest load against the lowest."""
     low, high = curve.points[0], curve.points[-1]
     slow, quiet = (format_quantity(point.p99_s, "s") for point in (high, low))
-    return f"{curve.device}: 99 of 100 requests within {quiet} at {percent(low.load, '.0f')} load, {slow} at {percent(high.load, '.0f')}"
+    least, most = percent(low.load, ".0f"), percent(high.load, ".0f")
+    return f"{curve.device}: 99 of 100 requests within {quiet} at {least} load, {slow} at {most}"
