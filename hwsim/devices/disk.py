@@ -54,13 +54,18 @@ class Disk(AccessTimes):
         media = Capacity(f"{name}.media", 1.0)
         return (media,) if self.iops is None else (media, Capacity(f"{name}.iops", self.iops, "1"))
 
-    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
+    def serve(self, name: str, direction: Direction, request: Asked) -> Cost:
         """Reads or writes of one op; regions and writes that must be on the medium are not modelled."""
-        depth = 1 if asked.sync else asked.depth
-        if asked.of_service and asked.access == "sequential" and asked.times > 0 and (self.queue == 1 or asked.times == 1):
-            return self._stream(name, direction, asked)
+        depth = 1 if request.sync else request.depth
+        if (
+            request.of_service
+            and request.access == "sequential"
+            and request.times > 0
+            and (self.queue == 1 or request.times == 1)
+        ):
+            return self._stream(name, direction, request)
         go = self.read if direction == "read" else self.write
-        return go(name, asked.size, asked.times, asked.access, depth)
+        return go(name, request.size, request.times, request.access, depth)
 
     def read(self, name: str, size: float, times: float, access: Access = "sequential", depth: float = 1) -> Cost:
         """`times` reads of `size` bytes each, `depth` of them asked for at once."""
@@ -82,7 +87,7 @@ class Disk(AccessTimes):
         speed = "read" if leaving or self.write_bandwidth is None else "write"
         return speed, "latency" if leaving or self.write_latency is None else "write_latency"
 
-    def _stream(self, name: str, direction: Direction, asked: Asked) -> Cost:
+    def _stream(self, name: str, direction: Direction, request: Asked) -> Cost:
         """Accesses in sequence of a request among others: the latency is the device's time, as of one at random."""
         write = direction == "write"
         rate = self.write_bandwidth if write and self.write_bandwidth is not None else self.read_bandwidth
@@ -90,15 +95,15 @@ class Disk(AccessTimes):
         latency = self.write_latency if write and self.write_latency is not None else self.latency
         wait: Input = ("latency", precise(latency, "s"), source_of(self.sources, key))
         speed = given("bandwidth", rate, "B/s", self.sources, "write" if write and self.write_bandwidth is not None else "read")
-        seconds = latency + asked.bytes / rate
-        line = Limit("media", "latency + times x size / bandwidth", (wait, number(asked), each(asked), speed), seconds)
-        alone, one_s = seconds / asked.times, asked.size / rate
+        seconds = latency + request.bytes / rate
+        line = Limit("media", "latency + times x size / bandwidth", (wait, number(request), each(request), speed), seconds)
+        alone, one_s = seconds / request.times, request.size / rate
         if self.queue == 1:
-            streams = Streams(alone, one_s, fixed=latency, reach=0.0, gain=0.0, queue=1, together=asked.own_depth)
-            return cost_of(name, asked, [line], [], ("", 0.0, ""), crowd=streams)
+            streams = Streams(alone, one_s, fixed=latency, reach=0.0, gain=0.0, queue=1, together=request.own_depth)
+            return cost_of(name, request, [line], [], ("", 0.0, ""), crowd=streams)
         knee = Knee(alone, self.queue / alone, math.inf, self.queue, one_s)
-        media = Limit("media", "times x size / bandwidth", (number(asked), each(asked), speed), asked.bytes / rate)
-        return cost_of(name, asked, [media], [replace(line, label="accesses")], ("", 0.0, ""), crowd=knee)
+        media = Limit("media", "times x size / bandwidth", (number(request), each(request), speed), request.bytes / rate)
+        return cost_of(name, request, [media], [replace(line, label="accesses")], ("", 0.0, ""), crowd=knee)
 
     def _accesses(
         self,

@@ -61,7 +61,7 @@ def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
 
 
 def _help(change: WhatIf, number: dict[str, Any] | None) -> dict[str, Any]:
-    """What a change brings.
+    """The effect of a change.
 
     Args:
         number: what is wanted of a served model, as it is without the change.

@@ -1,1 +1,1 @@
-"""What the commands answer, as functions of the same names: `import hwsim` offers them."""
+"""The answers of the commands, as functions of the same names: `import hwsim` offers them."""

@@ -34,8 +34,8 @@ def compare(
     """Compare two machines with a workload, two workloads on a machine, or two runs.
 
     Args:
-        files: two runs; or paths, names of the library or texts of files, of two machines and a workload, of a machine and two
-            workloads, of two of each (machines first), or of one of each with `set_a` or `set_b`.
+        files: two runs. Otherwise paths, names of the library or texts of files: of two machines and a workload, of a machine
+            and two workloads, of two of each (machines first), or of one of each with `set_a` or `set_b`.
         set: what to change in both; set_a, set_b: in one of them.
         by: the number that is compared, as in a sweep; default: time, or work a second where they do different amounts.
         waterfall: find what each change of the files contributes, by further runs.

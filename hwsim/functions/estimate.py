@@ -74,13 +74,13 @@ def estimate(
     output: int | None = None,
     paying: Paying | None = None,
 ) -> Estimate:
-    """How long a step of training, or a batch of inference, takes in closed form, and whether it fits; nothing is simulated.
+    """Time of a training step, or of a batch of inference, in closed form, and whether it fits; nothing is simulated.
 
     Args:
         machine: a path or a name of the library.
         model: a model, a `config.json` of Hugging Face, or a workload with `train:`; what is given here wins over the file.
         set: paths and values to change in the files.
-        nodes: so many of the machine, their network cards on one switch at their rate.
+        nodes: how many of the machine, their network cards on one switch at their rate.
         framework: whose kernels and overlaps (default: megatron-core; of inference vllm; of other networks pytorch-ngc).
         tp, pp, dp, cp, ep: sizes of the parallel groups (default: 1; dp: all GPUs that are left, "rest").
         microbatch, global_batch: examples that pass at once, and of a step of all replicas; a step needs the latter.
@@ -88,8 +88,8 @@ def estimate(
         dtype: number format (default: bf16 where the GPU has it, else fp16; other networks fp32, served fp16).
         schedule, chunks, uneven: pipeline: "gpipe", "1f1b" or "interleaved" with virtual stages; stages that may differ by one.
         sharding, recompute, sequence_parallel, optimizer: what a GPU keeps, "zero-0" to "zero-3", "fsdp"; "selective", "full".
-        plan, top: "auto" tries the parallel plans, those given apart; so many are listed.
-        tokens, failures, storage: days on so many tokens, with rates of failures, checkpoints written at so many B/s ("2 TB/s").
+        plan, top: plan "auto" tries the parallel plans, those given apart; top: how many are listed.
+        tokens, failures, storage: tokens of the whole training, for its days; rates of failures; speed of checkpoints ("2 TB/s").
         infer: "prefill", "decode" or "forward" instead of training, with batch, prompt and output in examples and tokens.
         paying: prices, a way to pay and a site (`hwsim.costs.Paying`).
 
@@ -100,10 +100,10 @@ def estimate(
     >>> found.fits, found.to_pandas().columns.tolist()
     (True, ['work', 'time_s', 'share'])
     """
-    here = locals()
-    given = {name for name in DEFAULTS if here[name] is not None}
+    arguments = locals()
+    given = {name for name in DEFAULTS if arguments[name] is not None}
     settings = {path: str(value) for path, value in (set or {}).items()}
-    options = {name: here[name] if name in given else default for name, default in DEFAULTS.items()}
+    options = {name: arguments[name] if name in given else default for name, default in DEFAULTS.items()}
     if isinstance(storage, str):
         options["storage"] = parse_as(storage, BANDWIDTH)
     return estimated(str(machine), str(model), settings, nodes, options, given, paying)
@@ -118,7 +118,7 @@ def estimated(
     given: set[str],
     paying: Paying | None,
 ) -> Estimate:
-    """An estimate by options, of which some are given and the others have their defaults.
+    """An estimate by options; those that are not given have their defaults.
 
     Raises:
         SpecError: as of `estimate`; `Misused` where an option is at fault.

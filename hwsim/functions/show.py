@@ -1,4 +1,4 @@
-"""What a name stands for: a file with everything it uses, each number with its source."""
+"""The file that a name stands for, with everything it uses, each number with its source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def show(name: str = "") -> str:
     """A machine, part, workload or model as YAML: everything it uses filled in, each number with its source.
 
     Args:
-        name: of the library, or a path; without one: what the library has.
+        name: a name of the library, or a path; without one: what the library has.
 
     Raises:
         SpecError: there is no such file, or it has mistakes.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Viewed(Drawn):
-    """What a view finds in a machine.
+    """The findings of a view in a machine.
 
     Args:
         view: which one.
@@ -35,7 +35,7 @@ class Viewed(Drawn):
 
     @property
     def warnings(self) -> tuple[Warning, ...]:
-        """What leaves the answer in doubt."""
+        """Reasons to doubt the answer."""
         return self.heading.warnings
 
     def to_json(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Viewed(Drawn):
 
 
 class Latency(Viewed):
-    """How long one of everything takes on a machine, each beside the text's number; tables: rows, left_out."""
+    """The time of one of everything on a machine, each next to the text's number; tables: rows, left_out."""
 
     COLUMNS: ClassVar = ("name", "time_s", "text_s", "ratio", "from")
 
@@ -78,7 +78,7 @@ class Collectives(Viewed):
 
 
 class Topology(Viewed):
-    """How a machine hangs together; tables: devices, bisection, pairs."""
+    """The topology of a machine; tables: devices, bisection, pairs."""
 
     TABLE: ClassVar = "pairs"
     COLUMNS: ClassVar = ("from", "to", "how", "hops", "bandwidth_bytes_per_s")
@@ -99,7 +99,7 @@ class Roofline(Viewed):
 
 
 def latency(machine: Source | Machine, *, set: Mapping[str, object] | None = None) -> Latency:  # noqa: A002
-    """How long one of everything takes on a machine: caches, disks, networks, GPUs.
+    """The time of one of everything on a machine: caches, disks, networks, GPUs.
 
     Args:
         machine: a path, a name of the library, the text of a file, or a loaded machine.
@@ -173,7 +173,7 @@ def collectives(
 
 
 def topology(machine: Source | Machine, *, set: Mapping[str, object] | None = None, of: str = "") -> Topology:  # noqa: A002
-    """How a machine hangs together: links, bisection bandwidth, distances, routes; `hwsim show --topology`.
+    """The topology of a machine: links, bisection bandwidth, distances, routes; `hwsim show --topology`.
 
     Args:
         machine: a path, a name of the library, the text of a file, or a loaded machine.

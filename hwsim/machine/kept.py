@@ -1,4 +1,4 @@
-"""What was worked out on a machine by those who use it, kept with the machine: runs on the same machine share it.
+"""Results worked out on a machine by those who use it, kept with the machine: runs on the same machine share it.
 
 Every entry is a function of the machine and its own key alone, so that a run is the same with and without.
 """

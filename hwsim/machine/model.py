@@ -57,7 +57,7 @@ class Machine:
     _kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
 
     def kept(self, kind: Callable[[], V]) -> V:
-        """What was worked out on this machine, by its class: empty at first, and the caller's to fill."""
+        """Results worked out on this machine, by their class: empty at first, and the caller's to fill."""
         return self._kept.value(kind)
 
     @property

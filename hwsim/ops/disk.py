@@ -75,7 +75,7 @@ class Write(Op):
     def lower(self, scope: Scope) -> Placed:
         disk = scope.one(self.target)
         of = scope.one(self.source) if self.source else scope.host
-        asked = Asked(
+        request = Asked(
             size=self.bytes,
             times=self.times,
             access=self.access,
@@ -84,5 +84,5 @@ class Write(Op):
             sync=self.sync,
             of_service=scope.of_service,
         )
-        cost = scope.machine.serve(disk, "write", asked, of)
+        cost = scope.machine.serve(disk, "write", request, of)
         return Placed(disk, self.queue or "write", cost)

@@ -82,7 +82,7 @@ class Scope:
 
     values: where the values written so far lie.  starts: what starts the kernels of a gpu.
     shares: numpy shares the arrays in the host's memory, instead of a copy.
-    of_service: its ops are those of requests, of which many are there at once and more follow.
+    of_service: its ops belong to requests; many requests are there at once and more follow.
     """
 
     machine: Machine

@@ -163,7 +163,7 @@ class Log:
                 self.course.counts(self.course.began, time)
 
     def loads(self, time: int, request: int, tokens: Sequence[int]) -> None:
-        """A request waits for keys and values of so many tokens from each tier below the GPUs."""
+        """A request waits for keys and values of `tokens` tokens from each tier below the GPUs."""
         stay = self.live[request]
         if stay.begin < 0:
             self.meters[stay.copy].loads(stay, time)
@@ -182,7 +182,7 @@ class Log:
             stay.alone += time
 
     def passes(self, copy: int, start: int, end: int, spent: Spent) -> None:
-        """An iteration or several, by what they went to; a run is told in parts where requests come."""
+        """An iteration or several, by what they went to; a run is noted in parts where requests come."""
         self.meters[copy].iterated(start, end, spent)
 
     def iterated(

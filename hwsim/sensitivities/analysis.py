@@ -66,8 +66,8 @@ def sensitivity(
     given = [(machine, workload, dict(set or {}))]
     if against or set_b:
         given.append((*(against[0] if against else (machine, workload)), {**dict(set or {}), **dict(set_b or {})}))
-    found = _Analysis([Option(*sources.with_settings(*each)) for each in given], by, paying, progress).run()
-    return replace(found, settings=tuple(tuple((path, str(value)) for path, value in changes.items()) for *_, changes in given))
+    answer = _Analysis([Option(*sources.with_settings(*each)) for each in given], by, paying, progress).run()
+    return replace(answer, settings=tuple(tuple((path, str(value)) for path, value in changes.items()) for *_, changes in given))
 
 
 class _Analysis:

@@ -77,12 +77,12 @@ class Clocked:
 
     def _arrive(self, driver: Host, op: int) -> None:
         """Take all requests that are due."""
-        now = int(driver.env.now)
-        while (time := self.source.time()) is not None and time <= now:
+        instant = int(driver.env.now)
+        while (time := self.source.time()) is not None and time <= instant:
             number, request = self.source.take()
-            sequence = Sequence.of(number, request, now + self.settings.api)
-            sequence.after = self._follows.pop(number, op), now
-            self.comes(driver, sequence, now)
+            sequence = Sequence.of(number, request, instant + self.settings.api)
+            sequence.after = self._follows.pop(number, op), instant
+            self.comes(driver, sequence, instant)
 
     def comes(self, driver: Host, sequence: Sequence, instant: int) -> None:
         """A request comes."""
@@ -115,16 +115,16 @@ class Clocked:
     def _serves(self, driver: Host, number: int) -> Waits:
         copy, pace, costs = self.copies[number], self.pace[number], self.costs[number]
         while True:
-            now = int(driver.env.now)
-            run = copy.next(now)
+            instant = int(driver.env.now)
+            run = copy.next(instant)
             if self.lanes and isinstance(copy, Copy):
                 for load in copy.returning.loads:
                     driver.env.process(self._brings(driver, copy, load))
                 copy.returning.loads.clear()
             if run is None:
                 idle = self.idle[number] = driver.env.event()
-                if (head := copy.head) is not None and head.at > now:
-                    driver.env.process(self._later(driver, number, head.at - now))
+                if (head := copy.head) is not None and head.at > instant:
+                    driver.env.process(self._later(driver, number, head.at - instant))
                 yield idle
                 continue
             pace.set(run)
@@ -137,7 +137,7 @@ class Clocked:
                 yield driver.env.timeout(0)
 
     def _brings(self, driver: Host, copy: Copy, load: Load) -> Waits:
-        """Pieces that a request waits for come, after those of earlier ones."""
+        """Pieces that a request waits for come, after the pieces of earlier requests."""
         lane = self.lanes[copy.number]
         while (busy := self._busy.get(copy.number)) is not None:
             yield busy

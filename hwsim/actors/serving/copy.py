@@ -246,26 +246,26 @@ class Copy(Replica):
             if self._hold > self.iterations:
                 return self._refuse("room")
             sequence, is_loaded = line[0], line is self.loaded
-            found = self.cache.found(sequence) if not is_loaded else Found(sequence.blocks, sequence.keys, 0)
-            read = sequence.read if is_loaded else self.cache.spared(sequence, found.blocks)
+            reused = self.cache.found(sequence) if not is_loaded else Found(sequence.blocks, sequence.keys, 0)
+            read = sequence.read if is_loaded else self.cache.spared(sequence, reused.blocks)
             rest = sequence.to_read - read
             tokens = min(left, rest)
-            if not settings.chunked and tokens < rest and not found.below:
+            if not settings.chunked and tokens < rest and not reused.below:
                 if parts or (settings.prompts == "beside" and self.answers):
                     return self._refuse("")
                 tokens = rest
-            blocks = max(0, self.growth.need(sequence.to_read) - found.blocks)
-            if not self._fits(sequence, blocks + found.stale, rest, wanted, promised):
+            blocks = max(0, self.growth.need(sequence.to_read) - reused.blocks)
+            if not self._fits(sequence, blocks + reused.stale, rest, wanted, promised):
                 if settings.admit == "ratio" and not self.is_idle:
                     self._hold = (self.iterations // AGAIN + 1) * AGAIN
                 return self._refuse("room")
             line.popleft()
-            if found.below:
-                self.returning.asks(sequence, found, self.growth.need(sequence.to_read), instant)
+            if reused.below:
+                self.returning.asks(sequence, reused, self.growth.need(sequence.to_read), instant)
                 continue
             promised += min(sequence.output - sequence.written, settings.promise[3]) + rest - tokens
             if not is_loaded:
-                self.cache.begins(sequence, found)
+                self.cache.begins(sequence, reused)
                 sequence.read = sequence.cached = read
             self.cache.grows(sequence, self.growth.need(read + tokens))
             left -= tokens

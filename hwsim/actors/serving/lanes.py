@@ -1,7 +1,7 @@
-"""What it takes to move keys and values: between GPUs, and to the GPUs of a copy from the host's memory or a disk.
+"""The cost of moving keys and values: between GPUs, and to the GPUs of a copy from the host's memory or a disk.
 
 A load of a copy begins when the one before it has ended. What comes from a disk passes to the host first, then all of it to the
-GPUs, each of which gets its part over its own links at once.
+GPUs. All GPUs get their parts at once, each over its own links.
 
 **Range**: a load takes a few per cent of the GPUs' memory bandwidth, which iterations do not feel here. What is stored takes the
 links in the other direction, and the disk, without slowing loads.
@@ -64,7 +64,7 @@ class Lane:
     """The way to the GPUs of a copy.
 
     Args:
-        block_bytes: of a block of the cache, on each GPU. disk: the second tier, "" without one.
+        block_bytes: bytes of a block of the cache, on each GPU. disk: the second tier, "" without one.
         until: when the last load ends, fs.
     """
 
@@ -81,25 +81,25 @@ class Lane:
     _queue: int = -1
 
     def time(self, counts: tuple[int, ...]) -> int:
-        """fs of a load of so many blocks from each tier."""
+        """fs of a load of `counts` blocks, a number for each tier."""
         return sum(latency + ticks.femtoseconds(body * size) for (_, latency, body), size in self._stages(counts))  # integers
 
-    def ops(self, counts: tuple[int, ...], known: Registry) -> list[IssuedOp]:
+    def ops(self, counts: tuple[int, ...], registry: Registry) -> list[IssuedOp]:
         """Its ops, one after another."""
         if self._label < 0:
             gpu = self.gpus[0]
-            self._label = known.label(Label("load", "copy", gpu, self.name or "main"))
-            self._queue = known.queue(Queue(f"{self.name}:{gpu}.load" if self.name else f"{gpu}.load", gpu))
+            self._label = registry.label(Label("load", "copy", gpu, self.name or "main"))
+            self._queue = registry.queue(Queue(f"{self.name}:{gpu}.load" if self.name else f"{gpu}.load", gpu))
         ops = []
         for stage, size in self._stages(counts):
             number = self._numbers.get(id(stage))
             if number is None:
-                number = self._numbers[id(stage)] = known.cost(stage[0])
+                number = self._numbers[id(stage)] = registry.cost(stage[0])
             ops.append(IssuedOp(self._label, self._queue, number, size))
         return ops
 
     def writing(self, level: int, blocks: int) -> float:
-        """Seconds in which so many blocks are stored in a tier, if nothing slows that."""
+        """Seconds in which a number of blocks is stored in a tier, if nothing slows that."""
         size, rates = 1024 * self.block_bytes, self.machine.rates()
         if level:
             request = Asked(size=size * len(self.gpus))
@@ -122,8 +122,8 @@ class Lane:
                 yield self._stage(is_disk, priced), blocks / priced
 
     def _stage(self, is_disk: bool, blocks: int) -> tuple[Cost, int, float]:
-        found = self._known.get((is_disk, blocks))
-        if found is None:
+        stage = self._known.get((is_disk, blocks))
+        if stage is None:
             size = blocks * self.block_bytes
             if is_disk:
                 cost = self.machine.serve(self.disk, "read", Asked(size=size * len(self.gpus)), self.host)
@@ -135,5 +135,5 @@ class Lane:
                 amounts, holds = kept
                 cost = replace(cost, demand=replace(demand, amounts=amounts, holds=holds))
             latency, body = ticks.femtoseconds(cost.demand.latency), cost.demand.body(self.machine.rates())
-            found = self._known[is_disk, blocks] = cost, latency, body
-        return found
+            stage = self._known[is_disk, blocks] = cost, latency, body
+        return stage

@@ -38,7 +38,7 @@ OWN: Final = -1  # first part of the key of a sequence's own blocks
 class Pool:
     """free: blocks that can be taken, some with pieces in them; evicted: blocks whose pieces were given up.
 
-    leaves: is told of a piece that is given up, whole, before any of its blocks is taken.
+    leaves: called with a piece that is given up, whole, before any of its blocks is taken.
     """
 
     blocks: int
@@ -181,7 +181,7 @@ class Lower(Protocol):
 
 
 class Found(NamedTuple):
-    """What the cache has of the beginning of a prompt.
+    """The part of a prompt's beginning that the cache has.
 
     Args:
         blocks: here; keys: of their pieces; stale: how many of them count as free now.
@@ -209,7 +209,7 @@ class Cache:
             self.pool.leaves = self._leaves
 
     def found(self, sequence: Held) -> Found:
-        """What it has of a prompt. The last token is always computed, and its block with it, in place."""
+        """The part of a prompt that it has. The last token is always computed, and its block with it, in place."""
         if not self.settings.prefixes or not (sequence.ids or sequence.put_off):
             return Found(0, [], 0)
         pool, (pieces, blocks) = self.pool, self._pieces(sequence)
@@ -246,12 +246,12 @@ class Cache:
         sequence.keys, sequence.hit, sequence.own, sequence.kept = found.keys, found.blocks, 0, 0
 
     def spared(self, sequence: Held, blocks: int) -> int:
-        """Tokens of a prompt that so many blocks spare it; the last token is always computed, and its block with it."""
+        """Tokens of a prompt that a number of blocks spare it; the last token is always computed, and its block with it."""
         block = self.settings.block
         return min(blocks * block, (sequence.to_read - 1) // block * block)
 
     def grows(self, sequence: Held, blocks: int) -> None:
-        """A request takes blocks until it has so many."""
+        """A request takes blocks until it has this number."""
         more = blocks - sequence.hit - sequence.kept - sequence.own
         if more > 0:
             self.pool.take(more)

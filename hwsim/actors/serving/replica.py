@@ -1,4 +1,4 @@
-"""What every copy of a model has, whatever its rules: its line, its books, and what a router sees of it."""
+"""The parts that every copy of a model has, whatever its rules: its line, its books, and what a router sees of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Replica:
     """A copy.
 
     Args:
-        blocks: of its KV cache, None without bound; held: parts of a token's bytes that layers with a window keep.
+        blocks: size of its KV cache in blocks, None without bound; held: parts of a token's bytes that layers with a window keep.
         iterations: that have ended; put_off: times a request lost its blocks; lost: tokens read again because of it.
     """
 

@@ -1,6 +1,6 @@
 """Requests whose prompts are in part below the GPUs: those that wait for the pieces, and those whose pieces have come.
 
-    returning.asks(sequence, found, blocks, instant)      it waits from now on, with room for all of its prompt
+    returning.asks(sequence, reused, blocks, instant)      it waits from now on, with room for all of its prompt
     returning.comes(load, instant)                        its pieces are there: it is seen again at this instant
     returning.line(waiting, door)                         the line whose head is next
 
@@ -36,7 +36,7 @@ class Returning:
     """The requests of a copy whose pieces come back from its tiers.
 
     Args:
-        loads: of the last decision, for who plays it. loading: requests that wait for one.
+        loads: loads that the last decision began, for who plays it. loading: requests that wait for one.
         loaded: requests whose pieces have come, in the order in which they came.
     """
 
@@ -62,13 +62,13 @@ class Returning:
         for line in (waiting, self.loaded):
             yield from (each.at for each in takewhile(lambda one: one.at > door, reversed(line)))
 
-    def asks(self, sequence: Sequence, found: Found, blocks: int, instant: int) -> None:
+    def asks(self, sequence: Sequence, reused: Found, blocks: int, instant: int) -> None:
         """A request waits for pieces of its prompt; blocks: of all of it, which it has from now on."""
         assert self.tiers is not None
-        counts = self.tiers.brings(found.below)
-        self.cache.begins(sequence, found)
+        counts = self.tiers.brings(reused.below)
+        self.cache.begins(sequence, reused)
         self.cache.grows(sequence, blocks)
-        self.loads.append(Load(sequence, found.below, counts))
+        self.loads.append(Load(sequence, reused.below, counts))
         self.loading.append(sequence)
         self.log.loads(instant, sequence.number, [count * self.cache.settings.block for count in counts])
 

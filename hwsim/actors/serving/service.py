@@ -194,7 +194,7 @@ class Service:
         return router_of(self.plan.keys.router)
 
     def _below(self, span: float) -> tuple[TierUse, ...]:
-        """What tiers below the GPUs did in so many seconds, those of all copies together."""
+        """The use of each tier below the GPUs in a number of seconds, summed over all copies."""
         every = [copy.lower.tiers for copy in self.copies if isinstance(copy, Copy) and copy.lower is not None]
         block, uses = self.plan.settings.block, []
         for level, tiers in enumerate(zip(*every, strict=True)):

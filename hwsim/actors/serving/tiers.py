@@ -26,7 +26,7 @@ TIERS: Final = ("host", "disk")
 
 @dataclass(slots=True)
 class Tier:
-    """A tier of so many blocks.
+    """A tier with room for a number of blocks.
 
     Args:
         used: blocks that it has; most: at any time.
@@ -95,8 +95,8 @@ class Tiers:
     def brings(self, pieces: Sequence[tuple[Key, int]]) -> tuple[int, ...]:
         """Read pieces back; blocks that come from each tier."""
         counts = [0] * len(self.tiers)
-        found = [next(at for at, tier in enumerate(self.tiers) if tier.held.get(key, 0) >= count) for key, count in pieces]
-        for level, (key, count) in zip(found, pieces, strict=True):
+        levels = [next(at for at, tier in enumerate(self.tiers) if tier.held.get(key, 0) >= count) for key, count in pieces]
+        for level, (key, count) in zip(levels, pieces, strict=True):
             counts[level] += count
             self.tiers[level].brought += count
             self.tiers[level].touches(key, count)

@@ -158,7 +158,7 @@ class Statement(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a cache of a service holds.
+    """A cache of a service and its hit rate.
 
     Args:
         hit: part of the lookups that find it when it is full; full: lookups until then, since it was empty.

@@ -162,9 +162,9 @@ class ServiceNotes:
         columns = [ends, times, choices, waits]
         if self._columns:
             columns = [np.concatenate(pair) for pair in zip(self._columns, columns, strict=True)]
-        whole = len(columns[0]) // FULL * FULL
-        self._blocks(*(column[:whole] for column in columns))
-        self._columns = [column[whole:] for column in columns]
+        full = len(columns[0]) // FULL * FULL
+        self._blocks(*(column[:full] for column in columns))
+        self._columns = [column[full:] for column in columns]
 
     def _blocks(self, ends: Ints, times: Ints, choices: Ints, waits: Ints) -> None:
         """Count answers in columns, as many together as one by one."""

@@ -27,7 +27,7 @@ class Explained(Drawn):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What hides behind what, and what helps most."""
+        """Sentences: what hides behind what, and what helps most."""
         return self.explanation.sentences
 
     def to_json(self) -> dict[str, Any]:

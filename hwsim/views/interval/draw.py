@@ -23,7 +23,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
         ValueError: the suffix is none of .png, .svg, .pdf, or the run has services.
     """
     if result.serving or result.services is not None:
-        raise ValueError("the interval of a run with services is that of each service: see the summary")
+        raise ValueError("a run with services has an interval for each service: see the summary")
     sure = result.interval
     scale, unit = time_scale(sure.value or 1.0)
     errors = errors_of(sure)[:SHOWN]

@@ -1,4 +1,4 @@
-"""What every answer shows of itself: HTML in a notebook, a figure, a data frame; beside its text and its document."""
+"""The forms in which every answer shows itself, next to its text and its document: HTML in a notebook, a figure, a data frame."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMED: Final = {"algbw": "B/s", "busbw": "B/s", "flop": "FLOP"}
 
 
 class Shown:
-    """An answer that a notebook shows: one table of its document is what it is in short.
+    """An answer that a notebook shows: one table of its document stands for all of it.
 
     TABLE: key of the list of rows in `to_json()`; COLUMNS: what a notebook shows of a row (none: all numbers and texts).
     """
@@ -189,7 +189,7 @@ def _table(rows: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -> Iterator
     for row in rows[:ROWS]:
         cells = [(cell(name, row.get(name)), isinstance(row.get(name), str)) for name in columns]
         yield "<tr>" + "".join(
-            f'<td style="text-align:{"left" if is_text else "right"}">{escape(said)}</td>' for said, is_text in cells
+            f'<td style="text-align:{"left" if is_text else "right"}">{escape(content)}</td>' for content, is_text in cells
         ) + "</tr>"  # fmt: skip
     yield "</tbody></table>"
     if len(rows) > ROWS:

@@ -7,7 +7,7 @@ Each of the `of` things is asked for on its own, the k-th most popular with a sh
 
 While it fills this is exact in the mean. Full, it is Che's approximation of least recently used, which takes one number
 of lookups T for the time until any entry falls out: Che et al., "Hierarchical web caching systems", IEEE JSAC
-20(7), 2002; why it is good: Fricker, Robert and Roberts, "A versatile and accurate approximation for LRU cache
+20(7), 2002. Why it is good: Fricker, Robert and Roberts, "A versatile and accurate approximation for LRU cache
 performance", ITC 2012.
 Range: things of one size; those who miss the same thing at once each fetch it; popularity does not change.
 """
@@ -49,7 +49,7 @@ class Filling:
         return self.lines[-1][0]
 
     def at(self, lookups: int) -> float:
-        """The part of the lookups that find it, after so many."""
+        """The part of the lookups that find it, after this number of them."""
         for until, base, slope in self.lines:
             if lookups <= until:
                 return base + slope * lookups
@@ -57,7 +57,7 @@ class Filling:
 
 
 def filling(entries: float, of: float, zipf: float) -> Filling:
-    """The hit rate of a cache of so many entries, from the first lookup on.
+    """The hit rate of a cache with room for `entries`, from the first lookup on.
 
     >>> half = filling(500, 1000, 0.0)  # all alike: what is in it is found
     >>> round(half.hit, 6), round(half.at(0), 6), round(half.full)
@@ -66,9 +66,9 @@ def filling(entries: float, of: float, zipf: float) -> Filling:
     ranks, share = _shares(of, zipf)
 
     def there(lookups: float) -> Floats:
-        """Part of each group's things asked for in so many lookups."""
-        found: Floats = -np.expm1(lookups * np.log1p(-np.minimum(share, 1 - 1e-15)))
-        return found
+        """Part of each group's things asked for in a number of lookups."""
+        part: Floats = -np.expm1(lookups * np.log1p(-np.minimum(share, 1 - 1e-15)))
+        return part
 
     def hits(lookups: float) -> float:
         return math.fsum((ranks * share * there(lookups)).tolist())

@@ -1,7 +1,7 @@
 """Services that ask themselves, at once or by others: whether a request that comes to one ever ends.
 
 Let a request of service i ask service j a_ij times in the mean. In a ring (services that all reach each other) requests do not
-end where the largest eigenvalue of its part of a is 1 or more: a branching process that does not die out (Harris,
+end where the largest eigenvalue of its part of a is 1 or more. They are then a branching process that does not die out (Harris,
 "The theory of branching processes", 1963). Timeouts do not end it: what was given up asks on.
 """
 

@@ -1,4 +1,4 @@
-"""What is probably not meant in services: requests that never come, and answers that can never be in time."""
+"""Parts of services that are probably not meant: requests that never come, and answers that can never be in time."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def suspicions(program: Program, alone: Mapping[str, float], entered: Mapping[st
         alone: seconds that a request of each service takes if it never waits.
         entered: requests that came to each.
     """
-    asked = {step.service for service in program.services for step in service.steps if isinstance(step, Ask)}
+    targets = {step.service for service in program.services for step in service.steps if isinstance(step, Ask)}
     for number, service in enumerate(program.services):
-        if service.arrivals is None and number not in asked:
-            yield Warning("never-asked", f"nothing asks the service '{service.name}', and it has no `arrivals`")
+        if service.arrivals is None and number not in targets:
+            yield Warning("never-targets", f"nothing asks the service '{service.name}', and it has no `arrivals`")
         elif service.arrivals is not None and not entered[service.name]:
-            yield Warning("never-asked", f"no request came to '{service.name}' before the end of the run")
+            yield Warning("never-targets", f"no request came to '{service.name}' before the end of the run")
     for service in program.services:
         late = {
             (step.service, step.timeout)

@@ -31,7 +31,7 @@ class DiskKeys:
 
 @dataclass(frozen=True, slots=True)
 class OffloadKeys:
-    """Where keys and values of prompts go that the GPUs have no room for."""
+    """Tiers for keys and values of prompts that the GPUs have no room for."""
 
     host: Bytes = field("memory of the host that each copy has for them", exclusive_minimum=0.0, example="200 GB")
     disk: DiskKeys | None = field("a tier behind it", default=None, example="{device: disk0, size: 2 TB}")
@@ -47,7 +47,7 @@ class Offload:
 
     Args:
         hosts: for each copy the device whose memory it uses; disk: "" without one.
-        blocks: of each tier, the host's first. block_bytes: of a block on each GPU.
+        blocks: room of each tier in blocks, the host's first. block_bytes: bytes of a block on each GPU.
     """
 
     hosts: tuple[str, ...]
