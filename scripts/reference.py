@@ -197,6 +197,8 @@ def _value(annotation: Any) -> str:
 
 def _of_mapping(cls: type) -> str:
     """Where the keys of a mapping are: in the table of its kind of part, or in one of its own."""
+    if cls is Runtime:
+        return "mapping, see [`runtime`](#runtime)"
     if hasattr(cls, "kind"):
         return f"mapping, as [part `{title(cls)}`](#part-{title(cls)})"
     if cls in HEADED:
