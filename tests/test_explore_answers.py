@@ -188,6 +188,9 @@ def test_a_service_has_the_number_that_it_is_asked_for(desk: Desk, machine: str,
     else:
         assert found["wanted"]["value"] in dict(run.serving[0].values()).values()
         assert found["wanted"]["name"].startswith(("time to first token", "latency"))
+        (point,) = asked(desk, "curve", texts(machine, workload) | {"path": "rate", "values": ["1e6 1/s"]})["points"]
+        assert point[3]["name"].startswith("tokens per second"), "a curve says of each point which number it is"
+        assert point[3]["unit"] == "1/s"
     assert asked(desk, "run", texts())["wanted"] is None
 
 

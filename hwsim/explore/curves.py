@@ -29,7 +29,7 @@ def curve(runs: Runs, settings: Mapping[str, str], path: str, values: Sequence[s
         if at and time.monotonic() - began > BUDGET:
             break
         run, mistake = _tried(runs, {**settings, path: value})
-        points.append([value, None, mistake, None] if run is None else [value, run.makespan_s, _limit(run), _wanted(run)])
+        points.append([value, None, mistake, None] if run is None else [value, run.makespan_s, _limit(run), wanted(run)])
     return {"path": path, "points": points, "left": list(values[len(points) :])}
 
 
@@ -60,18 +60,18 @@ def grid(
         until: a time of the monotonic clock; points that are later have none.
     """
     set_places = [_own(slider, places, settings) for slider, places in axes]
-    answers, numbers = list[float | None](), list[float | None]()
+    answers, numbers = list[float | None](), list[dict[str, Any] | None]()
     limits, says, whole_runs = list[list[list[Any]]](), list[str](), dict[str, Any]()
     points = list(itertools.product(*(range(len(places)) for _, places in axes)))
     order = sorted(range(len(points)), key=lambda at: (sum(a != b for a, b in zip(points[at], set_places, strict=True)) > 1, at))
-    rows: dict[int, tuple[float | None, list[list[Any]], str, float | None]] = {}
+    rows: dict[int, tuple[float | None, list[list[Any]], str, dict[str, Any] | None]] = {}
     for at in order:
         point = points[at]
         if time.monotonic() > until:
             break
         chosen = {slider.path: slider.values[places[step]] for (slider, places), step in zip(axes, point, strict=True)}
         run, mistake = _tried(runs, {**settings, **chosen})
-        rows[at] = (None, [], mistake, None) if run is None else (run.makespan_s, _shares(run), _limit(run), _wanted(run))
+        rows[at] = (None, [], mistake, None) if run is None else (run.makespan_s, _shares(run), _limit(run), wanted(run))
         if run is not None and sum(a != b for a, b in zip(point, set_places, strict=True)) <= 1:
             whole_runs[",".join(map(str, point))] = shown(run)
     for at in range(len(points)):
@@ -112,11 +112,6 @@ def _tried(runs: Runs, settings: Mapping[str, str]) -> tuple[Run | None, str]:
 
 def _shares(run: Run) -> list[list[Any]]:
     return [[name, share] for name, _, share in families(limited_by(run.timeline))[:CAUSES]]
-
-
-def _wanted(run: Run) -> float | None:
-    number = wanted(run)
-    return None if number is None else number["value"]
 
 
 def _limit(run: Run) -> str:

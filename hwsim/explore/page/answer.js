@@ -1,5 +1,5 @@
 // The answer: time, interval, what limits it as a bar, sentences, what would help, and the difference from a pinned run.
-import { $, against, amount, causeTint, colours, el, percent, seconds, told, unit, value } from "./words.js";
+import { $, against, amount, causeTint, colours, el, percent, seconds, tintCauses, told, value } from "./words.js";
 
 const SHOWN = new Set(["time", "interval", "limited by", "expected", "set"]); // they stand elsewhere on the page
 const LAST = new Set(["doubt", "collective", "memory", "plan", "energy"]); // below what the workload is asked for
@@ -41,6 +41,7 @@ export const wire = () =>
   new IntersectionObserver(([seen]) => ($("now").hidden = seen.isIntersecting)).observe($("time"));
 
 function bar(limits) {
+  tintCauses(limits.map(([cause]) => cause));
   const { tints } = colours();
   $("bar").replaceChildren(
     ...limits.map(([cause, , share]) => {
@@ -91,7 +92,7 @@ function difference(pinned, run) {
   const most = Math.max(...rows.map((row) => Math.abs(row[3])), 1e-15);
   const kept = run.wanted ? [] : rows.filter((row) => Math.abs(row[3]) > 0.002 * Math.max(run.seconds, pinned.seconds)).slice(0, 6);
   const settings = pinned.settings.map(([path, text]) => `${path.split(".").slice(-2).join(" ")} = ${text}`).join(", ") || "as in the files";
-  const head = el("p", {}, "Pinned: ", el("b", {}, told(pinned)), ` (${settings}). This run is `, el("b", {}, against(value(pinned), value(run), unit(run))), ".");
+  const head = el("p", {}, "Pinned: ", el("b", {}, told(pinned)), ` (${settings}). This run is `, el("b", {}, against(pinned, run)), ".");
   $("difference").replaceChildren(head, ...(kept.length ? [table(kept, most)] : []));
 }
 

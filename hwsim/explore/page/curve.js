@@ -31,7 +31,7 @@ export async function sweep(may, wanted) {
   while (left.length) {
     const found = await ask("curve", { ...asked(), path: one.path, values: left }).catch(() => null);
     if (mine !== token || !found || found.stale || found.mistakes || !may()) return;
-    for (const [text, time, limit, number] of found.points) points.set(text, time === null ? [null, "cannot run"] : !wanted ? [time, limit] : [number ?? null, number == null ? "no steady state" : ""]);
+    for (const [text, time, limit, number] of found.points) points.set(text, time === null ? [null, "cannot run"] : !wanted ? [time, limit] : measured(number, wanted));
     const done = !found.left.length || found.left.length >= left.length;
     left = done ? [] : found.left;
     if (done || !curve?.whole || curve.one.path !== one.path) {
@@ -39,6 +39,12 @@ export async function sweep(may, wanted) {
       draw(hidden);
     }
   }
+}
+
+/** A served model that requests keep busy is measured by its tokens a second: no point of a curve of times, only a name above it. */
+function measured(number, { name }) {
+  if (number?.name === name && number.value !== null) return [number.value, ""];
+  return [null, number && number.name !== name ? number.name : "no steady state"];
 }
 
 /** The present curve is of another run: it is drawn pale until the new one comes. */

@@ -26,7 +26,7 @@ function answers({ state, grid, more, pictures, sliders, base }) {
     if (found) return { ...found, part: found.part, settings: settings(set), ...(part[0] > 0 || part[1] < 1 ? zoomed(found, part) : {}) };
     const limits = grid.limits[flat(place)].map(([cause, share]) => [cause, share * time, share]);
     const none = { lanes: [], path: [], pieces: 0, spans: 0, sent: 0, families: [], verdicts: [], measures: [], facts: [], busy: {}, interval: null };
-    const wanted = base.wanted && { ...base.wanted, value: grid.wanted[flat(place)] };
+    const wanted = grid.wanted[flat(place)];
     return { ...base, ...none, wanted, seconds: time, part: [0, time], settings: settings(set), limits, says: said(place), warnings: [], note: KEPT };
   }
 

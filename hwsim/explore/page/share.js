@@ -5,7 +5,7 @@ import { fitted, SvgPaper } from "./paper.js";
 import { sliders } from "./sliders.js";
 import { asked, fragment, keep, state } from "./state.js";
 import { draw, laidOut } from "./timeline.js";
-import { $, against, causeTint, colours, download, el, percent, seconds, told, unit, value } from "./words.js";
+import { $, against, causeTint, colours, download, el, percent, seconds, told } from "./words.js";
 
 const WIDE = 1280, EDGE = 32;
 
@@ -55,7 +55,7 @@ export function figure(run, pinned) {
   line(`${told(run)}${run.wanted ? ` · ${run.wanted.name}` : ""}${run.interval ? ` (9 of 10 such runs: ${seconds(run.interval.low)} to ${seconds(run.interval.high)})` : ""}`, { size: 26, weight: 700 }, 34);
   for (const text of wrapped($("says").textContent || run.says, 150).slice(0, 2)) line(text, { size: 16 }, 22);
   for (const text of wrapped(`${run.workload} on ${run.machine}${settings ? ` · ${settings}` : ""}`, 160).slice(0, 4)) line(text, { size: 14, fill: soft }, 20);
-  if (pinned) line(`thin rows: pinned, ${told(pinned)} (${pinned.settings.map((pair) => pair.join(" = ")).join(", ") || "as in the files"}); this run is ${against(value(pinned), value(run), unit(run))}`, { size: 14, fill: soft }, 20);
+  if (pinned) line(`thin rows: pinned, ${told(pinned)} (${pinned.settings.map((pair) => pair.join(" = ")).join(", ") || "as in the files"}); this run is ${against(pinned, run)}`, { size: 14, fill: soft }, 20);
   const bars = y, legend = y + 42, families = y + 66, top = y + 84, machine = picturePart(EDGE, top + place.tall + 20, WIDE - 2 * EDGE);
   const paper = new SvgPaper(WIDE, Math.ceil(top + place.tall + machine.high + 40), theme);
   for (const [x, at, text, look] of head) paper.text(x, at, text, look);

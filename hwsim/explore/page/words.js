@@ -75,11 +75,13 @@ export function instant(value, to) {
 
 export const percent = (share) => (share > 0 && share < 0.0995 ? `${(share * 100).toPrecision(2)} %` : `${Math.round(share * 100)} %`);
 
-/** "1.23 times as fast", in words that hold both ways; of a rate "1.23 times as many". */
-export function against(before, now, unit = "s") {
+/** "1.23 times as fast", in words that hold both ways; of a rate "1.23 times as many". Times and rates are not compared. */
+export function against(pinned, run) {
+  const before = value(pinned), now = value(run), isTime = unit(run) === "s";
+  if (pinned.wanted?.name !== run.wanted?.name) return "not to be compared: they are measured by different numbers";
   if (before === null || now === null) return "not to be compared: one of them has no steady state";
-  if (Math.abs(before / now - 1) < 0.0005) return unit === "s" ? "as fast" : "as many";
-  if (unit !== "s") return now > before ? `${rounded(now / before)} times as many` : `${rounded(before / now)} times as few`;
+  if (Math.abs(before / now - 1) < 0.0005) return isTime ? "as fast" : "as many";
+  if (!isTime) return now > before ? `${rounded(now / before)} times as many` : `${rounded(before / now)} times as few`;
   return before > now ? `${rounded(before / now)} times as fast` : `${rounded(now / before)} times as slow`;
 }
 
@@ -91,11 +93,17 @@ export function colours() {
 
 const causes = new Map();
 
-/** The colour of a cause: by first appearance, so that it stays while a slider moves. */
-export function causeTint(cause) {
-  if (!causes.has(cause)) causes.set(cause, Math.min(causes.size, 7));
-  return causes.get(cause);
+/** Give each of these causes, eight at most, a colour of its own: it stays while a slider moves, until another needs it. */
+export function tintCauses(names) {
+  for (const name of names) {
+    if (causes.has(name)) continue;
+    const gone = causes.size < 8 ? null : [...causes.keys()].find((each) => !names.includes(each));
+    const taken = new Set(causes.values()), tint = gone === null ? [...Array(8).keys()].find((each) => !taken.has(each)) : causes.get(gone);
+    causes.delete(gone);
+    causes.set(name, tint ?? 7);
+  }
 }
+export const causeTint = (cause) => causes.get(cause) ?? 7;
 
 /** Black or white, whichever is read better on a colour (WCAG's relative luminance). */
 export function ink(hex) {
