@@ -61,10 +61,10 @@ def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
 
 
 def _help(change: WhatIf, number: dict[str, Any] | None) -> dict[str, Any]:
-    """The effect of a change.
+    """The gain of a change, as the page shows it.
 
     Args:
-        number: what is wanted of a served model, as it is without the change.
+        number: the measure of a served model without the change.
     """
     measured = dict(change.measured)
     return {
