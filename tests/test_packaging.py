@@ -10,6 +10,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Iterable
 from email.parser import BytesHeaderParser
 from pathlib import Path
 
@@ -136,10 +137,13 @@ def test_importing_hwsim_imports_nothing_else(tmp_path: Path) -> None:
     assert not loaded & {"click", "matplotlib", "numpy", "rich", "simpy", "yaml"}
 
 
-def test_every_extra_for_users_is_imported_somewhere() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+MODULES = {"cupy-cuda12x": "cupy", "cupy-cuda13x": "cupy", "nvidia-ml-py": "pynvml", "ipykernel": "nbclient"}  # which starts it
+
+
+def imports(folders: Iterable[Path]) -> set[str]:
+    """Top-level modules that files in these folders import."""
     imported = set()
-    for path in [path for package in PACKAGES.values() for path in package.rglob("*.py")]:
+    for path in [path for folder in folders for path in folder.rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.partition(".")[0] for alias in node.names}
@@ -147,12 +151,17 @@ def test_every_extra_for_users_is_imported_somewhere() -> None:
                 imported.add(node.module.partition(".")[0])
             elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
                 imported.add(str(node.args[0].value).partition(".")[0])  # importlib.import_module("pandas")
+    return imported
+
+
+def test_every_extra_for_users_is_imported_somewhere() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    imported = imports(PACKAGES.values())
     for extra in extras.keys() - {"test", "docs"}:
+        modules = imported | imports([ROOT / "scripts", ROOT / "tests"]) if extra == "labs" else imported  # who runs notebooks
         for wanted in extras[extra]:
             name = re.split(r"[<>=\[~ ]", wanted)[0]
-            assert {"cupy-cuda12x": "cupy", "cupy-cuda13x": "cupy", "nvidia-ml-py": "pynvml"}.get(name, name) in imported, (
-                f"[{extra}] installs {name}, and nothing imports it"
-            )
+            assert MODULES.get(name, name) in modules, f"[{extra}] installs {name}, and nothing imports it"
     said = (ROOT / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`\[([a-z0-9]+)\]`", said[said.index("Extras:") : said.index("None is", said.index("Extras:"))]))
     assert named == extras.keys() - {"test"}
