@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hwsim
+from hwsim.actors.serving import alone
 from hwsim.api import load_machine
 from hwsim.results.critical import limited_by
 from hwsim.results.serving import ServiceStatistics
@@ -77,6 +78,19 @@ def test_runs_and_iterations_one_by_one_come_to_the_same(kind: str) -> None:
         assert mine.capacity == theirs.capacity
         assert mine.busy_fs == pytest.approx(theirs.busy_fs, rel=1e-9)
         assert mine.moved == pytest.approx(theirs.moved, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["four pairs", "clients"])
+def test_sums_in_place_of_rows_take_no_longer(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a run with too many rows each copy's sums are kept: copies that wait for requests wait side by side."""
+    rows = served("auto", **KINDS[kind])
+    monkeypatch.setattr(alone, "ROWS", 5)
+    sums = served("auto", **KINDS[kind])
+    assert len(sums.timeline) < len(rows.timeline)
+    assert sums.timeline.makespan_fs == pytest.approx(rows.timeline.makespan_fs, rel=2e-3)  # ops that share meet others
+    assert only(sums) == only(rows)
+    for mine, theirs in zip(sums.usage, rows.usage, strict=True):
+        assert mine.busy_fs == pytest.approx(theirs.busy_fs, rel=2e-3)
 
 
 @pytest.mark.parametrize("engine", ["auto", "simpy"])

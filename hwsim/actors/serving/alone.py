@@ -111,7 +111,7 @@ class Written:
             self.ops.clear()
             for copy, end in self._ends.items():
                 waits = self._clients if self._asked else self._label
-                chain = [IssuedOp(waits, self._arrivals, time=end - self._busy[copy])]
+                chain = [IssuedOp(waits, -1, time=end - self._busy[copy])]
                 queue = self.costs[copy].queue
                 chain += [
                     IssuedOp(label, queue, cost, size, time)

@@ -73,7 +73,7 @@ def measure(result: Result, like: Measure | None = None, *, arrivals: float = 0.
         service.name,
         name,
         values[name],
-        tuple((shown, values[shown]) for shown in SHOWN if shown in values),
+        tuple((shown, values[shown]) for shown in dict.fromkeys((*SHOWN, name)) if shown in values),
         service.wait.p95,
         concurrent=concurrent,
     )
