@@ -44,5 +44,6 @@ def test_every_picture_is_drawn_by_a_command_and_is_there(page: str, root: Path)
     for name in [*drawn, *PICTURE.findall(page)]:
         assert (root / "docs" / name).stat().st_size > 1000
     files = [path for folder in ("gallery", "pictures") for path in (root / "docs" / folder).rglob("*.*")]
-    assert {path.relative_to(root / "docs").as_posix() for path in files} == drawn | set(PICTURE.findall(page))
+    explorer = set(re.findall(r"pictures/explore[\w.]*\.png", (root / "docs" / "explore.md").read_text("utf-8")))
+    assert {path.relative_to(root / "docs").as_posix() for path in files} == drawn | explorer | set(PICTURE.findall(page))
     assert sum(path.stat().st_size for path in files) < 1_500_000

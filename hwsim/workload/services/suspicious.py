@@ -20,9 +20,9 @@ def suspicions(program: Program, alone: Mapping[str, float], entered: Mapping[st
     targets = {step.service for service in program.services for step in service.steps if isinstance(step, Ask)}
     for number, service in enumerate(program.services):
         if service.arrivals is None and number not in targets:
-            yield Warning("never-targets", f"nothing asks the service '{service.name}', and it has no `arrivals`")
+            yield Warning("never-asked", f"nothing asks the service '{service.name}', and it has no `arrivals`")
         elif service.arrivals is not None and not entered[service.name]:
-            yield Warning("never-targets", f"no request came to '{service.name}' before the end of the run")
+            yield Warning("never-asked", f"no request came to '{service.name}' before the end of the run")
     for service in program.services:
         late = {
             (step.service, step.timeout)
