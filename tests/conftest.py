@@ -50,9 +50,12 @@ def reference_data() -> Path:
     return directory
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A Chromium of this system, driven by Playwright; tests that need it are skipped where there is none."""
+    """A Chromium of this system, driven by Playwright; tests that need it are skipped where there is none.
+
+    It is closed with the module: an open one keeps an event loop running, beside which no test can run its own.
+    """
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     found = next(filter(None, map(which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if found is None:
