@@ -135,6 +135,13 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return write_nsys(tmp_path_factory.mktemp("good") / "a.sqlite", {1: run(steps=1)}).read_bytes()
 
 
+def test_tables_that_are_no_text_are_damage(tmp_path: Path, good: bytes) -> None:
+    path = tmp_path / "a.sqlite"
+    path.write_bytes(good.replace(b"CREATE TABLE", b"CRE\x96TE TABLE"))
+    with pytest.raises(SpecError, match="the database is damaged: its tables are no text"):
+        read("nsys", [path])
+
+
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_damage_anywhere_is_read_or_refused_in_words(

@@ -63,8 +63,9 @@ def _read_file(file: Path, report: Report | None) -> list[Process]:
             if report is not None:
                 report(file.stat().st_size, file.stat().st_size)
             return processes
-        except sqlite3.Error as error:
-            raise damaged(file, f"the database is damaged: {error}", "copy or export it again") from None
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes the damage, and it may be no text
+            why = "its tables are no text" if isinstance(error, UnicodeDecodeError) else str(error)
+            raise damaged(file, f"the database is damaged: {why}", "copy or export it again") from None
 
 
 class _Report:
