@@ -100,6 +100,14 @@ def alike(one: Column, other: Column) -> tuple[Column, Column]:
     return (one, other) if one.dtype == other.dtype else (widened(one), widened(other))
 
 
+def distinct(values: Column) -> Column:
+    """The different values of a column, ascending: `np.unique` without its import of masked arrays, a tenth of a small run."""
+    ordered = np.sort(values)
+    kept = np.ones(len(ordered), np.bool_)
+    kept[1:] = ordered[1:] != ordered[:-1]
+    return ordered[kept]
+
+
 def magnitude(values: Column | int) -> int:
     """The largest absolute value; 0 of an empty column."""
     if isinstance(values, int):

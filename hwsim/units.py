@@ -277,6 +277,22 @@ def parse(text: str) -> Quantity:
     return Quantity(*_parse(text, None))
 
 
+def is_quantity(text: str) -> bool:
+    """Whether a text is a number with a known unit or none; no unit is suggested for one that is not.
+
+    >>> is_quantity("24 GiB"), is_quantity("7 B"), is_quantity("3.5 turbo")
+    (True, True, False)
+    """
+    match = _TEXT.fullmatch(text.strip())
+    if match is None or not (match[3] is None or match[3] in UP or unit_of(match[3]) or unit_of(_joined(match[3]))):
+        return False
+    try:
+        parse(text)
+    except UnitError:
+        return False
+    return True
+
+
 def _parse(text: str, wanted: Dimension | None) -> tuple[float, Dimension]:
     """The value in SI units and what it measures."""
     stripped = text.strip()

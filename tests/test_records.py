@@ -95,6 +95,29 @@ def test_classes_of_one_field() -> None:
         hash(Open(1.0))
 
 
+def test_a_class_is_compiled_when_it_is_first_called_or_asked_for_its_signature() -> None:
+    @hwsim.records.dataclass(frozen=True, slots=True)
+    class Parent:
+        """A value."""
+
+        value: float
+
+    @hwsim.records.dataclass(frozen=True, slots=True)
+    class Child(Parent):
+        """Two values."""
+
+        other: float = 0.0
+
+    def compiled() -> list[bool]:
+        return [inspect.isfunction(vars(kind)["__init__"]) for kind in (Parent, Child)]
+
+    assert compiled() == [False, False]
+    assert Child(1.0).other == 0.0
+    assert compiled() == [False, True]
+    assert list(inspect.signature(Parent).parameters) == ["value"]
+    assert compiled() == [True, True]
+
+
 def test_own_methods_and_fields_of_a_parent_stay() -> None:
     @hwsim.records.dataclass(frozen=True, slots=True)
     class Parent:

@@ -200,7 +200,7 @@ def _active(flat: FlatGraph) -> Active:
     pooled = (queue < 0) & (take >= 0) & (take == give)
     groups: dict[tuple[bool, int], list[int]] = {}
     for is_pool, among, number in ((False, queue >= 0, queue), (True, pooled, take)):
-        for pair in np.unique(number[among] * kinds + cost[among]).tolist():
+        for pair in ticks.distinct(number[among] * kinds + cost[among]).tolist():
             group, which = divmod(pair, kinds)
             groups.setdefault((is_pool, group), []).append(which)
     loose, times = np.unique(cost[(queue < 0) & ~pooled], return_counts=True)

@@ -92,7 +92,9 @@ def check(timeline: Timeline) -> None:
 def _check_service(timeline: Timeline, bodies: Sequence[float]) -> None:
     """A flowing op has received its work, and not more than one fs too much of it."""
     flat = timeline.flat
-    flowing = np.setdiff1d(np.flatnonzero(timeline.flow_class >= 0), timeline.played)
+    flows = timeline.flow_class >= 0
+    flows[timeline.played] = False
+    flowing = np.flatnonzero(flows)
     sampled = flowing[:: max(1, flowing.size // SAMPLED)]
     costs = flat.graph.costs
     columns = (timeline.flow_class, flat.cost, timeline.start, timeline.end, flat.time, flat.size)

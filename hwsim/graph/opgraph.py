@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim import ticks
 from hwsim.demand import Capacity, Cost
 from hwsim.records import dataclass
 
@@ -378,13 +379,11 @@ def flatten(graph: OpGraph) -> FlatGraph:
 
 def _expand_edges(block: Block, base: int, sources: list[Ints], targets: list[Ints]) -> None:
     n = len(block)
-    for lag in np.unique(block.edges[:, 2]).tolist():
+    for lag in ticks.distinct(block.edges[:, 2]).tolist():
         rows = block.edges[block.edges[:, 2] == lag]
-        later = np.arange(lag, block.times, dtype=np.int64)
-        if later.size:
-            start = (later * n + base)[:, None]
-            sources.append((start - lag * n + rows[:, 0]).ravel())
-            targets.append((start + rows[:, 1]).ravel())
+        start = (np.arange(lag, block.times, dtype=np.int64) * n + base)[:, None]
+        sources.append((start - lag * n + rows[:, 0]).ravel())
+        targets.append((start + rows[:, 1]).ravel())
 
 
 def _expand_tie(graph: OpGraph, bases: Ints, row: Sequence[int], sources: list[Ints], targets: list[Ints]) -> None:

@@ -202,7 +202,7 @@ def _pieces(timeline: Timeline, path: Ints, *, pools: bool = True) -> CriticalPa
     flow_class = np.where(np.isin(path, timeline.played), -1, timeline.flow_class[path])
     calm = flow_class < 0
     columns.append((place[calm], body[calm], end[calm], alone[calm]))
-    for number in np.unique(flow_class[~calm]).tolist():
+    for number in ticks.distinct(flow_class[~calm]).tolist():
         members = np.flatnonzero(flow_class == number)
         columns.append(_flowing(timeline, number, members, body[members], end[members], alone[members]))
     at, low, high, cause = (np.concatenate(column) for column in zip(*columns, strict=True))

@@ -7,11 +7,11 @@ from rows that the constants had not seen; nothing in it is written by hand.
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import json
 import math
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from hwsim.demand import Case
@@ -95,8 +95,7 @@ class Table:
 @functools.cache
 def table() -> Table:
     """The table that comes with hwsim."""
-    text = importlib.resources.files("hwsim").joinpath("errors.yaml").read_text(encoding="utf-8")
-    return read(text)
+    return read((Path(__file__).parents[1] / "errors.yaml").read_text(encoding="utf-8"))
 
 
 def read(text: str) -> Table:

@@ -22,7 +22,7 @@ from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Mistakes, did_you_mean
 from hwsim.spec.tree import Origin, Tree
-from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, Unsure, parse, parse_as
+from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, Unsure, is_quantity, parse_as
 
 SOURCE_KEYS: Final = ("source", "ref")
 NUMBER_KEYS: Final = ("value", "source", "ref", "spread", "ci95", "points", "note")
@@ -265,9 +265,5 @@ def _is_number(tree: Tree) -> bool:
     if isinstance(tree.value, bool):
         return False
     if isinstance(tree.value, str) and tree.value[:1].isdigit():
-        try:
-            parse(tree.value)
-        except UnitError:
-            return False
-        return True
+        return is_quantity(tree.value)
     return isinstance(tree.value, int | float | Quantity)

@@ -77,8 +77,8 @@ def activities(timeline: Timeline, path: CriticalPath) -> tuple[Activity, ...]:
         if not len(ops):
             continue
         waits = group == number
-        waited_for = np.unique(on_path[waits])
-        used = [flat.graph.labels[one] for one in np.unique(flat.label[ops]).tolist()]
+        waited_for = ticks.distinct(on_path[waits])
+        used = [flat.graph.labels[one] for one in ticks.distinct(flat.label[ops]).tolist()]
         devices = {label.device for label in used}
         bound, bound_fs = _bound(path, spent[waits], why[waits])
         done.append(
@@ -108,7 +108,7 @@ def _bound(path: CriticalPath, spent: Ints, why: Ints) -> tuple[str, int]:
     """The capacity (or family of capacities) that causes more than half of this time, and its time (fs)."""
     total: dict[str, int] = {}
     names: dict[str, list[str]] = {}
-    for number in np.unique(why).tolist():
+    for number in ticks.distinct(why).tolist():
         if path.causes[number].kind == "capacity":
             name = family(path.causes[number].name)
             names.setdefault(name, []).append(path.causes[number].name)
@@ -122,12 +122,12 @@ def _bound(path: CriticalPath, spent: Ints, why: Ints) -> tuple[str, int]:
 def _waited(timeline: Timeline, ops: Ints, waited_for: Ints) -> str:
     """The device that the run waited for if it is a single one and no other worked as long; else ""."""
     flat = timeline.flat
-    late = {flat.graph.labels[one].device for one in np.unique(flat.label[waited_for]).tolist()}
+    late = {flat.graph.labels[one].device for one in ticks.distinct(flat.label[waited_for]).tolist()}
     if len(late) != 1:
         return ""
     (device,) = late
     worked: dict[str, int] = {}
-    for label in np.unique(flat.label[ops]).tolist():
+    for label in ticks.distinct(flat.label[ops]).tolist():
         members = ops[flat.label[ops] == label]
         name = flat.graph.labels[label].device
         worked[name] = worked.get(name, 0) + ticks.total(timeline.end[members] - timeline.start[members])

@@ -9,7 +9,6 @@ import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -101,7 +100,7 @@ def _style(colours: Sequence[str]) -> Any:
     from cycler import cycler
 
     _, ink, soft, grid, paper = colours[-5:]
-    sheet: Any = mpl.rc_params_from_file(str(files(__package__).joinpath("house.mplstyle")), use_default_template=False)
+    sheet: Any = mpl.rc_params_from_file(Path(__file__).with_name("house.mplstyle"), use_default_template=False)
     settings: dict[str, Any] = {**sheet}
     settings |= {f"{name}.facecolor": paper for name in ("figure", "axes", "savefig")}
     settings |= {f"{name}.color": ink for name in ("text", "xtick", "ytick")} | {"axes.labelcolor": ink, "axes.edgecolor": soft}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
@@ -168,6 +167,8 @@ def fragment(text: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str
 
     Names come from files, so that all of it is escaped; there are no scripts and no styles but inline ones.
     """
+    from html import escape  # with all names of HTML
+
     head, _, rest = text.rstrip("\n").partition("\n\n")
     lines = ["<div>", f"<pre>{escape(head)}</pre>", *(f"<p>warning: {escape(each)}</p>" for each in warnings)]
     lines += _table(rows, columns)
@@ -177,6 +178,8 @@ def fragment(text: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str
 
 
 def _table(rows: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -> Iterator[str]:
+    from html import escape
+
     named = {name: None for row in rows for name, value in row.items() if value is not None and value != ""}
     named = {name: None for name in named if not (name.endswith("_fs") and f"{name.removesuffix('_fs')}_s" in named)}
     columns = (
