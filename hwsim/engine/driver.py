@@ -50,6 +50,7 @@ class Driver:
         self.env = simpy.Environment(initial_time=0)
         self.capacities = tuple(capacities)
         self.pools = tuple(pools)
+        self._numbers = {one.name: number for number, one in enumerate(self.capacities)}
         self.progress: Progress | None = None
         self.server: Server | None = None  # of played ops
         self._closed = closed
@@ -147,7 +148,7 @@ class Driver:
             raise ValueError("a closed driver's capacities do not change")
         if not 0 <= fraction <= 1:
             raise ValueError(f"a capacity runs at 0 to 1 of its rate, not at {fraction}")
-        number = [one.name for one in self.capacities].index(capacity)
+        number = self._numbers[capacity]
         self._replay.now = int(self.env.now)
         self._replay.fluid.set_room(number, int(fraction * 2**53) * FULL >> 53)
         self._arm(int(self.env.now))

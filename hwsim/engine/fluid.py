@@ -346,7 +346,7 @@ class Fluid:
 
     def _schedule(self, number: int, pace: int, bound: int, instant: int) -> int | None:
         history = self.history[number]
-        same = bool(pace and history) and pace == self.pace[number] and history[-1].bound == bound
+        same = bool(history) and pace == self.pace[number] and history[-1].bound == bound
         if same and number not in self.touched:
             return None
         self.virtual[number] += self.pace[number] * (instant - self.since[number])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from functools import cached_property
+from typing import Any, Final, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ WORD = 64
 MASK = (1 << WORD) - 1
 PACE_BITS, WIDE_BITS = 126, 190  # what the kernels keep in two words, and in three
 TIME_BITS = 63
+FREE: Final = -1  # of what holds a class back: nothing does
 
 
 class Course(Sequence[PaceChange]):
@@ -55,13 +57,18 @@ class Course(Sequence[PaceChange]):
 
 
 class History(Sequence[Sequence[PaceChange]]):
-    """The courses of all classes, one after the other; `first`: where each begins."""
+    """The courses of all classes, each put together when it is asked for, of the notes of `kernels.notes`.
 
-    def __init__(self, first: Ints, rows: Ints, paces: Words) -> None:
-        self._first, self._rows, self._paces = first.tolist(), rows, paces
+    alone: pace of each class that nothing holds back.
+    """
+
+    def __init__(self, alone: Sequence[int], bounds: Ints, solves: Ints, filled: Ints, levels: Words) -> None:
+        self._alone, self._bounds, self._solves = alone, bounds, solves
+        self._filled, self._levels = filled, levels
+        self._last: tuple[int, Course] | None = None
 
     def __len__(self) -> int:
-        return len(self._first) - 1
+        return len(self._alone)
 
     @overload
     def __getitem__(self, number: int) -> Course: ...
@@ -73,8 +80,58 @@ class History(Sequence[Sequence[PaceChange]]):
         if isinstance(number, slice):
             return [self[each] for each in range(len(self))[number]]
         place = range(len(self))[number]
-        own = slice(self._first[place], self._first[place + 1])
-        return Course(self._rows[own], self._paces[own])
+        if self._last is None or self._last[0] != place:
+            self._last = place, self._course(place)
+        return self._last[1]
+
+    @cached_property
+    def _of_class(self) -> tuple[Ints, Ints]:
+        """Rows of bounds class by class, and where those of each begin."""
+        return _by(self._bounds[:, 1], len(self))
+
+    @cached_property
+    def _of_capacity(self) -> tuple[Ints, Ints]:
+        """Rows of levels capacity by capacity, and where those of each begin."""
+        return _by(self._filled, int(self._filled.max(initial=-1)) + 1)
+
+    def _course(self, number: int) -> Course:
+        order, first = self._of_class
+        starts, _, bounds = self._bounds[order[first[number] : first[number + 1]]].T
+        rows, paces = [], []
+        for start, until, bound in zip(starts.tolist(), [*starts.tolist(), None][1:], bounds.tolist(), strict=True):
+            if bound < 0:
+                rows.append(np.array([[start, -1]], np.int64))
+                paces.append(_words([self._alone[number] if bound == FREE else 0], 2))
+                continue
+            times, levels = self._levels_of(bound, start, until)
+            rows.append(np.column_stack([times, np.full(len(times), bound)]))
+            paces.append(levels)
+        empty = np.empty((0, 2), np.int64), np.empty((0, 2), np.uint64)
+        return Course(np.concatenate([empty[0], *rows]), np.concatenate([empty[1], *paces]))
+
+    def _levels_of(self, capacity: int, begin: int, end: int | None) -> tuple[Ints, Words]:
+        """(fs, level) of a capacity that is full at `begin`, and of its changes before `end`."""
+        order, first = self._of_capacity
+        rows = order[first[capacity] : first[capacity + 1]]
+        solves, firsts = self._solves.T
+        low = int(np.searchsorted(rows, _row_at(solves, firsts, begin, "right", len(self._filled)))) - 1
+        high = len(rows) if end is None else int(np.searchsorted(rows, _row_at(solves, firsts, end, "left", len(self._filled))))
+        rows = rows[low:high]
+        times = solves[np.searchsorted(firsts, rows, "right") - 1]
+        times[0] = begin
+        return times, self._levels[rows]
+
+
+def _by(numbers: Ints, count: int) -> tuple[Ints, Ints]:
+    """Rows in order of their numbers, and where those of each number begin."""
+    order = np.argsort(numbers, kind="stable")
+    return order, np.searchsorted(numbers[order], np.arange(count + 1))
+
+
+def _row_at(solves: Ints, firsts: Ints, time: int, side: Literal["left", "right"], rows: int) -> int:
+    """The first row of levels of the first solve at a time or later ("left"), or after it ("right")."""
+    place = int(np.searchsorted(solves, time, side))
+    return int(firsts[place]) if place < len(firsts) else rows
 
 
 def play(flat: FlatGraph, compiled: Compiled, code: Kernels) -> Timeline | None:
@@ -87,7 +144,7 @@ def play(flat: FlatGraph, compiled: Compiled, code: Kernels) -> Timeline | None:
         return None
     start, end, granted = (np.full(len(flat), -1, np.int64) for _ in range(3))
     flows = _flows(compiled, len(flat.graph.capacities), code)
-    how, history = code.replay(
+    how, notes = code.replay(
         flat.first,
         flat.next,
         flat.waits_for.copy(),
@@ -111,7 +168,7 @@ def play(flat: FlatGraph, compiled: Compiled, code: Kernels) -> Timeline | None:
         end=end,
         granted=granted,
         flow_class=compiled.flow_class,
-        paces=History(*history),
+        paces=History([one.alone for one in compiled.classes], *notes),
         alone=tuple(one.alone for one in compiled.classes),
         solves=int(flows.counts[code.flows.SOLVES]),
     )
@@ -145,18 +202,21 @@ def _flows(compiled: Compiled, capacities: int, code: Kernels) -> Any:
     pairs = [(capacity, number, weight) for number, one in enumerate(classes) for capacity, weight in one.weights]
     draws = [(capacity, number, drawn, held) for number, one in enumerate(classes) for capacity, drawn, held in one.draws()]
     table = np.zeros((count, names.LAST_DRAW + 1), np.int64)
-    table[:, [names.ROOT, names.BOUND, names.DUE, names.DUE_PLACE]] = -1
+    table[:, [names.ROOT, names.DUE, names.DUE_PLACE]] = -1
+    table[:, names.BOUND] = names.NOBODY
     for rows, first, last in ((pairs, names.FIRST_PAIR, names.LAST_PAIR), (draws, names.FIRST_DRAW, names.LAST_DRAW)):
         begins = _begins([row[1] for row in rows], count)
         table[:, first], table[:, last] = begins[:-1], begins[1:]
     rooms = np.zeros((capacities, names.SEEN + 1), np.int64)
     rooms[:, names.FIRST_USER] = _begins(sorted(row[0] for row in pairs), capacities)[:-1]
+    words = np.zeros((capacities, names.NOTED + 2), np.uint64)
+    words[:, names.NOTED :] = MASK  # no level
     ops = len(compiled.fixed) if classes else 0
     return names.Flows(
         classes=table,
         class_words=np.hstack([_words([one.alone for one in classes], 2), np.zeros((count, 7), np.uint64)]),
         capacities=rooms,
-        capacity_words=np.zeros((capacities, names.LEVEL + 2), np.uint64),
+        capacity_words=words,
         pairs=np.array([(*row[:2], 0) for row in pairs], np.int64).reshape(-1, 3),
         pair_words=_words([row[2] for row in pairs], 2),
         draws=np.array([row[0] for row in draws], np.int64),
@@ -165,9 +225,9 @@ def _flows(compiled: Compiled, capacities: int, code: Kernels) -> Any:
         op_words=np.empty((ops, 3), np.uint64),
         user=np.zeros(len(pairs), np.int64),
         due_heap=np.zeros(count, np.int64),
-        lists=np.zeros((names.CHANGED + 1, 2 * count + len(pairs) + len(draws) + 1), np.int64),
+        lists=np.zeros((names.REFILLED + 1, 2 * count + len(pairs) + len(draws) + 1), np.int64),
         queue=np.zeros((2 * count + capacities + 1, 3), np.uint64),
-        counts=np.zeros(names.RISING + 1, np.int64),
+        counts=np.zeros(names.FILLS + 1, np.int64),
         full=_words([FULL], 3)[0],
     )
 

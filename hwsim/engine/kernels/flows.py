@@ -49,20 +49,21 @@ class Flows(NamedTuple):
     full: np.ndarray  # a whole capacity, in three words
 
 
-# A class. TOUCHED: whether a member came or went. KNOWN: whether it has a history.
+# A class. TOUCHED: whether a member came or went. BOUND: also FREE or NOBODY.
 # STATE: 2 x tick while it rises, 2 x tick + 1 once its pace is found.
-MEMBERS, ROOT, SINCE, BOUND, KNOWN, DUE, DUE_PLACE, TOUCHED, STATE, FIRST_PAIR, LAST_PAIR, FIRST_DRAW, LAST_DRAW = range(13)
+MEMBERS, ROOT, SINCE, BOUND, DUE, DUE_PLACE, TOUCHED, STATE, FIRST_PAIR, LAST_PAIR, FIRST_DRAW, LAST_DRAW = range(12)
+FREE, NOBODY = -1, -2  # nothing holds it back; it has no member
 ALONE, PACE, FOUND, VIRTUAL = 0, 2, 4, 6  # two words, two, two, three
 # A capacity. FILLED: whether it was full in the last solution. SEEN: the tick at which it was filled anew.
 BINDING, FILLED, FIRST_USER, USERS, SEEN = range(5)
 # what the active demands would draw alone, what they hold, what is left, what the rising ones draw at pace 1, at which
-# level it was full; three words, three, three, two, two
-DRAWN, HELD, LEFT, LOAD, LEVEL = 0, 3, 6, 9, 11
+# level it was full, which level was noted last; three words, three, three, two, two, two
+DRAWN, HELD, LEFT, LOAD, LEVEL, NOTED = 0, 3, 6, 9, 11, 13
 PAIR_CAPACITY, PAIR_CLASS, USER_PLACE = range(3)  # the last: in `user`
 DRAW, HOLD = 0, 3  # of a draw, three words each
 LEFT_CHILD, RIGHT_CHILD = range(2)  # of an op: the members of a class are a skew heap
-TOUCHES, DUES, SOLVES, CHANGES, QUEUED, MORE, TICK, RISING = range(8)  # counts
-TOUCHED_CLASSES, REACHED, STOPPING, MENDED, CHANGED = range(5)  # lists
+TOUCHES, DUES, SOLVES, CHANGES, QUEUED, MORE, TICK, RISING, FILLS = range(9)  # counts
+TOUCHED_CLASSES, REACHED, STOPPING, MENDED, CHANGED, REFILLED = range(6)  # lists
 
 
 @bare

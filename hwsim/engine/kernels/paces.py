@@ -13,12 +13,13 @@ from hwsim.engine.kernels.flows import (
     DRAWN,
     DUE,
     FILLED,
+    FILLS,
     FIRST_DRAW,
     FIRST_PAIR,
     FIRST_USER,
     FOUND,
+    FREE,
     HELD,
-    KNOWN,
     LAST_DRAW,
     LAST_PAIR,
     LEFT,
@@ -27,11 +28,13 @@ from hwsim.engine.kernels.flows import (
     MEMBERS,
     MENDED,
     MORE,
+    NOBODY,
     PACE,
     PAIR_CAPACITY,
     PAIR_CLASS,
     QUEUED,
     REACHED,
+    REFILLED,
     RISING,
     ROOT,
     SEEN,
@@ -126,6 +129,8 @@ def _fill_anew(flows, which, begun, level):
     tick = flows.counts[TICK]
     capacity[SEEN] = tick
     capacity[FILLED] = 0
+    flows.lists[REFILLED, flows.counts[FILLS]] = which
+    flows.counts[FILLS] += 1
     left, load = NIL, NIL
     full, held = (flows.full[0], flows.full[1], flows.full[2]), three(words, which, HELD)
     if not less(full, held):
@@ -265,7 +270,7 @@ def _mend(flows, reached, begun, level):
 @bare
 def _bound_of(flows, number, level):
     """The capacity that holds a class back at the pace just found (of several, the first by number)."""
-    bound = NONE
+    bound = FREE
     if is_same(level, two(flows.class_words, number, ALONE)):
         return bound
     for pair in range(flows.classes[number, FIRST_PAIR], flows.classes[number, LAST_PAIR]):
@@ -282,19 +287,16 @@ def _schedule(flows, number, pace, instant):
     """A class runs at this pace; False if it ends beyond an int64."""
     classes, class_words, counts = flows.classes, flows.class_words, flows.counts
     bound = _bound_of(flows, number, pace)
-    moves = not is_zero(pace)
-    is_known = moves and classes[number, KNOWN] != 0 and bound == classes[number, BOUND]
-    same = is_known and is_same(pace, two(class_words, number, PACE))
-    if same and not classes[number, TOUCHED]:
+    same = bound == classes[number, BOUND]
+    if same and not classes[number, TOUCHED] and is_same(pace, two(class_words, number, PACE)):
         return True
     bring(classes, class_words, number, instant)
     put_two(class_words, number, PACE, pace)
     if not same:
-        classes[number, KNOWN] = 1
         classes[number, BOUND] = bound
         flows.lists[CHANGED, counts[CHANGES]] = number
         counts[CHANGES] += 1
-    if not moves:
+    if is_zero(pace):
         set_due(classes, flows.due_heap, counts, number, NONE)
         return True
     left = minus_product(three(flows.op_words, classes[number, ROOT], 0), three(class_words, number, VIRTUAL), UNIT)
@@ -311,11 +313,15 @@ def _schedule(flows, number, pace, instant):
 
 @bare
 def settle(flows, instant):
-    """Mend the paces as far as this instant's changes reach, and list whose changed; False if an end is beyond an int64."""
+    """Mend the paces as far as this instant's changes reach; False if an end is beyond an int64.
+
+    CHANGED then lists the classes that something else holds back than before, REFILLED the capacities that were filled anew.
+    """
     classes, class_words, counts, lists = flows.classes, flows.class_words, flows.counts, flows.lists
     capacities, words = flows.capacities, flows.capacity_words
     full = (flows.full[0], flows.full[1], flows.full[2])
     counts[CHANGES] = 0
+    counts[FILLS] = 0
     counts[TICK] += 1
     reached = 0
     solved = False
@@ -333,9 +339,9 @@ def settle(flows, instant):
                 reached += 1
                 solved = solved or binds
             capacities[which, BINDING] = binds
-        if classes[number, MEMBERS] == 0 and not is_zero(pace):
+        if classes[number, MEMBERS] == 0 and classes[number, BOUND] != NOBODY:
             put_two(class_words, number, PACE, NIL)
-            classes[number, BOUND] = NONE
+            classes[number, BOUND] = NOBODY
             lists[CHANGED, counts[CHANGES]] = number
             counts[CHANGES] += 1
     if reached > 0:

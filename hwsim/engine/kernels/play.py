@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwsim.engine.kernels.flows import BOUND, CHANGED, CHANGES, DUE, DUES, PACE, SINCE, TOUCHES, join, leave
+from hwsim.engine.kernels.flows import DUE, DUES, TOUCHES, join, leave
+from hwsim.engine.kernels.notes import empty_notes, note, noted
 from hwsim.engine.kernels.paces import LARGEST, settle
-from hwsim.engine.kernels.words import NONE, compiled, put_two, two
+from hwsim.engine.kernels.words import NONE, compiled
 
 DONE, TOO_FAR = 0, 1  # how a replay ended
 SMALL = 24  # elements that are sorted by insertion
@@ -95,33 +96,13 @@ def sort(values, count):
 
 
 @compiled
-def grouped(history, paces, count, classes):
-    """The rows class by class, in their order: first row of each class, fs and capacity, pace."""
-    first = np.zeros(classes + 1, np.int64)
-    for row in range(count):
-        first[history[row, 0] + 1] += 1
-    for number in range(classes):
-        first[number + 1] += first[number]
-    place = first[:-1].copy()
-    sorted_rows, sorted_paces = np.empty((count, 2), np.int64), np.empty((count, 2), np.uint64)
-    for row in range(count):
-        to = place[history[row, 0]]
-        place[history[row, 0]] += 1
-        sorted_rows[to, 0], sorted_rows[to, 1] = history[row, 1], history[row, 2]
-        sorted_paces[to, 0], sorted_paces[to, 1] = paces[row, 0], paces[row, 1]
-    return first, sorted_rows, sorted_paces
-
-
-@compiled
 def replay(first, follow, missing, joins, fixed, take, give, free, start, end, granted, flow, flow_class, flows):
-    """Play ops; how it ended, and the history of paces as `grouped` has it.
+    """Play ops; how it ended, and the notes on paces as `noted` has them.
 
     `missing` and `free` are used up; start, end and granted are filled in.
     """
     count = fixed.size
-    classes = flows.classes.shape[0]
-    rows = 0
-    history, history_paces = np.empty((4 * classes, 3), np.int64), np.empty((4 * classes, 2), np.uint64)
+    notes = empty_notes(flows)
     pools = free.size
     times, codes = np.empty(count + 1, np.int64), np.empty(count + 1, np.int32)
     size = 0
@@ -192,7 +173,7 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
                 join(flows, flow_class[heir], heir, flow[heir], instant)
             else:
                 if fixed[heir] > LARGEST - instant:
-                    return TOO_FAR, grouped(history, history_paces, 0, 0)
+                    return TOO_FAR, noted(notes)
                 push(times, codes, size, instant + fixed[heir], heir)
                 size += 1
         for place in range(kept):
@@ -213,7 +194,7 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
                 join(flows, flow_class[op], op, flow[op], instant)
             else:
                 if fixed[op] > LARGEST - instant:
-                    return TOO_FAR, grouped(history, history_paces, 0, 0)
+                    return TOO_FAR, noted(notes)
                 push(times, codes, size, instant + fixed[op], op)
                 size += 1
         readied = 0
@@ -221,20 +202,11 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
             continue
         if flows.counts[TOUCHES] > 0:
             if not settle(flows, instant):
-                return TOO_FAR, grouped(history, history_paces, 0, 0)
-            if rows + flows.counts[CHANGES] > history.shape[0]:
-                more, more_paces = np.empty((2 * history.shape[0], 3), np.int64), np.empty((2 * history.shape[0], 2), np.uint64)
-                more[:rows], more_paces[:rows] = history[:rows], history_paces[:rows]
-                history, history_paces = more, more_paces
-            for at in range(flows.counts[CHANGES]):
-                number = flows.lists[CHANGED, at]
-                history[rows, 0] = number
-                history[rows, 1], history[rows, 2] = flows.classes[number, SINCE], flows.classes[number, BOUND]
-                put_two(history_paces, rows, 0, two(flows.class_words, number, PACE))
-                rows += 1
+                return TOO_FAR, noted(notes)
+            notes = note(notes, flows, instant)
         due = flows.counts[DUES] > 0
         if size == 0 and not due:
-            return DONE, grouped(history, history_paces, rows, classes)
+            return DONE, noted(notes)
         instant = flows.classes[flows.due_heap[0], DUE] if due else times[0]
         if size > 0 and times[0] < instant:
             instant = times[0]
