@@ -26,11 +26,10 @@ def documents() -> Iterator[tuple[str, bytes]]:
     """(name, exit code and what is printed) of every document."""
     for workload in names("workload"):
         wanted = read(find("workload", workload)).get("expect")
-        machine = None if wanted is None else wanted.get("machine")
-        if machine is None:
+        if wanted is None or wanted.get("machine") is None:
             continue
         for kind, (command, *options) in COMMANDS.items():
-            said = CliRunner().invoke(main, [command, wanted.text("machine"), workload, *options])
+            said = CliRunner().invoke(main, [command, str(wanted.text("machine")), workload, *options])
             yield f"{workload.replace('/', '_')}.{kind}.gz", f"{said.exit_code}\n{said.output}".encode()
 
 

@@ -90,6 +90,7 @@ class PlainEngine:
         self.env = simpy.Environment(initial_time=0)
         self.capacities = tuple(capacities)
         self.pools = tuple(pools)
+        self._numbers = {one.name: number for number, one in enumerate(self.capacities)}
         self.progress: Progress | None = None
         self.server: Server | None = None
         self._ops: list[Op] = []
@@ -175,7 +176,7 @@ class PlainEngine:
         """Limit a capacity to a fraction of its rate from now on (0: a failure; 1: all of it)."""
         if not 0 <= fraction <= 1:
             raise ValueError(f"a capacity runs at 0 to 1 of its rate, not at {fraction}")
-        number = [one.name for one in self.capacities].index(capacity)
+        number = self._numbers[capacity]
         self._room[number] = int(fraction * 2**53) * FULL >> 53
         self._call(SOLVE, self._solve)
 
