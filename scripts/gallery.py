@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/gallery.md: run the commands of its `sh` blocks on its `yaml` blocks, and shrink what they draw.
+"""Draw the pictures of docs/gallery.md and docs/tutorial.md: run the commands on their `yaml` blocks, and shrink what they draw.
 
     python scripts/gallery.py [NAME ...]    (else all)
 
@@ -18,12 +18,13 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^```(yaml|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DRAWN = re.compile(r"^\$ (hwsim .*--plot )(\S+)$", re.MULTILINE)  # of a page whose commands are run: into docs/pictures
 WIDTH = 620  # pixels
 
 
 def main(wanted: list[str]) -> int:
     """Draw all pictures, or those that are wanted; return the exit status."""
-    page = (ROOT / "docs" / "gallery.md").read_text("utf-8")
+    page = (ROOT / "docs" / "gallery.md").read_text("utf-8") + in_pictures((ROOT / "docs" / "tutorial.md").read_text("utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         for kind, text in FENCE.findall(page):
@@ -34,6 +35,12 @@ def main(wanted: list[str]) -> int:
                 for line in text.splitlines():
                     _run(line, place, wanted)
     return 0
+
+
+def in_pictures(page: str) -> str:
+    """Files and drawing commands of a page whose commands are run, as the gallery has them."""
+    files = "".join(f"```yaml\n{text}```\n" for kind, text in FENCE.findall(page) if kind == "yaml")
+    return files + "".join(f"```sh\n{command}pictures/{name}\n```\n" for command, name in DRAWN.findall(page))
 
 
 def _run(line: str, place: Path, wanted: list[str]) -> None:

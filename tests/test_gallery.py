@@ -43,7 +43,13 @@ def test_every_picture_is_drawn_by_a_command_and_is_there(page: str, root: Path)
     assert all("dark" in name for name in drawn - shown)
     for name in [*drawn, *PICTURE.findall(page)]:
         assert (root / "docs" / name).stat().st_size > 1000
+    tutorial = {
+        f"pictures/{name}"
+        for name in re.findall(r"--plot (\S+)$", (root / "docs" / "tutorial.md").read_text("utf-8"), re.MULTILINE)
+    }
     files = [path for folder in ("gallery", "pictures") for path in (root / "docs" / folder).rglob("*.*")]
     explorer = set(re.findall(r"pictures/explore[\w.]*\.png", (root / "docs" / "explore.md").read_text("utf-8")))
-    assert {path.relative_to(root / "docs").as_posix() for path in files} == drawn | explorer | set(PICTURE.findall(page))
+    assert {path.relative_to(root / "docs").as_posix() for path in files} == drawn | explorer | tutorial | set(
+        PICTURE.findall(page)
+    )
     assert sum(path.stat().st_size for path in files) < 1_500_000

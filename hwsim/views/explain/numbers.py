@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final, Literal
 
-from hwsim.formats import format_quantity, precise
+from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, resolve
 from hwsim.spec.numbers import sources
@@ -65,7 +65,7 @@ class Number:
         """
         parts = _WRITTEN.fullmatch(self.written)
         if parts is None:
-            return format_quantity(self.value * factor, self.unit, 12)
+            return precise(self.value * factor, self.unit, 12)
         number, unit = parts.groups()
         return f"{float(number) * factor:.12g}{unit or ''}"
 
@@ -213,7 +213,7 @@ def written(node: Tree) -> str:
     """The text of a scalar in a file."""
     value = node.value
     if isinstance(value, Quantity):
-        return format_quantity(value.value, value.dimension.unit, 12) if value.dimension.unit != "1" else f"{value.value:.12g}"
+        return precise(value.value, value.dimension.unit, 12)
     return value if isinstance(value, str) else f"{value}"
 
 

@@ -13,14 +13,18 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> Path:
 
     A link is followed; what is no regular file (a pipe, a terminal) is written to as it comes.
 
+    Returns:
+        The path as it was given.
+
     Raises:
         OSError: the folder does not exist, is full, or may not be written to.
     """
-    path = Path(path).resolve()
+    given = Path(path)
+    path = given.resolve()
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             file.writelines(chunks)
-        return path
+        return given
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with beside.open("xb") as file:
@@ -29,4 +33,4 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> Path:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    return path
+    return given
