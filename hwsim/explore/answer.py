@@ -9,7 +9,7 @@ import numpy as np
 
 from hwsim.api import Run
 from hwsim.explore.serving import sentence, waits, wanted
-from hwsim.explore.spans import TICKS, Spans, spans
+from hwsim.explore.spans import TICKS, Spans, Tints, spans
 from hwsim.results.critical import critical_path, families
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.overlap import activities
@@ -24,7 +24,7 @@ LARGEST: Final = 20_000  # ops of a run that is put into a sentence while a hand
 PIECES: Final = 400  # of the critical path that are sent one by one
 
 
-def answer(run: Run, tints: dict[str, int], *, pixels: int, part: tuple[float, float]) -> dict[str, Any]:
+def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) -> dict[str, Any]:
     """The answer; times are in seconds, but in ticks in spans and in the path.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ class State:
     Args:
         files: names of the files that the texts come from; paths in them start there.
         pixels: width of the timeline; part: the part of the time that it shows, from 0 to 1.
+        coloured, whole: colours that the page has, see `Tints`.
     """
 
     machine: str
@@ -36,6 +38,8 @@ class State:
     files: tuple[str, str] = ("<machine>", "<workload>")
     pixels: int = 1200
     part: tuple[float, float] = (0.0, 1.0)
+    coloured: Mapping[str, int] = field(default_factory=dict)
+    whole: bool | None = None
 
     def trees(self) -> tuple[Tree, Tree]:
         """Both texts as YAML; raises SpecError with the mistakes of both."""
@@ -58,7 +62,16 @@ def state_of(question: Mapping[str, Any]) -> State:
     if not isinstance(pixels, int) or isinstance(pixels, bool) or not 1 <= pixels <= MOST_PIXELS:
         raise Unclear(f"'pixels' is a whole number from 1 to {MOST_PIXELS}")
     texts = text_of(question, "machine"), text_of(question, "workload")
-    return State(*texts, given, _files(question.get("called", {})), pixels, _part(question.get("part", [0, 1])))
+    files, part = _files(question.get("called", {})), _part(question.get("part", [0, 1]))
+    return State(*texts, given, files, pixels, part, *_coloured(question.get("coloured", {})))
+
+
+def _coloured(given: object) -> tuple[dict[str, int], bool | None]:
+    """Colours that the page sends back."""
+    by, whole = (given.get("by", {}), given.get("whole")) if isinstance(given, dict) else (None, None)
+    if not isinstance(by, dict) or len(by) > MOST_SETTINGS or not all(type(each) is int and each >= 0 for each in by.values()):
+        raise Unclear("'coloured' is an object: by has whole numbers, whole is true or false")
+    return by, whole if isinstance(whole, bool) else None
 
 
 def _files(called: object) -> tuple[str, str]:

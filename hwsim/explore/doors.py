@@ -19,7 +19,9 @@ from hwsim.explore.completing import complete
 from hwsim.explore.curves import MOST_POINTS, curve, grid, picked
 from hwsim.explore.deriving import more, op
 from hwsim.explore.picture import Picture, picture
+from hwsim.explore.scenes import Player, animated
 from hwsim.explore.sliders import sliders
+from hwsim.explore.spans import Tints
 from hwsim.machine import Machine
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.spec import Mistakes, SpecError, find, names
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 HAND: Final = frozenset({"run", "op", "picture", "ready"})  # answered by one process: they are of the run that is seen
-REST: Final = frozenset({"check", "complete", "curve", "exported", "file", "grid", "more", "sliders"})
-NEWEST: Final = frozenset({"run", "op", "more", "curve", "picture", "check", "complete", "grid"})  # the newest alone matters
+REST: Final = frozenset({"animated", "check", "complete", "curve", "exported", "file", "grid", "more", "sliders"})
+NEWEST: Final = frozenset({"run", "op", "more", "curve", "picture", "check", "complete", "grid", "animated"})  # the newest alone matters
 MOST_SESSIONS: Final = 2
 TRIED: Final = ("d2l-gpu-workstation", "d2l/copy-overlap")
 GRID_SECONDS: Final = 100.0
@@ -46,7 +48,6 @@ class Desk:
     def __init__(self, roots: Sequence[str]) -> None:
         self._roots = tuple(roots)
         self._sessions: dict[tuple[str, ...], Session] = {}
-        self._tints: dict[tuple[str, ...], dict[str, int]] = {}
         self._last: tuple[object, Run] | None = None
         self._drawn: tuple[Machine, Picture] | None = None
 
@@ -58,8 +59,7 @@ class Desk:
             session = Session(*state.trees(), roots=self._roots)
         self._sessions[key] = session  # the last one is the latest
         while len(self._sessions) > MOST_SESSIONS:
-            self._tints.pop(gone := next(iter(self._sessions)), None)
-            del self._sessions[gone]
+            del self._sessions[next(iter(self._sessions))]
         return session
 
     def run(self, state: State) -> Run:
@@ -71,13 +71,12 @@ class Desk:
         return self._last[1]
 
     def answer(self, state: State, run: Run) -> dict[str, Any]:
-        """A run as the page shows it; the colours of names stay while a hand moves."""
-        tints = self._tints.setdefault((state.machine, state.workload, *state.files), {})
+        """A run as the page shows it."""
         drawn = self.picture(run)
         shown = (
             {"picture": "", "busy": {}} if drawn is None else {"picture": drawn.entries["hash"], "busy": drawn.busy(run.usage)}
         )
-        return answer(run, tints, pixels=state.pixels, part=state.part) | shown
+        return answer(run, _tints(state), pixels=state.pixels, part=state.part) | shown
 
     def picture(self, run: Run) -> Picture | None:
         """The picture of a run's machine."""
@@ -93,7 +92,8 @@ class Desk:
 
         texts = [find(kind, name).read_text("utf-8") for kind, name in zip(("machine", "workload"), TRIED, strict=True)]
         question = {"machine": texts[0], "workload": texts[1], "file": "machine", "line": 1, "column": 1, "op": 0,
-                "path": "times", "values": ["2"], "paths": [], "kind": "machine", "name": TRIED[0]}  # fmt: skip
+                "path": "times", "values": ["2"], "paths": [], "kind": "machine", "name": TRIED[0],
+                "scene": ""}  # fmt: skip
         for door in sorted(HAND | REST):
             self.answered(door, question | ({"file": "workload"} if door == "complete" else {}))
         self.answered("complete", question)
@@ -129,6 +129,16 @@ def _run(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
     took = time.perf_counter() - began
     shown = desk.answer(state, run)
     return shown | {"cost": {"simulate": took, "pack": time.perf_counter() - began - took}}
+
+
+def _tints(state: State) -> Tints:
+    return Tints(state.coloured, state.whole)
+
+
+def _animated(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    state, drawn = state_of(said), "" if said.get("drawn") is None else text_of(said, "drawn")
+    player = Player(desk.session(state), state.settings, desk.run(state))
+    return animated(player, text_of(said, "scene"), _tints(state), listed=said.get("listed") is True, drawn=drawn)
 
 
 def _op(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,6 +237,7 @@ _DOORS: Final[dict[str, Callable[[Desk, Mapping[str, Any]], Mapping[str, Any]]]]
     "sliders": _sliders,
     "curve": _curve,
     "grid": _grid,
+    "animated": _animated,
     "exported": _exported,
     "file": _file,
 }

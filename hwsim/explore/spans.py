@@ -23,7 +23,45 @@ ROWS: Final = 64
 TINTS: Final = 8  # colours of the page; the last stands for all other names
 FEW: Final = 8  # names, up to which each has a colour of its own
 
-Tints = dict[str, int]  # colours of families of names, which stay while a hand moves
+
+class Tints:
+    """Colours of families of names: the page sends back those that it was given, so that they stay while a hand moves.
+
+    Args:
+        given: colours by family.
+        whole: whether each name is a family of its own; None: as the first run says.
+    """
+
+    def __init__(self, given: Mapping[str, int] | None = None, whole: bool | None = None) -> None:
+        self.given, self.whole = dict(given or {}), whole
+
+    def family(self, name: str) -> str:
+        """The family of a name: itself, or its first word (`forward 3.conv`: forward), numbers left out."""
+        return name if self.whole else family(name.partition(" ")[0])
+
+    def of(self, name: str) -> int:
+        """The colour of a name; the last one stands for all families without one."""
+        return min(self.given.get(self.family(name), TINTS - 1), TINTS - 1)
+
+    def complete(self, result: Result, names: list[str]) -> None:
+        """Give colours to the families that take most of the time, in the order in which they appear; others keep theirs."""
+        if self.whole is None:
+            self.whole = len(names) <= FEW
+        families = {name: self.family(name) for name in names}
+        new = [each for each in dict.fromkeys(families.values()) if each not in self.given]
+        free = [tint for tint in range(TINTS - 1) if tint not in self.given.values()]
+        if len(new) > len(free):
+            timeline, ops = result.timeline, result.ops.numbers
+            labels = timeline.flat.graph.labels
+            took = (timeline.end[ops] - result.ops.begin[ops]).astype(np.float64)
+            spent = np.bincount(timeline.flat.label[ops], weights=took, minlength=len(labels))
+            by_family = dict.fromkeys(new, 0.0)
+            for label, time in zip(labels, spent.tolist(), strict=True):
+                if label.device and families[label.name] in by_family:
+                    by_family[families[label.name]] += time
+            longest = set(sorted(new, key=lambda each: (-by_family[each], each))[: len(free)])
+            new = [each for each in new if each in longest]
+        self.given.update(zip(new, free, strict=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +101,15 @@ def spans(result: Result, tints: Tints, *, pixels: int, part: tuple[float, float
             rows[place]["times"] += 1
         row_of[lane.ops] = place
     names = list(dict.fromkeys(label.name for label in labels if label.device))
-    families = _families(names)
-    _colour(result, families, tints)
-    used = set(families.values())
+    tints.complete(result, names)
+    used = {tints.family(name) for name in names}
     columns = {
         "lanes": rows,
         "lanes_left": len(all_lanes) - sum(row["times"] for row in rows),  # integers
         "names": names,
-        "tints": [min(tints.get(families[name], TINTS - 1), TINTS - 1) for name in names],
-        "families": [[text, tint] for tint, text in sorted((tint, text) for text, tint in tints.items() if text in used)],
+        "tints": [tints.of(name) for name in names],
+        "families": [[text, tint] for tint, text in sorted((tint, text) for text, tint in tints.given.items() if text in used)],
+        "coloured": {"by": tints.given, "whole": tints.whole},
         "spans": total,
         "sent": sum(len(row["at"]) for row in rows),  # integers
         "part": [low, high],
@@ -137,30 +175,3 @@ class _Window:
     def _ticks(self, seconds: Any) -> Ints:
         ticks: Ints = np.clip(np.rint((seconds - self.low) * (TICKS / self.length)), 0, TICKS).astype(np.int64)  # fits
         return ticks
-
-
-def _families(names: list[str]) -> dict[str, str]:
-    """The family of each name: itself where there are few; else its first word (`forward 3.conv`: forward), numbers left out."""
-    if len(names) <= FEW:
-        return {name: name for name in names}
-    return {name: family(name.partition(" ")[0]) for name in names}
-
-
-def _colour(result: Result, families: Mapping[str, str], tints: Tints) -> None:
-    """Give colours to the families that take most of the time, in the order in which they appear; others keep theirs."""
-    new = [each for each in dict.fromkeys(families.values()) if each not in tints]
-    free = [tint for tint in range(TINTS - 1) if tint not in tints.values()]
-    if not new:
-        return
-    if len(new) > len(free):
-        timeline, ops = result.timeline, result.ops.numbers
-        labels = timeline.flat.graph.labels
-        took = (timeline.end[ops] - result.ops.begin[ops]).astype(np.float64)
-        spent = np.bincount(timeline.flat.label[ops], weights=took, minlength=len(labels))
-        by_family = dict.fromkeys(new, 0.0)
-        for label, time in zip(labels, spent.tolist(), strict=True):
-            if label.device and families[label.name] in by_family:
-                by_family[families[label.name]] += time
-        longest = set(sorted(new, key=lambda each: (-by_family[each], each))[: len(free)])
-        new = [each for each in new if each in longest]
-    tints.update(zip(new, free, strict=False))

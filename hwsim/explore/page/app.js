@@ -1,12 +1,13 @@
 // The page: what is asked when, what is shown of an answer, buttons and keys.
 import { Unanswered, ask, isSaved, newest, rested } from "./asking.js";
 import { FILES, cover, make, mark, put } from "./editor.js";
-import { asked, fragment, isOwnAddress, keep, kept, remember, state, undo } from "./state.js";
+import { asked, fragment, isOwnAddress, keep, keepColours, kept, remember, state, undo } from "./state.js";
 import { drawMachine, glow } from "./machine.js";
 import { open } from "./offline.js";
 import { $, el, seconds, told } from "./words.js";
 import * as answer from "./answer.js";
 import * as curve from "./curve.js";
+import * as film from "./film.js";
 import * as predict from "./predict.js";
 import * as share from "./share.js";
 import * as sliders from "./sliders.js";
@@ -36,6 +37,7 @@ const again = newest(async () => {
 
 function answered(found) {
   run = found;
+  keepColours(run.coloured);
   $("notice").hidden = true;
   mark([]);
   show();
@@ -65,6 +67,7 @@ function show() {
   predict.show(run);
   walk.show(run, pinned, hidden);
   spans.show(run, hidden);
+  film.show(run, hidden, run.ops > LARGE);
   glow(run.busy || {}, hidden);
   if (hidden !== covered) cover((covered = hidden));
   curve.draw(hidden);
@@ -85,6 +88,7 @@ const atRest = rested(150, async () => {
   const of = run, hidden = predict.isHidden();
   $("spoken").textContent = hidden ? "The answer is hidden until you reveal it." : `${told(run)}${run.wanted ? `, ${run.wanted.name}` : ""}${run.interval ? `, 9 of 10 such runs take ${seconds(run.interval.low)} to ${seconds(run.interval.high)}` : ""}. ${run.says}`;
   const large = run.ops > LARGE && !isSaved(), resting = () => of === run && !again.busy();
+  if (run.ops > LARGE) film.follow();
   await explained({ helps: !large }, resting);
   if (resting()) await curve.sweep(resting, run.wanted);
   if (resting() && large) await explained({ helps: true }, resting);
@@ -108,8 +112,7 @@ const edited = rested(250, () => {
 
 async function pin() {
   if (!run) return;
-  state.pinned = state.pinned ? null : asked();
-  state.pinned &&= { ...state.pinned, set: { ...state.set } };
+  state.pinned = state.pinned ? null : { machine: state.machine, workload: state.workload, called: state.called, set: { ...state.set } };
   await repin();
   show();
   keep();
@@ -143,11 +146,12 @@ function library(opened) {
     if (!names.length) continue;
     const select = el("select", { id: `open-${which}` }, el("option", { value: "" }, `open another ${which} …`), ...names.map((name) => el("option", { value: name }, name)));
     select.onchange = async () => {
-      const found = await ask("file", { kind: which, name: select.value }).catch(troubled);
+      const name = select.value, found = await ask("file", { kind: which, name }).catch(troubled);
       select.value = "";
       if (!found?.text) return;
       remember("");
-      Object.assign(state, { [which]: found.text, set: {}, part: [0, 1], step: -1 });
+      keepColours({});
+      Object.assign(state, { [which]: found.text, called: { ...state.called, [which]: name }, set: {}, part: [0, 1], step: -1 });
       put();
       edited();
     };
@@ -164,6 +168,7 @@ function wire() {
   walk.wire((why) => (why === "step" ? keep() : again()));
   predict.wire(() => (show(), atRest(), keep()));
   spans.wire();
+  film.wire();
   answer.wire();
   share.wire({ run: () => run, pinned: () => pinned, hidden: predict.isHidden, troubled });
   $("pin").onclick = pin;
@@ -196,7 +201,7 @@ async function begin() {
   themed();
   wire();
   const [, opened] = await Promise.all([make(edited, isSaved()), ask("opened", {})]);
-  Object.assign(state, { machine: opened.machine, workload: opened.workload, set: { ...opened.set } });
+  Object.assign(state, { machine: opened.machine, workload: opened.workload, called: opened.called || {}, set: { ...opened.set } });
   try {
     Object.assign(state, opened.state || {}, await kept(location.hash));
   } catch (error) {

@@ -1,9 +1,14 @@
 // What the address holds: both files, what was turned, the pinned run, the guess, the window. A fragment is sent to nobody.
 
-export const state = { v: 1, machine: "", workload: "", set: {}, part: [0, 1], step: -1, pinned: null, guess: null, curve: "", theme: "" };
+/** `called`: the names of the two files, as `expect:` may name a machine and `use:` starts at its file. */
+export const state = { v: 1, machine: "", workload: "", set: {}, part: [0, 1], step: -1, pinned: null, guess: null, curve: "", theme: "", film: "", called: {} };
 
 /** What every question to the server carries. */
-export const asked = () => ({ machine: state.machine, workload: state.workload, set: state.set });
+export const asked = () => ({ machine: state.machine, workload: state.workload, set: state.set, called: state.called, coloured });
+
+let coloured = {};
+/** Take note of the colours that the server gave to ops: it gets them back with each question, so that they stay. */
+export const keepColours = (given) => (coloured = given || {});
 
 const past = [];
 let touched = "";
@@ -73,7 +78,7 @@ export async function kept(hash) {
   if (found?.v !== 1 || typeof found.machine !== "string" || typeof found.workload !== "string")
     throw new Error("the address holds no state of this explorer");
   const own = Object.fromEntries(Object.keys(state).filter((key) => key in found).map((key) => [key, found[key]]));
-  return { ...own, set: texts(own.set), part: window_(own.part), step: Number.isInteger(own.step) ? own.step : -1 };
+  return { ...own, called: texts(own.called), set: texts(own.set), part: window_(own.part), step: Number.isInteger(own.step) ? own.step : -1 };
 }
 
 const texts = (set) => Object.fromEntries(Object.entries(set || {}).map(([key, value]) => [String(key), String(value)]));

@@ -65,4 +65,4 @@ def scene(result: Result) -> Scene:
     words.append(Words(WIDTH - RIGHT, FOOT - 15, "pale: waits", 12.0, "end", soft=True))
     part = f"the first {len(lows[:PIECES]):,} of {len(lows):,} pieces" if end < result.makespan_s else ""
     below = about(result.workload, result.machine, result.settings, part)
-    return Scene(finding(result), below, 0.0, end, tuple(boxes), tuple(words), tuple(tokens))
+    return Scene(finding(result), below, 0.0, end, tuple(boxes), tuple(words), tuple(tokens), names=timeline.names)

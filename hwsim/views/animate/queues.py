@@ -60,9 +60,7 @@ def ops(result: Result) -> Scene:
         for op, came in launched.items() if int(flat.queue[op]) in unit
     ]  # fmt: skip
     called = [flat.graph.queues[queue].name for queue in queues]
-    return scene(
-        result, items, called, "launches in one queue", "launched", [(name, at % 8) for at, name in enumerate(names[:4])]
-    )
+    return scene(result, items, called, "launches in one queue", "launched", names)
 
 
 def _next_ops(first: np.ndarray, follow: np.ndarray, op: int, queue: np.ndarray) -> list[int]:
@@ -97,11 +95,11 @@ def requests(result: Result) -> Scene:
         if where in unit
     ]
     called = [f"{times.called} {number}" for number in used]
-    return scene(result, items, called, f"requests at one {times.called} of {row.device}", "asked for", [])
+    return scene(result, items, called, f"requests at one {times.called} of {row.device}", "asked for", ())
 
 
 def scene(
-    result: Result, items: Sequence[Item], units: Sequence[str], things: str, came: str, legend: Sequence[tuple[str, int]]
+    result: Result, items: Sequence[Item], units: Sequence[str], things: str, came: str, names: Sequence[str]
 ) -> Scene:
     """Items in columns, the next to be served at the foot: they stack as they come, and the stack falls as they leave."""
     ordered = sorted(items, key=lambda item: (item.came, item.end))
@@ -128,14 +126,14 @@ def scene(
     ]
     words = [Words(WIDTH - LEFT, TOP + 8, f"pale: {came}, waits; filled: served", 12.0, "end", soft=True)]
     at = LEFT
-    for name, colour in legend:
+    for colour, name in enumerate(names[:4]):
         boxes.append(Box(at, TOP + 9, 13, 11, colour=colour))
         words.append(Words(at + 18, TOP + 19, name, 12.0))
         at += 34 + 7.4 * len(name)
     title = f"Up to {highest} {things}; one waits {format_quantity(max(waits), 's')}"
     count = f"the first {len(shown):,} of {len(items):,}" if len(items) > len(shown) else ""
     below = about(result.workload, result.machine, result.settings, count)
-    return Scene(title, below, begin, end, tuple(boxes), (*named, *words), tuple(tokens))
+    return Scene(title, below, begin, end, tuple(boxes), (*named, *words), tuple(tokens), names=tuple(names[:8]))
 
 
 def _falls(stack: Sequence[Item], place: int, x: float, foot: float, high: float) -> tuple[Knot, ...]:

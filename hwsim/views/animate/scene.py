@@ -95,6 +95,7 @@ class Scene:
     Args:
         title: what is seen; below: the run.
         begin, end: seconds of the run that are shown.
+        names: what the colours stand for, in their order; empty where they are those of places.
     """
 
     title: str
@@ -105,6 +106,7 @@ class Scene:
     words: tuple[Words, ...]
     tokens: tuple[Token, ...]
     ways: tuple[Way, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def slowed(self) -> float:
