@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 HAND: Final = frozenset({"run", "op", "picture", "ready"})  # answered by one process: they are of the run that is seen
 REST: Final = frozenset({"animated", "check", "complete", "curve", "exported", "file", "grid", "more", "sliders"})
-NEWEST: Final = frozenset({"run", "op", "more", "curve", "picture", "check", "complete", "grid", "animated"})  # the newest alone matters
+NEWEST: Final = frozenset(
+    {"run", "op", "more", "curve", "picture", "check", "complete", "grid", "animated"}
+)  # the newest alone matters
 MOST_SESSIONS: Final = 2
 TRIED: Final = ("d2l-gpu-workstation", "d2l/copy-overlap")
 GRID_SECONDS: Final = 100.0

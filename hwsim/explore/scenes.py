@@ -109,7 +109,9 @@ def animated(player: Player, kind: str, tints: Tints, *, listed: bool = False, d
     if run is not player.run:
         fine, whole = (format_quantity(each.makespan_s, "s") for each in (run, player.run))
         how = "request by request" if kind == "requests" else "send by send"
-        answer["says"] = f"Played {how}, it takes {fine}" + ("." if fine == whole else f"; the answer, which counts them together, is {whole}.")
+        answer["says"] = f"Played {how}, it takes {fine}" + (
+            "." if fine == whole else f"; the answer, which counts them together, is {whole}."
+        )
     if drawn:
         answer["svg"] = written(scene, NIGHT if drawn == "dark" else LIGHT).decode()
     return answer | {"scene": columns(scene, tints)}

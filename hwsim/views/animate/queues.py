@@ -98,9 +98,7 @@ def requests(result: Result) -> Scene:
     return scene(result, items, called, f"requests at one {times.called} of {row.device}", "asked for", ())
 
 
-def scene(
-    result: Result, items: Sequence[Item], units: Sequence[str], things: str, came: str, names: Sequence[str]
-) -> Scene:
+def scene(result: Result, items: Sequence[Item], units: Sequence[str], things: str, came: str, names: Sequence[str]) -> Scene:
     """Items in columns, the next to be served at the foot: they stack as they come, and the stack falls as they leave."""
     ordered = sorted(items, key=lambda item: (item.came, item.end))
     shown = ordered[:SHOWN]
