@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def same(shown: Mapping[str, Any], scene: Scene) -> None:
         assert (name, grows) == (token.name, token.grows)
         assert (wide, high) == pytest.approx((token.wide, token.high), abs=0.01)
         assert busy == pytest.approx([(each - scene.begin) / length for each in token.busy], abs=1e-6)
-        middles = [(low + high) / 2 for low, high in zip(at, at[1:], strict=False) if high - low > 1e-5]
+        middles = [(low + high) / 2 for low, high in pairwise(at) if high - low > 1e-5]
         for part in middles[:3]:
             place = token.place(scene.begin + part * length)
             assert place is not None
@@ -92,7 +93,8 @@ def test_requests_are_played_where_ops_ask_for_them(desk: Desk) -> None:
 
 
 def test_a_pipeline_shows_its_bubble_first_and_what_is_missing_is_said(desk: Desk) -> None:
-    question = {"machine": find("machine", "dgx-h100").read_text("utf-8"), "workload": STAGES, "set": {}}
+    machine = find("machine", "dgx-h100").read_text("utf-8")
+    question = {"machine": machine, "workload": STAGES, "set": {}}
     coloured = asked(desk, "run", question)["coloured"]
     found = asked(desk, "animated", question | {"scene": "", "listed": True, "coloured": coloured})
     assert found["kind"] == "lanes"
@@ -100,7 +102,7 @@ def test_a_pipeline_shows_its_bubble_first_and_what_is_missing_is_said(desk: Des
     why = {kind: reason for kind, _, reason in found["kinds"]}
     assert "runtime" in why["launches"]
     assert not why["lanes"]
-    names = SCENES["lanes"](api.simulate(*(question[key] for key in ("machine", "workload")), expect=False, interval=False)).names
+    names = SCENES["lanes"](api.simulate(machine, STAGES, expect=False, interval=False)).names
     assert set(names) >= {"forward", "backward", "optimizer"}
     assert found["scene"]["tints"] == [coloured["by"][name] for name in names], "of the timeline"
     nothing = asked(desk, "animated", question | {"scene": "requests"})

@@ -33,7 +33,8 @@ class Player:
     """The runs that are played for the page: the one that is shown, or the same in finer steps where a scene needs them.
 
     Args:
-        session: of the two files.  settings: of the run that is shown.
+        session: the warm two files.
+        settings: what the shown run has set.
     """
 
     def __init__(self, session: Session, settings: Settings, run: Run) -> None:
@@ -107,10 +108,10 @@ def animated(player: Player, kind: str, tints: Tints, *, listed: bool = False, d
     except SpecError as error:
         return answer | {"says": error.mistakes[0].message}
     if run is not player.run:
-        fine, whole = (format_quantity(each.makespan_s, "s") for each in (run, player.run))
+        finer, shown = (format_quantity(each.makespan_s, "s") for each in (run, player.run))
         how = "request by request" if kind == "requests" else "send by send"
-        answer["says"] = f"Played {how}, it takes {fine}" + (
-            "." if fine == whole else f"; the answer, which counts them together, is {whole}."
+        answer["says"] = f"Played {how}, it takes {finer}" + (
+            "." if finer == shown else f"; the answer, which counts them together, is {shown}."
         )
     if drawn:
         answer["svg"] = written(scene, NIGHT if drawn == "dark" else LIGHT).decode()
@@ -118,7 +119,7 @@ def animated(player: Player, kind: str, tints: Tints, *, listed: bool = False, d
 
 
 def columns(scene: Scene, tints: Tints) -> dict[str, Any]:
-    """A scene with times as parts of what it shows; colours of names are those of the timeline.
+    """A scene with times as parts of what it shows; names have the colours of the timeline.
 
     Args:
         tints: the colours of the timeline.

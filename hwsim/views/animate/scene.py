@@ -95,7 +95,7 @@ class Scene:
     Args:
         title: what is seen; below: the run.
         begin, end: seconds of the run that are shown.
-        names: what the colours stand for, in their order; empty where they are those of places.
+        names: what the colours stand for, in their order; empty where a colour is a place.
     """
 
     title: str
