@@ -26,7 +26,12 @@ program:
   - read: {from: ssd, bytes: 4 KiB, times: 300, access: random, depth: 8}
   - wait: all
 """
-DRIVE = "hwsim: machine/1\nname: drive\nclass: ideal\nparts: {cpu: {kind: cpu, use: i7-6700k}, ssd: {kind: ssd, use: mqsim-default}}\n"
+DRIVE = """
+hwsim: machine/1
+name: drive
+class: ideal
+parts: {cpu: {kind: cpu, use: i7-6700k}, ssd: {kind: ssd, use: mqsim-default}}
+"""
 STAGES = """
 hwsim: workload/1
 train: {model: llama-3-8b, sequence: 2048, microbatch: 1, global_batch: 4, dtype: bf16, parallel: {pp: 4, tp: 2}, optimizer: adam}
