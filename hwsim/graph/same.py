@@ -16,6 +16,8 @@ def is_same(first: OpGraph, second: OpGraph) -> bool:
     """
     if first.alike is not None or second.alike is not None or len(first.blocks) != len(second.blocks):
         return False  # of folded graphs that is not looked for
+    if not all(map(_as_long, first.blocks, second.blocks)):
+        return False
     plain = ("costs", "labels", "queues", "pools", "buffers", "trainings", "lines", "unfolded", "unlisted")
     if not all(getattr(first, name) == getattr(second, name) for name in plain) or not np.array_equal(first.ties, second.ties):
         return False
@@ -31,8 +33,10 @@ def is_same(first: OpGraph, second: OpGraph) -> bool:
     return all(mine is its or _alike_blocks(mine, its) for mine, its in zip(first.blocks, second.blocks, strict=True))
 
 
+def _as_long(one: Block, other: Block) -> bool:
+    return (one.times, one.turns, len(one)) == (other.times, other.turns, len(other))
+
+
 def _alike_blocks(one: Block, other: Block) -> bool:
-    if (one.times, one.turns, len(one)) != (other.times, other.turns, len(other)):
-        return False
     columns = [(getattr(one, name), getattr(other, name)) for name in _COLUMNS]
     return all(map(np.array_equal, *zip(*columns, strict=True))) and np.array_equal(one.iteration, other.iteration)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Generic, TypeVar, overload
+from typing import Final, Generic, TypeVar, overload
 
 from hwsim.devices import Cpu, Sockets
 from hwsim.machine.layout import Layout, Part
@@ -15,6 +15,7 @@ from hwsim.machine.libraries.reading import Libraries
 from hwsim.machine.net import Net
 from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, below
 
+FEW: Final = 1000  # names up to which they are kept once they have been made
 T = TypeVar("T")
 D = TypeVar("D")
 
@@ -34,6 +35,7 @@ class Named(Mapping[str, T], Generic[T]):
         self._find, self._names, self._count = find, names, count
         self._made: dict[str, T] = {}
         self._length: int | None = None
+        self._few: tuple[str, ...] | None = None
 
     def __getitem__(self, name: str) -> T:
         value = self._made.get(name)
@@ -59,7 +61,9 @@ class Named(Mapping[str, T], Generic[T]):
         return isinstance(name, str) and (name in self._made or self._find(name) is not None)
 
     def __iter__(self) -> Iterator[str]:
-        return self._names()
+        if self._few is None and len(self) <= FEW:
+            self._few = tuple(self._names())
+        return self._names() if self._few is None else iter(self._few)
 
     def __len__(self) -> int:
         if self._length is None:

@@ -97,6 +97,7 @@ class Causes:
         self._graph = graph
         self._rates = rates_of(graph.capacities)
         self._numbers = {Cause("capacity", capacity.name): number for number, capacity in enumerate(graph.capacities)}
+        self._asked: tuple[Ints, Ints, tuple[list[tuple[Cost | None, Label]], Ints]] | None = None  # the last pairs
 
     @property
     def table(self) -> tuple[Cause, ...]:
@@ -144,9 +145,13 @@ class Causes:
 
     def _pairs(self, cost: Ints, label: Ints) -> tuple[list[tuple[Cost | None, Label]], Ints]:
         """The different pairs of a cost and a label, and the pair of each op."""
+        if self._asked is not None and self._asked[0] is cost and self._asked[1] is label:
+            return self._asked[2]
         labels, costs = self._graph.labels, (None, *self._graph.costs)
         codes, where = np.unique((cost + 1) * len(labels) + label, return_inverse=True)
-        return [(costs[code // len(labels)], labels[code % len(labels)]) for code in codes.tolist()], where
+        pairs = [(costs[code // len(labels)], labels[code % len(labels)]) for code in codes.tolist()], where
+        self._asked = cost, label, pairs
+        return pairs
 
     def _of_kind(self, kind: Literal["time", "latency", "wait"], label: Label) -> Cause:
         if label.kind in HOST and kind != "wait":

@@ -193,11 +193,12 @@ def _pieces(timeline: Timeline, path: Ints, *, pools: bool = True) -> CriticalPa
     begin = np.minimum(ticks.add(start, flat.time[path]), end)
     body = np.minimum(ticks.add(begin, latency[flat.cost[path]]), end)
     place = np.arange(len(path))
-    alone = causes.alone(flat.cost[path], label)
+    cost = flat.cost[path]
+    alone = causes.alone(cost, label)
     columns = [
         (place, np.minimum(reached, start), start, causes.of_label("wait", label)),
         (place, start, begin, causes.of_label("time", label)),
-        *_latencies(causes, flat.cost[path], label, begin, body),
+        *_latencies(causes, cost, label, begin, body),
     ]
     flow_class = np.where(np.isin(path, timeline.played), -1, timeline.flow_class[path])
     calm = flow_class < 0

@@ -120,13 +120,13 @@ def substitute(tree: Tree, names: Mapping[str, Value | Tree], mistakes: Mistakes
             for key, child in node.value.items():
                 entries[key] = walk(child, depth + 1)
                 changed |= entries[key] is not child
-            return replace(node, value=entries) if changed else node
+            return node.having(entries) if changed else node
         if isinstance(node.value, list):
             elements = []
             for child in node.value:
                 elements.append(walk(child, depth + 1))
                 changed |= elements[-1] is not child
-            return replace(node, value=elements) if changed else node
+            return node.having(elements) if changed else node
         return node
 
     return walk(tree, 0)

@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import is_
 from typing import Any, Final
 
 from hwsim import ticks
@@ -208,9 +209,11 @@ def _stamp(tree: Tree, default: Origin | None, file: str) -> Tree:
     """`default` is what `file` says about the values in it."""
     if isinstance(tree.value, dict):
         default, file = _inside(tree, default, file)
-        return replace(tree, value={key: _stamp(each, default, file) for key, each in tree.value.items()})
+        entries = {key: _stamp(each, default, file) for key, each in tree.value.items()}
+        return tree if all(map(is_, entries.values(), tree.value.values())) else tree.having(entries)
     if isinstance(tree.value, list):
-        return replace(tree, value=[_stamp(each, default, file) for each in tree.value])
+        elements = [_stamp(each, default, file) for each in tree.value]
+        return tree if all(map(is_, elements, tree.value)) else tree.having(elements)
     return replace(tree, origin=default) if tree.origin is None and default is not None and tree.place.file == file else tree
 
 

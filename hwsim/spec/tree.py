@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any
 
 from hwsim.records import dataclass
@@ -69,13 +69,17 @@ class Tree:
         """Place of a key (its mapping's place if the key was made by a program)."""
         return self.keys.get(key, self.place)
 
+    def having(self, value: dict[str, Tree] | list[Tree] | Scalar) -> Tree:
+        """This node with another value."""
+        return Tree(value, self.place, self.keys, self.origin)
+
     def put(self, key: str, value: Tree) -> Tree:
         """This mapping with one key set."""
-        return replace(self, value={**dict(self.items()), key: value}, keys={**self.keys, key: value.place})
+        return Tree({**dict(self.items()), key: value}, self.place, {**self.keys, key: value.place}, self.origin)
 
     def without(self, *names: str) -> Tree:
         """This mapping without some keys."""
-        return replace(self, value={key: value for key, value in self.items() if key not in names})
+        return self.having({key: value for key, value in self.items() if key not in names})
 
     def plain(self) -> Any:
         """Dicts, lists and scalars without places, as a YAML loader would give them."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hwsim.spec.expression import KEPT, parameters, substitute
 from hwsim.spec.library import find, located, role
@@ -31,6 +31,7 @@ FORMATS: Final = {
     "prices": "prices/1",
 }
 _MAX_USES: Final = 100_000
+_MOST_KEPT: Final = 4  # files that runs of one study share, their parameters put in
 _PART_KEYS: Final = ("kind", "name", "notes", "class", "power", "price")  # what the file of a part says of itself
 _OF_NUMBERS: Final = {"source", "ref"}  # keys next to the value of a number
 
@@ -87,7 +88,15 @@ def resolve(tree: Tree, mistakes: Mistakes, *, kind: str = "machine", kept: froz
         kind: what the file is; a `use:` at the top takes another of the kind.
         kept: names that are known only later, and stay as they are; of a machine there are none.
     """
-    return _Resolver(mistakes, kept).whole(tree, kind, ())
+    known: dict[Any, tuple[Tree, Tree]] | None = shared_by("resolved")
+    if known is not None and (before := known.get((id(tree), kind, kept))) is not None:
+        return before[1]
+    already, resolved = len(mistakes), _Resolver(mistakes, kept).whole(tree, kind, ())
+    if known is not None and len(mistakes) == already:
+        while len(known) >= _MOST_KEPT:
+            del known[next(iter(known))]
+        known[id(tree), kind, kept] = tree, resolved
+    return resolved
 
 
 def used(tree: Tree, kind: str) -> Tree | None:
@@ -143,9 +152,9 @@ class _Resolver:
             for key, child in tree.value.items():
                 if key != "let" and isinstance(child.value, dict | list):
                     entries[key] = self._node(child, key, path, inside=inside)
-            tree = replace(tree, value=entries)
+            tree = tree.having(entries)
         elif isinstance(tree.value, list):
-            tree = replace(tree, value=[self._node(child, "", path) for child in tree.value])
+            tree = tree.having([self._node(child, "", path) for child in tree.value])
         self.depth -= 1
         return tree
 

@@ -11,12 +11,14 @@ Bytes of collectives and of messages between ranks are left out: they are anothe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwsim.demand import Cost
+from hwsim.graph.opgraph import FlatGraph
 from hwsim.ops import OPS
 from hwsim.ops.exchange import ExchangeOp
 from hwsim.results.cause import HOST
@@ -65,7 +67,7 @@ def _settled(result: Result) -> list[Work]:
 def _count(result: Result) -> Work:
     flat, makespan = result.timeline.flat, result.timeline.makespan_fs / FEMTO
     on_devices = [number for number, label in enumerate(flat.graph.labels) if label.device and label.kind not in HOST]
-    done = float(weights(result.timeline)[np.isin(flat.label, on_devices)].sum())
+    done = float(weights(result.timeline)[_among(flat, on_devices)].sum())
     return Work(OPS_DONE, done, done / makespan if makespan > 0 else 0.0)
 
 
@@ -74,7 +76,7 @@ def _ops(result: Result) -> Iterator[Work]:
     makespan = result.timeline.makespan_fs / FEMTO
     copies = [number for number, label in enumerate(flat.graph.labels) if label.kind == "copy"]
     others = [number for number, label in enumerate(flat.graph.labels) if label.kind in AMONG]
-    copied, counted = np.isin(flat.label, copies), (flat.cost >= 0) & ~np.isin(flat.label, others)
+    copied, counted = _among(flat, copies), (flat.cost >= 0) & ~_among(flat, others)
     sizes = flat.size * weights(result.timeline)
     totals = {"FLOP": 0.0, "accesses": 0.0, "B": 0.0}
     for chosen, is_copy in ((counted & ~copied, False), (counted & copied, True)):
@@ -91,6 +93,13 @@ def _ops(result: Result) -> Iterator[Work]:
                 totals["FLOP"] += many * math.fsum(amount for _, amount, unit in cost.moved if unit == "FLOP")
     for unit, amount in totals.items():
         yield Work(unit, amount, amount / makespan if makespan > 0 else 0.0)
+
+
+def _among(flat: FlatGraph, labels: Sequence[int]) -> NDArray[np.bool_]:
+    """The ops with one of these labels."""
+    chosen = np.zeros(len(flat.graph.labels), np.bool_)
+    chosen[labels] = True
+    return chosen[flat.label]
 
 
 def _most(cost: Cost, unit: str) -> float:
