@@ -237,7 +237,12 @@ class _Pool:
 
 
 def _context() -> Any:
-    """The way to start processes: where possible from a server that has imported the modules of this process."""
+    """The way to start processes: they have what this one has imported and built, where that is possible.
+
+    With other threads, which may hold a lock, they come from a server that has imported the same modules.
+    """
+    if sys.platform == "linux" and threading.active_count() == 1:
+        return multiprocessing.get_context("fork")
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -278,6 +283,7 @@ def serve_parent() -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     collect_rarely()
+    gc.freeze()  # what came with the process is never searched, so that its pages stay shared
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

@@ -1,0 +1,69 @@
+"""Processes of a study: forked with all that this one has, or from a server beside other threads; no answer depends on it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hwsim.studies import pool, sweep
+
+POINTS = [*range(1, 40), -1]  # the last is a mistake
+KILLED = """
+from hwsim.studies import sweep
+sweep("d2l-laptop", "d2l/async-loop", {"n": range(100, 4000)}, workers=3, progress=lambda done, of: print(done, flush=True))
+"""
+
+
+@contextmanager
+def another_thread() -> Iterator[None]:
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
+def test_rows_are_the_same_one_by_one_forked_and_from_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "active_count", lambda: 1)  # the tests may run beside threads of their own
+    assert pool._context().get_start_method() == "fork"
+    alone = sweep("d2l-laptop", "d2l/async-loop", {"n": POINTS}, workers=1)
+    assert sweep("d2l-laptop", "d2l/async-loop", {"n": POINTS}, workers=2).rows == alone.rows
+    monkeypatch.undo()
+    with another_thread():
+        assert pool._context().get_start_method() == "forkserver"
+        assert sweep("d2l-laptop", "d2l/async-loop", {"n": POINTS}, workers=2).rows == alone.rows
+    assert [bool(row.error) for row in alone.rows] == [n < 0 for n in POINTS]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked, and found in /proc")
+def test_forked_processes_end_with_the_one_that_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE) as study:
+        assert study.stdout is not None
+        study.stdout.readline()  # a point is done: all processes have been started
+        listed = Path(f"/proc/{study.pid}/task/{study.pid}/children").read_text(encoding="ascii")
+        study.send_signal(signal.SIGKILL)
+    children = [int(number) for number in listed.split()]
+    assert len(children) == 3
+    until = time.monotonic() + 20
+    while any(map(_runs, children)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert [number for number in children if _runs(number)] == []
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
