@@ -6,6 +6,10 @@ import re
 from pathlib import Path
 from typing import Final
 
+from hwsim.spec import plan
+from hwsim.spec.use import FORMATS
+from scripts.reference_sections import HEAD, headings
+from tests.keys.schemas import ROOTS
 from tests.test_docs import FENCE, PAGES, ROOT
 
 DOCS: Final = ROOT / "docs"
@@ -72,3 +76,11 @@ def test_headings_have_the_anchors_of_the_site(tmp_path: Path) -> None:
         "# A page: `x`!\n## `train: {a: ...}`, b\n## Again\n### Again\n#### Deep\n```sh\n# no heading\n```\n", "utf-8"
     )
     assert anchors(page) == {"a-page-x", "train-a--b", "again", "again-1"}
+
+
+def test_the_reference_has_every_schema_and_every_kind_of_file() -> None:
+    shown = {cls for cls, _ in headings()}
+    assert {name for name, cls in ROOTS.items() if cls not in shown} == set()
+    page = (DOCS / "reference.md").read_text(encoding="utf-8")
+    assert {f"{name}.{each.key}" for name, cls in ROOTS.items() for each in plan(cls) if f"`{each.key}`" not in page} == set()
+    assert [each for each in FORMATS.values() if f"`hwsim: {each}`" not in HEAD] == []
