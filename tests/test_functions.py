@@ -183,3 +183,15 @@ def test_a_cluster_of_an_estimate_takes_what_is_set() -> None:
     plain = hwsim.estimate("dgx-a100", "llama-2-7b", **arguments)
     slower = hwsim.estimate("dgx-a100", "llama-2-7b", set={"machine.gpu.memory.bandwidth": "500 GB/s"}, **arguments)
     assert slower.seconds > plain.seconds
+
+
+def test_what_a_workload_expects_is_left_out_for_who_predicts(root: Path) -> None:
+    from click.testing import CliRunner
+
+    from hwsim.cli import main
+
+    shown = hwsim.show("d2l/copy-overlap", expect=False)
+    assert hwsim.show("d2l/copy-overlap").replace(shown.rpartition("let:")[0], "") != shown
+    assert "expect:" not in shown
+    assert "let:" in shown
+    assert CliRunner().invoke(main, ["show", "d2l/copy-overlap", "--no-expect"]).output == shown

@@ -66,6 +66,7 @@ OP = "busy: {name: a, device: cpu, time: 1 s, updates: x}"
         (f"program: [{{repeat: {{times: -1, do: [{{{OP}}}]}}}}]", "-1", "-1 cannot be negative", ""),
         (f"program: [{{repeat: {{times: 1.5, do: [{{{OP}}}]}}}}]", "1.5", "1.5 is not a whole number", ""),
         (f"program: [{{repeat: {{do: [{{{OP}}}]}}}}]", "{do", "'times' is missing", ""),
+        ("program: {each: [], do: []}", "[], do", "names nothing", "such as each"),
         ("program: {each: gpux*, do: []}", "gpux", "gpux", "did you mean 'gpu"),
         ("program: [{busy: {device: $self, time: 1 s}}]", "$self", "only under `each`", ""),
         ("runtime: {dispach: 1 us}\nprogram: []", "dispach", "unknown key 'dispach'", "did you mean 'dispatch'"),

@@ -24,21 +24,29 @@ TOPOLOGY: Final = view("topology")
     is_flag=False,
     flag_value="",
     metavar="[FILE]",
-    help="How a machine hangs together: links, bisection bandwidth, distances; drawn into FILE (.png, .svg or .pdf).",
+    help="How a machine is wired: links, bisection bandwidth, distances; drawn into FILE (.png, .svg or .pdf).",
 )
 @own_options(TOPOLOGY)
 @click.option("--json", "as_json", is_flag=True, help="With --topology: print it as JSON (hwsim: topology/1).")
+@click.option("--no-expect", is_flag=True, help="Leave out what a workload expects: the answer, for who wants to predict it.")
 @settings_option
 def command(
-    name: str, lowered: bool, machine: str | None, figure: str | None, of: str, as_json: bool, settings: dict[str, str]
+    name: str,
+    lowered: bool,
+    machine: str | None,
+    figure: str | None,
+    of: str,
+    as_json: bool,
+    no_expect: bool,
+    settings: dict[str, str],
 ) -> None:
     """Print a machine, part or workload: everything it uses filled in, each number with its source.
 
     Without a name: what the library has.
     """
     if figure is not None:
-        if lowered or machine:
-            raise click.UsageError("--topology is of a machine alone: leave out --lowered and --machine")
+        if lowered or machine or no_expect:
+            raise click.UsageError("--topology is of a machine alone: leave out --lowered, --machine and --no-expect")
         if not name:  # `hwsim show --topology MACHINE`: click takes the name for a file
             name, figure = figure, ""
         if not name:
@@ -53,6 +61,8 @@ def command(
 
         click.echo("\n".join(library()))
         return
+    if no_expect and (lowered or not name):
+        raise click.UsageError("--no-expect goes with the name of a workload")
     if not lowered and (machine or settings):
         raise click.UsageError("--machine and --set go with --lowered")
     from hwsim.cli.errors import in_words
@@ -63,7 +73,7 @@ def command(
     with in_words():
         tree = any_tree(name)
         if not lowered:
-            click.echo("\n".join(written(tree)))
+            click.echo("\n".join(written(tree, expect=not no_expect)))
             for warning in warnings_of(tree):  # what is printed is a file: nothing else may stand in it
                 click.echo(f"warning: {warning}", err=True)
             return

@@ -8,11 +8,12 @@ from hwsim.functions.files import any_tree, resolved
 from hwsim.spec import Tree, names
 
 
-def show(name: str = "") -> str:
+def show(name: str = "", *, expect: bool = True) -> str:
     """A machine, part, workload or model as YAML: everything it uses filled in, each number with its source.
 
     Args:
         name: a name of the library, or a path; without one: what the library has.
+        expect: with what a workload expects, which is the answer.
 
     Raises:
         SpecError: there is no such file, or it has mistakes.
@@ -22,7 +23,7 @@ def show(name: str = "") -> str:
     """
     if not name:
         return "\n".join(library()) + "\n"
-    return "\n".join(written(any_tree(name))) + "\n"
+    return "\n".join(written(any_tree(name), expect=expect)) + "\n"
 
 
 def library() -> Iterator[str]:
@@ -32,20 +33,22 @@ def library() -> Iterator[str]:
         yield from (f"  {name}" for name in names(kind))
 
 
-def written(tree: Tree) -> Iterator[str]:
-    """Lines of a file that was read, and of what it comes to."""
-    yield from _lines(resolved(tree), "")
+def written(tree: Tree, *, expect: bool = True) -> Iterator[str]:
+    """Lines of a file that was read, and of what it comes to; with what a workload expects, or without."""
+    yield from _lines(resolved(tree), "", leaving_out="" if expect else "expect")
     if tree.text("hwsim") == "model/1":
         from hwsim.models.library import described, read_model
 
         yield from (f"# {line}" for line in described(read_model(tree)))
 
 
-def _lines(tree: Tree, indent: str) -> Iterator[str]:
-    """YAML, with the source of a number as a comment."""
+def _lines(tree: Tree, indent: str, leaving_out: str = "") -> Iterator[str]:
+    """YAML, with the source of a number as a comment; without a key."""
     for key, value in sorted(tree.items(), key=lambda item: item[0] != "hwsim"):  # the first line of a file comes first
         if key in {"source", "ref"} and indent:
             continue  # in the comments
+        if key == leaving_out:
+            continue
         if value.is_mapping:
             value = value.get("value") or value
         if _is_default(value):  # as a comment: read again, the printed file has it from its class again

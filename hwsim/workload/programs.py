@@ -30,10 +30,13 @@ def find_programs(
     """The program of that name, or one per device or node of `each` (or one of these)."""
     if ranks_of is None:
         return (Program(name, "", Scope(machine, host=host_of(machine, "")), 0, 1),)
+    at = tree.get("each")
+    if not ranks_of.each:
+        mistakes.add(at.place if at else tree.place, "`each` names nothing: no program would run", "such as each: gpu*")
+        return ()
     try:
         chosen = machine.select(ranks_of.each)
     except UnknownName as error:
-        at = tree.get("each")
         mistakes.add(at.place if at else tree.place, error.message, error.hint)
         return ()
     prefix = "" if name == MAIN else f"{name}."

@@ -42,7 +42,7 @@ def add_pipeline(
     if not keys.stages:
         mistakes.add(tree.key_place("stages"), "a pipeline needs at least one stage")
     refuse_sharded(keys, mistakes)
-    programs = find_programs(name, tree, Each(keys.each, ()) if keys.each else None, machine, mistakes)
+    programs = find_programs(name, tree, Each(keys.each, ()) if keys.each or tree.get("each") else None, machine, mistakes)
     batches = _batches(keys, tree, len(programs), mistakes)
     if not programs or len(mistakes):
         return
