@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hwsim.costs.energy import energy_of
+from hwsim.costs.energy import energy_of, part_on
 from hwsim.costs.site import Site
+from hwsim.formats import format_share
 from hwsim.records import dataclass
 from hwsim.units import DAY, YEAR
 
@@ -97,7 +98,7 @@ def bill_of(result: Result, paying: Paying | None = None) -> Bill:
         from hwsim.costs.pricing import price_of
 
         priced = price_of(machine, prices)
-        cost = cost_of(priced, result.makespan_s, energy, prices, how.way, half=half, in_terms=False)
+        cost = cost_of(priced, result.makespan_s, energy, prices, how.way, half=half, in_terms=False, on=part_on(result))
     entire = _whole(result, energy, priced, how, half)
     return Bill(
         energy,
@@ -149,6 +150,9 @@ def _unused(result: Result) -> Iterator[str]:
     if result.built is None or len(result.serving) != 1 or result.jobs:
         return
     every, (service,) = len(result.built.devices_of("gpu")), result.serving
+    if (part := part_on(result)) < 1.0:
+        paid = f"{format_share(part)} of the machine's GPU-hours are paid for"
+        yield f"{paid}, those of copies that were on; what was off is others'"
     if service.gpus < every:
         yield f"all {every} GPUs are paid for, the service has {service.gpus}"
 

@@ -95,6 +95,7 @@ def cost_of(
     half: float = 0.0,
     in_terms: bool = True,
     spares: float = 0.0,
+    on: float = 1.0,
 ) -> Cost:
     """Cost of `nodes` such machines in `seconds`.
 
@@ -102,6 +103,7 @@ def cost_of(
         priced: one machine. energy: spent by one machine in that time; needed where machines are bought.
         half: error of the time: half the width of its 90 % range, as a logarithm.
         spares: machines that stand by, over those that work: they cost as much, but for energy.
+        on: part of the machines that is paid for, of what is started and stopped by the load; energy is as it was spent.
         in_terms: a rent is paid in whole terms and billing steps; False: of a time that is part of a longer use.
     """
     lists = load_prices() if prices is None else prices
@@ -112,13 +114,13 @@ def cost_of(
     if price is None:
         missing = missing or ["the machine"]
     elif rent == "purchase":
-        worn = price * (nodes * (1.0 - lists.residual) * seconds / lists.lifetime)
+        worn = price * (nodes * on * (1.0 - lists.residual) * seconds / lists.lifetime)
         items.append(CostItem("machines", worn.wider(half)))
-        items += _running(energy, lists, seconds, nodes, half, missing)
+        items += _running(energy, lists, seconds, nodes, half, missing, on)
     else:
         step = priced.term if rent == "reserved" else priced.billed
         paid = seconds if step <= 0 or not in_terms else math.ceil(seconds / step * (1 - 1e-12)) * step
-        items.append(CostItem("rent", (price * (paid * nodes)).wider(half if paid == seconds else 0.0)))
+        items.append(CostItem("rent", (price * (paid * nodes * on)).wider(half if paid == seconds else 0.0)))
     volumes = priced.volumes_of(rent)
     if volumes:
         items.append(CostItem("volumes", (total(each.amount for each in volumes) * (seconds * nodes)).wider(half)))
@@ -131,7 +133,7 @@ def cost_of(
 
 
 def _running(
-    energy: Energy | None, prices: Prices, seconds: float, nodes: int, half: float, missing: list[str]
+    energy: Energy | None, prices: Prices, seconds: float, nodes: int, half: float, missing: list[str], on: float
 ) -> Sequence[CostItem]:
     """Energy and room of what was bought."""
     if energy is None:
@@ -153,7 +155,7 @@ def _running(
             items.append(CostItem(name, joules.of(tariff) * nodes))
         else:
             items.append(
-                CostItem("hosting", (tariff * (energy.loaded * seconds * nodes)).wider(half), _hosted(tariff, energy, nodes))
+                CostItem("hosting", (tariff * (energy.loaded * seconds * nodes * on)).wider(half), _hosted(tariff, energy, nodes))
             )
     return items
 

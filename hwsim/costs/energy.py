@@ -101,6 +101,7 @@ def energy_of(result: Result, site: Site | None = None) -> Energy | None:
     """Energy of a run on its machine; None where no part says what it draws.
 
     site: with its cooling and its carbon; without one the energy is that at the plugs.
+    The idle power of copies of a service that were off is left out (see `part_on`).
     """
     machine = result.built
     if machine is None:
@@ -116,7 +117,21 @@ def energy_of(result: Result, site: Site | None = None) -> Energy | None:
         if spot is not None:
             by_part.setdefault(id(spot.part), []).append(used)
     half = result.interval.half if result.sure else 0.0
-    return _energy(power, result.makespan_s, by_part, site or HERE, above=above, half=half)
+    return _energy(power, result.makespan_s, by_part, site or HERE, above=above, half=half, on=part_on(result))
+
+
+def part_on(result: Result) -> float:
+    """Part of the GPU-hours of a machine that is paid for: all, unless its one service starts and stops copies by the load.
+
+    GPUs outside the service count as on.
+    """
+    if result.built is None or len(result.serving) != 1 or result.jobs or result.makespan_s <= 0:
+        return 1.0
+    scaling, every = result.serving[0].scaling, len(result.built.devices_of("gpu"))
+    if scaling is None or not every:
+        return 1.0
+    off = scaling.gpus * (result.serving[0].copies * scaling.span_s - scaling.paid_s)
+    return max(0.0, 1.0 - off / (every * result.makespan_s))
 
 
 def energy_at(
@@ -156,20 +171,24 @@ def busy_of(shares: Mapping[str, float], full: float = 1.0) -> dict[str, float]:
 
 
 def _energy(
-    power: Power, seconds: float, busy: Mapping[int, list[Busy]], site: Site, *, above: float | None = None, half: float = 0.0
-) -> Energy:
-    """above: watts of GPUs above idle at the most; None: in the mean. half: error of the time, half as a logarithm."""
+    power: Power, seconds: float, busy: Mapping[int, list[Busy]], site: Site, *, above: float | None = None, half: float = 0.0,
+    on: float = 1.0,
+) -> Energy:  # fmt: skip
+    """above: watts of GPUs above idle at the most; None: in the mean. half: error of the time, half as a logarithm.
+
+    on: part of the idle power that is drawn.
+    """
     rows: list[EnergyItem] = []
     busy = _spread(power.items, busy)
     besides = rated = 0.0
     steady = 0.0  # watts of all but GPUs above idle
     for item in power.items:
-        spent, full = _of_item(item, seconds, busy.get(item.part, ()))
+        spent, full = _of_item(item, seconds, busy.get(item.part, ()), on)
         rows.append(EnergyItem(item.name, item.kind, item.count, spent, full))
         besides += spent * item.besides
         rated += 0.0 if item.measured else spent * (1.0 + item.besides)
         if item.kind != "gpu" and seconds > 0:
-            steady += spent / seconds - item.idle * item.count
+            steady += spent / seconds - item.idle * item.count * on
     if besides > 0:
         rows.append(EnergyItem("fans and power supplies", "", 1, besides))
     value = math.fsum(each.joules for each in rows)
@@ -208,9 +227,9 @@ def _spread(items: Sequence[PowerItem], busy: Mapping[int, list[Busy]]) -> dict[
     return placed
 
 
-def _of_item(item: PowerItem, seconds: float, busy: Iterable[Busy]) -> tuple[float, float]:
+def _of_item(item: PowerItem, seconds: float, busy: Iterable[Busy], on: float) -> tuple[float, float]:
     """(joules of all its devices, part of the time that they are busy in the mean)."""
-    idle = item.idle * item.count * seconds
+    idle = item.idle * item.count * seconds * on
     if seconds <= 0:
         return 0.0, 0.0
     parts, shares = [], []

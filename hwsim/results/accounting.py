@@ -6,6 +6,7 @@
     answers   answers of others, before its first token writing  iterations that write its tokens
     network   exchanges between the GPUs of a copy      shared   other jobs on its devices
     loading   keys and values of its prompt that come from the host or a disk
+    starting  waiting for a copy that starts, before it stands in a line
     again     from the moment it is put off until it writes again
     host      scheduler, tokeniser and front end
 
@@ -37,8 +38,9 @@ PARTS: Final = (
     "again",
     "host",
     "loading",
+    "starting",
 )
-TURN, SEATS, ROOM, READING, OTHERS, ANSWERS, WRITING, NETWORK, SHARED, AGAIN, HOST, LOADING = range(len(PARTS))
+TURN, SEATS, ROOM, READING, OTHERS, ANSWERS, WRITING, NETWORK, SHARED, AGAIN, HOST, LOADING, STARTING = range(len(PARTS))
 Refusal: TypeAlias = Literal["", "seats", "room"]  # why the head of the line has not joined
 _Reading: TypeAlias = tuple[int, int, int, int, int]  # fs of iterations: prompts, answers, network, shared, host
 

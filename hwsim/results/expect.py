@@ -42,6 +42,8 @@ OF_SERVICE: Final[Mapping[str, Dimension]] = {  # see `hwsim.results.serving`
     "requests_per_s": RATE,
     "tokens_per_s": RATE,
     "goodput": RATE,
+    "gpu_hours": TIME,
+    "copies_mean": COUNT,
 }
 OF_ANSWERS: Final[Mapping[str, Dimension]] = {  # see `hwsim.results.services`
     **{f"latency_{part}": TIME for part in ("mean", "p50", "p95", "p99", "max")},

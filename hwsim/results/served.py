@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.records import dataclass
-from hwsim.results.accounting import HOST, NETWORK, PARTS, ROOM, Meters, Refusal, Spent, Stay
+from hwsim.results.accounting import HOST, NETWORK, PARTS, Meters, Refusal, Spent, Stay
 from hwsim.results.batches import Batched
 from hwsim.results.course import Course
 from hwsim.results.piles import Gaps, Pile
@@ -28,6 +28,7 @@ BLOCK: Final = 4_096  # requests that are added up together
 MEASURES: Final = ("ttft", "tpot", "latency")
 COLUMNS: Final = ("number", "arrival", "copy", "prompt", "output", "begin", "first", "end", "cached")
 Columns: TypeAlias = dict[str, Column]
+Late: TypeAlias = Iterable[tuple[int, int]]
 Limits: TypeAlias = tuple[int | None, int | None, int | None]  # fs of `MEASURES`
 
 
@@ -138,11 +139,15 @@ class Log:
         self._joined = [{} for _ in range(self.copies)]
         self._wrote = [0] * self.copies
 
-    def came(self, arrival: int, request: int, copy: int, prompt: int, output: int, seen: int = -1, late: int = 0) -> None:
-        """A request that arrived stands in a copy's line from `seen` on; late: fs of it that it waited for room elsewhere."""
+    def came(self, arrival: int, request: int, copy: int, prompt: int, output: int, seen: int = -1, late: Late = ()) -> None:
+        """A request that arrived stands in a copy's line from `seen` on.
+
+        late: (part, fs) of the time before, for which it waited elsewhere.
+        """
         stay = Stay(request, arrival, copy, prompt, output, max(arrival, seen))
-        stay.parts[HOST] -= late
-        stay.parts[ROOM] += late
+        for part, time in late:
+            stay.parts[HOST] -= time
+            stay.parts[part] += time
         self.live[request] = stay
         self.meters[copy].came(stay)
         self.course.counts(self.course.came, arrival)

@@ -23,6 +23,7 @@ from hwsim.results.balance import balance
 from hwsim.results.course import Course
 from hwsim.results.piles import Pile
 from hwsim.results.requests import Spread
+from hwsim.results.scaling import HOUR, Scaling
 from hwsim.results.served import MEASURES, Log, times_of
 from hwsim.ticks import FEMTO, Column
 
@@ -145,6 +146,7 @@ class ServiceStatistics:
         kind: "dense" or "experts", of a model that writes tokens; case: how well its GPU's kernels are known.
         paced: arrivals, and not answers, set its rate.
         tiers: below the GPUs, in order; their tokens are among `cached_tokens`.
+        scaling: copies over time, where the load starts and stops them.
         sampling: for each measure, how far its mean and percentiles are known; none if all came at once.
     """
 
@@ -190,6 +192,7 @@ class ServiceStatistics:
     case: Case = "known"
     paced: bool = True
     tiers: tuple[TierUse, ...] = ()
+    scaling: Scaling | None = None
 
     @property
     def offered_per_s(self) -> float:
@@ -224,7 +227,9 @@ class ServiceStatistics:
 
     @property
     def tokens_per_s_gpu(self) -> float:
-        """Tokens written, on each GPU."""
+        """Tokens written, on each GPU; of copies that come and go, on each in the mean."""
+        if self.scaling is not None and self.scaling.paid_s > 0:
+            return self.tokens_per_s / (self.scaling.mean * self.gpus_per_copy)
         return self.tokens_per_s / max(1, self.gpus)
 
     @property
@@ -243,6 +248,8 @@ class ServiceStatistics:
     def values(self) -> Mapping[str, float]:
         """Quantities for `expect:`, by name, in SI units."""
         values = {"requests_per_s": self.requests_per_s, "tokens_per_s": self.tokens_per_s}
+        if self.scaling is not None:
+            values |= {"gpu_hours": self.scaling.gpu_hours * HOUR, "copies_mean": self.scaling.mean}
         if (goodput := self.goodput_per_s) is not None:
             values |= {"goodput": goodput}
         for name, spread in (("latency", self.latency), ("ttft", self.first_token), ("tpot", self.each_token)):

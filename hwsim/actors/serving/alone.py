@@ -23,15 +23,17 @@ from hwsim.actors.serving.static import Static
 from hwsim.engine.issued import Issued, IssuedOp
 from hwsim.graph.opgraph import Label, OpGraph, Queue
 from hwsim.records import dataclass
-from hwsim.results.served import Log
+from hwsim.results.served import Late, Log
 from hwsim.workload.serving.settings import Settings
 from hwsim.workload.serving.source import Source
 
 if TYPE_CHECKING:
     from hwsim.actors.serving.lanes import Lane
+    from hwsim.actors.serving.scaled import Scaled
 
 ROWS: Final = 30_000
-END, COME, BEGIN = range(3)
+END, COME, BEGIN, LOOK = range(4)
+NEVER: Final = 1 << 100
 
 
 def labels_of(known: Registry, name: str) -> tuple[int, int]:
@@ -137,6 +139,8 @@ class Alone:
     written: Written | None = None
     router: Router = field(default_factory=Least)
     lanes: Many[Lane] = ()
+    scaled: Scaled | None = None
+    _planned: int = NEVER  # when requests that wait for a copy are looked at again
     _runs: list[Run | None] = field(init=False)
     _due: list[tuple[int, int, int, int]] = field(default_factory=list)  # time, kind, copy, turn
     _turns: list[int] = field(init=False)
@@ -160,6 +164,10 @@ class Alone:
                 if turn < 0:
                     self._brought(number, self._loads[-1 - turn], instant)
                     continue
+                if kind == LOOK:
+                    self._planned = NEVER
+                    self._releases(instant)
+                    continue
                 if turn != turns[number]:
                     continue
                 if kind == END:
@@ -175,18 +183,44 @@ class Alone:
         number, request = self.source.take()
         sequence = Sequence.of(number, request, instant + self.settings.api)
         sequence.after = self._follows.pop(number, sequence.after)
+        self._catches_up(instant)
+        if self.scaled is None:
+            number = self.router.choose(self.copies, sequence)
+        elif (number := self.scaled.asks(sequence, instant)) < 0:
+            return self._looks(instant)
+        return self._stands(number, sequence, instant, instant)
+
+    def _catches_up(self, instant: int) -> None:
         if self.router.looks:
             for copy, under_way in zip(self.copies, self._runs, strict=True):
                 if under_way is not None:
                     copy.catches_up(under_way, instant)
-        number = self.router.choose(self.copies, sequence)
-        copy = self.copies[number]
-        copy.add(sequence)
-        self.log.came(instant, sequence.number, number, sequence.prompt, sequence.output, sequence.at)
+
+    def _stands(self, number: int, sequence: Sequence, instant: int, arrival: int, late: Late = ()) -> None:
+        self.copies[number].add(sequence)
+        self.log.came(arrival, sequence.number, number, sequence.prompt, sequence.output, sequence.at, late)
         if self._runs[number] is None:
             self._awaits(number, instant)
         else:
             self._joins(number, sequence.at)
+
+    def _looks(self, instant: int) -> None:
+        """Look again at requests that wait for a copy when one may be there."""
+        assert self.scaled is not None
+        at = self.scaled.next(instant)
+        if at < self._planned:
+            self._planned = at
+            heapq.heappush(self._due, (at, LOOK, 0, 0))
+
+    def _releases(self, instant: int) -> None:
+        """Requests that wait for a copy go to those that have room."""
+        assert self.scaled is not None
+        self._catches_up(instant)
+        while (free := self.scaled.released(instant, self.settings.api)) is not None:
+            sequence, number, arrival, late = free
+            self._stands(number, sequence, instant, arrival, late)
+        if self.scaled.line:
+            self._looks(instant)
 
     def _joins(self, number: int, at: int) -> None:
         """A request that is seen from this instant on may join the run of a copy."""
@@ -263,6 +297,8 @@ class Alone:
             asks = self.source.ended(sequence.number, instant + self.settings.out)
             if asks is not None and op >= 0:
                 self._follows[asks[1]] = op, instant
+        if self.scaled is not None and self.scaled.line:
+            self._releases(instant)
         if copy.is_idle:
             self._awaits(number, instant)
             return

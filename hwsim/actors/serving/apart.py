@@ -30,7 +30,7 @@ from hwsim.actors.serving.run import Run, Sequence
 from hwsim.engine import Event, Host, IssuedOp, Waits
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.records import dataclass
-from hwsim.results.accounting import Refusal, Spent
+from hwsim.results.accounting import ROOM, Refusal, Spent
 from hwsim.results.served import Log
 
 __all__ = ["Answering", "Apart", "Links", "OfPrompts", "Reading", "passed"]
@@ -202,7 +202,8 @@ class Apart(Clocked):
         reader.add(prompt)
         self._pairs[sequence.number] = copy, sequence
         arrival = sequence.at - self.settings.api
-        self.log.came(arrival, sequence.number, reader.number, sequence.prompt, sequence.output, at, at - sequence.at)
+        late = ((ROOM, at - sequence.at),)
+        self.log.came(arrival, sequence.number, reader.number, sequence.prompt, sequence.output, at, late)
         self.wakes(driver, reader.number, at, sequence.after[0])
 
     def ended(self, driver: Host, number: int, over: Many[Sequence], op: int) -> None:

@@ -17,12 +17,13 @@ from hwsim.actors.serving.static import Static
 from hwsim.engine import Event, Host, IssuedOp, Waits
 from hwsim.graph.opgraph import Queue
 from hwsim.records import dataclass
-from hwsim.results.served import Log
+from hwsim.results.served import Late, Log
 from hwsim.workload.serving.settings import Settings
 from hwsim.workload.serving.source import Source
 
 if TYPE_CHECKING:
     from hwsim.actors.serving.lanes import Lane
+    from hwsim.actors.serving.scaled import Life, Scaled
 
 
 @dataclass
@@ -42,6 +43,7 @@ class Clocked:
     name: str
     router: Router
     lanes: Many[Lane] = ()
+    scaled: Scaled | None = None
     idle: list[Event | None] = field(init=False)
     came: list[int] = field(init=False)
     _clients: int = -1
@@ -56,6 +58,8 @@ class Clocked:
         """The arrivals, and a process for each copy."""
         for number in range(len(self.copies)):
             driver.env.process(self._serves(driver, number))
+        if self.scaled is not None:
+            driver.env.process(self._scales(driver))
         label, self._clients = labels_of(driver, self.name)
         queue = driver.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
         while (time := self.source.unasked()) is not None:
@@ -86,10 +90,55 @@ class Clocked:
 
     def comes(self, driver: Host, sequence: Sequence, instant: int) -> None:
         """A request comes."""
-        number = self.router.choose(self.copies, sequence)
+        if self.scaled is None:
+            number = self.router.choose(self.copies, sequence)
+        elif (number := self.scaled.asks(sequence, instant)) < 0:
+            self._starts(driver)
+            driver.env.process(self._looks(driver, self.scaled.next(instant) - instant))
+            return
+        self._stands(driver, number, sequence, instant)
+
+    def _stands(self, driver: Host, number: int, sequence: Sequence, arrival: int, late: Late = ()) -> None:
         self.copies[number].add(sequence)
-        self.log.came(instant, sequence.number, number, sequence.prompt, sequence.output, sequence.at)
+        self.log.came(arrival, sequence.number, number, sequence.prompt, sequence.output, sequence.at, late)
         self.wakes(driver, number, sequence.at, sequence.after[0])
+
+    def _scales(self, driver: Host) -> Waits:
+        """Look at the load as long as requests come or are there."""
+        scaled = self.scaled
+        assert scaled is not None
+        while self.log.live or scaled.line or self.source.time() is not None:
+            instant = int(driver.env.now)
+            yield driver.env.timeout(scaled.next(instant) - instant)
+            scaled.until(int(driver.env.now))
+            self._starts(driver)
+            self._releases(driver)
+
+    def _looks(self, driver: Host, wait: int) -> Waits:
+        yield driver.env.timeout(wait)
+        self._releases(driver)
+
+    def _releases(self, driver: Host) -> None:
+        """Requests that wait for a copy go to those that have room."""
+        assert self.scaled is not None
+        while (free := self.scaled.released(int(driver.env.now), self.settings.api)) is not None:
+            sequence, number, arrival, late = free
+            self._stands(driver, number, sequence, arrival, late)
+
+    def _starts(self, driver: Host) -> None:
+        """Copies that are started read their weights."""
+        assert self.scaled is not None
+        for life in self.scaled.begun:
+            driver.env.process(self._fetches(driver, life))
+        self.scaled.begun.clear()
+
+    def _fetches(self, driver: Host, life: Life) -> Waits:
+        assert self.scaled is not None
+        ended, _ = driver.issue(self.lanes[life.copy].ops((0, 1), driver))
+        yield ended
+        self.scaled.loaded(life, int(driver.env.now))
+        yield driver.env.timeout(self.scaled.scale.start)
+        self._releases(driver)
 
     def wakes(self, driver: Host, number: int, at: int, op: int) -> None:
         """An idle copy begins at this instant, because of this op."""
@@ -156,3 +205,5 @@ class Clocked:
         del number
         for sequence in over:
             self.answered(driver, sequence.number, int(driver.env.now) + self.settings.out, op)
+        if self.scaled is not None and self.scaled.line:
+            self._releases(driver)

@@ -117,6 +117,10 @@ class Copy(Replica):
         """Blocks that requests hold."""
         return self.pool.blocks - self.pool.free
 
+    def forgets(self) -> None:
+        """It is started anew: nothing is in its cache."""
+        self.pool.clears()
+
     def add(self, sequence: Sequence) -> None:
         """A request stands in the line."""
         if self._groups is not None:

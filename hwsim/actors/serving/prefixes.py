@@ -56,6 +56,11 @@ class Pool:
         self._line[1] = self.blocks
         self._last = 1
 
+    def clears(self) -> None:
+        """Forget all pieces; no block may be in use."""
+        self.free, self._blank = self.blocks, 0
+        self._line, self._last, self._numbers = {1: self.blocks}, 1, 1
+
     def take(self, count: int) -> None:
         """Take free blocks, from the front of the line."""
         if count <= 0:

@@ -49,6 +49,9 @@ class Replica:
         """The first to be seen of those that wait."""
         return self.waiting[0] if self.waiting else None
 
+    def forgets(self) -> None:
+        """It is started anew: nothing is in its cache."""
+
     def add(self, sequence: Sequence) -> None:
         """A request stands in the line."""
         self.waiting.append(sequence)

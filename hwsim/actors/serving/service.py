@@ -29,6 +29,8 @@ from hwsim.workload.serving.source import Asked, Listed, Source
 
 if TYPE_CHECKING:
     from hwsim.actors.serving.lanes import Lane
+    from hwsim.actors.serving.scaled import Scaled
+    from hwsim.workload.serving.scaling import Scale
 
 
 @dataclass(slots=True)
@@ -47,10 +49,11 @@ class Service:
     _exchanges: list[Exchanges] = field(init=False)
     _pace: list[Pace] = field(init=False)
     _lanes: Sequence[Lane] = ()
+    _scaled: Scaled | None = None
 
     def __post_init__(self) -> None:
         plan = self.plan
-        self.log = Log(len(plan.copies), self.goal.limits_fs, self._warm_up)
+        self.log = (Log if plan.scale is None else _telling())(len(plan.copies), self.goal.limits_fs, self._warm_up)
         if plan.prompts is not None:
             self._apart(plan, plan.prompts)
             return
@@ -77,10 +80,27 @@ class Service:
                 Lane(self.machine, host, kept.disk, gpus, kept.block_bytes, plan.name)
                 for host, gpus in zip(kept.hosts, plan.copies, strict=True)
             ]
+        if plan.scale is not None:
+            self._scales(plan, plan.scale)
         self._exchanges = [Exchanges(plan, self.machine, gpus, self.slower) for gpus in plan.copies]
         tables = self.machine.kept(Tables)
         first = paced(plan)(plan, tables, self.slower, self._exchanges[0].seconds)
         self._pace = [first if number == 0 else first.also(self._exchanges[number].seconds) for number in numbers]
+
+    def _scales(self, plan: ServicePlan, scale: Scale) -> None:
+        """Copies that are started and stopped by the load."""
+        from hwsim.actors.serving.scaled import Scaled, Telling
+
+        self._scaled = Scaled(scale, self._router(), self.copies, plan.start)
+        assert isinstance(self.log, Telling)
+        self.log.scaled = self._scaled
+        if scale.disk:
+            from hwsim.actors.serving.lanes import Lane
+
+            self._lanes = [
+                Lane(self.machine, host, scale.disk, gpus, scale.weights, plan.name, "weights")
+                for host, gpus in zip(scale.hosts, plan.copies, strict=True)
+            ]
 
     def _tiers(self) -> Tiers | None:
         kept = self.plan.offload
@@ -126,7 +146,7 @@ class Service:
         plan, source = self.plan, self._source()
         given = self.copies, self._pace, self._costs(driver), plan.settings, source, self.log, plan.name, self._router()
         if plan.prompts is None:
-            return Clocked(*given, self._lanes).actor(driver)
+            return Clocked(*given, self._lanes, self._scaled).actor(driver)
         from hwsim.actors.serving.apart import Apart, Links
 
         gpus = (*plan.prompts.copies, *plan.copies)
@@ -142,12 +162,20 @@ class Service:
     def play(self, written: Written | None = None) -> int:
         """Play it without a clock; when its last answer is written, fs."""
         return Alone(
-            self.copies, self._pace, self.plan.settings, self._source(), self.log, written, self._router(), self._lanes
+            self.copies,
+            self._pace,
+            self.plan.settings,
+            self._source(),
+            self.log,
+            written,
+            self._router(),
+            self._lanes,
+            self._scaled,
         ).play()
 
     def is_alone(self, others: Iterable[Cost], drawn_by_services: Collection[str] = ()) -> bool:
         """Whether nothing else draws from its devices and links, and its copies do not slow each other."""
-        if self.plan.prompts is not None:
+        if self.plan.prompts is not None or (self.plan.scale is not None and self.plan.scale.disk):
             return False
         drawn = [self._capacities(number) for number in range(len(self.copies))]
         mine = set().union(*drawn)
@@ -224,10 +252,20 @@ class Service:
         arrivals = plan.keys.arrivals
         paced = not isinstance(arrivals, str) and arrivals.clients is None
         served = replace(served, kind=plan.kind, case=plan.case, paced=paced, tiers=self._below(served.span_s))
+        if self._scaled is not None:
+            scaling = self._scaled.statistics(len(plan.copies[0]), self.log.last_end)
+            part = scaling.paid_s / (len(plan.copies) * scaling.span_s)
+            served = replace(served, scaling=scaling, cache_mean=served.cache_mean / part if part > 0 else 0.0)
         if plan.prompts is None:
             return served
         readers = len(plan.prompts.copies)
         return replace(served, copies=len(self.copies), prompt_copies=readers, prompt_gpus=len(plan.prompts.copies[0]))
+
+
+def _telling() -> type[Log]:
+    from hwsim.actors.serving.scaled import Telling
+
+    return Telling
 
 
 def paced(plan: ServicePlan) -> type[Pace]:

@@ -25,6 +25,7 @@ from hwsim.views.kit.figure import (
     titled,
 )
 from hwsim.views.serving.parts import NAMES, WORDS
+from hwsim.views.serving.scaling import steps
 
 HATCHES: Final = ("", "//", "..")
 
@@ -38,20 +39,28 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     if not result.serving:
         raise ValueError("no service in this run: it has no `infer`")
     count = len(result.serving)
-    with figure_bytes(suffix, height=10.2 * count) as (figure, buffer):
+    rows = 4 if any(service.scaling is not None for service in result.serving) else 3
+    with figure_bytes(suffix, height=(10.2 + 2.4 * (rows - 3)) * count) as (figure, buffer):
         narrow = is_narrow(figure)
         if narrow:
-            figure.set_figheight(14.0 * count)
-        grid = figure.add_gridspec(3 * count, 1, height_ratios=[4 * (1 + narrow), 2.4, 2.4] * count)
+            figure.set_figheight((14.0 + 2.4 * (rows - 3)) * count)
+        heights = [4 * (1 + narrow), *[2.4] * (rows - 1)]
+        grid = figure.add_gridspec(rows * count, 1, height_ratios=heights * count)
         for number, service in enumerate(result.serving):
-            above = grid[3 * number].subgridspec(2, 1) if narrow else grid[3 * number].subgridspec(1, 2, width_ratios=[3, 2])
+            above = (
+                grid[rows * number].subgridspec(2, 1) if narrow else grid[rows * number].subgridspec(1, 2, width_ratios=[3, 2])
+            )
             left = figure.add_subplot(above[0])
             _requests(left, service)
             _distribution(figure.add_subplot(above[1]), service)
             if count > 1:
                 left.set_title(service.name or result.workload)
-            _course(figure.add_subplot(grid[3 * number + 1]), service)
-            _spread(figure.add_subplot(grid[3 * number + 2]), service)
+            _course(figure.add_subplot(grid[rows * number + 1]), service)
+            _spread(figure.add_subplot(grid[rows * number + 2]), service)
+            if service.scaling is not None:
+                copies = figure.add_subplot(grid[rows * number + 3])
+                steps(copies, service.scaling, (COLOURS[0], COLOURS[5]))
+                legend_above(copies, list(copies.lines))
         more = f"{result.serving[0].requests:,} requests"
         titled(figure, _finding(result.serving[0]), about(result.workload, result.machine, result.settings, more))
     return (buffer.getvalue(),)

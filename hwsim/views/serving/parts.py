@@ -23,6 +23,7 @@ WORDS: Final = {
     "again": "put off and reading again",
     "host": "on the host",
     "loading": "for keys and values from the host or a disk",
+    "starting": "for a copy to start",
 }
 LIMITS: Final = {  # what a part calls for
     "turn": "iterations under way",
@@ -37,6 +38,7 @@ LIMITS: Final = {  # what a part calls for
     "again": "KV room",
     "host": "the host",
     "loading": "loading keys and values",
+    "starting": "copies that start",
 }
 NAMES: Final = {"ttft": "first token", "tpot": "each token", "latency": "request"}
 SHORT: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "E2E"}

@@ -8,11 +8,12 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from hwsim.formats import format_quantity, format_share, percent
-from hwsim.results.accounting import PARTS
+from hwsim.results.accounting import PARTS, STARTING
 from hwsim.results.requests import Spread
 from hwsim.results.serving import RequestRow, ServiceStatistics
 from hwsim.results.serving_errors import LEVEL, Sure, sure_of
 from hwsim.views.kit.document import picked
+from hwsim.views.serving import scaling
 from hwsim.views.serving.parts import LEAST, NAMES, SLOW, limited_by
 
 PLAIN: Final = (  # entries of the document with the names of the statistics
@@ -34,7 +35,8 @@ def lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
-    on = f"{service.copies} x {service.gpus_per_copy} GPU{'s' if service.gpus_per_copy > 1 else ''}"
+    copies = f"{service.copies}" if service.scaling is None else f"{service.scaling.least} to {service.scaling.most}"
+    on = f"{copies} x {service.gpus_per_copy} GPU{'s' if service.gpus_per_copy > 1 else ''}"
     if (prompts := service.prompt_copies) > 0:
         rest = service.copies - prompts
         on = f"{prompts} x {service.prompt_gpus} GPUs for prompts, {rest} x {service.gpus_per_copy} for answers"
@@ -43,6 +45,8 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
         answers += f" ({_rate(service.tokens_per_s_gpu)} a GPU)"
     rate = f"{_rate(service.requests_per_s)} requests/s"
     yield "served", f"{service.requests:,} requests on {on}: {rate}{answers}; {service.batch_mean:.3g} in a batch"
+    if service.scaling is not None:
+        yield "scaling", scaling.line(service.scaling)
     if service.warm_up:
         yield "warm-up", f"the first {service.warm_up:,} requests, which do not count"
     if service.overloaded:
@@ -120,9 +124,14 @@ def _limits(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     slow = slow or [where for where in service.where if where.percentile == SLOW]
     if texts := [f"{NAMES[where.measure]} {limited_by(where)}" for where in slow]:
         yield f"p{SLOW} is", gap.join(texts)
-    total = service.copies * service.span_s
+    total, scaled = service.copies * service.span_s, service.scaling
+    total = total if scaled is None else scaled.paid_s
     spent = [(name, seconds / total) for name, seconds in service.spent_s if total > 0 and seconds > LEAST * total]
     idle = 1.0 - math.fsum(seconds for _, seconds in service.spent_s) / total if total > 0 else 0.0
+    if scaled is not None and total > 0:
+        starting = scaled.starting_s / total
+        spent += [("starts", starting)] if starting > LEAST else []
+        idle -= starting
     if idle > LEAST:
         spent.append(("idle", idle))
     which = "copies" if service.copies > 1 else "copy"
@@ -188,12 +197,14 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
             }
             for where in service.where
         ],
+        **({} if service.scaling is None else {"scaling": scaling.as_dict(service.scaling)}),
         "tiers": [tier._asdict() for tier in service.tiers],
         "course": [moment._asdict() for moment in service.course],
-        **({"rows": [_row(row) for row in service.rows]} if rows else {}),
+        **({"rows": [_row(row, service.scaling is not None) for row in service.rows]} if rows else {}),
     }
 
 
-def _row(row: RequestRow) -> dict[str, Any]:
-    """A request; its parts are integers and add up to its latency."""
-    return {**row._asdict(), "parts_fs": dict(zip(PARTS, row.parts_fs, strict=True))}
+def _row(row: RequestRow, scaled: bool) -> dict[str, Any]:
+    """A request; its parts are integers and add up to its latency. Only where copies come and go has it one for their start."""
+    parts = zip(PARTS, row.parts_fs, strict=True)
+    return {**row._asdict(), "parts_fs": {name: part for name, part in parts if scaled or name != PARTS[STARTING]}}

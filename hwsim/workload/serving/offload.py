@@ -57,15 +57,25 @@ class Offload:
     late: bool
 
 
+def host_near(machine: Machine, gpu: str) -> str:
+    """The CPU with the fewest links to a GPU.
+
+    Raises:
+        NoRoute, ValueError: none is connected.
+    """
+    node = machine.node_of(gpu)
+    cpus = machine.devices_of("cpu", node) or (host_of(machine, node),)
+    return min((cpu for cpu in cpus if cpu), key=lambda cpu: len(machine.route(cpu, gpu)))
+
+
 def offload_of(
     keys: OffloadKeys, machine: Machine, copies: Sequence[Sequence[str]], block_bytes: float, mistakes: Mistakes
 ) -> Offload | None:
     """The tiers that a file asks for; None once its mistakes are noted."""
     hosts, disk, many = [], "", len(copies[0])
     for gpus in copies:
-        cpus = machine.devices_of("cpu", machine.node_of(gpus[0])) or (host_of(machine, machine.node_of(gpus[0])),)
         try:
-            hosts.append(min((cpu for cpu in cpus if cpu), key=lambda cpu: len(machine.route(cpu, gpus[0]))))
+            hosts.append(host_near(machine, gpus[0]))
         except (NoRoute, ValueError):
             mistakes.add(keys.place, f"no host's memory is connected to {gpus[0]}", "a machine with a cpu and a link to its GPUs")
             return None

@@ -28,6 +28,7 @@ from hwsim.workload.load.keys import CountDraw
 from hwsim.workload.serving.adapters import Adapters, adapters_of
 from hwsim.workload.serving.offload import Offload, offload_of
 from hwsim.workload.serving.requests import Requests, draw, least
+from hwsim.workload.serving.scaling import Scale, scale_of
 from hwsim.workload.serving.schema import InferKeys
 from hwsim.workload.serving.settings import Settings, server_of, settings_of
 from hwsim.workload.serving.speculating import Speculation, speculation_of
@@ -65,6 +66,7 @@ class ServicePlan:
     prompts: ServicePlan | None = None
     adapters: Adapters | None = None
     offload: Offload | None = None
+    scale: Scale | None = None
 
     def holds(self) -> Iterator[Held]:
         """Memory that it takes of its GPUs from its start on, the whole cache included."""
@@ -134,6 +136,9 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
     if keys.split is None:
         return _planned(tree, tree, machine, mistakes, keys, model, software, name, start)
     split, written = keys.split, tree.get("split") or tree
+    if keys.scale is not None:
+        mistakes.add(keys.scale.place, "copies that read prompts apart are not started and stopped", "leave it out, or `split`")
+        return None
     if keys.offload is not None:
         mistakes.add(
             keys.offload.place, "tiers below the GPUs are not modelled for prompts that are read apart", "leave them out"
@@ -232,6 +237,13 @@ def _planned(
         if offload is None:
             return None
         settings = replace(settings, late=offload.late)
+    scale = None
+    if keys.scale is not None:
+        scale = scale_of(keys.scale, machine, copies, memory.weights, mistakes)
+        if scale is not None and offload is not None:
+            mistakes.add(keys.scale.place, "tiers of copies that come and go are not modelled", "leave out `offload`")
+        if scale is None or offload is not None:
+            return None
     return ServicePlan(
         name=name,
         start=ticks.femtoseconds(start),
@@ -248,6 +260,7 @@ def _planned(
         speculation=guesses,
         adapters=adapters,
         offload=offload,
+        scale=scale,
         requests=drawn,
     )
 
@@ -295,7 +308,7 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     if keys.speculate is not None and keys.batching == "static":
         message = "a static batch writes a token of each answer at a time: `speculate` is of continuous batching"
         mistakes.add(tree.key_place("speculate"), message, "batching: continuous")
-    parts = ("arrivals", "prompt", "output", "shared", "sessions", "router", "speculate")
+    parts = ("arrivals", "prompt", "output", "shared", "sessions", "router", "speculate", "scale")
     for key, value in ((key, getattr(keys, key)) for key in parts):
         if value is None or isinstance(value, int | str):
             continue

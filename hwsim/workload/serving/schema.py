@@ -24,6 +24,7 @@ from hwsim.workload.serving.conversations import SessionKeys, SharedKeys
 from hwsim.workload.serving.offload import OffloadKeys
 from hwsim.workload.serving.parallel import SplitKeys
 from hwsim.workload.serving.routing import Routing, ScoreKeys
+from hwsim.workload.serving.scaling import ScaleKeys
 from hwsim.workload.serving.speculating import SpeculateKeys
 from hwsim.workload.serving.splitting import ApartKeys
 
@@ -128,6 +129,9 @@ class InferKeys:
         " or by scores",
         default="least",
         example="{prefix: 2, queue: 1, room: 1}",
+    )
+    scale: ScaleKeys | None = field(
+        "copies are started and stopped by the load", default=None, example="{least: 1, most: 8, target: 20, start: 90 s}"
     )
     seed: int = field("another seed, other requests", default=0, minimum=0)
     slo: SloKeys | None = field(

@@ -1,0 +1,78 @@
+"""Copies of a service that were started and stopped by its load: how many there were, and what is paid for."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from hwsim.records import dataclass
+
+HOUR: Final = 3600.0
+
+
+class Life(NamedTuple):
+    """A copy from its start to its end; seconds from the start of the run, None for what is after the last answer.
+
+    Args:
+        ready_s: from when on it takes requests; stopped_s: until when; off_s: its last request is answered.
+    """
+
+    copy: int
+    on_s: float
+    ready_s: float | None
+    stopped_s: float | None
+    off_s: float | None
+
+
+class Copies(NamedTuple):
+    """From an instant (seconds from the start of the run) on: copies that are paid for, and those that take requests."""
+
+    at_s: float
+    on: int
+    ready: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Copies over the whole run, warm-up included.
+
+    Args:
+        least, most: that there may be. span_s: from the start of the service to its last answer.
+        changes: each new number of copies. starts, stops: how many. lives: one for each start, in order.
+        paid_s: seconds of all copies, from the start of each until it has answered its last request.
+        starting_s: the part of it before each was ready. gpus: on which a copy runs.
+        waited: requests that waited for a copy with room; waited_s: together; longest_s: at most.
+    """
+
+    least: int
+    most: int
+    gpus: int
+    span_s: float
+    changes: tuple[Copies, ...]
+    starts: int
+    stops: int
+    paid_s: float
+    starting_s: float
+    lives: tuple[Life, ...]
+    waited: int
+    waited_s: float
+    longest_s: float
+
+    @property
+    def gpu_hours(self) -> float:
+        """GPU-hours that are paid for."""
+        return self.paid_s * self.gpus / HOUR
+
+    @property
+    def mean(self) -> float:
+        """Copies in the mean."""
+        return self.paid_s / self.span_s if self.span_s > 0 else float(self.least)
+
+    @property
+    def peak(self) -> int:
+        """The most copies at once."""
+        return max((each.on for each in self.changes), default=self.least)
+
+    @property
+    def saved(self) -> float:
+        """Part of the time of all copies that is not paid for."""
+        return 1.0 - self.paid_s / (self.most * self.span_s) if self.span_s > 0 else 0.0

@@ -1,0 +1,57 @@
+"""Copies that are started and stopped by the load: a line of the summary, an entry of the document, and steps in a figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hwsim.formats import format_quantity, format_share
+from hwsim.results.scaling import Scaling
+from hwsim.views.kit.document import picked
+
+
+def line(scaling: Scaling) -> str:
+    """Copies, what is paid for, and the requests that waited for one."""
+    copies = f"{scaling.mean:.3g} copies in the mean, {scaling.peak} at most; {scaling.starts} started, {scaling.stops} stopped"
+    paid = f"{scaling.gpu_hours:.3g} GPU-hours, {format_share(scaling.saved)} less than {scaling.most} copies all the time"
+    if not scaling.waited:
+        return f"{copies}; {paid}"
+    mean, longest = (format_quantity(each, "s") for each in (scaling.waited_s / scaling.waited, scaling.longest_s))
+    waited = f"{scaling.waited:,} request{'s' if scaling.waited > 1 else ''} waited for a copy"
+    return f"{copies}; {paid}; {waited}, {mean} in the mean, {longest} at most"
+
+
+def as_dict(scaling: Scaling) -> dict[str, Any]:
+    """The entry of the document; keys end in their unit."""
+    plain = (
+        "least",
+        "most",
+        "gpus",
+        "span_s",
+        "starts",
+        "stops",
+        "peak",
+        "paid_s",
+        "starting_s",
+        "waited",
+        "waited_s",
+        "longest_s",
+    )
+    return {
+        **picked(scaling, *plain, copies_mean="mean", saved_share="saved"),
+        "gpu_hours": scaling.gpu_hours,
+        "changes": [each._asdict() for each in scaling.changes],
+        "lives": [each._asdict() for each in scaling.lives],
+    }
+
+
+def steps(axes: Any, scaling: Scaling, colours: tuple[str, str]) -> None:
+    """Copies that are paid for, and those that take requests, over time."""
+    times = [*(each.at_s for each in scaling.changes), scaling.span_s]
+    for name, colour, dash in (("on", colours[0], "-"), ("ready", colours[1], "--")):
+        values = [getattr(each, name) for each in scaling.changes]
+        label = "copies that are paid for" if name == "on" else "that take requests"
+        axes.step(times, [*values, values[-1]], where="post", color=colour, linestyle=dash, label=label)
+    axes.set_ylabel("copies")
+    axes.set_xlabel("time (s)")
+    axes.set_ylim(0, scaling.most + 0.5)
+    axes.set_yticks(range(0, scaling.most + 1, max(1, scaling.most // 4)))

@@ -1,0 +1,125 @@
+"""Copies that are started and stopped by the load: laws, two ways to play them, and what is paid for."""
+
+from __future__ import annotations
+
+import functools
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from hwsim.results.scaling import Scaling
+from hwsim.results.serving import ServiceStatistics
+from hwsim.spec import SpecError
+from tests.test_serving_ways import only, served
+
+RULES: dict[str, Any] = {"target": 8, "start": "700 ms", "every": "100 ms", "window": "400 ms"}
+BURSTS: dict[str, Any] = {
+    "device": "gpu*",
+    "parallel": {"tp": 2},
+    "arrivals": {"bursts": {"poisson": "2 1/s", "size": 40}},
+    "requests": 200,
+    "output": 40,
+}
+KINDS: dict[str, dict[str, Any]] = {
+    "requests": {"scale": {**RULES, "target": 3}},
+    "from nothing": {"scale": {**RULES, "least": 0, "most": 3, "limit": 16}},
+    "waiting": {"scale": {**RULES, "by": "waiting", "target": 3, "delay": "1 s", "first": 2}, "batch": 6},
+    "arrivals": {"scale": {**RULES, "by": "arrivals", "target": 50, "panic": "100 ms"}, "router": "round robin"},
+    "clients": {
+        "scale": {**RULES, "least": 0, "limit": 9},
+        "arrivals": {"clients": 40, "think": {"exponential": "900 ms"}},
+        "requests": 130,
+        "router": {"prefix": 2, "queue": 1},
+        "shared": {"tokens": 100, "groups": 4},
+    },
+}
+
+
+@functools.cache
+def scaled(kind: str, engine: Any = "auto") -> tuple[ServiceStatistics, Scaling]:
+    found = only(served(engine, **{**BURSTS, **KINDS[kind]}))
+    assert found.scaling is not None
+    return found, found.scaling
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_runs_and_iterations_one_by_one_start_the_same_copies(kind: str) -> None:
+    assert scaled(kind) == scaled(kind, "simpy")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_laws_of_copies(kind: str) -> None:
+    found, scaling = scaled(kind)
+    assert scaling.starts > 1
+    assert scaling.stops > 0
+    assert all(scaling.least <= each.ready <= each.on <= scaling.most for each in scaling.changes)
+    lives = [(each, each.ready_s) for each in scaling.lives]
+    for row in found.rows:  # nobody is answered by a copy that is not there
+        assert any(
+            life.copy == row.copy
+            and ready is not None
+            and ready <= row.begin_s
+            and (life.stopped_s is None or row.arrival_s <= life.stopped_s)
+            and (life.off_s is None or row.end_s <= life.off_s + 1e-12)
+            for life, ready in lives
+        )
+    assert all(before.on_s <= after.on_s for before, after in pairwise(scaling.lives))
+    for number in range(found.copies):  # GPUs have one copy at a time
+        mine = [life for life in scaling.lives if life.copy == number]
+        assert all(before.off_s is not None and before.off_s <= after.on_s for before, after in pairwise(mine))
+    ends = [*(each.at_s for each in scaling.changes[1:]), scaling.span_s]
+    integral = sum(each.on * (end - each.at_s) for each, end in zip(scaling.changes, ends, strict=True))  # fits
+    assert scaling.paid_s == pytest.approx(integral, rel=1e-12)
+    assert scaling.gpu_hours == pytest.approx(integral * 2 / 3600, rel=1e-12)
+    assert sum(number for _, number in found.spent_s) <= scaling.paid_s - scaling.starting_s  # fits
+
+
+def test_the_first_request_of_a_service_of_nothing_waits_for_its_copy() -> None:
+    found = only(served("auto", device="gpu0", arrivals="all at once", requests=1, scale={**RULES, "least": 0}))
+    always = only(served("auto", device="gpu0", arrivals="all at once", requests=1))
+    assert found.scaling is not None
+    (row,), (other,) = found.rows, always.rows
+    assert row.first_token_s == pytest.approx(other.first_token_s + 0.7, abs=1e-12)
+    assert dict(found.where[0].parts)["starting"] == pytest.approx(0.7, abs=1e-12)
+    assert (found.scaling.starts, found.scaling.waited) == (1, 1)
+    assert found.scaling.longest_s == pytest.approx(0.7)
+
+
+def test_a_copy_that_is_started_anew_has_lost_its_cache() -> None:
+    keys: dict[str, Any] = {
+        "device": "gpu0",
+        "arrivals": {"every": "3 s"},
+        "requests": 6,
+        "shared": {"tokens": 512, "groups": 1},
+        "server": {"prefixes": True},
+    }
+    kept, lost = only(served("auto", **keys)), only(served("auto", **keys, scale={**RULES, "least": 0}))
+    assert kept.cached_tokens == 5 * 512
+    assert lost.cached_tokens == 0
+    assert lost.scaling is not None
+    assert (lost.scaling.starts, lost.scaling.stops) == (6, 5)
+
+
+def test_weights_come_over_the_links_of_the_machine() -> None:
+    keys: dict[str, Any] = {"device": "gpu0..1", "arrivals": "all at once", "requests": 1}
+    read = only(served("auto", **keys, scale={**RULES, "least": 0, "start": {"disk": "disk0", "engine": "1 s"}}))
+    stated = only(served("auto", **keys, scale={**RULES, "least": 0, "start": "1 s"}))
+    rate = only(served("auto", **keys, scale={**RULES, "least": 0, "start": {"rate": "1 GB/s", "engine": "1 s"}}))
+    weights = rate.rows[0].first_token_s - stated.rows[0].first_token_s  # GB
+    assert weights > 0.1
+    disk, link = weights / (read.rows[0].first_token_s - stated.rows[0].first_token_s), 6.8  # GB/s of an NVMe disk
+    assert 0.7 * link < disk < link
+
+
+@pytest.mark.parametrize(("keys", "text"), [
+    ({"most": 2, "least": 3}, "at most"),
+    ({"most": 9}, "the GPUs hold 8"),
+    ({"start": {"engine": "1 s", "disk": "disk0", "rate": "1 GB/s"}}, "from a disk, or at a rate"),
+    ({"start": {"engine": "1 s", "disk": "gpu0"}}, "cannot be read"),
+    ({"limit": 4}, "fewer than the target"),
+    ({"window": "10 ms"}, "a look comes only after"),
+])  # fmt: skip
+def test_what_cannot_be_is_refused(keys: dict[str, Any], text: str) -> None:
+    with pytest.raises(SpecError, match=text):
+        served("auto", device="gpu*", scale={**RULES, **keys})
