@@ -25,7 +25,7 @@ STEPS: Final = {
     "format": [*PYTHON, "-m", "ruff", "format", "--check", "."],
     "lint": [*PYTHON, "-m", "ruff", "check", "."],
     "spelling": [*PYTHON, "-m", "codespell_lib"],
-    "types": [*PYTHON, "-m", "mypy"],
+    "types": [*PYTHON, "-m", "mypy", "--num-workers=2"],
     "layers": [*PYTHON, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-logo"],
     "tests": [*PYTHON, "-m", "pytest", *WORKERS],
 }

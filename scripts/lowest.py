@@ -16,6 +16,7 @@ import sys
 import tempfile
 import tomllib
 import venv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -113,16 +114,18 @@ def install() -> int:
 
 def compare() -> int:
     """Whether each command does here what it does there."""
-    differing = 0
-    for command in COMMANDS:
-        with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as there:
-            one, two = _done(sys.executable, command, Path(here)), _done(PYTHON, command, Path(there))
-        told = [what for what in sorted({*one, *two}) if one.get(what) != two.get(what)]
-        if told:
-            differing += 1
-            print(f"hwsim {command}: {', '.join(told)} differ\n{two.get('stderr', '')[-2000:]}", flush=True)
-    print(f"{len(COMMANDS) - differing} of {len(COMMANDS)} commands do the same with the lowest versions", flush=True)
-    return int(differing > 0)
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as workers:
+        differing = [told for told in workers.map(_differing, COMMANDS) if told]
+    print("\n".join([*differing, f"{len(COMMANDS) - len(differing)} of {len(COMMANDS)} commands do the same with the lowest versions"]))
+    return int(bool(differing))
+
+
+def _differing(command: str) -> str:
+    """What a command does otherwise with the lowest versions; nothing if all is alike."""
+    with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as there:
+        one, two = _done(sys.executable, command, Path(here)), _done(PYTHON, command, Path(there))
+    told = [what for what in sorted({*one, *two}) if one.get(what) != two.get(what)]
+    return f"hwsim {command}: {', '.join(told)} differ\n{two.get('stderr', '')[-2000:]}" if told else ""
 
 
 def tests() -> int:
