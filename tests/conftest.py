@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
+# before numpy is imported: tests run side by side, and threads of linear algebra would spin for each other's cores
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # `pytest --hypothesis-profile thorough` or HYPOTHESIS_PROFILE=thorough
 settings.register_profile("default", deadline=None, max_examples=50, derandomize="CI" in os.environ)
