@@ -116,7 +116,11 @@ def compare() -> int:
     """Whether each command does here what it does there."""
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as workers:
         differing = [told for told in workers.map(_differing, COMMANDS) if told]
-    print("\n".join([*differing, f"{len(COMMANDS) - len(differing)} of {len(COMMANDS)} commands do the same with the lowest versions"]))
+    print(
+        "\n".join(
+            [*differing, f"{len(COMMANDS) - len(differing)} of {len(COMMANDS)} commands do the same with the lowest versions"]
+        )
+    )
     return int(bool(differing))
 
 
