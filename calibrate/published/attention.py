@@ -132,7 +132,7 @@ def computes(group: Group) -> str:
     TensorRT-LLM takes as long with an 8-bit cache as all in 8 bits on Hopper and Blackwell, and FlashInfer on Blackwell reaches
     more than the 16-bit peak.
     """
-    if " fp8" in group.key:
+    if " fp8" in group.key or group.key.endswith(" kv8 latent wide"):
         return "fp8"
     generation, library = GENERATION[group.system], group.key.partition(" ")[0]
     eight = " kv8" in group.key and KIND[generation] == "shared" and (library == "tensorrt" or generation == "blackwell")

@@ -15,7 +15,7 @@ import numpy as np
 
 from hwsim.demand import Case
 from hwsim.devices import Attended
-from hwsim.devices.gpu_attention import Attention, Strips
+from hwsim.devices.gpu_attention import WIDE, Attention, Strips
 from published.attention import EAGER, HOST, LEAST, WINDOW, rates_of
 from published.kernels import (
     CASES,
@@ -42,6 +42,8 @@ from published.residual import Residual
 from published.score import Score
 
 LATENT: Final = 288.0  # half of the 576 numbers of a latent vector, which are keys and values at once
+SERVERS: Final = ("b200_sxm", "b300_sxm", "gb200", "gb300")
+FEWEST: Final = 11  # rows of such a kernel on one GPU: those of four are fitted together
 OPERATIONS: Final = 2.0 * (576 + 512)
 CONSTANTS: Final = (
     Constant("start", 9e-6, 1e-6, 2e-4),
@@ -53,6 +55,7 @@ CONSTANTS: Final = (
     Constant("joining", 2e-6, 1e-8, 6e-5),
     Constant("each", 3e-7, 1e-8, 3e-5),
 )
+QUERIES: Final = Constant("queries", 2.0, 0.02, 30.0)
 LEFT: Final = ("flash", "flash kv8", "tensorrt", "tensorrt kv8")
 OWN: Final = ("start", "reading", "each")
 Cut = tuple[int, int | None, bool]  # heads, widest, lone
@@ -66,7 +69,10 @@ def rows(data: Path) -> list[Group]:
     found += groups(folder / "aic_generation_mla.csv", _latent, _latents, ("batch_size", "step", "num_heads"))
     found = [group.of(group.seconds > HOST) if group.key in EAGER else group for group in found]
     found = [group.of(possible(group)) if group.system == "a100_sxm" and group.key == "tensorrt" else group for group in found]
-    return [group for group in found if len(group) >= LEAST and gpu_of(group.system) is not None]
+    return [
+        group for group in found
+        if len(group) >= (FEWEST if group.key.endswith(" wide") else LEAST) and gpu_of(group.system) is not None
+    ]  # fmt: skip
 
 
 def _key(said: Mapping[str, str]) -> str:
@@ -88,7 +94,10 @@ def _plain(said: Mapping[str, str]) -> Mapping[str, float]:
 
 
 def _latent(said: Mapping[str, str]) -> str:
-    return LIBRARY[said["source"].partition("/")[0]] + (" kv8" if said["kv_cache_dtype"] == "fp8" else "") + " latent"
+    """Blackwell's servers have a kernel for tiles of 64 query heads and more."""
+    width = " kv8" if said["kv_cache_dtype"] == "fp8" else ""
+    wide = " wide" if said["system"] in SERVERS and float(said["num_heads"]) >= WIDE else ""
+    return LIBRARY[said["source"].partition("/")[0]] + width + " latent" + wide
 
 
 def _latents(said: Mapping[str, str]) -> Mapping[str, float]:
@@ -116,6 +125,8 @@ def cuts(group: Group) -> tuple[Cut, ...]:
     FlashAttention 2 gives each query head a block of its own where there is a window, and cuts no strip of a head of its own;
     TensorRT-LLM before Blackwell takes at most 32 query heads together.
     """
+    if group.key.endswith(" wide"):
+        return ((128, None, True),)
     if " latent" in group.key:
         return tuple((heads, None, True) for heads in (8, 16, 32, 64, 128))
     if group.key.startswith("tensorrt"):
@@ -146,7 +157,8 @@ def fit_kernel(
     call = call_of(columns)
     measured = np.concatenate([group.seconds for group in parts])
     start = {} if known is None else {each.name: float(getattr(known, each.name)) for each in CONSTANTS}
-    free = [constant for constant in near(CONSTANTS, start) if names is None or constant.name in names]
+    constants = (*CONSTANTS, QUERIES) if parts[0].key.endswith(" wide") else CONSTANTS
+    free = [constant for constant in near(constants, start) if names is None or constant.name in names]
     best: tuple[float, Strips] | None = None
     for cut in cuts(parts[0]) if known is None else ((known.heads, known.widest, known.lone),):
 
@@ -188,8 +200,8 @@ def scores(data: Path) -> tuple[Score, ...]:
     known = held(found, shipped, predict)
     fits: dict[tuple[str, str], Strips] = {}
     return (
-        score("decoding by kernel", [each for each in known if not each[0].key.endswith("latent")], 0.10),
-        score("decoding, latent attention", [each for each in known if each[0].key.endswith("latent")], 0.10,
+        score("decoding by kernel", [each for each in known if "latent" not in each[0].key], 0.10),
+        score("decoding, latent attention", [each for each in known if "latent" in each[0].key], 0.10,
               reached=0.14, notes="Few rows of each kernel, and libraries that change the kernel with the batch."),
         score("decoding, generation left out", left_out(found, "generation", fits=fits), 0.18, "left out",
               reached=0.29, notes="Which heads share a block, and the time of a block, differ by generation."),
@@ -209,13 +221,15 @@ def residuals(data: Path) -> list[Residual]:
 
 
 def _regime(group: Group, _: int) -> str:
-    return "mla" if group.key.endswith("latent") else "decode"
+    return "mla" if "latent" in group.key else "decode"
 
 
 def fit(data: Path) -> None:
     """Print `decode:` of each GPU's `attention:`, and of the generations."""
     found = rows(data)
-    for group in found:
+    for key in dict.fromkeys(each.key for each in found if each.key.endswith(" wide")):
+        print(*SERVERS, key, fit_kernel([each.half(False, SAMPLE) for each in found if each.key == key]))
+    for group in (each for each in found if not each.key.endswith(" wide")):
         print(group.system, group.key, fit_kernel([group.half(False, SAMPLE)]))
     for key in LEFT:
         for name in sorted(set(GENERATION.values())):

@@ -129,9 +129,8 @@ def _inference(data: Path) -> Iterator[Residual]:
         own = inference._framework(name)
         ops = {}
         for op in own.ops:
-            near = [
-                inference._framework(each).ops[op] for each in frameworks if each != name and op in inference._framework(each).ops
-            ]
+            others = [inference._framework(each).ops.get(op) for each in frameworks if each != name]
+            near = [each for each in others if each is not None and each.kernels]  # one that fuses it says nothing of its time
             ops[op] = (
                 Style(
                     kernels=statistics.median_low([each.kernels for each in near]),

@@ -40,10 +40,11 @@ class Attending:
     def times(self, call: Attended) -> tuple[float, float, float]:
         """Seconds of calls like this one; among them of the multiprocessors, and of memory. The call may have arrays."""
         if self.call.decoding:
-            parts = self.kernels.strips(self.call, self.work.dtype)[1].parts(call, self.rates)
+            kernel = self.kernels.strips(self.call, self.work.dtype)[1]
+            parts = kernel.parts(call, self._rates(kernel.computes))
         else:
-            kernel, rates, share = self._blocks()[1:]
-            parts = kernel.parts(call, rates, share)
+            blocks, rates, share = self._blocks()[1:]
+            parts = blocks.parts(call, rates, share)
         body = parts.seconds - parts.start
         return parts.seconds, least(parts.busy, body), least(self._drawn(call)[1], body)
 
@@ -56,8 +57,12 @@ class Attending:
     def _blocks(self) -> tuple[str, Blocks, Rates, float]:
         """The kernel of a prefill with its name, rates, and part of the peak."""
         key, kernel = self.kernels.blocks(self.call, self.work.dtype)
-        rates = self.peaks(kernel.computes) if kernel.computes else self.rates
+        rates = self._rates(kernel.computes)
         return key, kernel, rates, self.share or kernel.reached(self.call.head, rates)
+
+    def _rates(self, computes: str) -> Rates:
+        """The rates of a kernel: in its own format, if it has one."""
+        return self.peaks(computes) if computes else self.rates
 
     def cost(self) -> Cost:
         """Draws of the multiprocessors and of memory; no faster than its waves, after its start."""
@@ -106,7 +111,7 @@ class Attending:
     def _decode(self) -> tuple[str, Parts, tuple[Input, ...], str]:
         call = self.call
         key, kernel = self.kernels.strips(call, self.work.dtype)
-        path, parts = f"decode.{key}", kernel.parts(call, self.rates)
+        path, parts = f"decode.{key}", kernel.parts(call, self._rates(kernel.computes))
         inputs = (
             ("computing", precise(parts.computing, "s"), self._strips(kernel, key)),
             ("memory", precise(parts.memory, "s"), f"the cache, read once: {self._source(path, 'reading')}"),

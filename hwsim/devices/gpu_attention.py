@@ -47,6 +47,8 @@ KEYS: Final = 128.0  # tokens of the cache that a piece has at least
 DEPTH: Final = 64.0  # tokens of the cache that a block takes at once
 PADDED: Final = 32  # head sizes are rounded up to a multiple of it
 SKIPPED: Final = 1024  # tokens of a window below which kernels are made for it
+LATENT: Final = " latent"
+WIDE: Final = 64  # query heads of one latent vector
 LIBRARIES: Final = ("flash", "tensorrt")  # their kernels stand for an unmeasured library's, the best first
 PLAIN: Final = (float, int)  # numbers, not arrays
 QUERIES: Final = 8.0  # query heads of a block are rounded up to a multiple of it
@@ -219,6 +221,8 @@ class Strips:
     filled: float = field("times that the pieces fill the multiprocessors", default=1.5, exclusive_minimum=0.0)
     reading: Ratio = field("part of the bandwidth that is reached", default=0.85, exclusive_minimum=0.0)
     cached: BytesPerSecond = field("of a multiprocessor, for what is in the last cache", default=150e9, exclusive_minimum=0.0)
+    queries: float = field("times that queries and results are moved: turned, made narrow", default=1.0, minimum=0.0)
+    computes: str = field("number format of its products (default: of q)", default="", example="fp8")
     rate: BytesPerSecond = field("of a multiprocessor that reads a strip", default=30e9, exclusive_minimum=0.0)
     share: Ratio = field("part of the peak of its products", default=0.2, exclusive_minimum=0.0)
     each: Seconds = field("of a block, however short its strip", default=1.5e-6)
@@ -232,7 +236,7 @@ class Strips:
         group = call.heads / call.kv_heads
         size = tokens * token * call.sequences * call.kv_heads
         away = (1 - call.warm * (1 - missing(size + call.outer, rates))) / (self.reading * rates.bandwidth)
-        memory = size * away + (size + call.outer) / (self.cached * rates.multiprocessors)
+        memory = size * away + (size + self.queries * call.outer) / (self.cached * rates.multiprocessors)
         split = 0.0 if self.widest is None else 1.0 * (group > self.widest)
         together = split + (1 - split) * self.heads
         blocks = call.sequences * call.kv_heads * whole(group / together)
@@ -255,7 +259,8 @@ class Attention:
     """The kernels of attention that a GPU's libraries have.
 
     A name is the library's (flash, tensorrt), and a word for the kind of kernel. `fp8` computes in 8 bits. `kv8` has an
-    8-bit cache alone. `window` sees fewer than 1024 tokens, `encoder` all. `latent` has one latent vector for all heads.
+    8-bit cache alone. `window` sees fewer than 1024 tokens, `encoder` all. `latent` has one latent vector for all heads, `wide`
+    of these for 64 query heads and more, whose rows fill the tiles of the matrix units.
     """
 
     prefill: Mapping[str, Blocks] = field("many queries of a sequence", default_factory=dict)
@@ -280,6 +285,9 @@ class Attention:
 def _names(library: str, dtype: str, narrow: bool, kind: str) -> tuple[str, ...]:
     formats = [*([" fp8"] if dtype == "fp8" else []), *([" kv8"] if narrow else []), ""]
     libraries = dict.fromkeys((library, *LIBRARIES))
+    if LATENT in kind:  # keys and values in one vector are another algorithm: another library's kernel is nearer than no such one
+        kinds = dict.fromkeys((kind, LATENT, ""))
+        return tuple(f"{name}{width}{each}" for each in kinds for name in libraries for width in formats)
     kinds = dict.fromkeys((kind, ""))
     return tuple(f"{name}{width}{each}" for name in libraries for each in kinds for width in formats)
 
@@ -289,6 +297,11 @@ def names_of(call: Attended, dtype: str) -> tuple[str, ...]:
 
     >>> names_of(Attended(1, 64, 0, 8, 8, 128, window=128), "fp16")[:3]
     ('flash window', 'flash', 'tensorrt window')
+    >>> names_of(Attended(1, 1, 64, 128, 1, 288, latent=2176), "bf16")[:3]
+    ('flash latent wide', 'tensorrt latent wide', 'flash latent')
     """
-    kind = " latent" if call.latent > 0 else " window" if 0 < call.window < SKIPPED else "" if call.causal > 0 else " encoder"
+    if call.latent > 0:
+        kind = f"{LATENT} wide" if call.heads >= WIDE * call.kv_heads else LATENT
+    else:
+        kind = " window" if 0 < call.window < SKIPPED else "" if call.causal > 0 else " encoder"
     return _names(call.library, dtype, call.kv_width < call.width, kind)
