@@ -37,11 +37,14 @@ LENGTHS: Final[Mapping[str, str]] = {
     "deepseek-r1": "deepseek-r1",
 }
 CUT: Final[Mapping[str, int]] = {"llama3.1-8b": 128}  # tokens of every answer: the data set says none, the rules do
-# Keys and values of checkpoints in eight and four bits are in eight, as NVIDIA's ModelOpt writes them; trtllm-bench cuts prompts,
-# and leaves 5 % of the memory.
-# **Source**: NVIDIA/TensorRT-LLM: docs/source/developer-guide/perf-overview.md, the commands of the table (recalled).
+# Keys and values of checkpoints in eight and four bits are in eight, as NVIDIA's ModelOpt writes them; those of gpt-oss are so on
+# Blackwell, by the command. trtllm-bench cuts prompts; the commands state graphs, which pad, and 95 % of the memory.
+# **Source**: NVIDIA/TensorRT-LLM@03e27c7d5ff0: docs/source/developer-guide/perf-overview.md, the commands of the table.
 NARROW: Final[Mapping[str, Any]] = {"kv": "fp8"}
 BENCH: Final[Mapping[str, Any]] = {"prefixes": False, "chunked": True, "memory": {"part": "95 %"}}
+GRAPHS: Final[Mapping[str, Any]] = {"sizes": [1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 512, 1024, 2048, 4096, 8192], "largest": 8192}
+GATHER: Final = 60  # timeout_iters, of DeepSeek alone
+HOPPER: Final = frozenset({"H100", "H200"})
 STAGED: Final = "stages of a pipeline work on batches of their own there; here one batch passes all"
 FULL: Final = 0.6  # of a copy's memory for weights, at most
 BITS: Final[Mapping[str, float]] = {"fp8": 1.0, "fp4": 0.5625, "mxfp4": 0.53}
@@ -61,11 +64,11 @@ def _row(row: Mapping[str, str]) -> Served | None:
     prompt, output = whole(row["isl"], 1), whole(row["osl"], 1)
     infer: dict[str, Any] = {
         **about.infer("tensorrt-llm", shape, row["precision"].lower()),
-        **({} if model.startswith("gpt-oss") else NARROW),
+        **({} if model.startswith("gpt-oss") and row["gpu"] in HOPPER else NARROW),
         "requests": REQUESTS.get((prompt, output), 1500),
         "prompt": prompt,
         "output": output,
-        "server": BENCH,
+        "server": {**BENCH, "graphs": GRAPHS, **({"gather": GATHER} if model.startswith("deepseek") else {})},
     }
     return Served(
         id=f"{row['model']} {row['gpu']} {row['parallel']} {row['precision']} {prompt}/{output}",

@@ -126,6 +126,7 @@ class ServerKeys:
     )
     block: int | None = field("tokens of a block of the cache", default=None, minimum=1)
     prefixes: bool | None = field("blocks of prompts are kept for requests that begin alike", default=None)
+    windows: bool | None = field("layers with a window keep no keys and values beyond it; if not, those of all tokens", default=None)
     graphs: Graphs | None = field("CUDA graphs", default=None, example="{sizes: [1, 2, 4, 8]}")
     memory: Room | None = field("what holds the cache", default=None, example="{of: all, part: 90 %}")
     host: HostTimes | None = field("what the host takes", default=None, example="{step: 200 us}")
@@ -181,6 +182,7 @@ PLAIN: Final = ServerKeys(
     padded=False,
     block=16,
     prefixes=False,
+    windows=True,
     graphs=Graphs(sizes=(), largest=1 << 30, each=float(1 << 30), pad=True, mixed=True, eager=0.0, layer=0.0),
     memory=Room(of="all", part=0.9, kept=1.5e9, activations=0.0, token=0.0, graph=0.0, gpu=0.0, least=0.0),
     host=HostTimes(step=0.0, each=0.0, api=0.0, out=0.0),

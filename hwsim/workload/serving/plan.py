@@ -198,6 +198,8 @@ def _planned(
     server = server_of(
         software.server if isinstance(software, Framework) else ServerKeys(), keys, gpu.memory.size, gpu.generation
     )
+    if isinstance(model, Transformer) and model.cache == "window" and server.windows is False:
+        model = replace(model, cache="all")
     before = len(mistakes)
     guesses = None
     if keys.speculate is not None and answers and isinstance(model, Transformer):
