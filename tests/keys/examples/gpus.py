@@ -120,7 +120,8 @@ BLOCKS: Final[dict[str, Any]] = {
     "kernel": "5 us",
 }  # fmt: skip
 STRIPS: Final[dict[str, Any]] = {
-    "heads": 16, "widest": 24, "lone": False, "filled": 2.0, "reading": "80 %", "cached": "100 GB/s", "rate": "20 GB/s",
+    "heads": 16, "widest": 24, "lone": False, "filled": 2.0, "reading": "80 %", "cached": "100 GB/s", "queries": 3.0,
+    "computes": "fp32", "rate": "20 GB/s",
     "share": "10 %", "each": "2 us", "joining": "2 us", "start": "10 us",
 }  # fmt: skip
 GROUPED: Final[dict[str, Any]] = {

@@ -35,7 +35,7 @@ def infer(**keys: Any) -> dict[str, Any]:
 SERVER: Final[dict[str, Any]] = {
     "prompts": "beside", "chunked": True, "budget": 300, "sequences": 30, "admit": "ratio",
     "ratio": {"first": 0.9, "least": 0.3, "steps": 30, "most": 16}, "spare": "1 %", "ahead": 1, "look": 3, "gather": 8,
-    "padded": False, "block": 16, "prefixes": True,
+    "padded": False, "block": 16, "prefixes": True, "windows": True,
     "graphs": {"sizes": [1, 2, {"from": 4, "to": 64, "by": 4}], "largest": 48, "each": 4.0, "pad": True, "mixed": True,
         "eager": "2 ms", "layer": "20 ms"},
     "memory": {"of": "all", "part": "1.42 %", "kept": "100 MB", "activations": 1.0, "token": "100 kB", "graph": "1 MB",
@@ -185,6 +185,13 @@ EXAMPLES: Final = (
         ),
         framework={"server": {"prompts": "beside", "gather": 8}},
         tried={"framework.server.gather": (0, 60)},
+    ),
+    Example(
+        "service of a server that keeps what lies beyond a window",
+        gpus(4),
+        infer(model=NARROW, prompt=300, output=20),
+        framework={"server": {"windows": True}},
+        tried={"framework.server.windows": (False,)},
     ),
     Example(
         "service of a server by the size of a gpu",
