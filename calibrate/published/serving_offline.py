@@ -42,7 +42,8 @@ CUT: Final[Mapping[str, int]] = {"llama3.1-8b": 128}  # tokens of every answer: 
 # **Source**: NVIDIA/TensorRT-LLM@03e27c7d5ff0: docs/source/developer-guide/perf-overview.md, the commands of the table.
 NARROW: Final[Mapping[str, Any]] = {"kv": "fp8"}
 BENCH: Final[Mapping[str, Any]] = {"prefixes": False, "chunked": True, "memory": {"part": "95 %"}}
-GRAPHS: Final[Mapping[str, Any]] = {"sizes": [1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 512, 1024, 2048, 4096, 8192], "largest": 8192}
+SIZES: Final = [1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 512, 1024, 2048, 4096, 8192]
+GRAPHS: Final[Mapping[str, Any]] = {"sizes": SIZES, "largest": SIZES[-1]}
 GATHER: Final = 60  # timeout_iters, of DeepSeek alone
 HOPPER: Final = frozenset({"H100", "H200"})
 STAGED: Final = "stages of a pipeline work on batches of their own there; here one batch passes all"
