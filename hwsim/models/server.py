@@ -126,7 +126,7 @@ class ServerKeys:
     )
     block: int | None = field("tokens of a block of the cache", default=None, minimum=1)
     prefixes: bool | None = field("blocks of prompts are kept for requests that begin alike", default=None)
-    windows: bool | None = field("layers with a window keep what it sees alone; if not, keys and values of all tokens", default=None)
+    windows: bool | None = field("layers with a window keep what it sees alone; if not, all tokens", default=None)
     graphs: Graphs | None = field("CUDA graphs", default=None, example="{sizes: [1, 2, 4, 8]}")
     memory: Room | None = field("what holds the cache", default=None, example="{of: all, part: 90 %}")
     host: HostTimes | None = field("what the host takes", default=None, example="{step: 200 us}")
