@@ -27,7 +27,7 @@ from hwsim.devices.work import Call, Product
 from hwsim.machine import build
 from hwsim.models.architectures.unit_layers import _linear
 from hwsim.models.library import read_network
-from hwsim.models.stages import _adding
+from hwsim.models.stages import adding_of
 from hwsim.spec import Mistakes, SpecError, find, read, read_text
 from hwsim.workload.events import Event, _spans
 from hwsim.workload.thread import _same_past
@@ -88,7 +88,7 @@ def test_half_precision_three_times_as_fast_is_of_matrix_units(ratio: float, uni
 @pytest.mark.parametrize(("level", "part"), [(1, 1.0), (2, 0.25)])
 def test_gradients_are_added_up_in_the_shards_that_are_kept(level: int, part: float) -> None:
     laid = SimpleNamespace(microbatches=4, sharers=4, plan=SimpleNamespace(level=level, gathers=False))
-    [kernel] = _adding(laid, SimpleNamespace(accumulate=10.0), 1e6)  # type: ignore[arg-type]
+    [kernel] = adding_of(laid, SimpleNamespace(accumulate=10.0), 1e6)  # type: ignore[arg-type]
     assert (kernel.work.reads, kernel.work.writes) == pytest.approx((6e6 * part, 4e6 * part))
 
 

@@ -88,7 +88,8 @@ def estimate(
         dtype: number format (default: bf16 where the GPU has it, else fp16; other networks fp32, served fp16).
         schedule, chunks, uneven: pipeline: "gpipe", "1f1b" or "interleaved" with virtual stages; stages that may differ by one.
         sharding, recompute, sequence_parallel, optimizer: what a GPU keeps, "zero-0" to "zero-3", "fsdp"; "selective", "full".
-        plan, top: plan "auto" tries the parallel plans, those given apart; top: how many are listed.
+        plan, top: plan "auto" tries the parallel plans, those given apart, "every" all of a transformer; top: how many are
+            listed.
         tokens, failures, storage: tokens of the whole training, for its days; rates of failures; speed of checkpoints ("2 TB/s").
         infer: "prefill", "decode" or "forward" instead of training, with batch, prompt and output in examples and tokens.
         paying: prices, a way to pay and a site (`hwsim.costs.Paying`).
@@ -170,7 +171,7 @@ def _refuse_half(given: set[str]) -> None:
         if name not in given:
             raise Misused(f"--failures needs --{name}: {why}")
     if "plan" in given:
-        raise Misused("--failures does not go with --plan auto: ask for one of its plans")
+        raise Misused("--failures does not go with --plan: ask for one of its plans")
 
 
 def looks_written(source: str) -> bool:

@@ -159,7 +159,8 @@ def training(case: Case, options: Mapping[str, Any], given: set[str]) -> Estimat
         Misused: a format that nothing trains in.
         WrongPlan: the plan does not split the model.
     """
-    from hwsim.models import ParallelPlan, Transformer, estimate
+    from hwsim.models import Framework, ParallelPlan, Transformer, estimate
+    from hwsim.models.every import every
     from hwsim.models.plan import replicas
     from hwsim.models.search import search
     from hwsim.views.estimate import say
@@ -185,7 +186,10 @@ def training(case: Case, options: Mapping[str, Any], given: set[str]) -> Estimat
             partial(say.training, step, case.title, case.software, size, tokens, sure, fails, bill),
             lambda: case.document(say.of_training(step, size, tokens, fails, sure), sure, bill),
         )  # fmt: skip
-    plans = search(case.model, plan, case.cluster, case.framework, given)
+    if options["plan"] == "every" and isinstance(case.model, Transformer) and isinstance(case.framework, Framework):
+        plans = every(case.model, plan, case.cluster, case.framework, frozenset(given), few=options["top"])
+    else:
+        plans = search(case.model, plan, case.cluster, case.framework, given)
     bill = _billed(case, plans.steps[0], tokens, of_step(plans.steps[0], case.cluster.gpu)) if plans.steps else None
     return Estimate(
         plans, plans.nearest is None, case.warnings,

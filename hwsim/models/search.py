@@ -143,7 +143,7 @@ class Search:
     def _fastest(self, fitting: list[Candidate], cluster: Cluster, times: KernelTimes, few: int | None) -> tuple[list[Step], int]:
         """(steps, fastest first, number of estimates); of a few the others only as long as they could be among them."""
         if few is None or len(fitting) <= few or not isinstance(self.framework, Framework):
-            steps = sorted((step(each.laid, cluster, self.framework, times) for each in fitting), key=_order)
+            steps = sorted((step(each.laid, cluster, self.framework, times) for each in fitting), key=order_of)
             return steps[:few], len(steps)
         least = self._bounds(fitting, cluster, times)
         steps = []
@@ -151,7 +151,7 @@ class Search:
             if len(steps) == few and bound > steps[-1].seconds / steps[-1].laid.tokens:
                 return steps, number
             steps.append(step(candidate.laid, cluster, self.framework, times))
-            steps = sorted(steps, key=_order)[:few]
+            steps = sorted(steps, key=order_of)[:few]
         return steps, len(least)
 
     def _bounds(self, fitting: list[Candidate], cluster: Cluster, times: KernelTimes) -> list[tuple[float, int, Candidate]]:
@@ -238,7 +238,7 @@ def _alone(laid: Laid, cluster: Cluster, item: Exchange) -> float:
     return collective(item, laid, cluster)
 
 
-def _order(found: Step) -> tuple[float, float, int, int, int]:
+def order_of(found: Step) -> tuple[float, float, int, int, int]:
     """Key that sorts steps: the faster, then the one that needs less memory, then the simpler plan."""
     plan = found.laid.plan
     return found.seconds / found.laid.tokens, found.memory.total, plan.pp, plan.tp, plan.microbatch

@@ -151,9 +151,9 @@ def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
         number=number,
         layers=layers,
         passed=middle[0].output_bytes / parted if plan.pp > 1 else 0.0,
-        gathered=_gathered(laid, framework, parameters),
-        adding=_adding(laid, framework, parameters),
-        ending=_ending(laid, framework, parameters),
+        gathered=gathered_of(laid, framework, parameters),
+        adding=adding_of(laid, framework, parameters),
+        ending=ending_of(laid, framework, parameters),
         parts=laid.parts_of(number),
         runs=tuple(tuple((named(kind), many) for kind, many in run) for run in runs_of(model, plan, number))
         if model.runs
@@ -174,7 +174,7 @@ def blocks_of(laid: Laid, framework: Framework) -> tuple[Layer, ...]:
     )
 
 
-def _gathered(laid: Laid, framework: Framework, parameters: float) -> tuple[Exchange, ...]:
+def gathered_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Exchange, ...]:
     """Weights from the replicas that hold them, before forward and before backward; gradients back to them."""
     if not laid.plan.gathers or laid.sharers == 1:
         return ()
@@ -185,7 +185,7 @@ def _gathered(laid: Laid, framework: Framework, parameters: float) -> tuple[Exch
     )
 
 
-def _adding(laid: Laid, framework: Framework, parameters: float) -> tuple[Kernel, ...]:
+def adding_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Kernel, ...]:
     """The gradients of one micro-batch added to the sum so far."""
     if laid.microbatches == 1 or framework.accumulate <= 0:
         return ()
@@ -193,7 +193,7 @@ def _adding(laid: Laid, framework: Framework, parameters: float) -> tuple[Kernel
     return (Kernel("accumulate", "optimizer", Work(reads=0.6 * size, writes=0.4 * size, dtype="fp32")),)
 
 
-def _ending(laid: Laid, framework: Framework, parameters: float) -> tuple[Item, ...]:
+def ending_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Item, ...]:
     """The sum of the gradients of all replicas, the optimizer, and the updated weights back to the replicas that share it."""
     plan, items = laid.plan, list[Item]()
     shards = laid.sharers if plan.level >= 1 else 1

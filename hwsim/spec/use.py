@@ -88,14 +88,14 @@ def resolve(tree: Tree, mistakes: Mistakes, *, kind: str = "machine", kept: froz
         kind: what the file is; a `use:` at the top takes another of the kind.
         kept: names that are known only later, and stay as they are; of a machine there are none.
     """
-    known: dict[Any, tuple[Tree, Tree]] | None = shared_by("resolved")
-    if known is not None and (before := known.get((id(tree), kind, kept))) is not None:
+    earlier: dict[Any, tuple[Tree, Tree]] | None = shared_by("resolved")
+    if earlier is not None and (before := earlier.get((id(tree), kind, kept))) is not None:
         return before[1]
     already, resolved = len(mistakes), _Resolver(mistakes, kept).whole(tree, kind, ())
-    if known is not None and len(mistakes) == already:
-        while len(known) >= _MOST_KEPT:
-            del known[next(iter(known))]
-        known[id(tree), kind, kept] = tree, resolved
+    if earlier is not None and len(mistakes) == already:
+        while len(earlier) >= _MOST_KEPT:
+            del earlier[next(iter(earlier))]
+        earlier[id(tree), kind, kept] = tree, resolved
     return resolved
 
 

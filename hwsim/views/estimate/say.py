@@ -17,7 +17,7 @@ from hwsim.views.summary.say import bar
 
 if TYPE_CHECKING:
     from hwsim.costs import Bill
-    from hwsim.models import Footprint, Laid, Step
+    from hwsim.models import Footprint, Laid, ParallelPlan, Step
     from hwsim.models.inference import Pass, Service
     from hwsim.models.search import Searched
     from hwsim.results.failing import Checkpoints, Failing
@@ -113,12 +113,14 @@ def searched(
     unit = plans.steps[0].laid.unit
     titles = ["step", "MFU", f"{unit}/s", "memory", "tp", "pp", "dp", "batch", "sharding", "recompute"]
     rows = []
+    more = _more_axes(plans.steps[:top])
+    titles[6:6] = more
     for step in plans.steps[:top]:
         plan = step.laid.plan
         rows.append([
             format_quantity(step.seconds, "s"), _part(step.mfu), _count(step.tokens_per_second),
             format_quantity(step.memory.total, "B") + ("" if step.verdict == "fits" else " tight"),
-            str(plan.tp), str(plan.pp), str(step.laid.dp),
+            str(plan.tp), str(plan.pp), *(_axis(plan, name) for name in more), str(step.laid.dp),
             f"{plan.microbatch} x {step.laid.microbatches}", plan.sharding, plan.recompute,
         ])  # fmt: skip
         if tokens is not None:
@@ -262,6 +264,19 @@ def of_training(
     if fails is not None:
         numbers |= {"checkpoints": saved_as_dict(fails[0]), "failures": as_dict(fails[1], sure)}
     return numbers
+
+
+def _more_axes(steps: Sequence[Step]) -> list[str]:
+    """Further axes that one of these plans splits."""
+    used = [name for name in ("cp", "ep", "chunks") if any(getattr(step.laid.plan, name) > 1 for step in steps)]
+    split = any(step.laid.plan.tp > 1 and not step.laid.plan.sequence_parallel for step in steps)
+    return [*used, *(["sequence"] if split else [])]
+
+
+def _axis(plan: ParallelPlan, name: str) -> str:
+    if name == "sequence":
+        return "split" if plan.sequence_parallel else "whole"
+    return str(getattr(plan, name))
 
 
 def of_search(plans: Searched, size: float | None, top: int, tokens: float | None = None) -> dict[str, Any]:

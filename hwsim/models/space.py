@@ -1,0 +1,177 @@
+"""All plans of a transformer's training as columns: which are legal, before any is made.
+
+    tp            divisors of a node's GPUs and of the heads.
+    pp, chunks    numbers that divide the layers, and the layers of a stage; with chunks the schedule is interleaved.
+    cp, ep        powers of two that divide the sequence, and the experts.
+    microbatch    powers of two up to the global batch.
+    sharding      none, zero-1, zero-2, zero-3, fsdp.
+    recompute     nothing, attention scores (if they are kept), all of a layer; sequence parallel with and without.
+
+Everything else is as the plan at hand says, and so is whatever is fixed. Plans that do the same as another are left out: copies
+share nothing if there is one, and stages gather no weights for every micro-batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.models.architectures import Transformer
+from hwsim.models.framework import Framework
+from hwsim.models.layer import Axis
+from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, problems
+from hwsim.records import dataclass
+
+Ints = NDArray[np.int64]
+
+MOST: Final = 20_000_000  # combinations that are looked at
+SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-2", "zero-3", "fsdp")
+RECOMPUTED: Final[tuple[Recompute, ...]] = ("none", "selective", "full")
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Legal plans as columns of equal length.
+
+    Args:
+        base: the fields that all of them share.
+        tp, ...: their numbers; sharded: 1 with sequence parallel; sharding, recompute: numbers of the names in `shardings` and
+            RECOMPUTED; batches: micro-batches of a replica in a step.
+    """
+
+    model: Transformer
+    base: ParallelPlan
+    gpus: int
+    shardings: tuple[Sharding, ...]
+    tp: Ints
+    pp: Ints
+    cp: Ints
+    ep: Ints
+    chunks: Ints
+    microbatch: Ints
+    sharding: Ints
+    recompute: Ints
+    sharded: Ints
+    dp: Ints
+    batches: Ints
+
+    def __len__(self) -> int:
+        return len(self.tp)
+
+    def plan(self, number: int) -> ParallelPlan:
+        """A plan as an object."""
+        chunks = int(self.chunks[number])
+        return replace(
+            self.base,
+            tp=int(self.tp[number]),
+            pp=int(self.pp[number]),
+            cp=int(self.cp[number]),
+            ep=int(self.ep[number]),
+            chunks=chunks,
+            schedule="interleaved" if chunks > 1 else self.base.schedule,
+            microbatch=int(self.microbatch[number]),
+            sharding=self.shardings[int(self.sharding[number])],
+            recompute=RECOMPUTED[int(self.recompute[number])],
+            sequence_parallel=bool(self.sharded[number]),
+        )
+
+    def laid(self, number: int) -> Laid:
+        """A plan with the numbers that follow."""
+        return lay(self.model, self.plan(number), self.gpus)
+
+    @property
+    def level(self) -> Ints:
+        """ZeRO's stage: 0 to 3."""
+        return np.array([replace(self.base, sharding=each).level for each in self.shardings], np.int64)[self.sharding]
+
+    @property
+    def gathers(self) -> NDArray[np.bool_]:
+        """Whether weights are gathered for every micro-batch."""
+        gathers: NDArray[np.bool_] = (self.level == 3) & (self.pp == 1)
+        return gathers
+
+    def stride(self, axis: Axis) -> Ints:
+        """As `Laid.stride`."""
+        sizes = {"tp": self.tp, "cp": self.cp, "ep": np.ones_like(self.tp), "pp": self.pp, "dp": self.dp}
+        distance = np.ones_like(self.tp)
+        for name in self.base.order:
+            if name == axis or (axis == "ep" and name == "dp"):
+                break
+            distance = distance * sizes[name]
+        return distance
+
+
+def space(
+    model: Transformer, plan: ParallelPlan, gpus: int, per_node: int, framework: Framework, fixed: frozenset[str] = frozenset()
+) -> Space:
+    """The legal plans on a number of GPUs.
+
+    Raises:
+        WrongPlan: none is legal; or there are too many combinations to look at.
+    """
+    again = RECOMPUTED if framework.attention == "plain" or framework.repeated > 0 else ("none", "full")
+    axes: dict[str, list[int]] = {
+        "tp": [n for n in range(1, min(per_node, gpus) + 1) if per_node % n == 0],
+        "cp": _powers(min(gpus, plan.sequence or model.sequence)),
+        "ep": _powers(min(gpus, max(kind.experts for kind in model.kinds))),
+        "microbatch": _powers(plan.global_batch),
+    }
+    axes = {name: [getattr(plan, name)] if name in fixed else values for name, values in axes.items()}
+    shardings = (plan.sharding,) if "sharding" in fixed else SHARDINGS
+    recomputed = [RECOMPUTED.index(each) for each in ((plan.recompute,) if "recompute" in fixed else again)]
+    sharded = [int(plan.sequence_parallel)] if "sequence_parallel" in fixed else [0, 1]
+    interleaves = "schedule" not in fixed or plan.schedule == "interleaved"
+    waved: ParallelPlan = replace(plan, schedule="interleaved") if interleaves else plan
+    staged = list(_staged(model, plan, gpus, fixed, interleaves=interleaves))
+    base = replace(plan, tp=1, pp=1, cp=1, ep=1, chunks=1, microbatch=1, sequence_parallel=False)
+    groups = [
+        (tp, pp, chunks, cp, ep)
+        for tp, (pp, chunks), cp, ep in product(axes["tp"], staged, axes["cp"], axes["ep"])
+        if _legal(model, replace(waved if chunks > 1 else plan, tp=tp, pp=pp, cp=cp, ep=ep, chunks=chunks), gpus)
+    ]
+    inner = list(product(axes["microbatch"], range(len(shardings)), recomputed, sharded))
+    if len(groups) * len(inner) > MOST:
+        raise WrongPlan((("plan", f"{len(groups) * len(inner):,} plans are too many: give tp, pp, cp or ep"),))
+    outer = np.repeat(np.array(groups, np.int64).reshape(-1, 5), len(inner), axis=0).T
+    tp, pp, chunks, cp, ep = outer
+    microbatch, sharding, recompute, sequence_parallel = np.tile(np.array(inner, np.int64), (len(groups), 1)).T
+    dp = np.maximum(1, gpus // (tp * pp * cp)) if plan.dp == "rest" else np.full_like(tp, plan.dp)
+    legal = (plan.global_batch % (dp * microbatch) == 0) & ((sequence_parallel == 0) | (tp > 1))
+    made = Space(model, base, gpus, shardings, tp, pp, cp, ep, chunks, microbatch, sharding, recompute, sequence_parallel, dp,
+                 plan.global_batch // (dp * microbatch))  # fmt: skip
+    if "sharding" not in fixed:
+        legal &= ((made.level == 0) | (dp * cp > 1)) & ((made.level < 3) | (pp == 1))
+    columns = ("tp", "pp", "cp", "ep", "chunks", "microbatch", "sharding", "recompute", "sharded", "dp", "batches")
+    legals = replace(made, **{name: getattr(made, name)[legal] for name in columns})
+    if not len(legals):
+        lay(model, plan, gpus)  # says why, if the plan itself is wrong
+        raise WrongPlan((("plan", f"no plan lays it over {gpus} GPUs"),))
+    return legals
+
+
+def _staged(
+    model: Transformer, plan: ParallelPlan, gpus: int, fixed: frozenset[str], *, interleaves: bool
+) -> Iterator[tuple[int, int]]:
+    """Stages, and virtual stages of each."""
+    stages = [plan.pp] if "pp" in fixed else [n for n in range(1, min(model.layers, gpus) + 1) if model.layers % n == 0]
+    for pp in stages:
+        if "chunks" in fixed:
+            yield pp, plan.chunks if pp > 1 else 1
+            continue
+        of_stage = model.layers // pp if pp > 1 and interleaves and model.layers % pp == 0 else 1
+        yield from ((pp, chunks) for chunks in range(1, of_stage + 1) if of_stage % chunks == 0)
+
+
+def _legal(model: Transformer, plan: ParallelPlan, gpus: int) -> bool:
+    """Whether all but the batch and sequence parallel of a plan is legal."""
+    broken = problems(model, replace(plan, microbatch=1, sequence_parallel=False), gpus)
+    return all(key == "global_batch" for key, _ in broken)
+
+
+def _powers(most: int) -> list[int]:
+    return [1 << n for n in range(max(1, most).bit_length())]
