@@ -20,17 +20,19 @@ from hwsim.communication.algorithms.pairwise import Pairwise
 from hwsim.communication.algorithms.ring import Ring
 from hwsim.communication.flows import Flows, Task, cost, longest
 from hwsim.communication.measured import as_measured, by_default
-from hwsim.communication.placing import adds, place
+from hwsim.communication.placing import adds, handling, place
 from hwsim.communication.plan import CannotCollect, Group, Operation
 from hwsim.communication.tuning import NVLINK, OPERATIONS, PCIE, Candidate, Generation, Hardware, candidates
 from hwsim.demand import Choice
 from hwsim.devices import Nic
 from hwsim.links.nvlink import Nvlink
-from hwsim.machine import Machine
+from hwsim.machine import Machine, NoRoute
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
 from hwsim.machine.libraries.overheads import Overheads
 from hwsim.records import dataclass
 
+_NODES: Final = 8  # from so many on, equal ones are looked for
+_PAIRS: Final = 200_000  # inside nodes: more are not compared
 _LONG: Final = 1e9  # bytes, against which no latency of a link shows
 RINGS: Final = Ring(found=True, both=True)
 _BUILT: Final[Mapping[str, Algorithm]] = {
@@ -158,14 +160,33 @@ def _bus(machine: Machine, devices: Sequence[str], operation: Operation, ring: A
         rate, link = _rate(machine, names, Direct(), "send")
         return Bus(rate, rate, link, link)
     inside, link = math.inf, "nvlink"
-    for start, count in zip(ranks.group.starts, sizes, strict=True):
-        if count > 1:
-            inside, link = min((inside, link), _rate(machine, names[start : start + count], ring, "all-gather"))
+    for node in _unlike(machine, [names[start : start + count] for start, count in zip(ranks.group.starts, sizes, strict=True)]):
+        inside, link = min((inside, link), _rate(machine, node, ring, "all-gather"))
     if len(sizes) == 1:
         return Bus(inside, link=link)
     everyone = operation == "all-to-all"
     across, wire = _rate(machine, names, Direct() if everyone else ring, operation if everyone else "all-gather")
     return Bus(inside, across, link, wire)
+
+
+def _unlike(machine: Machine, nodes: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """Of nodes with several ranks those that differ: in their devices, or in what a byte draws from one of them to another."""
+    several = [names for names in nodes if len(names) > 1]
+    if len(several) < _NODES or sum(len(names) ** 2 for names in several) > _PAIRS:
+        return several
+    ends = [(a, b) for names in several for a in names for b in names if a != b]
+    try:
+        shapes = machine.draws([a for a, _ in ends], [b for _, b in ends], _LONG, handling(machine, Direct(), *ends[0])).shape
+    except NoRoute:  # of two that a ring need not join
+        return several
+    unlike: dict[tuple[object, ...], Sequence[str]] = {}
+    at = 0
+    for names in several:
+        many = len(names) * (len(names) - 1)
+        key = (*((id(machine.part_of(name)), name.rpartition(".")[2]) for name in names), shapes[at : at + many].tobytes())
+        unlike.setdefault(key, names)
+        at += many
+    return list(unlike.values())
 
 
 def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operation: Operation) -> tuple[float, str]:

@@ -1,19 +1,18 @@
 """The amounts that a step of a collective draws, by name: what a step, a phase and its cost are made of.
 
-`hwsim.communication.columns` does the same by number, for thousands of ranks; both are a `Ledger`.
+`hwsim.communication.numbered` does the same by number, for scores of ranks, `hwsim.communication.columns` for thousands. All are
+a `Ledger`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol, Self, TypeVar
-
-import numpy as np
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from hwsim.communication.algorithms.in_network import InNetwork
 from hwsim.communication.placing import Placed, all_of_kind, handling
 from hwsim.communication.rounds import Round
-from hwsim.demand import Cost, Demand, Term
+from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory
 from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import Overheads
@@ -23,6 +22,7 @@ SEVERAL = 64  # ranks from which one look at all pairs is quicker than a look at
 
 Waits = tuple[float, float]  # seconds before a step's first byte arrives: the library's, the links'
 Row = tuple[str, float, float]  # capacity, amount drawn from it, bytes behind the amount
+UNITS: Final[tuple[Unit, ...]] = ("1", "B", "s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,15 @@ class Exchange:
         return model.copy_bytes(receiver, size) if size > 0 and isinstance(model, Cpu | Gpu | Memory) else None
 
 
+class Line(NamedTuple):
+    """The capacity of its unit that takes longest. moved: bytes behind the amount."""
+
+    unit: Unit
+    seconds: float
+    capacity: str
+    moved: float
+
+
 class Amounts(Protocol):
     """Amounts of a step or a phase, with the latency before them and the seconds that they take at least."""
 
@@ -71,7 +80,9 @@ class Ledger(Protocol[A]):
     def nothing(self) -> A: ...
     def step(self, stage: Round) -> tuple[A, Waits]: ...
     def seconds(self, amounts: A) -> float: ...
-    def rows(self, amounts: A) -> list[Row]: ...
+    def slowest(self, total: A) -> list[Line]: ...
+    def busy(self, total: A) -> float: ...
+    def widest(self, total: A) -> float: ...
     def cost(self, total: A, share: float, why: tuple[Term, ...]) -> Cost: ...
 
 
@@ -105,58 +116,74 @@ class Names:
         drawn = Drawn({}, {})
         once = isinstance(exchange.placed.algorithm, InNetwork)  # a switch adds the bytes from a link, and copies those to one
         overhead = route = 0.0
-        for a, b, share, cost, names in self._transfers(stage):
+        for a, b, share, cost in self._transfers(stage):
             demand = cost.demand
             step = overheads.of_step(exchange.placed.across(a, b))
             if step + demand.latency > overhead + route:
                 overhead, route = step, demand.latency
             drawn.floor = max(drawn.floor, demand.floor)
             natural = {name: amount for name, amount, unit in cost.moved if unit != "1"}
-            for name, (first, amount) in zip(names, demand.amounts, strict=True):
+            for name, amount in demand.amounts:
                 is_wire = exchange.is_wire(name)
                 amount = amount / overheads.efficiency if is_wire else amount
                 merge = max if is_wire and once else float.__add__
                 drawn.amounts[name] = merge(drawn.amounts.get(name, 0.0), float(amount))
-                drawn.moved[name] = merge(drawn.moved.get(name, 0.0), float(natural.get(first, 0.0)))
+                drawn.moved[name] = merge(drawn.moved.get(name, 0.0), float(natural.get(name, 0.0)))
             if stage.reduce and (read := exchange.read_again(b, share * size)) is not None:
                 drawn.add(Drawn(dict([read]), {read[0]: share * size}), 1.0)
         return drawn, (overhead, route)
 
     def seconds(self, amounts: Drawn) -> float:
-        capacities = self.exchange.machine.capacities
-        return max([amounts.floor, *(amount / capacities[name].rate for name, amount in amounts.amounts.items())])
+        return max(amounts.floor, self.busy(amounts))
 
-    def rows(self, amounts: Drawn) -> list[Row]:
+    def busy(self, total: Drawn) -> float:
+        capacities = self.exchange.machine.capacities
+        return max((amount / capacities[name].rate for name, amount in total.amounts.items()), default=0.0)
+
+    def slowest(self, total: Drawn) -> list[Line]:
+        return slowest_of(self.exchange, self._rows(total))
+
+    def widest(self, total: Drawn) -> float:
+        return max((amount for name, amount in total.amounts.items() if self.exchange.is_wire(name)), default=0.0)
+
+    def _rows(self, amounts: Drawn) -> list[Row]:
         return [(name, amount, amounts.moved.get(name, 0.0)) for name, amount in sorted(amounts.amounts.items())]
 
     def cost(self, total: Drawn, share: float, why: tuple[Term, ...]) -> Cost:
-        machine, placed, compute = self.exchange.machine, self.exchange.placed, self.exchange.overheads.compute
-        ranks = placed.parties[: placed.group.ranks] if compute > 0 else ()
-        gpus = sorted(name for name in ranks if machine.device(name).kind == "gpu")
-        rows = [row for row in self.rows(total) if row[1] > 0]
-        demand = Demand(
-            latency=total.latency,
-            amounts=tuple((name, amount) for name, amount, _ in rows),
-            floor=total.floor,
-            holds=tuple((f"{name}.compute", compute) for name in gpus),
-            share=share,
-        )
-        return Cost(demand, moved=tuple((name, moved, "B") for name, _, moved in rows if moved > 0), why=why)
+        return cost_by_name(self.exchange, (row for row in self._rows(total) if row[1] > 0), total, share, why)
 
-    def _transfers(self, stage: Round) -> Iterator[tuple[str, str, float, Cost, Sequence[str]]]:
-        """Ends, share and cost of each pair, and its names of the capacities; the cost may have the names of an equal pair."""
+    def _transfers(self, stage: Round) -> Iterator[tuple[str, str, float, Cost]]:
+        """Ends, share and cost of each pair."""
         machine, placed = self.exchange.machine, self.exchange.placed
-        ends = [(placed.parties[source], placed.parties[target]) for source, target, _ in stage.pairs]
-        shares = {share for _, _, share in stage.pairs}
-        if len(shares) > 1 or not self.exchange.alike():
-            for (a, b), (_, _, share) in zip(ends, stage.pairs, strict=True):
-                cost = machine.transfer(a, b, share * self.exchange.size, handling(machine, placed.algorithm, a, b))
-                yield a, b, share, cost, [name for name, _ in cost.demand.amounts]
-            return
-        for share in shares:
-            how = handling(machine, placed.algorithm, *ends[0])
-            draws = machine.draws([a for a, _ in ends], [b for _, b in ends], share * self.exchange.size, how)
-            names = {number: machine.capacity_name(number) for number in np.unique(draws.capacity).tolist()}
-            rows, first, numbers = draws.shape.tolist(), draws.first.tolist(), draws.capacity.tolist()
-            for at, (a, b) in enumerate(ends):
-                yield a, b, share, draws.costs[rows[at]], [names[number] for number in numbers[first[at] : first[at + 1]]]
+        for source, target, share in stage.pairs:
+            a, b = placed.parties[source], placed.parties[target]
+            yield a, b, share, machine.transfer(a, b, share * self.exchange.size, handling(machine, placed.algorithm, a, b))
+
+
+def cost_by_name(exchange: Exchange, rows: Iterable[Row], total: Amounts, share: float, why: tuple[Term, ...]) -> Cost:
+    """The cost of a phase that draws these rows, by name and none of nothing, and holds what its kernels do."""
+    machine, placed, compute = exchange.machine, exchange.placed, exchange.overheads.compute
+    ranks = placed.parties[: placed.group.ranks] if compute > 0 else ()
+    gpus = sorted(name for name in ranks if machine.device(name).kind == "gpu")
+    rows = list(rows)
+    demand = Demand(
+        latency=total.latency,
+        amounts=tuple([(name, amount) for name, amount, _ in rows]),
+        floor=total.floor,
+        holds=tuple((f"{name}.compute", compute) for name in gpus),
+        share=share,
+    )
+    return Cost(demand, moved=tuple([(name, moved, "B") for name, _, moved in rows if moved > 0]), why=why)
+
+
+def slowest_of(exchange: Exchange, rows: Sequence[Row]) -> list[Line]:
+    """Of each unit the row that takes longest, the first of several."""
+    capacities = exchange.machine.capacities
+    slowest: dict[Unit, Line] = {}
+    for name, amount, moved in rows:
+        capacity = capacities[name]
+        seconds = amount / capacity.rate
+        before = slowest.get(capacity.unit)
+        if seconds > (before.seconds if before is not None else 0.0):
+            slowest[capacity.unit] = Line(capacity.unit, seconds, name, moved)
+    return sorted(slowest.values())

@@ -16,15 +16,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.columns import Columns, fits
-from hwsim.communication.drawn import A, Exchange, Ledger, Names, Row, Waits
-from hwsim.communication.placing import handling, place
+from hwsim.communication.drawn import A, Exchange, Ledger, Line, Names, Waits
+from hwsim.communication.numbered import Numbered
+from hwsim.communication.pairs import same_ends
+from hwsim.communication.placing import Placed, handling, place
 from hwsim.communication.plan import CannotCollect, Operation
-from hwsim.communication.rounds import Pair, Round, rounds_of
-from hwsim.demand import Cost, Term, Unit
+from hwsim.communication.rounds import Round
+from hwsim.demand import Cost, Term
 from hwsim.devices.roofline import WORKLOAD, source_of
 from hwsim.formats import precise
 from hwsim.machine import Machine
@@ -84,18 +86,43 @@ def cost(
         CannotCollect: the algorithm does not do that operation, or not among these devices.
         NoRoute, UnknownName: as the machine says.
     """
+    placed, merged, pieces = _planned(machine, algorithm, operation, devices, weights)
+    exchange = Exchange(machine, placed, size, overheads)
+    ledger = Columns(exchange, _flat(merged)) if columns and fits(exchange) else by_name(exchange, _flat(merged))
+    return Flows(placed.algorithm, operation, placed.parties, _phases(ledger, exchange, merged, pieces))
+
+
+def _planned(
+    machine: Machine, algorithm: Algorithm, operation: Operation, devices: Sequence[str], weights: Sequence[float]
+) -> tuple[Placed, list[list[Round]], int]:
+    """The algorithm among the devices, the rounds that make one demand each, and the pieces of a pipeline."""
     check(algorithm, operation)
     placed = place(machine, algorithm, devices)
     algorithm, group = placed.algorithm, placed.group
-    rounds = rounds_of(algorithm.plan(operation, group), weights) if weights else algorithm.rounds(operation, group)
+    rounds = algorithm.weighted(operation, group, weights) if weights else algorithm.rounds(operation, group)
     pieces = 1 if weights else algorithm.in_flight(group)
-    merged = _merged(rounds, pieces)
-    exchange = Exchange(machine, placed, size, overheads)
-    if columns and fits(exchange):
-        phases = _phases(Columns(exchange), exchange, merged, pieces)
-    else:
-        phases = _phases(Names(exchange), exchange, merged, pieces)
-    return Flows(algorithm, operation, placed.parties, phases)
+    return placed, _merged(rounds, pieces), pieces
+
+
+def _flat(merged: Sequence[Sequence[Round]]) -> list[Round]:
+    return [stage for rounds in merged for stage in rounds]
+
+
+def by_name(exchange: Exchange, rounds: Sequence[Round]) -> Ledger[Any]:
+    """Amounts that become costs by name: kept by number where there are many ranks of one kind."""
+    return Numbered(exchange, rounds) if exchange.alike() else Names(exchange)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The phases of a collective added up, for one whose time is known: none of them has a cost of its own.
+
+    total: a cost of all amounts without a time; busy: seconds that the links are busy, phase after phase.
+    """
+
+    flows: Flows
+    total: Cost
+    busy: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +149,12 @@ class Task:
             columns=self.columns,
         )
 
+    def together(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> Together:
+        """The phases by an algorithm, added up."""
+        placed, merged, _ = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
+        exchange = Exchange(self.machine, placed, self.size, overheads)
+        return _added(by_name(exchange, _flat(merged)), exchange, merged, self.operation)
+
     def among(self, devices: Sequence[str]) -> Task:
         """The same collective among these devices."""
         return replace(self, devices=devices)
@@ -139,24 +172,33 @@ def _merged(rounds: Sequence[Round], pieces: int) -> list[list[Round]]:
         return [list(rounds)] if rounds else []
     merged: list[list[Round]] = []
     for stage in rounds:
-        if merged and _same_pairs(merged[-1][-1].pairs, stage.pairs):
+        if merged and same_ends(merged[-1][-1].pairs, stage.pairs):
             merged[-1].append(stage)
         else:
             merged.append([stage])
     return merged
 
 
-def _same_pairs(first: Sequence[Pair], second: Sequence[Pair]) -> bool:
-    """Whether the same ranks send to the same, whatever the bytes."""
-    if len(first) != len(second):
-        return False
-    return first == second or all(a[:2] == b[:2] for a, b in zip(first, second, strict=True))
-
-
 def _phases(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Round]], pieces: int) -> tuple[Phase, ...]:
     return tuple(
         Phase(_name(rounds), _cost(ledger, exchange, rounds, pieces, first=number == 0)) for number, rounds in enumerate(merged)
     )
+
+
+def _added(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Round]], operation: Operation) -> Together:
+    """The phases added up, each as it would be by itself."""
+    whole, share, taken = ledger.nothing(), 0.0, []
+    for rounds in merged:
+        total = ledger.nothing()
+        for stage in rounds:
+            total.add(ledger.step(stage)[0], stage.times)
+        whole.add(total, 1.0)
+        share = max(share, ledger.widest(total) or 1.0)
+        taken.append(ledger.busy(total))
+    cost = ledger.cost(whole, share if merged else 1.0, ())
+    if not merged:
+        cost = replace(cost, demand=replace(cost.demand, holds=()))
+    return Together(Flows(exchange.placed.algorithm, operation, exchange.placed.parties, ()), cost, math.fsum(taken))
 
 
 def _name(rounds: Sequence[Round]) -> str:
@@ -190,12 +232,10 @@ def _cost(ledger: Ledger[A], exchange: Exchange, rounds: Sequence[Round], pieces
     floor = filled + (pieces - 1) * max(stages.values(), default=0.0)
     longest = max(body, floor) * overheads.slowdown(size)
     total.floor = longest if longest > body * (1 + 1e-12) else 0.0
-    rows = ledger.rows(total)
-    terms += _capacity_terms(exchange, rows)
+    terms += _capacity_terms(exchange, ledger.slowest(total))
     if total.floor > 0:
         terms.append(_floor_term(body, total.floor, size, overheads))
-    share = max((amount for name, amount, _ in rows if exchange.is_wire(name)), default=0.0) or 1.0
-    return ledger.cost(total, share, tuple(terms))
+    return ledger.cost(total, ledger.widest(total) or 1.0, tuple(terms))
 
 
 def longest(machine: Machine, cost: Cost) -> tuple[float, str]:
@@ -229,16 +269,10 @@ def _slowest_link(exchange: Exchange, stage: Round, waits: Waits) -> str:
     return ""
 
 
-def _capacity_terms(exchange: Exchange, rows: Sequence[Row]) -> list[Term]:
+def _capacity_terms(exchange: Exchange, slowest: Sequence[Line]) -> list[Term]:
     """A line for the link that takes longest, and for the memory that does."""
-    capacities, overheads = exchange.machine.capacities, exchange.overheads
-    slowest: dict[Unit, tuple[float, str, float]] = {}
-    for name, amount, moved in rows:
-        seconds = amount / capacities[name].rate
-        if seconds > slowest.get(capacities[name].unit, (0.0,))[0]:
-            slowest[capacities[name].unit] = seconds, name, moved
-    terms = []
-    for unit, (seconds, name, moved) in sorted(slowest.items()):
+    overheads, terms = exchange.overheads, []
+    for unit, seconds, name, moved in slowest:
         inputs: tuple[tuple[str, str, str], ...] = (
             ("bytes", precise(moved, "B"), WORKLOAD if unit == "B" else "read and written on the way"),
             ("bandwidth", precise(moved / seconds * (1 if unit != "B" else 1 / overheads.efficiency), "B/s"), "of the machine"),

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.parameter_server import ParameterServer
-from hwsim.communication.flows import Flows, Phase, Task, longest
+from hwsim.communication.flows import Flows, Phase, Task, Together, longest
 from hwsim.communication.plan import Group
-from hwsim.demand import Case, Cost, Demand, Doubt, Term
+from hwsim.demand import Case, Doubt, Term
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import source_of
 from hwsim.formats import precise
@@ -91,24 +91,23 @@ def _default(name: str) -> Nccl:
     return found
 
 
-def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate, together: int = 0) -> Flows:
+def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate, most: int = 0) -> Flows:
     """The time of an estimate of NCCL, over the links that its algorithm uses, as one phase.
 
     If the ranks' parts are not equal, the bytes flow for as much longer as the links are busy for longer.
 
-    together: most ranks of a node.
+    most: ranks of a node.
     """
     channels = library.channels_of(best.method, best.protocol, len(task.devices), task.size)
     overheads = Overheads(compute=_held(task.machine, task.devices, channels))
-    flows = task.flows(algorithm, overheads)
+    together = task.together(algorithm, overheads)
     flow = max(library.issue, best.seconds) - best.latency
     if task.weights:
-        even = replace(task, weights=()).flows(algorithm, overheads)
-        flow *= _busy(task.machine, flows) / (_busy(task.machine, even) or 1.0)
+        flow *= together.busy / (replace(task, weights=()).together(algorithm, overheads).busy or 1.0)
     inputs = (("waiting", precise(best.latency, "s"), f"start, steps and hops of {best.method}, {best.protocol}"),)
     source = source_of(library.sources, "start")
     links = generation(task.machine, task.devices[0]) or "links"
-    doubt = Doubt(f"nccl/{size_regime(task.size)}", _case(source, links, together), f"{links} links", 0.0)
+    doubt = Doubt(f"nccl/{size_regime(task.size)}", _case(source, links, most), f"{links} links", 0.0)
     terms = (
         Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),
         Term(
@@ -116,7 +115,7 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate,
             doubts=(doubt._replace(seconds=flow),),
         ),
     )  # fmt: skip
-    return as_one(task.machine, flows, f"{best.method}, {best.protocol}", best.latency, flow, terms)
+    return as_one(task.machine, together, f"{best.method}, {best.protocol}", best.latency, flow, terms)
 
 
 def size_regime(size: float) -> str:
@@ -147,18 +146,18 @@ def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
     start = mpi.seconds(operation, ranks, 0.0)
     flow = mpi.seconds(operation, ranks, task.size / ranks if operation in _EACH else task.size) - start
     source = f"mpi: {source_of(mpi.sources, f'curves.{operation}.start')}"
-    flows = task.flows(algorithm)
-    start, flow, like = _on_wires(task, mpi, flows, start, flow)
+    together = task.together(algorithm)
+    start, flow, like = _on_wires(task, mpi, together.busy, start, flow)
     doubt = Doubt(f"mpi/{size_regime(task.size)}", "known" if like else "device", "mpi", 0.0)
     terms = (
         Term("latency", "start", (("start", precise(start, "s"), source),), start, kind="latency",
              doubts=(doubt._replace(seconds=start),)),
         Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow, kind="flow", doubts=(doubt._replace(seconds=flow),)),
     )  # fmt: skip
-    return as_one(task.machine, flows, "as measured", start, flow, terms)
+    return as_one(task.machine, together, "as measured", start, flow, terms)
 
 
-def _on_wires(task: Task, mpi: Mpi, flows: Flows, start: float, flow: float) -> tuple[float, float, bool]:
+def _on_wires(task: Task, mpi: Mpi, busy: float, start: float, flow: float) -> tuple[float, float, bool]:
     """(start, flow, whether the network is like the one measured): this machine's network in place of that one's."""
     nodes = {task.machine.device(name).node: name for name in reversed(task.devices)}
     if mpi.wire <= 0 or len(nodes) < 2:
@@ -167,35 +166,20 @@ def _on_wires(task: Task, mpi: Mpi, flows: Flows, start: float, flow: float) -> 
     message = task.machine.transfer(first, second, _LONG).demand
     rate = _LONG / message.body(task.machine.rates())
     alike = abs(rate / mpi.wire - 1) <= _ALIKE and abs(message.latency - mpi.hop) <= _ALIKE * mpi.hop
-    busy, levels = _busy(task.machine, flows), math.ceil(math.log2(len(nodes)))
+    levels = math.ceil(math.log2(len(nodes)))
     flow = max(0.0, flow - busy * rate / mpi.wire) + busy
     return max(0.0, start - levels * mpi.hop) + levels * message.latency, flow, alike
 
 
-def as_one(machine: Machine, flows: Flows, name: str, latency: float, flow: float, terms: tuple[Term, ...]) -> Flows:
+def as_one(machine: Machine, together: Together, name: str, latency: float, flow: float, terms: tuple[Term, ...]) -> Flows:
     """All phases as one that takes `latency`, then at least `flow`."""
-    amounts: dict[str, float] = {}
-    moved: dict[str, float] = {}
-    for phase in flows.phases:
-        for capacity, amount in phase.cost.demand.amounts:
-            amounts[capacity] = amounts.get(capacity, 0.0) + amount
-        for capacity, amount, unit in phase.cost.moved:
-            if unit != "1":
-                moved[capacity] = moved.get(capacity, 0.0) + amount
-    demands = [phase.cost.demand for phase in flows.phases]
-    demand = Demand(
-        latency=latency,
-        amounts=tuple(sorted(amounts.items())),
-        floor=flow,
-        holds=demands[0].holds if demands else (),
-        share=max((each.share for each in demands), default=1.0),
-    )
-    total = Cost(demand, moved=tuple((capacity, amount, "B") for capacity, amount in sorted(moved.items())), why=terms)
+    demand = replace(together.total.demand, latency=latency, floor=flow)
+    total = replace(together.total, demand=demand, why=terms)
     over, binding = longest(machine, total)
     if over > flow:  # links bind that the measured machine did not have
         inputs = (("flow", precise(over, "s"), f"the links' own rates: {binding}"),)
         total = replace(total, why=(*terms, Term(f"link {binding}", "flow", inputs, over, binding)))
-    return replace(flows, phases=(Phase(name, total),))
+    return replace(together.flows, phases=(Phase(name, total),))
 
 
 def _busy(machine: Machine, flows: Flows) -> float:

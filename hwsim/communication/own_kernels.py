@@ -89,4 +89,4 @@ def as_own(task: Task, taken: Found) -> Flows:
         )
         for kind, seconds in parts
     )  # fmt: skip
-    return as_one(task.machine, task.flows(Direct()), f"own, {way.name}", way.latency, way.body, terms)
+    return as_one(task.machine, task.together(Direct()), f"own, {way.name}", way.latency, way.body, terms)

@@ -10,6 +10,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hwsim.machine.libraries.operations import OPERATIONS, CannotCollect, Group, Operation
 from hwsim.records import dataclass
 
@@ -73,22 +76,30 @@ class Plan:
         The whole is what nccl-tests call size: the array of one rank, before it for an all-to-all and
         all parts together for all-gather and reduce-scatter.
         """
-        if self.operation == "barrier":
-            return (0.0,) * self.chunks
-        shares = self.shares or (1 / (self.ranks if self.operation == "all-to-all" else self.chunks),) * self.chunks
-        if not weights:
-            return tuple(share * size for share in shares)
-        pairs = self.ranks**2 if self.operation == "all-to-all" else 0
-        if pairs and len(weights) == pairs == self.chunks and min(weights) >= 0 and math.fsum(weights) > 0:
-            unit = math.fsum(shares) * size / math.fsum(weights)
-            return tuple(weight * unit for weight in weights)
-        if len(weights) != self.ranks or min(weights) < 0 or math.fsum(weights) <= 0:
-            raise CannotCollect(f"{len(weights)} weights for {self.ranks} ranks", "one for each, not all zero")
-        weighted = list(shares)
-        for rank, weight in enumerate(weights):  # of an all-to-all: what each rank sends
-            part = self.part(rank)
-            before = math.fsum(shares[chunk] for chunk in part)
-            wanted = weight / math.fsum(weights) * math.fsum(shares)
-            for chunk in part:
-                weighted[chunk] = shares[chunk] / before * wanted
-        return tuple(share * size for share in weighted)
+        return tuple(sizes_of(self.operation, self.ranks, self.chunks, size, weights, self.shares).tolist())
+
+
+def sizes_of(
+    operation: Operation, ranks: int, chunks: int, size: float, weights: Sequence[float] = (), shares: Sequence[float] = ()
+) -> NDArray[np.float64]:
+    """Bytes of each chunk of a plan, as `Plan.sizes` says, without its sends."""
+    if operation == "barrier":
+        return np.zeros(chunks)
+    own = np.full(chunks, 1 / (ranks if operation == "all-to-all" else chunks)) if not shares else np.array(shares)
+    if not weights:
+        return own * size
+    least, together, whole = min(weights), math.fsum(weights), math.fsum(own.tolist())
+    pairs = ranks**2 if operation == "all-to-all" else 0
+    if pairs and len(weights) == pairs == chunks and least >= 0 and together > 0:
+        return np.array(weights, np.float64) * (whole * size / together)
+    if len(weights) != ranks or least < 0 or together <= 0:
+        raise CannotCollect(f"{len(weights)} weights for {ranks} ranks", "one for each, not all zero")
+    parts = [slice(rank * chunks // ranks, (rank + 1) * chunks // ranks) for rank in range(ranks)]
+    known: dict[int, float] = {}  # by length what a part has, where all chunks are equal
+    for part, weight in zip(parts, weights, strict=True):  # of an all-to-all: what each rank sends
+        many = part.stop - part.start
+        before = math.fsum(own[part].tolist()) if shares or many not in known else known[many]
+        known[many] = before
+        own[part] = own[part] / before * (weight / together * whole)
+    sized: NDArray[np.float64] = own * size
+    return sized

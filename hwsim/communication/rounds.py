@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from hwsim.communication.pairs import Pair
 from hwsim.communication.plan import Plan
 from hwsim.records import dataclass
-
-Pair = tuple[int, int, float]  # source, target, share of the bytes in one step
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Round:
     """
 
     name: str
-    pairs: tuple[Pair, ...]
+    pairs: Sequence[Pair]
     times: int = 1
     reduce: bool = False
     fill: int = 0

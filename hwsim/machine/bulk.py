@@ -8,11 +8,12 @@ from typing import Final
 
 import numpy as np
 
+from hwsim.demand import Cost
 from hwsim.machine.attached import Attached
 from hwsim.machine.handling import Handling
 from hwsim.machine.layout import Part
 from hwsim.machine.net import BOTH
-from hwsim.machine.numbering import Draws, Numbering
+from hwsim.machine.numbering import Draws, Floats, Numbering
 from hwsim.machine.placed import UnknownName
 from hwsim.machine.routes import Route
 from hwsim.machine.skeleton import Place, Skeleton, Skeletons
@@ -22,6 +23,7 @@ from hwsim.machine.wiring import Ends
 from hwsim.records import dataclass
 
 _MOST: Final = 1 << 62
+_MANY_COSTS: Final = 20_000  # that are not worth keeping
 ABSOLUTE, FROM, TO, OUT, IN = range(5)  # what a row's number is relative to: nothing, either host, either host's wire
 
 
@@ -68,13 +70,13 @@ class Bulk:
         """The part of a device; None if the name is no device's."""
         return self._ends.part_of(name)
 
-    def draws(self, sources: Sequence[str], targets: Sequence[str], size: float, handling: Handling) -> Draws:
-        """See `Machine.draws`."""
+    def draws(self, names: Sequence[str], sources: Ints, targets: Ints, size: float | Floats, handling: Handling) -> Draws:
+        """See `Machine.draws`; sources, targets: places among the names."""
         if handling.by == "cpu":
             raise ValueError("copies by a core are for `transfer`")
-        a, b = self._numbers(sources), self._numbers(targets)
-        if len(a) != len(b):
-            raise ValueError(f"{len(a)} sources, but {len(b)} targets")
+        numbers = self._numbers(names)
+        a, b = numbers[sources], numbers[targets]
+        some = size if isinstance(size, float | int) else 1.0
         keys = self._keys(a, b)
         _, first, which = np.unique(_codes(keys), return_index=True, return_inverse=True)
         order = np.argsort(which, kind="stable")
@@ -84,14 +86,16 @@ class Bulk:
             pairs, example = order[bounds[at] : bounds[at + 1]], int(first[at])
             key = handling, tuple(int(column[example]) for column in keys)
             if key not in self._kinds:
-                self._kinds[key] = self._kind(
-                    sources[example], targets[example], int(a[example]), int(b[example]), size, handling
-                )
+                ends = names[int(sources[example])], names[int(targets[example])]
+                self._kinds[key] = self._kind(*ends, int(a[example]), int(b[example]), some, handling)
             kind = self._kinds[key]
             if kind is not None:
                 kinds.append((pairs, kind))
                 continue
-            kinds += [(np.array([pair]), self._single(sources[pair], targets[pair], size, handling)) for pair in pairs.tolist()]
+            kinds += [
+                (np.array([pair]), self._single(names[int(sources[pair])], names[int(targets[pair])], some, handling))
+                for pair in pairs.tolist()
+            ]
         return self._filled(a, b, kinds, size, handling)
 
     def _numbers(self, names: Sequence[str]) -> Ints:
@@ -236,7 +240,7 @@ class Bulk:
                 return relative_to, row - int(attached.first[host]), way
         return ABSOLUTE, number, 0
 
-    def _filled(self, a: Ints, b: Ints, kinds: Sequence[tuple[Ints, _Kind]], size: float, handling: Handling) -> Draws:
+    def _filled(self, a: Ints, b: Ints, kinds: Sequence[tuple[Ints, _Kind]], size: float | Floats, handling: Handling) -> Draws:
         """The columns."""
         shape, many = np.zeros(len(a), np.int64), np.zeros(len(a), np.int64)
         order: dict[int, int] = {}
@@ -248,17 +252,39 @@ class Bulk:
         for form, some, pairs, which in columns:
             shape[pairs] = np.array([order[kind.shape] for _, kind in some])[which]
             many[pairs] = len(form)
+        nothing = np.asarray(size) <= 0
+        if nothing.any():
+            many = np.where(nothing, 0, many)
         first = np.concatenate([[0], np.cumsum(many)])
         capacity = np.empty(int(first[-1]), np.int64)
-        for form, some, pairs, which in columns:
+        for form, some, pairs, which in columns if len(capacity) else ():
+            if nothing.any():
+                pairs, which = pairs[~nothing[pairs]], which[~nothing[pairs]]
             numbers = np.array([kind.rows for _, kind in some], np.int64).reshape(len(some), len(form), 3)
             for at, relative_to in enumerate(form):
                 hosts = self._hosts.owner[(a if relative_to in (FROM, OUT) else b)[pairs]]
                 capacity[first[pairs] + at] = self._number(relative_to, numbers[which, at, 1], numbers[which, at, 2], hosts)
-        costs = tuple(self._transfers.cost(self._known[each].a, self._known[each].b, size, handling) for each in order)
-        if size <= 0:
-            first, capacity = np.zeros(len(a) + 1, np.int64), np.empty(0, np.int64)
+        shape, costs = self._priced(shape, list(order), size, handling)
         return Draws(shape, costs, first, capacity)
+
+    def _priced(
+        self, shape: Ints, known: Sequence[int], size: float | Floats, handling: Handling
+    ) -> tuple[Ints, tuple[Cost, ...]]:
+        """Per pair the place of its cost, and the costs in the order of their first pairs. known: routes by shape."""
+        routes = [self._known[each] for each in known]
+        if isinstance(size, float | int):
+            return shape, tuple(self._transfers.cost(each.a, each.b, size, handling) for each in routes)
+        sizes, which = np.unique(size, return_inverse=True)
+        _, first, kind = np.unique(shape * len(sizes) + which.ravel(), return_index=True, return_inverse=True)
+        place = np.empty(len(first), np.int64)
+        order = np.argsort(first, kind="stable")
+        place[order] = np.arange(len(first))
+        price = self._transfers.cost if len(first) < _MANY_COSTS else self._transfers.once
+        costs = [
+            price(routes[route].a, routes[route].b, each, handling)
+            for route, each in zip(shape[first[order]].tolist(), size[first[order]].tolist(), strict=True)
+        ]
+        return place[kind.ravel()], tuple(costs)
 
     def _number(self, relative_to: int, number: Ints, slot: Ints, hosts: Ints) -> Ints:
         """Inverse of `_relative`, for rows that are relative to the same host or wire."""

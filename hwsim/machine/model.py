@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
 
 from hwsim.demand import Capacity, Cost
 from hwsim.devices import Storage
@@ -14,11 +16,12 @@ from hwsim.machine.kept import Kept
 from hwsim.machine.layout import Layout
 from hwsim.machine.libraries.reading import Libraries, library_of
 from hwsim.machine.names import Names
-from hwsim.machine.numbering import Draws
+from hwsim.machine.numbering import Draws, Floats
 from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, UnknownName
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer import Transfers, join
 from hwsim.machine.views import kinds
+from hwsim.machine.wires import Ints
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
@@ -111,6 +114,10 @@ class Machine:
             first_by_part.setdefault(id(part) if part is not None else hash(name), name)
         return tuple(map(self.device, first_by_part.values()))
 
+    def part_of(self, name: str) -> Hashable:
+        """The part that a device belongs to, the same in equal machines inside the machine; None if the name is no device's."""
+        return self._transfers.bulk.part_of(name)
+
     def devices_of(self, kind: str, inside: str = "") -> tuple[str, ...]:
         """Full names of all devices of one kind in a node (default: everywhere)."""
         return self._names.of_kind(kind, inside)
@@ -172,7 +179,16 @@ class Machine:
             NoRoute: two of them are not connected.
             UnknownName: no device.
         """
-        return self._transfers.bulk.draws(sources, targets, size, handling)
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} sources, but {len(targets)} targets")
+        places = np.arange(2 * len(sources))
+        return self.draws_among((*sources, *targets), places[: len(sources)], places[len(sources) :], size, handling)
+
+    def draws_among(
+        self, names: Sequence[str], sources: Ints, targets: Ints, size: float | Floats, handling: Handling = PLAIN
+    ) -> Draws:
+        """The same from and to places among names; size: of all, or of each: then a shape has one size, too."""
+        return self._transfers.bulk.draws(names, sources, targets, size, handling)
 
     def capacity_name(self, number: int) -> str:
         """Name of the capacity of that number (`Draws.capacity`). Cheap: nothing else is named.

@@ -65,6 +65,10 @@ class Transfers:
             cost = self._costs[key] = self._make(a, b, size, ends, handling)
         return cost
 
+    def once(self, a: str, b: str, size: float, handling: Handling) -> Cost:
+        """The same, not kept: one of very many sizes."""
+        return self._make(a, b, size, True, handling)
+
     def _members(self, name: str) -> tuple[str, ...]:
         group = self._groups.get(name)
         if group is not None and isinstance(group.model, Sockets):

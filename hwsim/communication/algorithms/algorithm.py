@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from hwsim.communication.plan import Group, Operation, Plan
@@ -39,6 +39,10 @@ class Algorithm(ABC):
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
         """The plan as equal steps and shares of the bytes."""
         return rounds_of(self.plan(operation, group))
+
+    def weighted(self, operation: Operation, group: Group, weights: Sequence[float]) -> tuple[Round, ...]:
+        """The rounds with the ranks' parts in these proportions."""
+        return rounds_of(self.plan(operation, group), weights)
 
     def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
         """The closed form on equal links."""

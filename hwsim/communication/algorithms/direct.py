@@ -13,11 +13,14 @@ Range: switches and hosts that many senders address at once lose some of the ban
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from hwsim.communication.algorithms.algorithm import Algorithm
-from hwsim.communication.plan import Group, Operation, Plan, Send
+from hwsim.communication.pairs import Pairs
+from hwsim.communication.plan import Group, Operation, Plan, Send, sizes_of
 from hwsim.communication.rounds import Round, Wires, rounds_of
 from hwsim.records import dataclass
 
@@ -38,7 +41,14 @@ class Direct(Algorithm):
         return Plan(operation, n, chunks, tuple(_sends(operation, n)))
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
+        if operation == "all-to-all":
+            return _everybody(group.ranks, name=operation)
         return rounds_of(self.plan(operation, group), name=operation)
+
+    def weighted(self, operation: Operation, group: Group, weights: Sequence[float]) -> tuple[Round, ...]:
+        if operation == "all-to-all":
+            return _everybody(group.ranks, weights, "send")
+        return rounds_of(self.plan(operation, group), weights)
 
     def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
         n = group.ranks
@@ -81,3 +91,11 @@ def _sends(operation: Operation, n: int) -> Iterator[Send]:
             yield from (Send(0, rank, other, 0, 1, True) for rank, other in others)
         case "send":
             yield from (Send(0, 0, n - 1, 0, n) for _ in range(min(1, n - 1)))
+
+
+def _everybody(ranks: int, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
+    """The round of the plan of an all-to-all."""
+    shares = sizes_of("all-to-all", ranks, ranks * ranks, 1.0, weights)
+    chunk = np.arange(ranks * ranks)
+    chunk = chunk[chunk // ranks != chunk % ranks] if ranks else chunk
+    return (Round(name, Pairs(chunk // ranks, chunk % ranks, shares[chunk])),) if len(chunk) else ()

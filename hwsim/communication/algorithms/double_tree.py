@@ -18,8 +18,9 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from hwsim.communication.algorithms.algorithm import Algorithm
+from hwsim.communication.pairs import Pair
 from hwsim.communication.plan import Group, Operation, Plan, Send
-from hwsim.communication.rounds import Pair, Round, Wires, largest, rounds_of
+from hwsim.communication.rounds import Round, Wires, largest, rounds_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 

@@ -10,11 +10,15 @@ Range: a network that has no full bisection slows the steps of far pairs; on a M
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from hwsim.communication.algorithms.algorithm import Algorithm
-from hwsim.communication.plan import Group, Operation, Plan, Send
-from hwsim.communication.rounds import Round, Wires, rounds_of
+from hwsim.communication.pairs import Pairs
+from hwsim.communication.plan import Group, Operation, Plan, Send, sizes_of
+from hwsim.communication.rounds import Round, Wires
 from hwsim.records import dataclass
 
 
@@ -37,8 +41,24 @@ class Pairwise(Algorithm):
         return Plan(operation, n, n * n if operation == "all-to-all" else n, tuple(sends))
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        return rounds_of(self.plan(operation, group), name=operation)
+        return _rounds(operation, group.ranks, name=operation)
+
+    def weighted(self, operation: Operation, group: Group, weights: Sequence[float]) -> tuple[Round, ...]:
+        return _rounds(operation, group.ranks, weights, "reduce" if operation == "reduce-scatter" else "send")
 
     def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:  # noqa: ARG002
         n = group.ranks
         return (n - 1) * wires.step(size / n)
+
+
+def _rounds(operation: Operation, ranks: int, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
+    """The rounds of the plan; no two steps have the same pairs."""
+    whole = operation == "all-to-all"
+    shares = sizes_of(operation, ranks, ranks * ranks if whole else ranks, 1.0, weights)
+    source = np.arange(ranks)
+    rounds = []
+    for step in range(ranks - 1):
+        target = (source + step + 1) % ranks
+        chunk = source * ranks + target if whole else target if operation == "reduce-scatter" else source
+        rounds.append(Round(name, Pairs(source, target, shares[chunk]), 1, operation == "reduce-scatter"))
+    return tuple(rounds)

@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
+from hwsim.communication.pairs import Pair
 from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
-from hwsim.communication.rounds import Pair, Round, Wires
+from hwsim.communication.rounds import Round, Wires
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 
+from hwsim.communication.pairs import Pair
 from hwsim.communication.plan import CannotCollect, Group, Operation, Send
-from hwsim.communication.rounds import Pair, Round
+from hwsim.communication.rounds import Round
 from hwsim.records import dataclass
 
 

@@ -1,0 +1,217 @@
+"""What the pairs of steps draw, row by row and by number of the capacity: many pairs of many steps at one look.
+
+The machine distinguishes pairs by the shape of their route and by their bytes (`Machine.draws_among`), so that a pair costs a
+microsecond and nothing is named but the capacities of one pair of each shape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from hwsim.communication.drawn import Exchange, Waits
+from hwsim.communication.pairs import Pair, columns
+from hwsim.communication.placing import handling
+from hwsim.communication.rounds import Round
+from hwsim.graph.opgraph import Floats, Ints
+from hwsim.machine.numbering import Draws
+from hwsim.records import dataclass
+
+_AT_ONCE: Final = 1 << 16  # pairs whose rows are held at the same time
+
+
+class Table(NamedTuple):
+    """Different draws. names: a capacity that such a draw is from; the others have its name but for digits, rate and unit."""
+
+    names: Sequence[str]
+    amounts: Floats
+    moved: Floats
+
+
+class Step(NamedTuple):
+    """Rows of a step in the order of its pairs. number: of the capacity; which: the row's place in the table.
+
+    waits: of the pair that waits longest; floor: the least seconds of any.
+    """
+
+    number: Ints
+    which: Ints
+    table: Table
+    waits: Waits
+    floor: float
+
+
+class _Read(NamedTuple):
+    """What the receiver of a cost reads again: at which of the capacities, and what that draws of it; -1: nothing."""
+
+    place: int
+    amount: float
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Steps that are looked at together; which: by step, the place of its pairs among those that differ."""
+
+    stages: list[Round] = field(default_factory=list)
+    which: list[int] = field(default_factory=list)
+    pairs: list[Sequence[Pair]] = field(default_factory=list)
+    alike: dict[tuple[object, ...], list[int]] = field(default_factory=dict)
+
+    def add(self, stage: Round) -> bool:
+        """Whether there was room for the step."""
+        pairs = stage.pairs
+        key = (len(pairs), pairs[0], pairs[-1]) if len(pairs) else ()
+        place = next((at for at in self.alike.get(key, ()) if self.pairs[at] is pairs or self.pairs[at] == pairs), None)
+        if place is None:
+            if self.pairs and sum(map(len, self.pairs)) + len(pairs) > _AT_ONCE:
+                return False
+            place = len(self.pairs)
+            self.alike.setdefault(key, []).append(place)
+            self.pairs.append(pairs)
+        self.stages.append(stage)
+        self.which.append(place)
+        return True
+
+
+class Drawing:
+    """Draws of the steps of a collective, which are asked for in their order."""
+
+    def __init__(self, exchange: Exchange, rounds: Sequence[Round]) -> None:
+        self._exchange = exchange
+        self._ahead: list[_Batch] = [_Batch()]
+        for stage in rounds:
+            if not self._ahead[-1].add(stage):
+                self._ahead.append(_Batch())
+                self._ahead[-1].add(stage)
+        self._ahead.reverse()
+        self._now = _Batch()
+        self._ready: dict[int, Step] = {}
+        nodes = [name.rpartition(".")[0] for name in exchange.placed.parties] if exchange.overheads.hop is not None else []
+        joined = exchange.placed.joined
+        self._node = _numbered(nodes)
+        self._joined = _numbered([joined.get(node, node) for node in nodes]) if joined else self._node
+
+    def step(self, stage: Round) -> Step:
+        """What a step draws."""
+        if id(stage) not in self._ready:
+            self._ready = self._looked_at(self._batch(stage))
+        return self._ready[id(stage)]
+
+    def parts(self, stage: Round) -> Iterator[Step]:
+        """What a step draws, some pairs after others: a step may have millions."""
+        pairs = stage.pairs
+        if len(pairs) <= _AT_ONCE:
+            yield self.step(stage)
+            return
+        self._batch(stage)
+        for low in range(0, len(pairs), _AT_ONCE):
+            part, batch = replace(stage, pairs=pairs[low : low + _AT_ONCE]), _Batch()
+            batch.add(part)
+            yield self._looked_at(batch)[id(part)]
+
+    def _batch(self, stage: Round) -> _Batch:
+        """The steps among which this one is looked at: as they are asked for in their order, the present ones or the next."""
+        if not any(each is stage for each in self._now.stages):
+            self._now = self._ahead.pop()
+        return self._now
+
+    def _looked_at(self, batch: _Batch) -> dict[int, Step]:
+        exchange = self._exchange
+        machine, parties = exchange.machine, exchange.placed.parties
+        ends = [columns(pairs) for pairs in batch.pairs]
+        bounds = np.cumsum([0, *map(len, ends)]).tolist()
+        sources, targets = (np.concatenate([getattr(each, name) for each in ends]) for name in ("sources", "targets"))
+        sizes = np.concatenate([each.shares for each in ends]) * exchange.size
+        same = len(sizes) > 0 and bool((sizes == sizes[0]).all())
+        how = handling(machine, exchange.placed.algorithm, parties[0], parties[1])
+        draws = machine.draws_among(parties, sources, targets, float(sizes[0]) if same else sizes, how)
+        _, firsts = np.unique(draws.shape, return_index=True)
+        table, starts = self._table(draws)
+        far = self._far(sources, targets)
+        reads = self._reads(draws, firsts, targets, sizes) if any(stage.reduce for stage in batch.stages) else []
+        full = _with(table, reads, sizes[firsts])
+        ready = {}
+        for stage, at in zip(batch.stages, batch.which, strict=True):
+            low, high = bounds[at : at + 2]
+            begin, end = draws.first[low], draws.first[high]
+            shape, first = draws.shape[low:high], draws.first[low : high + 1] - begin
+            number = draws.capacity[begin:end]
+            which = np.repeat(starts[shape] - first[:-1], np.diff(first)) + np.arange(len(number))
+            if stage.reduce and reads:
+                place = np.array([read.place for read in reads])[shape]
+                again = place >= 0
+                memory = number[(first[:-1] + place)[again]]
+                number = np.insert(number, first[1:][again], memory)
+                which = np.insert(which, first[1:][again], len(table.names) + shape[again])
+            waits, floor = self._waits(draws, shape, None if far is None else far[low:high])
+            ready[id(stage)] = Step(number, which, full if stage.reduce else table, waits, floor)
+        return ready
+
+    def _table(self, draws: Draws) -> tuple[Table, Ints]:
+        """The rows of all costs one after another, and where those of each begin."""
+        efficiency = self._exchange.overheads.efficiency
+        names: list[str] = []
+        amounts: list[float] = []
+        moved: list[float] = []
+        starts = []
+        for cost in draws.costs:
+            starts.append(len(names))
+            natural = {name: amount for name, amount, unit in cost.moved if unit != "1"}
+            for name, amount in cost.demand.amounts:
+                names.append(name)
+                amounts.append(amount / efficiency if self._exchange.is_wire(name) else amount)
+                moved.append(natural.get(name, 0.0))
+        return Table(names, np.array(amounts, np.float64), np.array(moved, np.float64)), np.array(starts, np.int64)
+
+    def _reads(self, draws: Draws, firsts: Ints, targets: Ints, sizes: Floats) -> list[_Read]:
+        """By cost what a receiver that adds reads of its own data."""
+        machine, parties = self._exchange.machine, self._exchange.placed.parties
+        found = []
+        for pair in firsts.tolist():
+            read = self._exchange.read_again(parties[int(targets[pair])], float(sizes[pair]))
+            if read is None:
+                found.append(_Read(-1, 0.0))
+                continue
+            numbers = draws.capacity[draws.first[pair] : draws.first[pair + 1]].tolist()
+            found.append(_Read([machine.capacity_name(number) for number in numbers].index(read[0]), read[1]))
+        return found
+
+    def _far(self, sources: Ints, targets: Ints) -> Ints | None:
+        """By pair whether a network lies between its ends (`Placed.across`); None where a step takes as long either way."""
+        if self._exchange.overheads.hop is None:
+            return None
+        apart = (self._node[sources] != self._node[targets]) & (self._joined[sources] != self._joined[targets])
+        far: Ints = apart.astype(np.int64)
+        return far
+
+    def _waits(self, draws: Draws, shape: Ints, far: Ints | None) -> tuple[Waits, float]:
+        """The wait of the first pair that waits longest, and the longest floor."""
+        code = shape if far is None else 2 * shape + far
+        kinds, first = np.unique(code, return_index=True)
+        waits, floor = (0.0, 0.0), 0.0
+        for kind in kinds[np.argsort(first)].tolist():
+            number, apart = (kind, 0) if far is None else divmod(kind, 2)
+            demand, overhead = draws.costs[number].demand, self._exchange.overheads.of_step(bool(apart))
+            floor = max(floor, demand.floor)
+            if overhead + demand.latency > math.fsum(waits):
+                waits = overhead, demand.latency
+        return waits, floor
+
+
+def _with(table: Table, reads: Sequence[_Read], sizes: Floats) -> Table:
+    """The table with what receivers read again, a row for each cost."""
+    if not reads:
+        return table
+    names = [*table.names, *("" for _ in reads)]
+    read = np.array([read.amount for read in reads], np.float64)
+    return Table(names, np.concatenate([table.amounts, read]), np.concatenate([table.moved, sizes]))
+
+
+def _numbered(names: Sequence[str]) -> Ints:
+    """Equal numbers for equal names."""
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)

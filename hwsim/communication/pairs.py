@@ -1,0 +1,66 @@
+"""The pairs of a step as columns: who sends to whom, and which share of the bytes; to who asks for one pair, a tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+
+from hwsim.graph.opgraph import Floats, Ints
+
+Pair = tuple[int, int, float]  # source, target, share of the bytes in one step
+
+
+class Pairs(Sequence[Pair]):
+    """Pairs in columns; equal to the same pairs as tuples.
+
+    >>> pairs = Pairs(np.array([0, 1]), np.array([1, 0]), np.array([0.5, 0.5]))
+    >>> pairs[1], pairs == ((0, 1, 0.5), (1, 0, 0.5))
+    ((1, 0, 0.5), True)
+    """
+
+    __slots__ = ("shares", "sources", "targets")
+
+    def __init__(self, sources: Ints, targets: Ints, shares: Floats) -> None:
+        self.sources, self.targets, self.shares = sources, targets, shares
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return zip(self.sources.tolist(), self.targets.tolist(), self.shares.tolist(), strict=True)
+
+    @overload
+    def __getitem__(self, place: int) -> Pair: ...
+    @overload
+    def __getitem__(self, place: slice) -> Pairs: ...
+    def __getitem__(self, place: int | slice) -> Pair | Pairs:
+        if isinstance(place, slice):
+            return Pairs(self.sources[place], self.targets[place], self.shares[place])
+        return int(self.sources[place]), int(self.targets[place]), float(self.shares[place])
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Pairs):
+            return same_ends(self, other) and np.array_equal(self.shares, other.shares)
+        return tuple(self) == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+def columns(pairs: Sequence[Pair]) -> Pairs:
+    """The pairs in columns, whatever they are in."""
+    if isinstance(pairs, Pairs):
+        return pairs
+    sources, targets, shares = zip(*pairs, strict=True) if pairs else ((), (), ())
+    return Pairs(np.array(sources, np.int64), np.array(targets, np.int64), np.array(shares, np.float64))
+
+
+def same_ends(first: Sequence[Pair], second: Sequence[Pair]) -> bool:
+    """Whether the same ranks send to the same, whatever the bytes."""
+    if len(first) != len(second):
+        return False
+    if isinstance(first, Pairs) and isinstance(second, Pairs):
+        return np.array_equal(first.sources, second.sources) and np.array_equal(first.targets, second.targets)
+    return first == second or all(a[:2] == b[:2] for a, b in zip(first, second, strict=True))
