@@ -93,6 +93,7 @@ def test_devices_and_settings_can_be_said() -> None:
     [
         (("--op", "allreduce"), "there is no operation 'allreduce'; did you mean 'all-reduce'"),
         (("--algorithm", "rign"), "there is no algorithm 'rign'; did you mean 'ring'"),
+        (("--algorithm", "parameter-server"), "of this kind there are ps-cpu, ps-gpu0, ps-sharded"),
         (("--algorithm", "pairwise"), "pairwise does no all-reduce"),
         (("--among", "gpu9"), "gpu9"),
         (("--among", "gpu0"), "fewer than two devices"),

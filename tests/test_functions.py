@@ -195,3 +195,14 @@ def test_what_a_workload_expects_is_left_out_for_who_predicts(root: Path) -> Non
     assert "expect:" not in shown
     assert "let:" in shown
     assert CliRunner().invoke(main, ["show", "d2l/copy-overlap", "--no-expect"]).output == shown
+
+
+def test_rows_are_compared_by_any_name_of_expect() -> None:
+    vary = {"workload.for": ["2 s"]}
+    run = hwsim.simulate("web-server", "services/cache", set={"workload.for": "2 s"})
+    assert run.services is not None
+    [answers, *_] = run.services.answers
+    table = hwsim.sweep("web-server", "services/cache", vary, by=f"{answers.name}.latency_p95", workers=1)
+    assert answers.latency is not None
+    assert table.ranking.values == (answers.latency.at(0.95).value,)
+    assert f"{answers.name}.latency_p95" in str(table)

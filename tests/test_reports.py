@@ -16,8 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hwsim import api
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.engine import simulate
+from hwsim.formats import format_quantity
 from hwsim.graph.builder import GraphBuilder
 from hwsim.results.critical import families, limited_by
 from hwsim.results.expect import Verdict
@@ -454,3 +456,13 @@ def test_a_number_and_its_per_cent_sign_stand_on_one_line(words: int) -> None:
     lines = titled("limited by", ", ".join(["a" * words, *(f"part{number} 0.{number} %" for number in range(10, 40))]))
     assert not any(line.lstrip().startswith("%") for line in lines)
     assert max(map(len, lines)) <= 100
+
+
+def test_the_rate_of_a_row_is_all_its_bytes_by_all_its_time() -> None:
+    copies = [
+        {"copy": {"from": "cpu", "to": "gpu", "bytes": "320 MB", "writes": "x"}},
+        {"copy": {"from": "gpu", "to": "cpu", "bytes": "160 MB", "reads": "x"}},
+    ]
+    run = api.simulate("d2l-gpu-workstation", {"hwsim": "workload/1", "program": copies})
+    [row] = each_op(run.timeline)
+    assert (row.times, row.rate) == (2, format_quantity(480e6 / (2 * row.mean_s), "B/s"))

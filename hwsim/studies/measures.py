@@ -8,9 +8,12 @@ from typing import Any, Final
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
+from hwsim.results.expect import OF_ANSWERS, OF_SERVICE, OF_TRAINING
 from hwsim.results.result import Result
 from hwsim.spec import Mistakes, Place, did_you_mean
 from hwsim.ticks import FEMTO
+from hwsim.units import RATIO, Dimension
+from hwsim.units import TIME as SECONDS
 from hwsim.views.explain.starving import pipelines
 
 UNITS: Final = {
@@ -77,6 +80,7 @@ _DOCUMENT: Final = frozenset(
         "trainings",
     }
 )  # first keys of `simulate --json` under which there are numbers
+_EXPECTED: Final[Mapping[str, Dimension]] = {**OF_ANSWERS, **OF_SERVICE, **OF_TRAINING}  # names of `expect:`, after `JOB.`
 _UNITS: Final = (("_per_s", "1"), ("_fs", "1"), ("_s", "s"), ("_bytes", "B"), ("utilisation", "%"), ("share", "%"), ("mfu", "%"))
 _MOST: Final = ("_per_s", "/s", "rate", "utilisation", "mfu", "busy", "computing")
 
@@ -143,6 +147,9 @@ def measure(name: str) -> Measure:
     if column.startswith(BUSY):
         return Measure(column, column, "%", most=True)
     unit = next((unit for end, unit in _UNITS if column.endswith(end)), "1")
+    if (dimension := _expected(column)) is not None:
+        unit = "s" if dimension is SECONDS else "%" if dimension is RATIO else "1"
+        return Measure(column, column, unit, most=_is_most(column) or column.endswith("goodput"))
     return Measure(column, column, unit, most=_is_most(column))
 
 
@@ -156,7 +163,8 @@ def refuse_unknown(name: str, place: Place | None, mistakes: Mistakes) -> None:
     ["there is no measure 'tokens/sec'"]
     """
     column = measure(name).column
-    if column in _NAMES.values() or column.startswith(BUSY) or column.split(".")[0] in _DOCUMENT:
+    known = column in _NAMES.values() or _expected(column) is not None
+    if known or column.startswith(BUSY) or column.split(".")[0] in _DOCUMENT:
         return
     titles = [measure(each).title for each in dict.fromkeys(_NAMES.values())]
     near = did_you_mean(name, titles) or ""
@@ -206,6 +214,8 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
         if name in used:
             return used[name]
         raise NoSuchNumber(wanted.column, did_you_mean(name, used) or "a capacity as the summary names it: busy:gpu0.compute")
+    if _expected(wanted.column) is not None and wanted.column in (named := _as_expected(result)):
+        return named[wanted.column]
     value = at_path(document(), wanted.column.split("."))
     if isinstance(value, bool) or not isinstance(value, int | float):
         titles = [measure(column).title for column in values]
@@ -213,6 +223,20 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
         listed = f"there are {', '.join(titles)}, busy:CAPACITY, and each number of `simulate --json` by its path: {TIME}"
         raise NoSuchNumber(wanted.title, listed if not hint or hint.startswith("known") else f"{hint} {listed}")
     return float(value)
+
+
+def _expected(column: str) -> Dimension | None:
+    """What a name of `expect:` counts; None of other names."""
+    return None if column.split(".", maxsplit=1)[0] in _DOCUMENT else _EXPECTED.get(column.rpartition(".")[2])
+
+
+def _as_expected(result: Result) -> dict[str, float]:
+    """Numbers of a result by the names that `expect:` has for them."""
+    from hwsim.results import serving, training
+    from hwsim.results.services import answers
+
+    found = {**serving.expected_of(result.serving), **training.expected_of(result.trainings)}
+    return found if result.services is None else found | answers.expected_of(result.services)
 
 
 def _billed(result: Result, wanted: Measure) -> float:

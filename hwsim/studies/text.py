@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from string import ascii_letters
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +26,7 @@ ERRORS: Final = 8  # different reasons of failures that are shown
 MOST: Final = 600  # letters of such a reason; JSON and CSV have all of it
 FAR: Final = 4.0  # ratio from which on it is not said in per cent
 LEAST_HALF: Final = 5e-4  # half widths below are none
-LEAST: Final = 6  # letters of a column of values
+LEAST: Final = 8  # letters of a column of values
 
 
 def text(sweep: Sweep, most: int = 0) -> str:
@@ -70,9 +70,10 @@ def _table(sweep: Sweep) -> Iterator[str]:
         right.append(Column("warned", cells, right=False))
     room = WIDTH - CAUSE - sum(max(map(len, column.texts)) + 2 for column in right) - 2  # integers
     widest = max(room // max(len(sweep.vary), 1) - 2, LEAST)
+    names = _names(sweep.paths, widest, {column.heading for column in right})
     varied = [
         Column(name, [" ".join(written(row.values[place]).split()) for row in sweep.rows], _are_numbers(values), widest)
-        for place, (name, (_, values)) in enumerate(zip(_names(sweep.paths, widest), sweep.vary, strict=True))
+        for place, (name, (_, values)) in enumerate(zip(names, sweep.vary, strict=True))
     ]
     yield from aligned([*varied, *right, Column("limited by", list(map(_cause, sweep.rows)), right=False)], widest=WIDTH)
 
@@ -87,17 +88,19 @@ def _are_numbers(values: Sequence[object]) -> bool:
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
-def _names(paths: Sequence[str], widest: int) -> list[str]:
-    """Paths, or where they are too long the shortest ends that differ.
+def _names(paths: Sequence[str], widest: int, others: Set[str] = frozenset()) -> list[str]:
+    """Paths, or where they are too long the shortest ends that differ from each other and from other columns.
 
     >>> _names(["machine.node.gpu.count", "machine.node.cpu.count", "workload.runtime.queue_depth"], 20)
     ['gpu.count', 'cpu.count', 'runtime.queue_depth']
+    >>> _names(["workload.program.0.busy.time"], 20, {"time"})
+    ['busy.time']
     """
     if all(len(path) <= widest for path in paths):
         return list(paths)
     for steps in range(1, max(path.count(".") for path in paths) + 2):
         names = [".".join(path.split(".")[-steps:]) for path in paths]
-        if len({*names}) == len(paths):
+        if len({*names}) == len(paths) and not others & {*names}:
             return [name if len(name) <= widest else "..." + name[len(name) - widest + 3 :] for name in names]
     return list(paths)
 

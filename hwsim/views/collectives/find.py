@@ -107,7 +107,9 @@ def find(
 
 def _refuse_unknown(name: str, names: Sequence[str], option: str, kind: str) -> None:
     if name not in names:
-        hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
+        of_kind = [each for each, algorithm in ALGORITHMS.items() if algorithm.kind == name and each in names]
+        known = did_you_mean(name, names) or f"there are {', '.join(names)}"
+        hint = f"of this kind there are {', '.join(of_kind)}" if of_kind else known
         raise Unshowable(f"there is no {kind} '{name}'", hint, option)
 
 

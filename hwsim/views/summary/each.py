@@ -135,7 +135,7 @@ def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) ->
     """(bytes or FLOP a second, accesses a second) of ops that took these seconds together."""
     accessed = counted = 0.0
     named = family(cause.name)
-    chosen: dict[tuple[bool, bool, Unit], float] = {}
+    carried: list[list[tuple[bool, bool, float, Unit]]] = []  # of each cost: elsewhere than at the cause, is_bytes, amount, unit
     for cost, size in costs:
         if cost.requests is not None:
             accessed += size * cost.requests.count * cost.requests.size
@@ -145,20 +145,23 @@ def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) ->
         largest: dict[tuple[Unit, str], float] = {}
         for capacity, amount, unit in cost.moved:  # one member of a family on a route over several
             largest[unit, family(capacity)] = max(largest.get((unit, family(capacity)), 0.0), size * amount)
-        amounts = [
-            (capacity != named, unit != "FLOP", amount, unit)
-            for (unit, capacity), amount in largest.items()
-            if unit in ("B", "FLOP")
-        ]
-        if amounts:  # chosen for each cost: equal ops may take routes whose parts have different names
-            elsewhere, is_bytes, amount, unit = min(amounts)
-            chosen[elsewhere, is_bytes, unit] = chosen.get((elsewhere, is_bytes, unit), 0.0) + amount
+        carried.append(
+            [
+                (capacity != named, unit != "FLOP", amount, unit)
+                for (unit, capacity), amount in largest.items()
+                if unit in ("B", "FLOP")
+            ]
+        )
     if seconds <= 0:
         return "", ""
     count = format_quantity(counted / seconds, "B").removesuffix("B").rstrip() if counted > 0 else ""
     if accessed > 0:
         return format_quantity(accessed / seconds, "B/s"), count
-    if not chosen:
+    best = [min(amounts) for amounts in carried if amounts]
+    if not best:
         return "", count
-    (_, _, unit), amount = min(chosen.items())
+    *_, unit = min(best)
+    amount = math.fsum(
+        min(each for each in amounts if each[3] == unit)[2] for amounts in carried if unit in {each[3] for each in amounts}
+    )
     return format_quantity(amount / seconds, f"{unit}/s"), count
