@@ -20,28 +20,34 @@ EVERYTHING = """[document.title, document.querySelector('header').innerText,
 READY = "document.body.dataset.ready === 'yes'"
 
 
-def started() -> tuple[subprocess.Popen[str], str]:
-    """A server of its own, and the address that it printed."""
-    pytest.importorskip("starlette", reason="starlette is not installed")
-    pytest.importorskip("uvicorn", reason="uvicorn is not installed")
-    command = [sys.executable, "-X", "utf8", "-m", "hwsim", "explore", "d2l-gpu-workstation", "d2l/copy-overlap", "--no-open"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8")
-    assert server.stdout is not None
-    return server, server.stdout.readline().strip()
+class Server:
+    """`hwsim explore`, which can be ended and started anew."""
 
+    def start(self) -> str:
+        """The address that it prints."""
+        command = [sys.executable, "-X", "utf8", "-m", "hwsim", "explore", "d2l-gpu-workstation", "d2l/copy-overlap", "--no-open"]
+        self._running = subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8")
+        assert self._running.stdout is not None
+        return self._running.stdout.readline().strip()
 
-def stopped(server: subprocess.Popen[str]) -> None:
-    server.terminate()
-    server.wait(20)
-    assert server.stdout is not None
-    server.stdout.close()
+    def stop(self) -> None:
+        self._running.terminate()
+        self._running.wait(20)
+        assert self._running.stdout is not None
+        self._running.stdout.close()
 
 
 @pytest.fixture(scope="module")
-def address(browser: Any) -> Iterator[str]:
-    server, printed = started()
-    yield printed
-    stopped(server)
+def server() -> Server:
+    pytest.importorskip("starlette", reason="starlette is not installed")
+    pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+    return Server()
+
+
+@pytest.fixture(scope="module")
+def address(browser: Any, server: Server) -> Iterator[str]:
+    yield server.start()
+    server.stop()
 
 
 class Reader:
@@ -56,6 +62,14 @@ class Reader:
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(address)
         self.until(READY)
+
+    def anew(self, address: str) -> Reader:
+        """The page as it is opened, with nothing in its address."""
+        assert self.said == []
+        self.page.goto("about:blank")
+        self.page.goto(address)
+        self.until(READY)
+        return self
 
     def until(self, what: str, seconds: float = 30.0) -> None:
         """Poll: Playwright's own waiting evaluates a text, which the page's policy forbids."""
@@ -96,9 +110,29 @@ class Reader:
         self.page.close()
 
 
-def test_the_answer_moves_with_the_hand_and_comes_back(browser: Any, address: str) -> None:
-    """A drag, colours that stay, a pin, the reset of a slider, and what was undone."""
+def test_a_student_drags_steps_plays_mends_and_predicts(browser: Any, address: str) -> None:
+    """One page for all that a class does with it: a page and a server take a second each to start."""
     reader = Reader(browser, address)
+    drags(reader)
+    steps_by_keys(reader.anew(address))
+    plays(reader.anew(address))
+    mends_a_mistake(reader.anew(address))
+    predicts(reader.anew(address))
+    reader.ends()
+
+
+@pytest.mark.slow
+def test_what_takes_longer(browser: Any, address: str, server: Server, tmp_path: Path) -> None:
+    """Narrow windows, a service, pictures and the saved page, a new server: on one page, too."""
+    reader = Reader(browser, address)
+    has_one_column(reader)
+    shows_a_service(reader.anew(address))
+    saves_pictures_and_a_page(reader.anew(address), browser, tmp_path)
+    goes_on_with_a_new_server(reader.anew(address), browser, server)
+
+
+def drags(reader: Reader) -> None:
+    """The answer moves with the hand: a drag, colours that stay, a pin, the reset of a slider, and what was undone."""
     page = reader.page
     assert reader.time() == "175 ms"
     before = page.evaluate(COLOURS)
@@ -123,12 +157,10 @@ def test_the_answer_moves_with_the_hand_and_comes_back(browser: Any, address: st
     reader.rests()
     assert (reader.time(), slot.get_attribute("aria-valuetext")) == ("175 ms", "1.665 GB/s")
     assert "as fast" in page.inner_text("#difference")
-    reader.ends()
 
 
-def test_the_keyboard_alone_is_enough(browser: Any, address: str) -> None:
+def steps_by_keys(reader: Reader) -> None:
     """Sliders by arrows, the path op by op with reasons and derivations, the table, the theme, a prediction by keys."""
-    reader = Reader(browser, address)
     page = reader.page
     reader.slider(SLOT).focus()
     reader.pressed("ArrowLeft", "ArrowLeft", "Delete")
@@ -151,11 +183,10 @@ def test_the_keyboard_alone_is_enough(browser: Any, address: str) -> None:
     page.locator("#theme").focus()
     reader.pressed("Enter")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-    reader.ends()
 
 
-def test_a_mistake_is_marked_where_it_stands_and_goes_with_it(browser: Any, address: str) -> None:
-    reader = Reader(browser, address)
+def mends_a_mistake(reader: Reader) -> None:
+    """A mistake is marked where it stands, and goes with it."""
     page = reader.page
     page.locator(".file:not([hidden]) .cm-content").click()
     reader.pressed("Control+End")
@@ -171,11 +202,10 @@ def test_a_mistake_is_marked_where_it_stands_and_goes_with_it(browser: Any, addr
     reader.until("!document.querySelector('#mistakes li') && !document.body.classList.contains('stale')")
     page.keyboard.type("supp")
     reader.until("document.querySelector('.cm-completionLabel')?.textContent === 'supply'")
-    reader.ends()
 
 
-def test_a_prediction_sees_nothing_of_the_answer(browser: Any, address: str) -> None:
-    reader = Reader(browser, address)
+def predicts(reader: Reader) -> None:
+    """A prediction sees nothing of the answer; the address keeps it."""
     page = reader.page
     reader.rests()
     page.locator("#predict").click()
@@ -204,13 +234,10 @@ def test_a_prediction_sees_nothing_of_the_answer(browser: Any, address: str) -> 
     assert re.search(r"Your time: 350 ms, (\d+ %|[\d.]+ times) too long", page.inner_text("#verdict"))
     assert "Your curve is off by up to" in page.inner_text("#verdict")
     assert reader.time().endswith(" ms")
-    reader.ends()
 
 
-@pytest.mark.slow
-def test_a_service_shows_the_time_of_its_answers(browser: Any, address: str) -> None:
+def shows_a_service(reader: Reader) -> None:
     """Files from the library; the time of an answer takes the place of the run's, which arrivals set, on the curve, too."""
-    reader = Reader(browser, address)
     page = reader.page
     page.locator("#open-machine").select_option("web-server")
     page.locator("#open-workload").select_option("services/object-store")
@@ -229,13 +256,10 @@ def test_a_service_shows_the_time_of_its_answers(browser: Any, address: str) -> 
     page.locator("#guess").fill("1 h")
     page.locator("#reveal").click()
     assert "times too long" in page.inner_text("#verdict")
-    reader.ends()
 
 
-@pytest.mark.slow
-def test_pictures_files_and_a_page_without_a_server(browser: Any, address: str, tmp_path: Path) -> None:
+def saves_pictures_and_a_page(reader: Reader, browser: Any, tmp_path: Path) -> None:
     """SVG, PNG and the saved page, which answers a moved slider as the server did, and asks nobody."""
-    reader = Reader(browser, address)
     page = reader.page
     times = reader.page.locator("#sliders input[type=range]").nth(1)
     times.focus()
@@ -255,7 +279,6 @@ def test_pictures_files_and_a_page_without_a_server(browser: Any, address: str, 
     for at, value in enumerate([path, "", ""]):
         page.locator("#axes select").nth(at).select_option(value)
     reader.saved("compute", tmp_path / "run.html")
-    reader.ends()
     saved = Reader(browser, (tmp_path / "run.html").as_uri())
     assert saved.time() == "175 ms"
     slider = saved.slider(path)
@@ -270,29 +293,28 @@ def test_pictures_files_and_a_page_without_a_server(browser: Any, address: str, 
     assert {each.partition(":")[0] for each in saved.asked} <= {"file", "data"}, "it asks nobody"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_narrow_window_has_one_column_and_no_way_sideways(browser: Any, address: str, scheme: str) -> None:
-    reader = Reader(browser, address, width=360, scheme=scheme)
+def has_one_column(reader: Reader) -> None:
+    """A narrow window has one column and no way sideways, light and dark."""
     page = reader.page
-    reader.rests()
-    assert page.evaluate("document.documentElement.scrollWidth") == 360
-    assert page.evaluate("document.documentElement.dataset.theme") == scheme
-    tops = [
-        page.locator(name).bounding_box()["y"] for name in ("#time", "#sliders", "#curve", "#timeline", "#machine", "#editor")
-    ]
+    page.set_viewport_size({"width": 360, "height": 860})
+    page.locator("#watch").click()
+    reader.until("!document.getElementById('stage').hidden && document.getElementById('film-title').textContent !== ''")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        reader.until(f"document.documentElement.dataset.theme === '{scheme}'")
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+    parts = ("#time", "#sliders", "#curve", "#timeline", "#stage", "#machine", "#editor")
+    tops = [page.locator(name).bounding_box()["y"] for name in parts]
     assert tops == sorted(tops), "the sliders come right after the answer"
     page.locator("summary", has_text="Share").click()
     box = page.locator("#html").bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 360
-    reader.ends()
+    page.set_viewport_size({"width": 1280, "height": 860})
 
 
-@pytest.mark.slow
-def test_a_reload_and_a_new_server_bring_everything_back(browser: Any) -> None:
-    server, printed = started()
-    reader = Reader(browser, printed)
+def goes_on_with_a_new_server(reader: Reader, browser: Any, server: Server) -> None:
+    """A reload, and a new server, bring everything back."""
     page = reader.page
     page.locator("#pin").click()
     reader.slider(SLOT).focus()
@@ -305,15 +327,50 @@ def test_a_reload_and_a_new_server_bring_everything_back(browser: Any) -> None:
     fragment = page.evaluate("location.hash")
     assert fragment.startswith("#1.")
     assert reader.said == []
-    stopped(server)
+    server.stop()
     page.locator("#undo").focus()
     reader.slider(SLOT).focus()
     reader.pressed("ArrowLeft")
     reader.until("!document.getElementById('notice').hidden")
     assert page.input_value("#notice textarea").startswith("#1.")
     page.close()
-    server, printed = started()
-    again = Reader(browser, printed + fragment)
+    again = Reader(browser, server.start() + fragment)
     assert (again.time(), again.page.inner_text("#settings"), again.page.inner_text("#difference")) == seen
     again.ends()
-    stopped(server)
+
+
+def plays(reader: Reader) -> None:
+    """The run as it goes: by keys, by the clock, with the slider that is moved; still pictures where motion is not wanted."""
+    page = reader.page
+    page.locator("#watch").focus()
+    reader.pressed("Enter")
+    reader.until("document.getElementById('film-title').textContent.startsWith('175 ms')")
+    assert page.inner_text("#film-kind option:checked") == "the rows as they fill"
+    page.locator("#stage").focus()
+    reader.pressed("ArrowRight", "ArrowRight")
+    stepped = page.inner_text("#film-now")
+    assert re.fullmatch(r"At [\d.]+ ms: (1 piece is|2 pieces are) under way\.", stepped)
+    reader.pressed("ArrowLeft", "ArrowRight")
+    assert page.inner_text("#film-now") == stepped
+    reader.pressed("+", " ")
+    reader.until(f"document.getElementById('film-time').textContent > '{page.inner_text('#film-time')}'")
+    assert page.inner_text("#play") == "Pause"
+    reader.pressed(" ")
+    at, kept = page.input_value("#film-at"), page.evaluate("location.hash")
+    reader.slider(SLOT).focus()
+    reader.pressed("ArrowLeft", "ArrowLeft", "ArrowLeft")
+    reader.until("document.getElementById('film-below').textContent.includes('machine.links.slot.bandwidth=')")
+    assert page.input_value("#film-at") == at, "the same part of the run"
+    page.emulate_media(reduced_motion="reduce")
+    page.locator("#stage").focus()
+    reader.pressed("Home", " ")
+    page.wait_for_timeout(200)
+    assert page.input_value("#film-at") == "0", "no frame moves"
+    reader.until("Number(document.getElementById('film-at').value) > 50", 3)
+    page.emulate_media(reduced_motion="no-preference")
+    reader.until(f"location.hash !== '{kept}'")
+    page.reload()
+    reader.until(READY)
+    reader.until("document.getElementById('film-below').textContent.includes('machine.links.slot.bandwidth=')")
+    page.locator("#predict").click()
+    assert not page.locator("#film").is_visible(), "it would tell the answer"

@@ -92,14 +92,14 @@ def animated(player: Player, kind: str, tints: Tints, *, listed: bool = False, d
 
     Args:
         kind: one of SCENES; "": the one that tells most.
-        listed: whether to say which kinds the run has.
+        listed: whether to say which kinds the run has; one that it has not is replaced.
         drawn: light or dark: as the SVG that `--animate` writes, too.
     """
     answer: dict[str, Any] = {"scene": None, "says": ""}
     if listed or kind not in CALLED:
         kinds = dict(player.possible())
         answer["kinds"] = [[each, CALLED[each], why] for each, why in kinds.items()]
-        kind = kind if kind in CALLED else player.first([each for each, why in kinds.items() if not why])
+        kind = kind if kinds.get(kind) == "" else player.first([each for each, why in kinds.items() if not why])
     answer["kind"] = kind
     try:
         scene, run = player.scene(kind)

@@ -102,10 +102,12 @@ def application(
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
         answers.start()
+        ahead = asyncio.ensure_future(_ahead(answers, opened))  # while the browser starts
         ready()
         try:
             yield
         finally:
+            ahead.cancel()
             answers.stop()
 
     inner = Starlette(
@@ -211,6 +213,12 @@ class Patient(H11Protocol):
 
 class _Refused(Exception):
     """A request that is not answered: why, and the status."""
+
+
+async def _ahead(answers: Answers, opened: Mapping[str, Any]) -> None:
+    """Ask what the page will ask first: the process that answers keeps its last run."""
+    with contextlib.suppress(KeyError, Stopped, asyncio.CancelledError):
+        await answers.ask("run", {"page": "ahead", **opened})
 
 
 async def _body(request: Request) -> dict[str, Any]:

@@ -5,7 +5,8 @@ Neighbours of one name with less than a pixel between them are one span; lanes t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -102,13 +103,18 @@ def spans(result: Result, tints: Tints, *, pixels: int, part: tuple[float, float
         row_of[lane.ops] = place
     names = list(dict.fromkeys(label.name for label in labels if label.device))
     tints.complete(result, names)
-    used = {tints.family(name) for name in names}
+    members: dict[str, list[str]] = {}
+    for name in names:
+        members.setdefault(tints.family(name), []).append(name)
     columns = {
         "lanes": rows,
         "lanes_left": len(all_lanes) - sum(row["times"] for row in rows),  # integers
         "names": names,
         "tints": [tints.of(name) for name in names],
-        "families": [[text, tint] for tint, text in sorted((tint, text) for text, tint in tints.given.items() if text in used)],
+        "families": [
+            [_common(members[text]), tint]
+            for tint, text in sorted((tint, text) for text, tint in tints.given.items() if text in members)
+        ],
         "coloured": {"by": tints.given, "whole": tints.whole},
         "spans": total,
         "sent": sum(len(row["at"]) for row in rows),  # integers
@@ -175,3 +181,14 @@ class _Window:
     def _ticks(self, seconds: Any) -> Ints:
         ticks: Ints = np.clip(np.rint((seconds - self.low) * (TICKS / self.length)), 0, TICKS).astype(np.int64)  # fits
         return ticks
+
+
+def _common(names: Sequence[str]) -> str:
+    """The words with which all names of a family begin; the whole name if it is the only one.
+
+    >>> _common(["look up large", "look up small"]), _common(["forward 3.conv", "forward 4.conv"]), _common(["dot 1", "dot"])
+    ('look up', 'forward', 'dot')
+    """
+    words = list(zip(*(name.split(" ") for name in names), strict=False))
+    shared = takewhile(lambda each: len(set(each)) == 1, words)
+    return " ".join(each[0] for each in shared) or family(words[0][0])

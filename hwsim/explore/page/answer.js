@@ -1,5 +1,5 @@
 // The answer: time, interval, what limits it as a bar, sentences, what would help, and the difference from a pinned run.
-import { $, against, amount, causeTint, colours, el, percent, seconds, tintCauses, told, value } from "./words.js";
+import { $, against, amount, causeTint, colours, counted, el, percent, seconds, tintCauses, told, value } from "./words.js";
 
 const SHOWN = new Set(["time", "interval", "limited by", "expected", "set"]); // they stand elsewhere on the page
 const LAST = new Set(["doubt", "collective", "memory", "plan", "energy"]); // below what the workload is asked for
@@ -33,7 +33,7 @@ function facts(rows) {
   const shown = ordered.map(([name, texts]) => [el("dt", {}, name), el("dd", { title: texts.join("\n") }, texts[0], texts.length > 1 ? el("small", {}, ` and ${texts.length - 1} more alike`) : "")]);
   $("measures").replaceChildren(...shown.slice(0, many).flat());
   $("facts").hidden = shown.length <= many;
-  $("facts").replaceChildren(el("summary", {}, `${shown.length - many} more lines of the summary`), el("dl", { className: "facts" }, ...shown.slice(many).flat()));
+  $("facts").replaceChildren(el("summary", {}, `${counted(shown.length - many, "more line")} of the summary`), el("dl", { className: "facts" }, ...shown.slice(many).flat()));
 }
 
 /** In one column, a line at the edge keeps the answer in sight while a slider below it is moved. */

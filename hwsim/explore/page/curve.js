@@ -90,7 +90,7 @@ export function draw(isHidden, mark = -1) {
   axis(paper, theme, one, x, bottom);
   const own = points.filter(([, time]) => time !== null);
   if (!hidden) {
-    bands(paper, theme, points, x, bottom);
+    $("curve-hint").textContent = [$("curve-hint").textContent, bands(paper, theme, points, x, bottom)].filter(Boolean).join(" ");
     paper.lines([own.flatMap(([each, time]) => [x(each), y(time)])], theme.of("strong"), 3);
     for (const [each, time] of own) paper.dot(x(each), y(time), 3.5, theme.of("strong"));
     const now = own.find(([each]) => each === position(one));
@@ -104,17 +104,26 @@ export function draw(isHidden, mark = -1) {
   canvas.setAttribute("aria-label", `${what} over ${one.label}: ${said}`);
 }
 
-/** Who sets the pace: the name above each stretch, a dashed line where another takes over. */
+/** Stretches of the curve with one pace setter each: [from, to, name] in points. */
+function stretches(points) {
+  const found = [];
+  for (const [at, [, , name]] of points.entries())
+    if (found.length && found.at(-1)[2] === name) found.at(-1)[1] = at;
+    else found.push([at, at, name]);
+  return found;
+}
+
+/** Who sets the pace: the name above each stretch, a dashed line where another takes over. Where a name has no room, letters
+ * stand there, and what they mean below the curve: the words that come back. */
 function bands(paper, theme, points, x, bottom) {
-  const middle = (at) => (at <= 0 ? x(points[0][0]) : at >= points.length ? x(points.at(-1)[0]) : (x(points[at - 1][0]) + x(points[at][0])) / 2);
-  let begin = 0;
-  for (let at = 1; at <= points.length; at++) {
-    if (at < points.length && points[at][2] === points[begin][2]) continue;
-    const from = middle(begin), room = middle(at) - from;
-    if (begin > 0) paper.lines([[from, 2, from, bottom]], theme.of("soft"), 1, [3, 4]);
-    paper.text(from + (begin ? 5 : 0), 9, fitted(points[begin][2] || "", room - 8, 12), { fill: theme.of("soft"), size: 12 });
-    begin = at;
+  const edge = (at) => (at <= 0 ? x(points[0][0]) : at >= points.length ? x(points.at(-1)[0]) : (x(points[at - 1][0]) + x(points[at][0])) / 2);
+  const found = stretches(points).map(([from, to, name]) => ({ name: name || "", left: edge(from), room: edge(to + 1) - edge(from) }));
+  const lettered = found.some(({ name, room }) => fitted(name, room - 8, 12) !== name), names = [...new Set(found.map(({ name }) => name))], letter = (name) => String.fromCharCode(65 + (names.indexOf(name) % 26));
+  for (const [at, { name, left, room }] of found.entries()) {
+    if (at) paper.lines([[left, 2, left, bottom]], theme.of("soft"), 1, [3, 4]);
+    if (room > 9 && name) paper.text(left + (at ? 4 : 0), 9, lettered ? letter(name) : name, { fill: theme.of("soft"), size: 12, weight: lettered ? 700 : 400 });
   }
+  return lettered ? names.filter(Boolean).map((name) => `${letter(name)}: ${name}`).join("; ") : "";
 }
 
 const drawnFor = (one) => state.guess?.curve?.path === one.path;

@@ -1,14 +1,14 @@
 // The run as it goes: scenes of the run that is shown, played, stepped through and scrubbed; a slider that moves changes them, too.
 import { ask, newest } from "./asking.js";
 import { asked, keep, state } from "./state.js";
-import { counted, draw, events } from "./stage.js";
+import { draw, events, present } from "./stage.js";
 import { $, colours, download, el, seconds } from "./words.js";
 
 const SPEEDS = [0.125, 0.25, 0.5, 1, 2, 4], CALM = 0.5; // seconds between still pictures where motion is not wanted
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 let run = null, hidden = false, found = null, part = 0, playing = false, before = 0, listed = "", timer = 0;
 
-const isOpen = () => state.film !== "" && !hidden;
+const isOpen = () => state.film !== "" && !hidden && Boolean(run?.ops);
 const scene = () => found?.scene;
 const instant = () => scene().begin + part * (scene().end - scene().begin);
 
@@ -20,6 +20,7 @@ export function show(ofRun, isHidden, large) {
   if (hidden) pause();
   $("watch").setAttribute("aria-expanded", String(state.film !== ""));
   $("watch").disabled = hidden;
+  $("watch").hidden = !run.ops;
   $("film").hidden = !isOpen();
   if (!isOpen()) return;
   if (!moved) return paint();
@@ -30,8 +31,8 @@ export function show(ofRun, isHidden, large) {
 /** Ask for the scene of the run shown. */
 export const follow = newest(async () => {
   if (!isOpen()) return;
-  const texts = state.machine + state.workload, kind = listed === texts && state.film !== "first" ? state.film : state.film === "first" ? "" : state.film;
-  const answer = await ask("animated", { ...asked(), scene: kind, listed: listed !== texts }).catch((error) => ({ scene: null, says: error.message }));
+  const texts = state.machine + state.workload;
+  const answer = await ask("animated", { ...asked(), scene: state.film === "first" ? "" : state.film, listed: listed !== texts }).catch((error) => ({ scene: null, says: error.message }));
   if (answer.stale || !isOpen()) return;
   found = answer.mistakes ? { scene: null, says: answer.mistakes[0].says } : answer;
   if (answer.kinds) offer(answer, texts);
@@ -62,6 +63,8 @@ function paint() {
   range.value = Math.round(part * 1000);
   range.setAttribute("aria-valuetext", time);
   $("film-time").textContent = time;
+  const view = $("stage").parentElement;
+  if (playing && found.kind === "lanes") view.scrollLeft = part * (view.scrollWidth - view.clientWidth); // in a narrow window
   $("play").textContent = playing ? "Pause" : "Play";
   $("play").setAttribute("aria-pressed", String(playing));
   if (!playing) $("film-now").textContent = told();
@@ -69,7 +72,7 @@ function paint() {
 
 /** What is there at this instant, in words. */
 function told() {
-  const [there, worked] = counted(scene(), part), at = `At ${seconds(instant(), 4)}: `;
+  const [there, worked] = present(scene(), part), at = `At ${seconds(instant(), 4)}: `;
   if (found.kind === "lanes") return `${at}${worked} ${worked === 1 ? "piece is" : "pieces are"} under way.`;
   if (found.kind === "sends") return `${at}${there} ${there === 1 ? "send is" : "sends are"} under way.`;
   return `${at}${worked} served, ${there - worked} ${there - worked === 1 ? "waits" : "wait"}.`;

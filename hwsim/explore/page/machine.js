@@ -3,6 +3,7 @@ import { el, percent } from "./words.js";
 
 const INCH = 96, TINTS = { cpu: 4, gpu: 0, switch: 7, nic: 3, disk: 2 };
 const LABELLED = 8; // lines whose rates stand beside them; of more, only a pointer tells
+const BELOW = 15; // from a rate to how busy it is, which stands below it: beside it, words of neighbours meet
 
 function make(tag, more, ...inner) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -21,9 +22,9 @@ export function drawMachine(place, picture) {
   const frames = (picture.frames || []).map((each) => ({ label: each.label, x: each.x * INCH, y: each.y * INCH, width: each.width * INCH, height: each.height * INCH }));
   const low = Math.min(...all.map((box) => box.x - box.wide / 2), ...frames.map((each) => each.x)) - (words ? 100 : 20);
   const right = Math.max(...all.map((box) => box.x + box.wide / 2), ...frames.map((each) => each.x + each.width)) + (words ? 170 : 20);
-  const top = Math.min(...all.map((box) => box.y - box.high / 2), ...frames.map((each) => each.y)) - (picture.lines.some((line) => line.a === line.b) ? 60 : 26);
+  const top = Math.min(...all.map((box) => box.y - box.high / 2), ...frames.map((each) => each.y)) - (picture.lines.some((line) => line.a === line.b) ? 60 : 26 + BELOW);
   const deepest = picture.lines.filter((line) => line.shape === "arc").map((line) => boxes.get(line.a).y + line.depth * INCH);
-  const bottom = Math.max(...all.map((box) => box.y + box.high / 2), ...frames.map((each) => each.y + each.height), ...deepest) + 18;
+  const bottom = Math.max(...all.map((box) => box.y + box.high / 2), ...frames.map((each) => each.y + each.height), ...deepest) + 18 + BELOW;
   const svg = make("svg", { viewBox: `${low} ${top} ${right - low} ${bottom - top}`, role: "img" });
   svg.style.minWidth = `${Math.min(right - low, 1800) * 0.75}px`;
   svg.style.maxWidth = `${(right - low) * 1.1}px`;
@@ -34,7 +35,7 @@ export function drawMachine(place, picture) {
     const { path, label } = way(line, boxes, picture), width = Math.max(0.5, (1.5 + 3.5 * Math.sqrt((line.bandwidth || 0) / fastest)) * crowd);
     glows.append(make("path", { d: path, "data-id": line.id, "data-width": width, class: "glow", "stroke-width": 0, "stroke-opacity": 0 }));
     front.append(make("path", { d: path, "data-line": line.id, class: "line", "stroke-width": width }, make("title", {}, `${line.what}, ${line.rate}`)));
-    if (words) front.append(make("text", { ...label, class: "rate", "data-rate": line.id }, line.rate));
+    if (words) front.append(make("text", { ...label, class: "rate", "data-rate": line.id }, make("tspan", { x: label.x }, line.rate), make("tspan", { x: label.x, dy: BELOW })));
   }
   for (const box of picture.boxes) {
     const { x, y, wide, high } = boxes.get(box.id), at = { x: x - wide / 2, y: y - high / 2, height: high, rx: 6 }, tint = `var(--c${TINTS[box.kind] ?? 6})`;
@@ -57,13 +58,13 @@ function way(line, boxes, picture) {
     const low = Math.max(a.y, b.y) + 0.21 * INCH + ((line.depth - 0.21) * INCH * 4) / 3, [from, to] = feet(line, boxes, picture);
     return { path: `M${from} ${a.y}C${from} ${low} ${to} ${low} ${to} ${b.y}`, label: { x: (from + to) / 2, y: Math.max(a.y, b.y) + line.depth * INCH + 14, "text-anchor": "middle" } };
   }
-  if (picture.round || line.shape === "straight") return { path: `M${a.x} ${a.y}L${b.x} ${b.y}`, label: { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 - (isCramped(line, a, b) ? a.high / 2 + 7 : 8), "text-anchor": "middle" } };
+  if (picture.round || line.shape === "straight") return { path: `M${a.x} ${a.y}L${b.x} ${b.y}`, label: { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 - BELOW - (isCramped(line, a, b) ? a.high / 2 + 7 : 8), "text-anchor": "middle" } };
   const [from, to] = upright(a, b);
-  return { path: `M${from} ${a.y}L${to} ${b.y}`, label: { x: (from + to) / 2 + 12, y: (a.y + b.y) / 2 + 4 } };
+  return { path: `M${from} ${a.y}L${to} ${b.y}`, label: { x: (from + to) / 2 + 12, y: (a.y + b.y) / 2 - 3 } };
 }
 
 /** Whether the words of a level line have no room between its boxes: they stand above these. */
-const isCramped = (line, a, b) => a.y === b.y && Math.abs(a.x - b.x) - (a.wide + b.wide) / 2 < (line.rate.length + 12) * 7.5;
+const isCramped = (line, a, b) => a.y === b.y && Math.abs(a.x - b.x) - (a.wide + b.wide) / 2 < Math.max(line.rate.length, 10) * 7.5;
 
 /** Ends of a line between two rows: straight down where one box is above the other. */
 function upright(a, b) {
@@ -95,7 +96,7 @@ export function glow(busy, hidden) {
     line.setAttribute("stroke-width", used > 0.005 ? Number(line.dataset.width) + 4 + 12 * used : 0);
     line.setAttribute("stroke-opacity", used > 0.005 ? 0.25 + 0.6 * used : 0);
   }
-  for (const text of svg.querySelectorAll("[data-rate]")) text.textContent = lines.get(text.dataset.rate).rate + said(text.dataset.rate);
+  for (const text of svg.querySelectorAll("[data-rate]")) text.lastChild.textContent = said(text.dataset.rate).replace(", ", "");
   for (const rect of svg.querySelectorAll("[data-busy]")) rect.setAttribute("width", share(rect.dataset.busy) * rect.dataset.wide);
   for (const title of svg.querySelectorAll("[data-box]")) title.textContent = labels.get(title.dataset.box) + said(title.dataset.box);
   for (const line of svg.querySelectorAll("[data-line]")) line.firstChild.textContent = `${lines.get(line.dataset.line).what}, ${lines.get(line.dataset.line).rate} each way${said(line.dataset.line)}`;

@@ -55,8 +55,10 @@ export function figure(run, pinned) {
   line(`${told(run)}${run.wanted ? ` · ${run.wanted.name}` : ""}${run.interval ? ` (9 of 10 such runs: ${seconds(run.interval.low)} to ${seconds(run.interval.high)})` : ""}`, { size: 26, weight: 700 }, 34);
   for (const text of wrapped($("says").textContent || run.says, 150).slice(0, 2)) line(text, { size: 16 }, 22);
   for (const text of wrapped(`${run.workload} on ${run.machine}${settings ? ` · ${settings}` : ""}`, 160).slice(0, 4)) line(text, { size: 14, fill: soft }, 20);
-  if (pinned) line(`thin rows: pinned, ${told(pinned)} (${pinned.settings.map((pair) => pair.join(" = ")).join(", ") || "as in the files"}); this run is ${against(pinned, run)}`, { size: 14, fill: soft }, 20);
-  const bars = y, legend = y + 42, families = y + 66, top = y + 84, machine = picturePart(EDGE, top + place.tall + 20, WIDE - 2 * EDGE);
+  const isDrawn = run.lanes.length > 0;
+  if (pinned) line(`${isDrawn ? "thin rows: pinned" : "Pinned"}, ${told(pinned)} (${pinned.settings.map((pair) => pair.join(" = ")).join(", ") || "as in the files"}); this run is ${against(pinned, run)}`, { size: 14, fill: soft }, 20);
+  if ($("limits-of").textContent) line($("limits-of").textContent, { size: 14, fill: soft }, 20);
+  const bars = y - 6, legend = y + 42, families = y + 66, top = y + 84, machine = picturePart(EDGE, top + place.tall + 20, WIDE - 2 * EDGE);
   const paper = new SvgPaper(WIDE, Math.ceil(top + place.tall + machine.high + 40), theme);
   for (const [x, at, text, look] of head) paper.text(x, at, text, look);
   let from = EDGE, key = EDGE;
@@ -75,7 +77,7 @@ export function figure(run, pinned) {
     paper.text(key + 18, families, fitted(family, 260, 13), { fill: soft, size: 13 });
     key += Math.min(family.length, 36) * 7.4 + 40;
   }
-  paper.text(WIDE - EDGE, families, "the line is the critical path", { fill: soft, size: 13, align: "right" });
+  if (isDrawn) paper.text(WIDE - EDGE, families, "the line is the critical path", { fill: soft, size: 13, align: "right" });
   const inner = new SvgPaper(WIDE - 2 * EDGE, place.tall, theme);
   draw(inner, place, { step: state.step, theme });
   const placed = inner.whole().replace("<svg ", `<svg x="${EDGE}" y="${top}" `);

@@ -18,7 +18,7 @@ function place([at, xs, ys], part) {
 }
 
 /** How many tokens are there, and how many of them are worked on. */
-export function counted(scene, part) {
+export function present(scene, part) {
   const there = scene.tokens.filter((token) => place(token, part)), worked = there.filter(([, , , , , , [from, to]]) => from <= part && part < to);
   return [there.length, worked.length];
 }
@@ -34,7 +34,7 @@ export function draw(canvas, scene, part, theme) {
   const [wide, high, top, foot] = scene.size, tint = (colour) => theme.tints[Math.min(7, scene.tints[colour] ?? colour)], card = theme.of("card");
   const paper = new CanvasPaper(canvas, wide, high - top + 16, theme, (canvas.clientWidth / wide) * (devicePixelRatio || 1)), frames = [];
   paper.context.translate(0, 16 - top);
-  paper.lines(scene.ways.map((way) => way), theme.of("line"));
+  paper.lines(scene.ways, theme.of("line"));
   for (const [x, y, w, h, name, colour] of scene.boxes) {
     if (colour < 0) frames.push(outline(x, y, w, h));
     else paper.rects([x, y, w, h], tint(colour));

@@ -4,8 +4,9 @@
 export const state = { v: 1, machine: "", workload: "", set: {}, part: [0, 1], step: -1, pinned: null, guess: null, curve: "", theme: "", film: "", called: {} };
 
 /** What every question to the server carries. */
-export const asked = () => ({ machine: state.machine, workload: state.workload, set: state.set, called: state.called, coloured });
+export const asked = () => ({ machine: state.machine, workload: state.workload, set: state.set, called: state.called, coloured, page: PAGE });
 
+const PAGE = crypto.randomUUID(); // two pages of one server do not overtake each other
 let coloured = {};
 /** Take note of the colours that the server gave to ops: it gets them back with each question, so that they stay. */
 export const keepColours = (given) => (coloured = given || {});

@@ -3,7 +3,7 @@ import { ask, rested } from "./asking.js";
 import { asked, state } from "./state.js";
 import { box, draw, laidOut, spanAt } from "./timeline.js";
 import { CanvasPaper } from "./paper.js";
-import { $, colours, el, seconds } from "./words.js";
+import { $, colours, counted, el, seconds } from "./words.js";
 
 let place = null, seen = { run: null, hidden: false };
 const known = new Map(); // derivations of the run shown, by op
@@ -25,7 +25,7 @@ export function paint() {
   draw(new CanvasPaper(canvas, wide, place.tall, theme), place, { step: state.step, hidden, theme });
   const drawn = run.sent < run.spans ? `, drawn as ${run.sent.toLocaleString("en")}` : "", more = run.lanes_left ? `, ${run.lanes_left} more lanes` : "";
   $("steps").hidden = $("spans").hidden = !run.lanes.length;
-  $("drawn").textContent = hidden || !run.ops ? "" : `${run.ops.toLocaleString("en")} ops${drawn}${more}`;
+  $("drawn").textContent = hidden || !run.ops ? "" : `${counted(run.ops, "op")}${drawn}${more}`;
   $("families").replaceChildren(...(hidden ? [] : run.families.map(([name, tint]) => el("li", {}, swatch(theme.tints[tint]), name))));
   $("whole").hidden = state.part[0] === 0 && state.part[1] === 1;
   says(run.path[state.step]);
@@ -42,7 +42,7 @@ function says(piece) {
   $("why").replaceChildren();
   if (hidden || !many) return $("step").replaceChildren();
   if (!piece) {
-    const of = left > 0 ? `the longest ${many} of ${run.pieces.toLocaleString("en")} pieces` : `${many} pieces`;
+    const of = left > 0 ? `the longest ${many} of ${run.pieces.toLocaleString("en")} pieces` : counted(many, "piece");
     return $("step").replaceChildren(`The line is the critical path, ${of}. Walk along it with ← and → in the timeline, or click a span.`);
   }
   const [at, to, lane, name, cause, reason, op] = piece, long = ((to - at) / 1e6) * run.seconds;

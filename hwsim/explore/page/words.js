@@ -9,6 +9,9 @@ export function el(tag, more = {}, ...inner) {
   return made;
 }
 
+/** "1 op", "12,072 ops". */
+export const counted = (many, thing) => `${many.toLocaleString("en")} ${thing}${many === 1 ? "" : "s"}`;
+
 const UNITS = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"], [1e-12, "ps"]];
 
 /** A time as people read it, three digits: 175 ms, 2.50 h. */
