@@ -134,3 +134,34 @@ def test_nobody_at_an_address_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(cluster, "ANSWERS", 0.5)
     with pytest.raises(SpecError, match="no scheduler answers"):
         Cluster("tcp://127.0.0.1:9")
+
+
+class Lost:
+    """The future of a batch whose worker died after it had ended, a scheduler without workers, and names of errors that do not come."""
+
+    status = "running"
+    KilledWorker = CancelledError = ZeroDivisionError
+
+    def __init__(self, silent: int) -> None:
+        self.silent = silent
+
+    def result(self, timeout: float) -> tuple[float, list[tuple[int, Outcome]]]:
+        self.silent -= 1
+        if self.silent >= 0:
+            raise TimeoutError
+        return 0.1, [(0, Outcome(makespan_s=1.0))]
+
+
+def _dealt(lost: Lost, workers: dict[str, int]) -> cluster._Dealer:
+    dealer = cluster._Dealer(lost, lost, lambda: workers, Fatal(), {0: (0,)})
+    dealer.batches[lost] = [0]
+    return dealer
+
+
+def test_a_batch_that_is_lost_after_its_end_is_waited_for_while_there_are_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "DESERTED", -1.0)
+    lost = Lost(silent=3)
+    assert [number for number, _ in _dealt(lost, {"one": 1})._received(lost)] == [0]
+    lost = Lost(silent=3)
+    with pytest.raises(ConnectionError, match="no worker"):
+        list(_dealt(lost, {})._received(lost))

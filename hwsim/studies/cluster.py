@@ -28,6 +28,7 @@ BATCH: Final = 0.5  # seconds of points in a batch: dask takes milliseconds for 
 AHEAD: Final = 2  # batches for each thread of a worker
 LOOK: Final = 16  # batches between two looks at how many workers there are
 ANSWERS: Final = 15.0  # seconds in which a scheduler answers
+LISTENS: Final = 1.0  # seconds between two looks at whether anybody is there
 DESERTED: Final = 60.0  # seconds without any worker, after which a study ends
 GO_ON: Final = "the same command goes on from the journal"
 
@@ -119,15 +120,32 @@ class _Dealer:
         since = time.monotonic()
         while True:
             try:
-                return self.ended.get(timeout=1.0)
+                return self.ended.get(timeout=LISTENS)
             except Empty:
-                pass
-            if self.client.status != "running":
-                raise ConnectionError(f"the scheduler of the cluster is gone; {GO_ON}")
-            if self.find_workers():
-                since = time.monotonic()
-            elif time.monotonic() - since > DESERTED:
-                raise ConnectionError(f"the cluster has had no worker for {DESERTED:.0f} s; {GO_ON}")
+                since = self._seen(since)
+
+    def _fetched(self, future: Any) -> Any:
+        """What a batch that has ended gave; if its worker died since, another runs it again.
+
+        Raises:
+            OSError: the scheduler is gone, or all workers are.
+        """
+        since = time.monotonic()
+        while True:
+            try:
+                return future.result(timeout=LISTENS)
+            except TimeoutError:
+                since = self._seen(since)
+
+    def _seen(self, since: float) -> float:
+        """When workers were last seen, which may be now; `since` is when they were before."""
+        if self.client.status != "running":
+            raise ConnectionError(f"the scheduler of the cluster is gone; {GO_ON}")
+        if self.find_workers():
+            return time.monotonic()
+        if time.monotonic() - since > DESERTED:
+            raise ConnectionError(f"the cluster has had no worker for {DESERTED:.0f} s; {GO_ON}")
+        return since
 
     def _deal(self) -> None:
         if self.sent % LOOK == 0:
@@ -150,7 +168,7 @@ class _Dealer:
     def _received(self, future: Any) -> Finished:
         numbers = self.batches.pop(future)
         try:
-            seconds, rows = future.result()
+            seconds, rows = self._fetched(future)
         except self.dask.KilledWorker:
             if len(numbers) > 1:
                 self.alone.extend(numbers)
