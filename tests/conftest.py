@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,6 +51,18 @@ def reference_data() -> Path:
     if not directory.is_dir():
         pytest.skip(f"no reference data in {directory}; set HWSIM_REFERENCE_DATA")
     return directory
+
+
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """What a test starts hears signals that the test run itself ignores, as under nohup or behind a shell's `&`."""
+    ends = [getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGTERM") if hasattr(signal, name)]
+    ignored = [end for end in ends if signal.getsignal(end) is signal.SIG_IGN]
+    for end in ignored:
+        signal.signal(end, signal.SIG_DFL)
+    yield
+    for end in ignored:
+        signal.signal(end, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="module")

@@ -374,6 +374,7 @@ def test_of_calibrated_machines_the_measured_numbers_are_compared(tmp_path: Path
         assert change.flags == flags
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no interrupt to one process")
 def test_an_interrupted_run_leaves_its_file_and_says_how_to_go_on(tmp_path: Path) -> None:

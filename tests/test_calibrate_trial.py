@@ -112,6 +112,7 @@ def test_a_workload_is_measured_with_what_a_machine_file_needs_and_no_suites(tmp
     assert 5 < len(found.rows) < 30
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no interrupt to one process")
 @pytest.mark.parametrize(("asked", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -121,6 +121,7 @@ def test_interrupted_before_the_first_point_is_an_empty_table(monkeypatch: pytes
     assert "2 of 2 points were not run" in run(*LOOP, "--vary", "n=1,2").stdout
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent to a process group")
 @pytest.mark.parametrize("workers", [1, 2])

@@ -137,7 +137,7 @@ def test_nobody_at_an_address_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 class Lost:
-    """The future of a batch whose worker died after it had ended, a scheduler without workers, and names of errors that do not come."""
+    """The future of a batch whose worker died after it had ended, its client, and names of errors that do not come."""
 
     status = "running"
     KilledWorker = CancelledError = ZeroDivisionError

@@ -181,6 +181,7 @@ def test_a_study_may_come_from_standard_input_and_hold_its_files() -> None:
     assert [line.split()[1] for line in done.stdout.splitlines()[3:5]] == ["1.00", "2.00"]
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
