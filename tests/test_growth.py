@@ -1,0 +1,72 @@
+"""Cost grows with the size of a run, not with its square: calls of functions, which no load of the computer changes.
+
+Of three sizes the growth from the first to the last is compared with that to the one between; what every run takes falls out.
+What numpy does inside a call, and a search through a list, are not seen.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import pytest
+
+import hwsim
+
+MOST: Final = 1.15
+
+Sizes = tuple[int, int, int]
+CASES: Final[list[tuple[str, str, str, Sizes, dict[str, Any]]]] = [
+    ("d2l-laptop", "d2l/async-loop", "n", (50, 150, 450), {}),
+    ("d2l-gpu-workstation", "d2l/copy-overlap", "n", (20, 60, 180), {}),
+    ("d2l-4gpu-pcie", "d2l/bucketed-overlap", "buckets", (10, 20, 40), {}),
+    ("d2l-4gpu-pcie", "d2l/bucketed-overlap", "steps", (2, 4, 8), {}),
+    ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (2, 4, 8), {"fold": "never"}),
+    ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (8, 16, 32), {"fold": "always"}),
+    ("scale/rail-fat-tree", "scale/mlp-dp", "let.nodes", (1, 2, 4), {"fold": "never"}),
+    ("scale/rail-fat-tree", "scale/tp8-dp", "let.nodes", (1, 2, 4), {"fold": "never"}),
+    ("dgx-a100", "resnet50-dp", "steps", (1, 2, 3), {"fold": "always"}),
+    ("dgx-a100", "resnet50-dp", "gpus", (1, 2, 4), {"steps": 1}),
+]
+
+
+def calls(run: Callable[[], object]) -> int:
+    """Functions of Python and C that it calls."""
+    count = 0
+
+    def profile(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    gc.disable()
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    return count
+
+
+def exponent(sizes: Sizes, costs: list[int]) -> float:
+    """The power of the size that the cost beyond the first size's grows with; 0 if it does not grow by a fifth."""
+    first, second, third = costs
+    if third <= 1.2 * first:
+        return 0.0
+    return math.log((third - first) / max(1, second - first)) / math.log((sizes[2] - sizes[0]) / (sizes[1] - sizes[0]))
+
+
+@pytest.mark.parametrize(("machine", "workload", "path", "sizes", "options"), CASES)
+def test_cost_grows_as_the_size(machine: str, workload: str, path: str, sizes: Sizes, options: dict[str, Any]) -> None:
+    fold, others = options.get("fold", "auto"), {name: value for name, value in options.items() if name != "fold"}
+
+    def run(size: int) -> object:
+        return hwsim.simulate(machine, workload, set={path: size, **others}, expect=False, fold=fold)
+
+    run(sizes[0])  # imports
+    grown = exponent(sizes, [calls(partial(run, size)) for size in sizes])
+    assert grown <= MOST, f"calls ~ size^{grown:.2f}"
