@@ -1,14 +1,14 @@
-"""hwsim: how long will this workload take on that machine, what holds it back, and what would help?
+"""hwsim: how long will this workload take on that machine, what holds it back, and what would help?::
 
     import hwsim
 
     result = hwsim.simulate("machine.yaml", "workload.yaml", set={"batch": 128})
 
 Functions have the names of the commands: simulate, sweep, study, find, compare, sensitivity, explain, latency, roofline,
-collectives, topology, plan, estimate, check, show, new, schema, export. A file is given by its path, by a name of the library, or
-as its text; every mistake in the files comes as one `SpecError` with file, line and column. Answers have text (`str`), numbers
-(`to_json()`, `to_pandas()`), and where there is something to draw `plot()`. Names are imported on first use, so that
-`import hwsim` costs nothing.
+collectives, topology, plan, estimate, check, show, new, schema, export, record, calibrate; import_run is `hwsim import`. A file
+is given by its path, by a name of the library, or as its text; every mistake in the files comes as one `SpecError` with file,
+line and column. Answers have text (`str`), numbers (`to_json()`, `to_pandas()`), and where there is something to draw `plot()`.
+Names are imported on first use, so that `import hwsim` costs nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from hwsim.version import __version__
 
 __all__ = [
     "Deadlock", "ExpectationFailed", "GraphBuilder", "OpGraph", "OutOfMemory", "Paying", "Result", "Run", "Session", "SpecError",
-    "__version__", "check", "collectives", "compare", "estimate", "explain", "export", "find", "latency", "load_graph", "loads",
-    "new", "plan", "roofline", "save_graph", "schema", "sensitivity", "show", "simulate", "study", "sweep", "topology",
+    "__version__", "calibrate", "check", "collectives", "compare", "estimate", "explain", "export", "find", "import_run",
+    "latency", "load_graph", "loads", "new", "plan", "record", "roofline", "save_graph", "schema", "sensitivity", "show",
+    "simulate", "study", "sweep", "topology",
 ]  # fmt: skip
 
 _HOMES: Final = {
@@ -35,6 +36,7 @@ _HOMES: Final = {
     "Run": "hwsim.api",
     "Session": "hwsim.studies.session",
     "SpecError": "hwsim.spec",
+    "calibrate": "hwsim_calibrate.functions",
     "check": "hwsim.functions.files",
     "collectives": "hwsim.functions.views",
     "compare": "hwsim.functions.compare",
@@ -42,11 +44,13 @@ _HOMES: Final = {
     "explain": "hwsim.functions.explain",
     "export": "hwsim.functions.export",
     "find": "hwsim.studies",
+    "import_run": "hwsim.functions.imported",
     "latency": "hwsim.functions.views",
     "load_graph": "hwsim.graph.files",
     "loads": "hwsim.api",
     "new": "hwsim.functions.new",
     "plan": "hwsim.functions.plan",
+    "record": "hwsim_calibrate.functions",
     "roofline": "hwsim.functions.views",
     "save_graph": "hwsim.graph.files",
     "schema": "hwsim.functions.files",
@@ -67,6 +71,7 @@ if TYPE_CHECKING:
     from hwsim.functions.explain import explain
     from hwsim.functions.export import export
     from hwsim.functions.files import check, schema
+    from hwsim.functions.imported import import_run
     from hwsim.functions.new import new
     from hwsim.functions.plan import plan
     from hwsim.functions.show import show
@@ -79,6 +84,7 @@ if TYPE_CHECKING:
     from hwsim.spec import SpecError
     from hwsim.studies import find, study, sweep
     from hwsim.studies.session import Session
+    from hwsim_calibrate.functions import calibrate, record
 else:
 
     def __getattr__(name: str) -> object:

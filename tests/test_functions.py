@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,10 +14,9 @@ import pytest
 
 import hwsim
 from hwsim.cli import COMMANDS
+from hwsim.results.invariants import document
 
-ON_THE_COMMAND_LINE: Final = {  # they measure this computer, or start programs
-    "calibrate", "explore", "import", "record",
-}  # fmt: skip
+ON_THE_COMMAND_LINE: Final = {"explore", "import"}  # a page that runs until it is stopped; a word of Python: `import_run`
 LOOP: Final = ("d2l-laptop", "d2l/async-loop")
 HOSTILE: Final = "<script>alert(1)</script>&"
 SERVED = """hwsim: workload/1
@@ -206,3 +206,35 @@ def test_rows_are_compared_by_any_name_of_expect() -> None:
     assert answers.latency is not None
     assert table.ranking.values == (answers.latency.at(0.95).value,)
     assert f"{answers.name}.latency_p95" in str(table)
+
+
+def test_a_script_is_recorded_and_runs_as_a_workload(tmp_path: Path) -> None:
+    (tmp_path / "step.py").write_text("import numpy as np\nx = np.ones((64, 64))\nfor _ in range(4):\n    x = x @ x * 0.01\n")
+    written = hwsim.record(tmp_path / "step.py", tmp_path / "step.yaml", runs=1)
+    assert written == tmp_path / "step.yaml"
+    assert hwsim.simulate("desktop", written).makespan_s > 0
+    with pytest.raises(FileExistsError, match="replace=True"):
+        hwsim.record(tmp_path / "step.py", written, runs=1)
+
+
+def test_a_profile_is_imported_as_the_command_does(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    from click.testing import CliRunner
+
+    from hwsim.cli import main
+
+    event = {"ph": "X", "pid": 1, "tid": 1, "name": "cudaLaunchKernel", "cat": "cuda_runtime", "args": {"correlation": 1}}
+    kernel = {**event, "tid": 7, "name": "gemm", "cat": "kernel", "args": {"device": 0, "stream": 7, "correlation": 1}}
+    events = [{**event, "ts": 10, "dur": 5}, {**kernel, "ts": 20, "dur": 30}]
+    (tmp_path / "p.json").write_text(json.dumps({"traceEvents": events, "deviceProperties": [{"id": 0, "name": "GPU"}]}))
+    found = hwsim.import_run("kineto", tmp_path / "p.json", gpu_times={"gemm": 2})
+    words = ["import", "kineto", str(tmp_path / "p.json"), "--gpu-times", "gemm=2"]
+    assert CliRunner().invoke(main, words).output == str(found)
+    assert CliRunner().invoke(main, [*words, "--json"]).output == document(found.to_json())
+    assert len(found.to_pandas()) == 1
+    step = hwsim.load_graph(found.save(tmp_path / "step.npz"))
+    assert step is not None
+    with pytest.raises(hwsim.SpecError, match="did you mean 'kineto'"):
+        hwsim.import_run("kinto", tmp_path / "p.json")
+    with pytest.raises(hwsim.SpecError, match="durations of a machine are needed"):
+        hwsim.import_run("kineto", tmp_path / "p.json", ranks=4)

@@ -115,12 +115,12 @@ def _import(
         raise click.BadParameter(message, param_hint="--gpu-times")
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
-    from hwsim.importers import report, say
+    from hwsim.functions.imported import Imported
     from hwsim.importers.findings import find
     from hwsim.importers.formats import files_of, read
     from hwsim.importers.replay import explain
     from hwsim.importers.steps import one_step
-    from hwsim.results.invariants import document, printed
+    from hwsim.results.invariants import document
 
     with in_words(), progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
         recording = read(name, files_of(files, name), shown)
@@ -137,16 +137,11 @@ def _import(
         replay = explain(recording, mode)
         _refuse_nameless(replay, by_name)
         findings = find(replay, gpu_times=scale, by_name=by_name)
-        prediction = predicting.predicted(replay, **elsewhere)
-        step_of = replay if prediction is None else prediction.replay
-        about = _about(step_of, gpu_times, elsewhere)
-        write_files([(output, partial(_write, step_of, scale, by_name, about)), (plot, partial(_draw, recording))])
-    if as_json:
-        more = {} if prediction is None else {"predicted": prediction.as_dict()}
-        click.echo(document(say.as_dict(recording) | {"replay": report.as_dict(findings)} | more), nl=False)
-    else:
-        lines = [] if prediction is None else prediction.text()
-        click.echo(printed(say.text(recording) + "\n".join([*report.text(findings), *lines, ""])), nl=False)
+        there = predicting.predicted(replay, **elsewhere)
+        found = Imported(recording, findings, there, scale, tuple(by_name.items()))
+        about = _about(found.replay, gpu_times, elsewhere)
+        write_files([(output, partial(found.save, about=about)), (plot, partial(_draw, recording))])
+    click.echo(document(found.to_json()) if as_json else str(found), nl=False)
 
 
 def _draw(recording: Recording, path: Path) -> Path:
@@ -204,16 +199,6 @@ def _about(replay: Replay, gpu_times: tuple[str, ...], elsewhere: dict[str, Any]
     factors = f", GPU ops with the factors {', '.join(gpu_times)}" if gpu_times else ""
     delays = "; delays that no rule explains are kept" if replay.mode == "exact" else ""
     return (f"The times are the recorded ones{factors}{delays}.",)
-
-
-def _write(replay: Replay, scale: float, by_name: dict[str, float], about: tuple[str, ...], path: Path) -> Path:
-    if path.name.lower().endswith(".npz"):
-        from hwsim.importers.saved import save
-
-        return save(replay, path, replay.scaled(scale, by_name))
-    from hwsim.importers.step_file import write
-
-    return write(replay, path, scale, by_name, about)
 
 
 def _is_step(path: Path) -> bool:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hwsim.records import dataclass
-
 if TYPE_CHECKING:
-    from hwsim.importers.answers import Answer
+    from hwsim.functions.imported import There
     from hwsim.importers.recording import Recording
     from hwsim.importers.replay import Replay
 
@@ -44,61 +41,12 @@ def with_model(recording: Recording, model: str | None, batch: int | None) -> Re
         raise click.BadParameter(str(error), param_hint="--model") from None
 
 
-@dataclass(frozen=True, slots=True)
-class There:
-    """A replay on another machine, and what is said of it."""
-
-    replay: Replay
-    answer: Answer
-
-    def text(self) -> list[str]:
-        """Lines to print."""
-        from hwsim.importers.answers import text
-
-        return text(self.answer)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The part of the document."""
-        from hwsim.importers.answers import as_dict
-
-        return as_dict(self.answer)
-
-
-def predicted(
-    replay: Replay, *, machine: str | None, keep: str | None, ranks: int | None, tensor: int | None, **_: object
-) -> There | None:
+def predicted(replay: Replay, **options: Any) -> There | None:
     """The replay on --machine; None without one."""
-    if machine is None:
-        for option, given in (("--keep", keep), ("--ranks", ranks), ("--tensor", tensor)):
-            if given is not None:
-                raise click.BadParameter("durations of a machine are needed: add --machine", param_hint=option)
-        return None
-    from hwsim.importers.answers import answer
-    from hwsim.importers.placing import WrongMachine
-    from hwsim.importers.predicting import predict
-    from hwsim.importers.scaling import CannotScale, scaled
-    from hwsim.importers.tensor import split
-    from hwsim.importers.untimed import on_gpus
-    from hwsim.prepare import load_machine
+    from hwsim.functions.estimating import Misused
+    from hwsim.functions.imported import elsewhere
 
-    assumed: tuple[str, ...] = ()
-    divided, option = None, "--ranks"
-    replay = on_gpus(replay)
     try:
-        if ranks is not None:
-            if ranks % (tensor or 1):
-                raise CannotScale(f"{ranks} ranks are no whole number of groups of {tensor}")
-            more = scaled(replay, ranks // (tensor or 1))
-            replay, assumed = more.replay, more.assumed
-        if tensor is not None:
-            option = "--tensor"
-            divided = split(replay, tensor)
-            replay, assumed = divided.replay, (*assumed, *divided.assumed)
-    except CannotScale as error:
-        raise click.BadParameter(str(error), param_hint=option) from None
-    try:
-        prediction = predict(replay, load_machine(machine), keep_host=keep == "host", divided=divided)
-    except WrongMachine as error:
-        raise click.BadParameter(str(error), param_hint="--machine") from None
-    prediction = replace(prediction, assumed=(*assumed, *prediction.assumed))
-    return There(replace(replay, graph=prediction.graph), answer(prediction))
+        return elsewhere(replay, **options)
+    except Misused as error:
+        raise click.BadParameter(error.message, param_hint=f"--{error.option}") from None

@@ -1,0 +1,169 @@
+"""`hwsim.import_run`: a run that another tool recorded, replayed by rules, also on another machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from hwsim.functions.estimating import Misused
+from hwsim.records import dataclass
+from hwsim.views.kit.shown import Shown
+
+if TYPE_CHECKING:
+    from hwsim.importers.answers import Answer
+    from hwsim.importers.findings import Findings
+    from hwsim.importers.recording import Recording
+    from hwsim.importers.replay import Mode, Replay
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """A replay on another machine, and what is said of it."""
+
+    replay: Replay
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Imported(Shown):
+    """A recorded run; tables: ranks, replay.steps, replay.unexplained, replay.unmapped.
+
+    Args:
+        recording: what was read.
+        findings: its replay, and what no rule explains.
+        there: its replay on another machine, if one was given.
+        gpu_times, by_name: factors on the time of GPU ops: of all, and of those with a text in their name.
+    """
+
+    TABLE: ClassVar[str] = "ranks"
+
+    recording: Recording
+    findings: Findings
+    there: There | None = None
+    gpu_times: float = 1.0
+    by_name: tuple[tuple[str, float], ...] = ()
+
+    def __str__(self) -> str:
+        from hwsim.importers import answers, report, say
+        from hwsim.results.invariants import printed
+
+        lines = [] if self.there is None else answers.text(self.there.answer)
+        return printed(say.text(self.recording) + "\n".join([*report.text(self.findings), *lines, ""]))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `hwsim: import/1`."""
+        from hwsim.importers import answers, report, say
+
+        more = {} if self.there is None else {"predicted": answers.as_dict(self.there.answer)}
+        return say.as_dict(self.recording) | {"replay": report.as_dict(self.findings)} | more
+
+    @property
+    def replay(self) -> Replay:
+        """The step: on the other machine, if one was given."""
+        return self.findings.replay if self.there is None else self.there.replay
+
+    def save(self, path: str | Path, about: tuple[str, ...] = ()) -> Path:
+        """Write the step: .npz (all ops), or .yaml (a workload); about: lines for its reader, of the source of the times."""
+        path, by_name = Path(path), dict(self.by_name)
+        if path.name.lower().endswith(".npz"):
+            from hwsim.importers.saved import save
+
+            return save(self.replay, path, self.replay.scaled(self.gpu_times, by_name))
+        from hwsim.importers.step_file import write
+
+        return write(self.replay, path, self.gpu_times, by_name, about)
+
+
+def import_run(
+    tool: str,
+    *files: str | Path,
+    step: str = "all",
+    mode: Mode = "rules",
+    gpu_times: float | Mapping[str, float] = 1.0,
+    machine: str | Path | None = None,
+    keep: Literal["host"] | None = None,
+    ranks: int | None = None,
+    tensor: int | None = None,
+) -> Imported:
+    """What another tool recorded, replayed by rules; `import` is a word of Python.
+
+    Args:
+        tool: kineto, nsys, host or chakra: whose format it is.
+        files: one for each rank, or a folder of them.
+        step: one step of the run, ProfilerStep#N, by its number.
+        mode: rules: nothing delays a GPU op that no rule explains; exact: every op as recorded.
+        gpu_times: how many times as long GPU ops take: all, or by a text in their name.
+        machine: predict the durations of operators from their shapes there.
+        keep: host: host threads as recorded, also of a run without a GPU.
+        ranks: GPUs in all, the new ones data parallel; on `machine`.
+        tensor: divide the products of each rank among so many GPUs; on `machine`.
+
+    Raises:
+        SpecError: a file that is cut, damaged or of another format, or an option that does not go with the others.
+    """
+    from hwsim.importers.findings import find
+    from hwsim.importers.formats import FORMATS, files_of, read
+    from hwsim.importers.replay import explain
+    from hwsim.importers.steps import one_step
+    from hwsim.spec import Mistake, SpecError, did_you_mean
+
+    if tool not in FORMATS:
+        raise SpecError([Mistake(None, f"there is no format '{tool}'", did_you_mean(tool, FORMATS))])
+    recording = read(tool, files_of([Path(each) for each in files], tool))
+    if step != "all":
+        try:
+            recording = one_step(recording, step)
+        except ValueError as error:
+            raise Misused(str(error), "step") from None
+    replay = explain(recording, mode)
+    by_name = {name: float(each) for name, each in gpu_times.items()} if isinstance(gpu_times, Mapping) else {}
+    scale = 1.0 if isinstance(gpu_times, Mapping) else float(gpu_times)
+    findings = find(replay, gpu_times=scale, by_name=by_name)
+    there = elsewhere(replay, machine=machine, keep=keep, ranks=ranks, tensor=tensor)
+    return Imported(recording, findings, there, scale, tuple(by_name.items()))
+
+
+def elsewhere(
+    replay: Replay, *, machine: str | Path | None, keep: str | None, ranks: int | None, tensor: int | None, **_: object
+) -> There | None:
+    """The replay on another machine; None without one.
+
+    Raises:
+        Misused: an option needs a machine, or cannot be had of this recording.
+    """
+    if machine is None:
+        for option, given in (("keep", keep), ("ranks", ranks), ("tensor", tensor)):
+            if given is not None:
+                raise Misused("durations of a machine are needed: add --machine", option)
+        return None
+    from hwsim.importers.answers import answer
+    from hwsim.importers.placing import WrongMachine
+    from hwsim.importers.predicting import predict
+    from hwsim.importers.scaling import CannotScale, scaled
+    from hwsim.importers.tensor import split
+    from hwsim.importers.untimed import on_gpus
+    from hwsim.prepare import load_machine
+
+    assumed: tuple[str, ...] = ()
+    divided, option = None, "ranks"
+    replay = on_gpus(replay)
+    try:
+        if ranks is not None:
+            if ranks % (tensor or 1):
+                raise CannotScale(f"{ranks} ranks are no whole number of groups of {tensor}")
+            more = scaled(replay, ranks // (tensor or 1))
+            replay, assumed = more.replay, more.assumed
+        if tensor is not None:
+            option = "tensor"
+            divided = split(replay, tensor)
+            replay, assumed = divided.replay, (*assumed, *divided.assumed)
+    except CannotScale as error:
+        raise Misused(str(error), option) from None
+    try:
+        prediction = predict(replay, load_machine(machine), keep_host=keep == "host", divided=divided)
+    except WrongMachine as error:
+        raise Misused(str(error), "machine") from None
+    prediction = replace(prediction, assumed=(*assumed, *prediction.assumed))
+    return There(replace(replay, graph=prediction.graph), answer(prediction))
