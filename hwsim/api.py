@@ -461,7 +461,7 @@ def _simulated(
     if lowered.changes:
         from hwsim.engine.driver import changing
 
-        actors.append(changing(lowered.changes))
+        actors.append(changing(lowered.changes, alone=not services and running is None and not in_file and not requests))
     if services:
         from hwsim.actors.serving import played
 

@@ -48,7 +48,7 @@ class Lowered:
     called: frozenset[str]  # names of the machine in `expect: {machine: ...}`
     settings: tuple[tuple[str, str], ...]
     warnings: tuple[Warning, ...]
-    changes: tuple[Change, ...] = ()
+    changes: Sequence[Change] = ()
     jobs: tuple[tuple[str, int], ...] = ()  # name and start (fs)
     events: tuple[Disturbance, ...] = ()
     services: tuple[ServicePlan, ...] = ()
@@ -199,10 +199,10 @@ def _pointing(mistakes: Sequence[Mistake], loaded: Workload | OpGraph, called: f
     return tuple(replace(mistake, hint=hint) if hint and number == bare else mistake for number, mistake in enumerate(mistakes))
 
 
-def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> tuple[Change, ...]:
+def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> Sequence[Change]:
     """The changes of capacities in a graph; in a folded graph, of the first capacity of each class."""
     if graph.alike is None:
-        return tuple(disturbed)
+        return disturbed
     return tuple(change for change in disturbed if change.capacity in graph.alike.capacities)
 
 

@@ -11,6 +11,7 @@ first, then the driver's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -151,7 +152,8 @@ class Driver:
         number = self._numbers[capacity]
         self._replay.now = int(self.env.now)
         self._replay.fluid.set_room(number, int(fraction * 2**53) * FULL >> 53)
-        self._arm(int(self.env.now))
+        if self._armed is None or self._armed_for != self._replay.now:
+            self._arm(self._replay.now)
 
     def finish(self, op: int) -> None:
         """Note that the requests of a played op, which the server has, have all been served now."""
@@ -272,17 +274,23 @@ def _column(times: Sequence[int]) -> Ints:
     return ticks.column(times) if isinstance(times, list) else np.array(times, np.int64)
 
 
-def changing(changes: Sequence[Change]) -> Actor:
+def changing(changes: Sequence[Change], *, alone: bool = False) -> Actor:
     """An actor that limits each capacity to its fraction when its time has come: failures, clock drops, recoveries.
 
     A capacity of the machine that nothing uses is left out.
+
+    Args:
+        changes: known, or in order of time and found as they are asked for.
+        alone: no other actor runs beside it, so that it ends with the last op.
     """
 
     def actor(driver: Host) -> Waits:
         names = {capacity.name for capacity in driver.capacities}
-        for change in sorted(changes):
+        for change in sorted(changes) if isinstance(changes, list | tuple) else changes:
             if change.at > driver.env.now:
                 yield driver.env.timeout(change.at - driver.env.now)
+                if alone and driver.env.peek() == math.inf and not driver.unfinished():
+                    return
             if change.capacity in names:
                 driver.limit(change.capacity, change.fraction)
 

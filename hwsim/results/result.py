@@ -116,7 +116,7 @@ class Result:
     curves: tuple[LatencyCurve, ...] = ()
     jobs: tuple[JobSpan, ...] = ()
     events: tuple[Disturbance, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: Sequence[Change] = ()
     names_of: NamesOf | None = field(default=None, repr=False, compare=False)
     serving: tuple[ServiceStatistics, ...] = ()
     serving_ends: tuple[tuple[ServiceStatistics, ...], tuple[ServiceStatistics, ...]] | None = None

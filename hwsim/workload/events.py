@@ -17,8 +17,10 @@ Kerbyson, Pakin, "The case of the missing supercomputer performance", SC 2003, f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush, merge
+from operator import attrgetter
+from typing import Final, overload
 
 from hwsim import ticks
 from hwsim.graph.disturbance import Disturbance
@@ -121,9 +123,35 @@ def disturbances(events: Sequence[Event]) -> tuple[Disturbance, ...]:
     )
 
 
-def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> tuple[Change, ...]:
+class Changes(Sequence[Change]):
+    """Changes of capacities in order of time, drawn as they are asked for: of a jitter there may be millions after the run's end.
+
+    happens: by capacity its events, each with the device or the link's capacity that it is of.
+    """
+
+    def __init__(self, happens: Mapping[str, Sequence[tuple[Event, str]]]) -> None:
+        self._happens = happens
+
+    def __iter__(self) -> Iterator[Change]:
+        return merge(*(_changes(capacity, self._happens[capacity]) for capacity in sorted(self._happens)))
+
+    def __bool__(self) -> bool:
+        return next(iter(self), None) is not None
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)  # count
+
+    @overload
+    def __getitem__(self, place: int) -> Change: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Change, ...]: ...
+    def __getitem__(self, place: int | slice) -> Change | tuple[Change, ...]:
+        return tuple(self)[place]
+
+
+def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> Sequence[Change]:
     """Changes of the machine's capacities by the events, in order of time."""
-    spans: dict[str, list[_Span]] = {}
+    happens: dict[str, list[tuple[Event, str]]] = {}
     for event in events:
         if event.service:  # see `hwsim.workload.services`
             continue
@@ -133,8 +161,9 @@ def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> tu
         if problems:
             continue
         for capacity, whose in _capacities(event, machine, mistakes):
-            spans.setdefault(capacity, []).extend(_spans(event, whose))
-    return tuple(sorted(change for capacity in sorted(spans) for change in _changes(capacity, spans[capacity])))
+            happens.setdefault(capacity, []).append((event, whose))
+    found = Changes(happens)
+    return found if any(event.jitter is not None for event in events) else tuple(found)
 
 
 def _spans(event: Event, whose: str) -> Iterator[_Span]:
@@ -173,19 +202,25 @@ def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tupl
     return [(capacity, capacity) for capacity in dict.fromkeys(capacities)]
 
 
-def _changes(capacity: str, spans: Iterable[_Span]) -> Iterator[Change]:
+def _changes(capacity: str, happens: Sequence[tuple[Event, str]]) -> Iterator[Change]:
     """At each begin and end, what the worst of the spans then under way leaves."""
-    turns: dict[int, list[tuple[float, int]]] = {}
-    for span in spans:
-        turns.setdefault(span.begin, []).append((span.left, 1))
-        if span.end is not None:
-            turns.setdefault(span.end, []).append((span.left, -1))
+    spans = merge(*(_spans(event, whose) for event, whose in happens), key=attrgetter("begin"))
+    coming = next(spans, None)
+    ends: list[tuple[int, float]] = []  # of spans under way
     active: Counter[float] = Counter()
     before = 1.0
-    for moment in sorted(turns):
-        for left, count in turns[moment]:
-            active[left] += count
-        active = +active
+    while coming is not None or ends:
+        moment = min([*([coming.begin] if coming is not None else ()), *([ends[0][0]] if ends else ())])
+        while coming is not None and coming.begin <= moment:
+            active[coming.left] += 1
+            if coming.end is not None:
+                heappush(ends, (coming.end, coming.left))
+            coming = next(spans, None)
+        while ends and ends[0][0] <= moment:
+            _, left = heappop(ends)
+            active[left] -= 1
+            if not active[left]:
+                del active[left]
         speed = min(active, default=1.0)
         if speed < before or speed > before:
             yield Change(moment, capacity, speed)
