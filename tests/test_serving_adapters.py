@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from hwsim.spec import SpecError
+from hwsim.workload.load.draws import Draws, Uniform
+from hwsim.workload.load.numbers import stream
 from hwsim.workload.serving.adapters import Adapters
 from tests.test_serving_routers import served
 
 MANY = {"count": 40, "rank": 16}
+SOME = {**MANY, "skew": 1.0, "slots": 3}
 LLAMA: dict[str, Any] = {"model": "llama-3-8b", "requests": 24, "prompt": 200, "output": 40}
 
 
@@ -50,11 +53,43 @@ def test_a_single_request_waits_for_one_adapter_and_different_ones_cost_more() -
     {"device": "gpu0..1", "parallel": {"tp": 2}},
     {"speculate": {"tokens": 2, "acceptance": "60 %"}},
     {"memory": "2.6 %"},
+    {"adapters": SOME, "memory": "3.4 %"},
+    {"adapters": SOME, "device": "gpu0..1", "framework": "sglang"},
+    {"adapters": SOME, "speculate": {"tokens": 2, "acceptance": "60 %"}, "arrivals": "all at once"},
 ])  # fmt: skip
 def test_alone_and_on_the_clock_it_is_the_same(more: dict[str, Any]) -> None:
     keys: dict[str, Any] = {"arrivals": {"poisson": "700 1/s"}, "adapters": MANY, **more}
     alone, clock = served(**keys), served("simpy", **keys)
     assert [(row.first_token_s, row.end_s) for row in alone.rows] == [(row.first_token_s, row.end_s) for row in clock.rows]
+    assert alone.adapters == clock.adapters
+    for row in alone.rows:
+        assert sum(row.parts_fs) / 1e15 == pytest.approx(row.end_s - row.arrival_s, abs=1e-12)
+
+
+def test_no_more_adapters_are_in_use_than_there_are_places_for() -> None:
+    found = served(arrivals="all at once", adapters=SOME, requests=60, server={"host": {"out": "0 s"}})
+    use = found.adapters
+    assert use is not None
+    assert use.taken == 60
+    assert 3 < use.loads < 60
+    assert 20 < use.waited < 60
+    assert found.where[0].parts[0][0] == "adapter"
+    drawn = Adapters(40, 16, 1.0, (), 2.0, 3, 0, Draws(stream(0, "adapters"), Uniform(0.0, 1.0)))
+    for row in found.rows:
+        at_once = {drawn.of(at) for at, other in enumerate(found.rows) if other.begin_s <= row.begin_s < other.end_s}
+        assert len(at_once) <= 3
+
+
+def test_an_adapter_is_loaded_once_for_those_who_follow_and_takes_its_bytes_over_the_link() -> None:
+    keys: dict[str, Any] = {**LLAMA, "requests": 2, "arrivals": {"every": "5 s"}}
+    alike = {"count": 2, "rank": 16, "skew": 60.0}  # all requests have the first
+    there, absent = served(**keys, adapters=alike), served(**keys, adapters={**alike, "slots": 1})
+    late = [after.first_token_s - before.first_token_s for before, after in zip(there.rows, absent.rows, strict=True)]
+    assert absent.adapters is not None
+    assert absent.adapters.loads == 1
+    assert late == pytest.approx([absent.adapters.load_s, 0.0], abs=1e-12)
+    assert absent.adapters.load_s == pytest.approx(83_886_080 / 55.6e9, rel=0.02)  # PCIe 5 x16
+    assert (absent.cache_tokens or 0) > (there.cache_tokens or 0)
 
 
 def test_prompts_read_apart_have_adapters_too() -> None:

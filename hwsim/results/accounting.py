@@ -7,6 +7,7 @@
     network   exchanges between the GPUs of a copy      shared   other jobs on its devices
     loading   keys and values of its prompt that come from the host or a disk
     starting  waiting for a copy that starts, before it stands in a line
+    adapter   waiting for a place for its adapter, while others pass it
     again     from the moment it is put off until it writes again
     host      scheduler, tokeniser and front end
 
@@ -39,8 +40,9 @@ PARTS: Final = (
     "host",
     "loading",
     "starting",
+    "adapter",
 )
-TURN, SEATS, ROOM, READING, OTHERS, ANSWERS, WRITING, NETWORK, SHARED, AGAIN, HOST, LOADING, STARTING = range(len(PARTS))
+TURN, SEATS, ROOM, READING, OTHERS, ANSWERS, WRITING, NETWORK, SHARED, AGAIN, HOST, LOADING, STARTING, ADAPTER = range(len(PARTS))
 Refusal: TypeAlias = Literal["", "seats", "room"]  # why the head of the line has not joined
 _Reading: TypeAlias = tuple[int, int, int, int, int]  # fs of iterations: prompts, answers, network, shared, host
 
@@ -163,9 +165,9 @@ class Meters:
         stay.since = time
         self.coming = [each for each in self.coming if each is not stay]
 
-    def loaded(self, stay: Stay, time: int) -> None:
+    def loaded(self, stay: Stay, time: int, part: int = LOADING) -> None:
         """They have come, and it stands in the line again."""
-        stay.parts[LOADING] += time - stay.since
+        stay.parts[part] += time - stay.since
         stay.seen = stay.noted = time
         stay.refused = None
         self.came(stay)

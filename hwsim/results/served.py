@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.records import dataclass
-from hwsim.results.accounting import HOST, NETWORK, PARTS, Meters, Refusal, Spent, Stay
+from hwsim.results.accounting import ADAPTER, HOST, NETWORK, PARTS, Meters, Refusal, Spent, Stay
 from hwsim.results.batches import Batched
 from hwsim.results.course import Course
 from hwsim.results.piles import Gaps, Pile
@@ -179,6 +179,18 @@ class Log:
         stay = self.live[request]
         if stay.begin < 0:
             self.meters[stay.copy].loaded(stay, time)
+
+    def holds(self, time: int, request: int) -> None:
+        """A request waits for a place for its adapter, and others pass it."""
+        stay = self.live[request]
+        if stay.begin < 0:
+            self.meters[stay.copy].loads(stay, time)
+
+    def frees(self, time: int, request: int) -> None:
+        """It stands in the line again."""
+        stay = self.live[request]
+        if stay.begin < 0:
+            self.meters[stay.copy].loaded(stay, time, ADAPTER)
 
     def reads(self, request: int, time: int) -> None:
         """Time of the iteration that has ended went to a part of this prompt."""

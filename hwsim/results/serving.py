@@ -19,6 +19,7 @@ import numpy as np
 from hwsim.demand import Case
 from hwsim.records import dataclass
 from hwsim.results.accounting import PARTS, named
+from hwsim.results.adapters import AdapterUse
 from hwsim.results.balance import balance
 from hwsim.results.course import Course
 from hwsim.results.piles import Pile
@@ -146,7 +147,7 @@ class ServiceStatistics:
         kind: "dense" or "experts", of a model that writes tokens; case: how well its GPU's kernels are known.
         paced: arrivals, and not answers, set its rate.
         tiers: below the GPUs, in order; their tokens are among `cached_tokens`.
-        scaling: copies over time, where the load starts and stops them.
+        scaling: copies over time, where the load starts and stops them. adapters: those that are loaded when asked for.
         sampling: for each measure, how far its mean and percentiles are known; none if all came at once.
     """
 
@@ -193,6 +194,7 @@ class ServiceStatistics:
     paced: bool = True
     tiers: tuple[TierUse, ...] = ()
     scaling: Scaling | None = None
+    adapters: AdapterUse | None = None
 
     @property
     def offered_per_s(self) -> float:

@@ -6,8 +6,9 @@ up) share them. They read the matrices of each adapter that the iteration's requ
     distinct adapters = sum over adapters of 1 - (1 - share)**requests        in the mean
 
 **Error**: not measured; the kernels are taken to reach what the GPU's memory and units let them, which small ones of a real
-server do not. Adapters are all in the memory of the GPUs: to load one from the host is left out. Prompts of two adapters share
-blocks of the cache, which a real server does not let them.
+server do not. One that is loaded from the host takes the time of its bytes at the full rate of the links, before the iteration
+that it is for and in its host's time; a real server copies it matrix by matrix. Prompts of two adapters share blocks of the
+cache, which a real server does not let them.
 **Source**: Hu et al., "LoRA", ICLR 2022; Chen et al., "Punica", MLSys 2024 (the two kernels); vllm 0.19.0, lora/layers.
 """
 
@@ -80,6 +81,8 @@ class Adapted(Pace):
         """Time of an iteration with prompts."""
         super()._of_parts(run, more, line)
         run.kernels += self.adds(*self._asked(run))[0]
+        if run.fetched and self.plan.adapters is not None:
+            run.host += run.fetched * self.plan.adapters.load
 
 
 class AdaptedGuessed(Adapted, Guessed):

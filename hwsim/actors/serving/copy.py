@@ -32,6 +32,7 @@ from hwsim.actors.serving.promises import Promises
 from hwsim.actors.serving.replica import DoesNotFit, Replica
 from hwsim.actors.serving.returning import Load, Returning
 from hwsim.actors.serving.run import Run, Sequence
+from hwsim.actors.serving.slots import Slots
 from hwsim.actors.serving.tiers import Tiers
 from hwsim.records import dataclass
 from hwsim.results.accounting import Refusal
@@ -45,7 +46,8 @@ class Copy(Replica):
     """The state of a copy.
 
     Args:
-        lower: tiers below its GPUs. loaded: requests whose pieces have come from there, which join before those that wait.
+        lower: tiers below its GPUs. slots: for adapters.
+        loaded: requests whose pieces have come from a tier, which join before those that wait.
         count: steps of decoding so far; context: tokens of all answers under way, their prompts included.
         seen: until when requests had come that the latest iteration could be decided upon; door: that may join it.
         is_open: a request that comes now may join as soon as it is seen; the one that waits is not refused.
@@ -54,6 +56,7 @@ class Copy(Replica):
     loaded: deque[Sequence] = field(init=False)
     partial: list[Sequence] = field(default_factory=list)
     lower: Tiers | None = None
+    slots: Slots | None = None
     pool: Pool = field(init=False)
     cache: Cache = field(init=False)
     returning: Returning = field(init=False)
@@ -85,12 +88,13 @@ class Copy(Replica):
     @property
     def requests(self) -> int:
         """Requests that wait or are worked on."""
-        return len(self.waiting) + len(self.returning.loading) + len(self.loaded) + len(self.partial) + self.answers
+        held = 0 if self.slots is None else len(self.slots.held)
+        return len(self.waiting) + len(self.returning.loading) + len(self.loaded) + len(self.partial) + self.answers + held
 
     @property
     def in_line(self) -> int:
         """Requests that wait."""
-        return len(self.waiting) + len(self.loaded)
+        return len(self.waiting) + len(self.loaded) + (0 if self.slots is None else len(self.slots.held))
 
     @property
     def head(self) -> Sequence | None:
@@ -120,6 +124,8 @@ class Copy(Replica):
     def forgets(self) -> None:
         """It is started anew: nothing is in its cache."""
         self.pool.clears()
+        if self.slots is not None:
+            self.slots.forgets()
 
     def add(self, sequence: Sequence) -> None:
         """A request stands in the line."""
@@ -162,6 +168,8 @@ class Copy(Replica):
             )
             return run
         run = Run(self.iterations, instant, seen, parts, answers, self.context + answers if answers else 0, answers)
+        if self.slots is not None:
+            run.fetched, self.slots.coming = self.slots.coming, 0
         for sequence, tokens in parts:
             run.ended += sequence.read + tokens >= sequence.to_read
         if answers:
@@ -250,6 +258,10 @@ class Copy(Replica):
             if self._hold > self.iterations:
                 return self._refuse("room")
             sequence, is_loaded = line[0], line is self.loaded
+            if self.slots is not None and not self.slots.has(sequence):
+                self.slots.holds(line.popleft(), instant)
+                self.log.holds(instant, sequence.number)
+                continue
             reused = self.cache.found(sequence) if not is_loaded else Found(sequence.blocks, sequence.keys, 0)
             read = sequence.read if is_loaded else self.cache.spared(sequence, reused.blocks)
             rest = sequence.to_read - read
@@ -274,6 +286,8 @@ class Copy(Replica):
             self.cache.grows(sequence, self.growth.need(read + tokens))
             left -= tokens
             self._promises.counts(sequence, 1)
+            if self.slots is not None:
+                self.slots.takes(sequence, instant)
             self._order.append((sequence, sequence.put_off))
             self.partial.append(sequence)
             parts.append((sequence, tokens))
@@ -318,6 +332,8 @@ class Copy(Replica):
         self._promises.breaks(self.answers, self.count)
         begun = self.cache.keeps_own(sequence, length)
         self.cache.gives(sequence)
+        if self.slots is not None:
+            self.slots.gives(sequence)
         self._hold = 0
         self.put_off += 1
         self.lost += length
@@ -378,6 +394,10 @@ class Copy(Replica):
             log.ends(end, [sequence.number for sequence in over], self.settings.out)
             if len(self._order) > 4 * (self.answers + len(self.partial)) + 64:
                 self._order = [row for row in self._order if row[0].put_off == row[1] and not row[0].is_over]
+        if self.slots is not None and (back := self.slots.returns()):
+            for sequence in back:
+                log.frees(end, sequence.number)
+            self.waiting.extendleft(reversed(back))
         return over
 
     def _came(self, run: Run, end: int) -> tuple[int, int]:
@@ -460,4 +480,6 @@ class Copy(Replica):
         sequence.is_over = True
         if self._groups is not None:
             self._groups.remove(sequence)
+        if self.slots is not None:
+            self.slots.gives(sequence)
         self.cache.gives(sequence)

@@ -78,7 +78,7 @@ class Run:
         ended: sequences that write a token in the first.
         most: iterations that are alike; count: iterations that it has.
         first: fs of the first, of its host, kernels and network; slope: more of the kernels for each after it.
-        taken: blocks of the cache that its answers have so far.
+        fetched: adapters that are loaded before it. taken: blocks of the cache that its answers have so far.
         answered: fs that its answers would take without the prompts.
     """
 
@@ -99,6 +99,7 @@ class Run:
     answered: int = 0
     taken: int = 0
     part: int = 0
+    fetched: int = 0
 
     @property
     def tokens(self) -> int:

@@ -14,6 +14,7 @@ from hwsim.actors.serving.copy import Copy
 from hwsim.actors.serving.costs import Costs, Exchanges, Registry
 from hwsim.actors.serving.pace import Pace, Tables
 from hwsim.actors.serving.router import Router, router_of
+from hwsim.actors.serving.slots import Slots
 from hwsim.actors.serving.static import Static
 from hwsim.actors.serving.tiers import TIERS, Tier, Tiers
 from hwsim.demand import Cost
@@ -24,12 +25,14 @@ from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.served import Log
 from hwsim.results.serving import Goal, ServiceStatistics, TierUse, statistics
+from hwsim.ticks import FEMTO
 from hwsim.workload.serving.plan import ServicePlan
 from hwsim.workload.serving.source import Asked, Listed, Source
 
 if TYPE_CHECKING:
     from hwsim.actors.serving.lanes import Lane
     from hwsim.actors.serving.scaled import Scaled
+    from hwsim.results.adapters import AdapterUse
     from hwsim.workload.serving.scaling import Scale
 
 
@@ -72,6 +75,10 @@ class Service:
             self.copies = [
                 Copy(number, plan.settings, plan.blocks, self.log, plan.held, lower=self._tiers()) for number in numbers
             ]
+        if plan.adapters is not None and plan.adapters.slots is not None:
+            for copy in self.copies:
+                assert isinstance(copy, Copy)
+                copy.slots = Slots(plan.adapters, plan.adapters.slots)
         if plan.offload is not None:
             from hwsim.actors.serving.lanes import Lane
 
@@ -101,6 +108,19 @@ class Service:
                 Lane(self.machine, host, scale.disk, gpus, scale.weights, plan.name, "weights")
                 for host, gpus in zip(scale.hosts, plan.copies, strict=True)
             ]
+
+    def _used(self) -> AdapterUse | None:
+        """Use of the places for adapters of all copies; None where all adapters are on the GPUs."""
+        adapters, every = self.plan.adapters, [copy.slots for copy in self.copies if isinstance(copy, Copy)]
+        slots = [each for each in every if each is not None]
+        if adapters is None or not slots:
+            return None
+        from hwsim.results.adapters import AdapterUse
+
+        waits = [wait for each in slots for wait in each.waits]
+        taken, loads = (sum(getattr(each, name) for each in slots) for name in ("taken", "loads"))  # integers
+        load, waited, longest = (time / FEMTO for time in (adapters.load, sum(waits), max(waits, default=0)))  # integers
+        return AdapterUse(adapters.count, slots[0].places, taken, loads, load, len(waits), waited, longest)
 
     def _tiers(self) -> Tiers | None:
         kept = self.plan.offload
@@ -251,7 +271,9 @@ class Service:
             return None
         arrivals = plan.keys.arrivals
         paced = not isinstance(arrivals, str) and arrivals.clients is None
-        served = replace(served, kind=plan.kind, case=plan.case, paced=paced, tiers=self._below(served.span_s))
+        served = replace(
+            served, kind=plan.kind, case=plan.case, paced=paced, tiers=self._below(served.span_s), adapters=self._used()
+        )
         if self._scaled is not None:
             scaling = self._scaled.statistics(len(plan.copies[0]), self.log.last_end)
             part = scaling.paid_s / (len(plan.copies) * scaling.span_s)

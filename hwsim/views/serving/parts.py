@@ -24,6 +24,7 @@ WORDS: Final = {
     "host": "on the host",
     "loading": "for keys and values from the host or a disk",
     "starting": "for a copy to start",
+    "adapter": "for a place for its adapter",
 }
 LIMITS: Final = {  # what a part calls for
     "turn": "iterations under way",
@@ -39,6 +40,7 @@ LIMITS: Final = {  # what a part calls for
     "host": "the host",
     "loading": "loading keys and values",
     "starting": "copies that start",
+    "adapter": "places for adapters",
 }
 NAMES: Final = {"ttft": "first token", "tpot": "each token", "latency": "request"}
 SHORT: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "E2E"}

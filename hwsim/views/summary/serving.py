@@ -8,7 +8,8 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from hwsim.formats import format_quantity, format_share, percent
-from hwsim.results.accounting import PARTS, STARTING
+from hwsim.results.accounting import ADAPTER, PARTS, STARTING
+from hwsim.results.adapters import AdapterUse
 from hwsim.results.requests import Spread
 from hwsim.results.serving import RequestRow, ServiceStatistics
 from hwsim.results.serving_errors import LEVEL, Sure, sure_of
@@ -64,6 +65,8 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     if service.cached_tokens:
         cached = format_share(service.cached_tokens / service.prompt_tokens)
         yield "prefixes", f"{cached} of the tokens of prompts were in the cache: {service.cached_tokens:,}"
+    if service.adapters is not None:
+        yield "adapters", _adapters(service.adapters, service.requests + service.warm_up)
     for tier in service.tiers:
         brought = (
             f"{tier.brought_tokens:,} tokens came back ({format_share(tier.brought_tokens / service.prompt_tokens)} of prompts)"
@@ -153,6 +156,16 @@ def between(fast: ServiceStatistics, slow: ServiceStatistics) -> Iterator[tuple[
         yield "", "at the slow end it cannot keep up"
 
 
+def _adapters(use: AdapterUse, requests: int) -> str:
+    """Adapters that were loaded, and requests that waited for a place."""
+    absent = f"{format_share(use.loads / max(1, use.taken))} of requests found theirs absent: {_time(use.load_s)} for each"
+    text = f"{use.adapters:,}, {use.places:,} of them on the GPUs of a copy; {absent}"
+    if not use.waited:
+        return text
+    mean, longest = _time(use.waited_s / use.waited), _time(use.longest_s)
+    return f"{text}; {format_share(use.waited / requests)} waited for a place, {mean} in the mean, {longest} at most"
+
+
 def _range(sure: Sure) -> str:
     low, high = (percent(end - 1, "+.0f") for end in (sure.low, sure.high))
     return f"{low.removesuffix(' %')} to {high}"
@@ -198,13 +211,16 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
             for where in service.where
         ],
         **({} if service.scaling is None else {"scaling": scaling.as_dict(service.scaling)}),
+        **({} if service.adapters is None else {"adapters": service.adapters._asdict()}),
         "tiers": [tier._asdict() for tier in service.tiers],
         "course": [moment._asdict() for moment in service.course],
-        **({"rows": [_row(row, service.scaling is not None) for row in service.rows]} if rows else {}),
+        **({"rows": [_row(row, service) for row in service.rows]} if rows else {}),
     }
 
 
-def _row(row: RequestRow, scaled: bool) -> dict[str, Any]:
-    """A request; its parts are integers and add up to its latency. Only where copies come and go has it one for their start."""
+def _row(row: RequestRow, service: ServiceStatistics) -> dict[str, Any]:
+    """A request; its parts are integers and add up to its latency. Waits for copies and adapters only where there are any."""
+    left_out = {PARTS[STARTING]} if service.scaling is None else set()
+    left_out |= {PARTS[ADAPTER]} if service.adapters is None else set()
     parts = zip(PARTS, row.parts_fs, strict=True)
-    return {**row._asdict(), "parts_fs": {name: part for name, part in parts if scaled or name != PARTS[STARTING]}}
+    return {**row._asdict(), "parts_fs": {name: part for name, part in parts if name not in left_out}}

@@ -2,33 +2,47 @@
 
 adapters: {count: 32, rank: 16}
 adapters: {count: 200, rank: 8, skew: 1}
+adapters: {count: 2000, rank: 16, skew: 1, slots: 32}
 
 Each linear map of a layer has two, one from its input to `rank` numbers and one from these to its output; in layers with
-experts only the maps of attention have them. All adapters stay in the memory of the GPUs.
+experts only the maps of attention have them. All adapters stay in the memory of the GPUs, or with `slots` in the host's: those
+that requests under way have are on the GPUs, and one that is not there is loaded over the machine's links first.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from hwsim import ticks
+from hwsim.machine import Machine, NoRoute
 from hwsim.models.architectures import Transformer
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, field, place_field
 from hwsim.units import BYTES
+from hwsim.workload.load.draws import Draws, Uniform
+from hwsim.workload.load.numbers import stream
+from hwsim.workload.serving.offload import host_near
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterKeys:
-    """Adapters of a model (LoRA), all of them in the memory of the GPUs."""
+    """Adapters of a model (LoRA)."""
 
     count: int = field("how many", minimum=1, example="32")
     rank: int = field("width of their inner side", minimum=1, example="16")
     skew: float = field(
         "of the requests: the share of the n-th adapter falls as n to the power of -skew; 0: all alike", default=0.0, minimum=0.0
     )
+    slots: int | None = field(
+        "that each copy's GPUs have room for at once; the others are in the host's memory (default: all are on the GPUs)",
+        default=None, minimum=1, example="8",
+    )  # fmt: skip
     place: Place = place_field()
 
 
@@ -38,7 +52,8 @@ class Adapters:
 
     Args:
         maps: (numbers in, numbers out, parts, times) of linear maps that read the same, as a GPU has them.
-        width: bytes of a number.
+        width: bytes of a number. slots: of them on the GPUs of a copy at once, None for all; load: fs until one is there.
+        draws: which adapter a request has.
     """
 
     count: int
@@ -46,13 +61,28 @@ class Adapters:
     skew: float
     maps: tuple[tuple[float, float, int, int], ...]
     width: float
+    slots: int | None = None
+    load: int = 0
+    draws: Draws | None = None
 
     @property
     def size(self) -> float:
-        """Bytes of all of them on each GPU."""
-        return (
-            self.count * self.rank * self.width * math.fsum((parts * into + out) * times for into, out, parts, times in self.maps)
-        )
+        """Bytes of those that are on each GPU."""
+        return (self.slots or self.count) * self.each
+
+    @property
+    def each(self) -> float:
+        """Bytes of one on each GPU."""
+        return self.rank * self.width * math.fsum((parts * into + out) * times for into, out, parts, times in self.maps)
+
+    @cached_property
+    def _ends(self) -> list[float]:
+        ends: list[float] = np.cumsum(self.shares).tolist()  # count
+        return ends
+
+    def of(self, number: int) -> int:
+        """The adapter of a request."""
+        return 0 if self.draws is None else min(bisect_right(self._ends, self.draws.at(number)), self.count - 1)
 
     @cached_property
     def shares(self) -> np.ndarray:
@@ -67,10 +97,14 @@ class Adapters:
         >>> [round(Adapters(4, 8, 0.0, (), 2.0).distinct(requests), 6) for requests in (1, 2)]
         [1.0, 1.75]
         """
-        return float(np.sum(-np.expm1(requests * np.log1p(-self.shares)))) if self.count > 1 else min(1.0, float(requests))
+        if self.count == 1 or not requests:
+            return min(1.0, float(requests))
+        with np.errstate(divide="ignore"):  # a share of 1
+            many = float(np.sum(-np.expm1(requests * np.log1p(-self.shares))))
+        return many if self.slots is None else min(many, float(self.slots))
 
 
-def adapters_of(keys: AdapterKeys, model: Transformer, tp: int, dtype: str, mistakes: Mistakes) -> Adapters | None:
+def adapters_of(keys: AdapterKeys, model: Transformer, tp: int, dtype: str, seed: int, mistakes: Mistakes) -> Adapters | None:
     """The adapters that a file asks for; None once its mistakes are noted.
 
     The inner side of maps that are split by their outputs is whole on every GPU; the outer side of maps that are split by their
@@ -86,4 +120,23 @@ def adapters_of(keys: AdapterKeys, model: Transformer, tp: int, dtype: str, mist
         maps += [(hidden, sum(wide) / tp, len(wide), times), (kind.attended / tp, hidden, 1, times)]  # integers
         if kind.experts == 1:
             maps += [(hidden, kind.gates * kind.of_ffn / tp, kind.gates, times), (kind.of_ffn / tp, hidden, 1, times)]
-    return Adapters(keys.count, keys.rank, keys.skew, tuple(maps), BYTES[dtype])
+    slots = None if keys.slots is None or keys.slots >= keys.count else keys.slots
+    draws = Draws(stream(seed, "adapters"), Uniform(0.0, 1.0))
+    return Adapters(keys.count, keys.rank, keys.skew, tuple(maps), BYTES[dtype], slots, 0, draws)
+
+
+def loaded(adapters: Adapters, machine: Machine, copies: Sequence[Sequence[str]], place: Place, mistakes: Mistakes) -> Adapters:
+    """The same with the time that one takes from the host to the GPUs of a copy, the slowest of all."""
+    seconds = 0.0
+    try:
+        for gpus in copies:
+            host = host_near(machine, gpus[0])
+            costs = [machine.transfer(host, gpu, adapters.each).demand for gpu in gpus]
+            shared: dict[str, float] = {}
+            for name, amount in (drawn for demand in costs for drawn in demand.amounts):
+                shared[name] = shared.get(name, 0.0) + amount / machine.rates()[name]
+            alone = max(demand.alone(machine.rates()) for demand in costs)
+            seconds = max(seconds, alone, *shared.values())
+    except (NoRoute, ValueError):
+        mistakes.add(place, "no host's memory is connected to the GPUs", "leave out `slots`: all adapters are on the GPUs")
+    return replace(adapters, load=ticks.femtoseconds(seconds))

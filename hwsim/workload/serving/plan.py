@@ -25,7 +25,7 @@ from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode
 from hwsim.units import BYTES
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw
-from hwsim.workload.serving.adapters import Adapters, adapters_of
+from hwsim.workload.serving.adapters import Adapters, adapters_of, loaded
 from hwsim.workload.serving.offload import Offload, offload_of
 from hwsim.workload.serving.requests import Requests, draw, least
 from hwsim.workload.serving.scaling import Scale, scale_of
@@ -206,7 +206,12 @@ def _planned(
         guesses = speculation_of(keys.speculate, model, keys.seed, mistakes)
     adapters = None
     if keys.adapters is not None and isinstance(model, Transformer) and answers and isinstance(software, Framework):
-        adapters = adapters_of(keys.adapters, model, keys.parallel.tp, dtype, mistakes)
+        adapters = adapters_of(keys.adapters, model, keys.parallel.tp, dtype, keys.seed, mistakes)
+        if adapters is not None and adapters.slots is not None:
+            adapters = loaded(adapters, machine, copies, keys.adapters.place, mistakes)
+            if keys.batching == "static" or keys.split is not None or keys.offload is not None:
+                message = "adapters are loaded on demand by continuous batches, without `split` and `offload`"
+                mistakes.add(keys.adapters.place, message, "leave out `slots`: all adapters are on the GPUs")
     elif keys.adapters is not None:
         mistakes.add(_place(tree, "adapters"), "only a model that writes tokens has adapters here", "leave them out")
     if len(mistakes) > before:

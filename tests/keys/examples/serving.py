@@ -391,6 +391,12 @@ EXAMPLES: Final = (
         infer(adapters={"count": 12, "rank": 16, "skew": 1.0}, arrivals="all at once", requests=20),
         tried={**TRIED, "infer.adapters.count": (40,), "infer.adapters.rank": (64,), "infer.adapters.skew": (0.0,)},
     ),
+    Example(
+        "service with adapters on demand",
+        gpus(4),
+        infer(prefill=None, adapters={"count": 12, "rank": 16, "skew": 1.0, "slots": 4}, arrivals="all at once", requests=20),
+        tried=TRIED,
+    ),
     Example("service of a crowd", gpus(4), infer(arrivals="all at once", requests=20), tried=TRIED),
     Example("service of narrow weights", gpus(4), infer(model=NARROW, arrivals="all at once", requests=20), tried=TRIED),
     Example("static service", gpus(4), infer(batching="static", prompt=300, output=20), tried=TRIED),
