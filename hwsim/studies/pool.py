@@ -101,7 +101,7 @@ class _Worker:
     def __init__(self, context: Any, job: Job) -> None:
         self.line, its_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(its_end, job), daemon=True)
-        with bare_main():
+        with bare_main(), _deaf():
             self.process.start()
         its_end.close()
         self.chunks: deque[list[tuple[int, Values]]] = deque()
@@ -263,6 +263,24 @@ def bare_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Signals wait until a process is forked: it would take those of its parent as its own, and say so."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _signals() -> set[signal.Signals]:
+    """Signals that ask for the end, of those that the system has."""
+    return {getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGTERM") if hasattr(signal, name)}
+
+
 def _serve(line: connection.Connection, job: Job) -> None:
     """Run chunks, until there are no more: the work of a process."""
     serve_parent()
@@ -279,9 +297,10 @@ def _serve(line: connection.Connection, job: Job) -> None:
 
 def serve_parent() -> None:
     """Begin a process that computes for the one that started it: it ends with that one, and leaves signals to it."""
-    for name in ("SIGINT", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    for each in _signals():
+        signal.signal(each, signal.SIG_DFL if each == signal.SIGTERM else signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _signals())
     collect_rarely()
     gc.freeze()  # what came with the process is never searched, so that its pages stay shared
     parent = multiprocessing.parent_process()
