@@ -143,6 +143,13 @@ def test_a_moving_file_says_its_scale_and_moves_as_the_scene(ring: api.Run) -> N
     assert "<script" not in text
 
 
+@pytest.fixture
+def short_film(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few frames: each is drawn as in a long film."""
+    monkeypatch.setattr(raster, "RATE", 2)
+
+
+@pytest.mark.usefixtures("short_film")
 def test_frames_show_the_run_from_its_begin_to_its_end(ring: api.Run) -> None:
     from PIL import Image
 
@@ -150,9 +157,10 @@ def test_frames_show_the_run_from_its_begin_to_its_end(ring: api.Run) -> None:
     film = Image.open(io.BytesIO(raster.gif(scene, LIGHT)))
     at = raster.instants(scene)
     assert [at[0], at[-1]] == pytest.approx([scene.begin, scene.end])
-    assert len(at) == getattr(film, "n_frames", 0)
+    assert len(at) == getattr(film, "n_frames", 0) == 2 * SECONDS
 
 
+@pytest.mark.usefixtures("short_film")
 @pytest.mark.parametrize("suffix", [".svg", ".dark.svg", ".gif"])
 def test_the_same_run_is_the_same_bytes(suffix: str) -> None:
     run = api.simulate("d2l-laptop", "d2l/async-loop", set={"n": 5}, expect=False, interval=False)
@@ -172,6 +180,7 @@ def test_what_a_run_does_not_have_is_said(tmp_path: Path, ring: api.Run) -> None
         ring.animate("sends", tmp_path / "a.avi")
 
 
+@pytest.mark.usefixtures("short_film")
 def test_a_film_goes_through_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene("t", "b", 0.0, 1.0, (), (), ())
     monkeypatch.setenv("PATH", str(tmp_path))
