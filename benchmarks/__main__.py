@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -112,10 +113,27 @@ def _lowering() -> Iterator[Row]:
     yield "lower and flatten a loop of 1,000,000", f"{statistics.median(lowering.seconds() for _ in range(3)):.2f} s", "<= 1 s"
 
 
+def _plans() -> Iterator[Row]:
+    """All legal plans of GPT-3 on 1,536 GPUs, the kernels timed for the first time."""
+    from hwsim.functions.nodes import cluster_with
+    from hwsim.models import ParallelPlan, load_framework, load_transformer
+    from hwsim.models.every import every
+
+    given = load_transformer("gpt-3-175b"), ParallelPlan(global_batch=1536), cluster_with("dgx-h100", {}, 192)[0]
+    framework = load_framework("megatron-core")
+    began = time.process_time()
+    tried = every(*given, framework).tried
+    took = time.process_time() - began
+    loops = took * timeouts_per_second() / 1e6
+    yield f"the fastest of {tried:,} plans", f"{took:.2f} s = {loops:.1f} M timeouts", "<= 2 s for 100,000"
+
+
 def _startup() -> Iterator[Row]:
     yield "hwsim --help", f"{startup.cpu_seconds(['--help']) * 1e3:.0f} ms", "<= 100 ms"
     simulate = ["simulate", "d2l-laptop", "d2l/async-loop"]
     yield "hwsim simulate d2l-laptop d2l/async-loop", f"{startup.cpu_seconds(simulate) * 1e3:.0f} ms", "<= 500 ms"
+    yield "the same, over Python that imports numpy", f"{startup.ratio(simulate):.2f}", "<= 1.8"
+    yield "hwsim explain of it, over the same", f"{startup.ratio(['explain', *simulate[1:]]):.2f}", "<= 2.7"
 
 
 BENCHMARKS: Final[dict[str, Callable[[], Iterator[Row]]]] = {
@@ -130,6 +148,7 @@ BENCHMARKS: Final[dict[str, Callable[[], Iterator[Row]]]] = {
     "startup": _startup,
     "scale": scale.rows,
     "study": study.rows,
+    "plans": _plans,
 }
 
 if __name__ == "__main__":

@@ -146,10 +146,7 @@ def command(
         raise click.BadParameter(str(error), param_hint="--plot") from error
     write_files([(report, run.report)], quiet=quiet)
     if not quiet:
-        from hwsim.views.summary import document as json
-        from hwsim.views.summary import say as summary
-
-        click.echo(json.document(run, ops=ops, rank=rank) if as_json else summary.summary(run), nl=False)
+        click.echo(_printed(run, ops=ops, rank=rank) if as_json else str(run), nl=False)
     if quiet:
         for warning in run.warnings:
             click.echo(f"warning: {warning}", err=True)
@@ -163,6 +160,13 @@ def command(
         click.get_current_context().exit(EXIT_VIOLATED)
     if run.services is not None and (run.services.stuck or run.services.never):
         click.get_current_context().exit(EXIT_FAILED)  # requests wait for each other for ever
+
+
+def _printed(run: Run, *, ops: bool, rank: int | None) -> str:
+    """The run as JSON."""
+    from hwsim.views.summary.document import document
+
+    return document(run, ops=ops, rank=rank)
 
 
 def _find(machine: str, workload: str, target: str, settings: dict[str, str], *, as_json: bool, quiet: bool) -> None:

@@ -21,7 +21,7 @@ from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, middle_out
-from hwsim.views.summary import pipeline, services, serving, training
+from hwsim.views.summary import pipeline, services
 from hwsim.views.summary.capacities import Row, capacities
 from hwsim.views.summary.each import Each, each_op
 
@@ -113,18 +113,30 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "", f"and {len(fullest) - MEMORIES} more devices that are less full"
     for requests in result.requests:
         yield "requests", _requests(requests)
-    for trained in result.trainings:
-        yield from training.lines(trained, result.interval if trained.failing is not None and result.of_one_training else None)
-    for service in result.serving:
-        yield from serving.lines(service)
-    if result.serving_ends is not None:
-        for fast, slow in zip(*result.serving_ends, strict=True):
-            yield from serving.between(fast, slow)
+    yield from _models(result)
     yield from _services(result)
     yield from _costs(result)
     if result.steady is not None:
         yield "steady", str(result.steady)
     yield from _set(result)
+
+
+def _models(result: Result) -> Iterator[tuple[str, str]]:
+    """Trainings, and models that are served."""
+    if result.trainings:
+        from hwsim.views.summary import training  # what few runs have is imported when it is asked for
+
+        for trained in result.trainings:
+            yield from training.lines(
+                trained, result.interval if trained.failing is not None and result.of_one_training else None
+            )
+    if result.serving:
+        from hwsim.views.summary import serving
+
+        for service in result.serving:
+            yield from serving.lines(service)
+        for fast, slow in zip(*(result.serving_ends or ((), ())), strict=True):
+            yield from serving.between(fast, slow)
 
 
 def _set(result: Result) -> Iterator[tuple[str, str]]:
