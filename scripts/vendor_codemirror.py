@@ -2,8 +2,9 @@
 
 python scripts/vendor_codemirror.py            bundle again, with the licences of every package in it, and note the hash
 python scripts/vendor_codemirror.py --check    bundle again into a temporary folder and compare: exit status 1 where it differs
+python scripts/vendor_codemirror.py --lock     compare what lies here with the TOML, without a network: tests do that
 
-Needs node, npm and the registry of npm. Users never run this: the module lies in the repository and in the wheel.
+The first two need node, npm and the registry of npm. Users run none of them: the module lies in the repository and in the wheel.
 """
 
 from __future__ import annotations
@@ -36,8 +37,14 @@ def main() -> int:
     """Bundle, then write or compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
-    check = parser.parse_args().check
+    parser.add_argument("--lock", action="store_true", help="compare hash, size and licences of what lies here; no network")
+    given = parser.parse_args()
     pinned = tomllib.loads(PINNED.read_text("utf-8"))
+    if given.lock:
+        wrong = different(pinned, PAGE)
+        print("\n".join(wrong) or f"{pinned['file']}: as pinned")
+        return int(bool(wrong))
+    check = given.check
     with tempfile.TemporaryDirectory() as folder:
         module, licences = bundled(pinned, Path(folder))
     found = sha256(module).hexdigest()
@@ -51,6 +58,23 @@ def main() -> int:
     PINNED.write_text(re.sub(r"^bytes = .*$", f"bytes = {len(module)}", text, flags=re.MULTILINE), "utf-8")
     print(f"{pinned['file']}: {len(module):,} bytes, {found}")
     return 0
+
+
+def different(pinned: dict[str, Any], page: Path) -> list[str]:
+    """What of the module and the licences in a folder is not what the TOML pins."""
+    module, licences = (page / pinned["file"]).read_bytes(), (page / pinned["licences"]).read_text("utf-8")
+    found = {"sha256": sha256(module).hexdigest(), "bytes": len(module)}
+    wrong = [f"{pinned['file']}: {key} is {value}, not {pinned[key]}" for key, value in found.items() if value != pinned[key]]
+    if not module.startswith(b"/* CodeMirror 6 and what it needs, MIT: " + pinned["licences"].encode()):
+        wrong.append(f"{pinned['file']}: it does not begin with where its licences are")
+    heads = re.findall(r"^(\S+) (\d\S*), (.+)$", licences, re.MULTILINE)
+    there, wanted = {name: version for name, version, _ in heads}, pinned["packages"]
+    wrong += [f"{name}: the licences have {there.get(name)}, pinned is {wanted.get(name)}" for name in sorted({*there, *wanted})
+              if there.get(name) != wanted.get(name)]  # fmt: skip
+    wrong += [f"{name}: its licence is {licence}" for name, _, licence in heads if licence != "MIT"]
+    return wrong + [
+        f"{name}: {version} is no version" for name, version in wanted.items() if not re.fullmatch(r"\d+\.\d+\.\d+", version)
+    ]
 
 
 def bundled(pinned: dict[str, Any], folder: Path) -> tuple[bytes, str]:

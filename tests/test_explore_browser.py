@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from hwsim.formats import format_quantity, format_share
+
 SLOT = "machine.links.slot.bandwidth"
 COLOURS = "Array.from(document.querySelectorAll('#families li'), one => one.textContent + one.firstChild.style.background).join()"
 EVERYTHING = """[document.title, document.querySelector('header').innerText,
@@ -134,6 +136,7 @@ def test_what_takes_longer(browser: Any, address: str, server: Server, tmp_path:
 def drags(reader: Reader) -> None:
     """The answer moves with the hand: a drag, colours that stay, a pin, the reset of a slider, and what was undone."""
     page = reader.page
+    says_numbers_as_the_command(page)
     assert reader.time() == "175 ms"
     before = page.evaluate(COLOURS)
     page.locator("#pin").click()
@@ -157,6 +160,35 @@ def drags(reader: Reader) -> None:
     reader.rests()
     assert (reader.time(), slot.get_attribute("aria-valuetext")) == ("175 ms", "1.665 GB/s")
     assert "as fast" in page.inner_text("#difference")
+
+
+def says_numbers_as_the_command(page: Any) -> None:
+    """To the digit; only "us" and "day" are written as people do."""
+    shares = [0.0, 1e-5, 0.00072, 0.05, 0.0123, 0.0549, 0.123, 0.5, 0.946, 0.9944, 0.9946, 0.99949, 0.999999, 1.0]
+    times = [
+        0.0,
+        1.2345e-11,
+        5e-9,
+        9.9949e-7,
+        9.9951e-4,
+        0.00217,
+        0.17534,
+        0.99951,
+        1.0,
+        59.94,
+        119.9,
+        121.0,
+        7199.0,
+        9000.0,
+        2e5,
+        8e6,
+    ]
+    words = "async ([shares, times]) => { const words = await import('/page/words.js');"
+    written = page.evaluate(
+        words + "return [shares.map(words.percent), times.map(each => words.seconds(each))]; }", [shares, times]
+    )
+    assert written[0] == [format_share(each) for each in shares]
+    assert written[1] == [re.sub("day$", "days", format_quantity(each, "s").replace(" us", " µs")) for each in times]
 
 
 def steps_by_keys(reader: Reader) -> None:

@@ -150,6 +150,7 @@ class _Lane:
             if is_stale or took > seconds:
                 self.process.end()
                 await asyncio.wait([work])
+                work.exception()  # that its process has ended
                 self.process = self._workers.another()
                 return (
                     STALE if is_stale else _mistake(f"stopped after {seconds:g} s", "make it smaller: fewer steps, ops or values")

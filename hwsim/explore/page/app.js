@@ -1,6 +1,6 @@
 // The page: what is asked when, what is shown of an answer, buttons and keys.
 import { Unanswered, ask, isSaved, newest, rested } from "./asking.js";
-import { FILES, cover, make, mark, put } from "./editor.js";
+import { FILES, cover, make, mark, put, tab } from "./editor.js";
 import { asked, fragment, isOwnAddress, keep, keepColours, kept, remember, state, undo } from "./state.js";
 import { drawMachine, glow } from "./machine.js";
 import { open } from "./offline.js";
@@ -38,7 +38,8 @@ const again = newest(async () => {
 function answered(found) {
   run = found;
   keepColours(run.coloured);
-  $("notice").hidden = true;
+  $("notice").hidden = $("mistaken").hidden = true;
+  document.body.classList.remove("no-run");
   mark([]);
   show();
   if (found.picture !== picture) draw(found.picture);
@@ -49,7 +50,12 @@ function answered(found) {
 function mistaken(mistakes) {
   mark(mistakes);
   document.body.classList.add("stale"); // what is shown is of the files before the mistake
+  document.body.classList.toggle("no-run", !run);
+  const [{ file, line, says }] = mistakes, where = line ? `${file}, line ${line}: ` : "";
+  $("mistaken").hidden = false;
+  $("mistaken").textContent = `${run ? "This is the answer before the mistake" : "No answer yet"}: ${where}${says}${mistakes.length > 1 ? `, and ${mistakes.length - 1} more` : ""}.`;
   if (!run) $("time").textContent = "–";
+  if (!run && FILES.includes(file)) tab(file);
 }
 
 async function troubled(error) {
@@ -211,9 +217,8 @@ async function begin() {
   put();
   if (predict.isHidden()) cover((covered = true));
   library(opened);
-  await asksSliders();
-  if (state.pinned) await repin();
-  await again();
+  await Promise.all([asksSliders().then(() => run && atRest()), again()]); // two processes answer; the curve needs the sliders
+  if (state.pinned) await repin().then(show);
   document.body.dataset.ready = "yes";
 }
 

@@ -24,7 +24,7 @@ export function drawMachine(place, picture) {
   const right = Math.max(...all.map((box) => box.x + box.wide / 2), ...frames.map((each) => each.x + each.width)) + (words ? 170 : 20);
   const top = Math.min(...all.map((box) => box.y - box.high / 2), ...frames.map((each) => each.y)) - (picture.lines.some((line) => line.a === line.b) ? 60 : 26 + BELOW);
   const deepest = picture.lines.filter((line) => line.shape === "arc").map((line) => boxes.get(line.a).y + line.depth * INCH);
-  const bottom = Math.max(...all.map((box) => box.y + box.high / 2), ...frames.map((each) => each.y + each.height), ...deepest) + 18 + BELOW;
+  const bottom = Math.max(...all.map((box) => box.y + box.high / 2), ...frames.map((each) => each.y + each.height), ...deepest) + 22 + BELOW;
   const svg = make("svg", { viewBox: `${low} ${top} ${right - low} ${bottom - top}`, role: "img" });
   svg.style.minWidth = `${Math.min(right - low, 1800) * 0.75}px`;
   svg.style.maxWidth = `${(right - low) * 1.1}px`;
@@ -59,8 +59,10 @@ function way(line, boxes, picture) {
     return { path: `M${from} ${a.y}C${from} ${low} ${to} ${low} ${to} ${b.y}`, label: { x: (from + to) / 2, y: Math.max(a.y, b.y) + line.depth * INCH + 14, "text-anchor": "middle" } };
   }
   if (picture.round || line.shape === "straight") return { path: `M${a.x} ${a.y}L${b.x} ${b.y}`, label: { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 - BELOW - (isCramped(line, a, b) ? a.high / 2 + 7 : 8), "text-anchor": "middle" } };
-  const [from, to] = upright(a, b);
-  return { path: `M${from} ${a.y}L${to} ${b.y}`, label: { x: (from + to) / 2 + 12, y: (a.y + b.y) / 2 - 3 } };
+  const [from, to] = upright(a, b), path = `M${from} ${a.y}L${to} ${b.y}`, many = (id) => picture.lines.filter((each) => each.a === id || each.b === id).length, ends = [many(line.a), many(line.b)];
+  if (Math.min(...ends) > 1 || Math.max(...ends) < 3) return { path, label: { x: (from + to) / 2 + 10, y: (a.y + b.y) / 2 - 3 } };
+  const [leaf, hub] = ends[0] === 1 ? [a, b] : [b, a]; // lines come together at the hub: words stand beyond the leaf, where there is room
+  return { path, label: { x: leaf.x, y: leaf.y > hub.y ? leaf.y + leaf.high / 2 + 16 : leaf.y - leaf.high / 2 - 6 - BELOW, "text-anchor": "middle" } };
 }
 
 /** Whether the words of a level line have no room between its boxes: they stand above these. */

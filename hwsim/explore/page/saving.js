@@ -28,7 +28,8 @@ export async function written(paths, steps, run) {
   return [await page(await packed(JSON.stringify(content))), `${many} answers, ${Object.keys(grid.runs).length} timelines${grid.stopped ? "; the time was up, others are missing" : ""}`];
 }
 
-const settings = (grid, key) => Object.fromEntries(key.split(",").map((at, axis) => [grid.axes[axis].path, grid.axes[axis].values[at]]));
+/** What is set at a point of the grid: nothing of the axes on which it stands at the page's own values. */
+const settings = (grid, key) => Object.fromEntries(key.split(",").flatMap((at, axis) => (Number(at) === grid.axes[axis].at ? [] : [[grid.axes[axis].path, grid.axes[axis].values[at]]])));
 
 /** Animations: all that the run has at the page's own values, and along the axes the one that is open. */
 async function filmed(grid, set) {

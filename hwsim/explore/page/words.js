@@ -76,7 +76,12 @@ export function instant(value, to) {
   return size > 1 ? `${Number((value / size).toPrecision(5))} ${CLOCK[size]}` : seconds(value, 6).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
 }
 
-export const percent = (share) => (share > 0 && share < 0.0995 ? `${(share * 100).toPrecision(2)} %` : `${Math.round(share * 100)} %`);
+/** A share with two digits, as the summary writes it; what is nearly all of it is not called all. */
+export function percent(share) {
+  if (share > 0 && share < 0.0005) return "<0.1 %";
+  if (share >= 0.9945 && share < 0.99999) return `${Math.min(share * 100, 99.9).toFixed(1)} %`;
+  return `${Number((share * 100).toPrecision(share < 0.995 ? 2 : 3))} %`;
+}
 
 /** "1.23 times as fast", in words that hold both ways; of a rate "1.23 times as many". Times and rates are not compared. */
 export function against(pinned, run) {
