@@ -1,7 +1,7 @@
 // The page: what is asked when, what is shown of an answer, buttons and keys.
 import { Unanswered, ask, isSaved, newest, rested } from "./asking.js";
 import { FILES, cover, make, mark, put, tab } from "./editor.js";
-import { asked, fragment, isOwnAddress, keep, keepColours, kept, remember, state, undo } from "./state.js";
+import { asked, forget, fragment, isOwnAddress, keep, keepColours, kept, state, undo } from "./state.js";
 import { drawMachine, glow } from "./machine.js";
 import { open } from "./offline.js";
 import { $, el, seconds, told } from "./words.js";
@@ -155,7 +155,7 @@ function library(opened) {
       const name = select.value, found = await ask("file", { kind: which, name }).catch(troubled);
       select.value = "";
       if (!found?.text) return;
-      remember("");
+      forget();
       keepColours({});
       Object.assign(state, { [which]: found.text, called: { ...state.called, [which]: name }, set: {}, part: [0, 1], step: -1 });
       put();

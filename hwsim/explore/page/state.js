@@ -22,6 +22,12 @@ export function remember(path) {
   touched = path;
 }
 
+/** Forget what could be undone: it is of other files. */
+export function forget() {
+  past.length = 0;
+  touched = "";
+}
+
 /** Go one slider back; false where there is nothing to go back to. */
 export function undo() {
   if (!past.length) return false;
