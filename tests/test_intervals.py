@@ -230,3 +230,16 @@ def test_the_table_is_complete() -> None:
         errors = known.errors(regime, "outside")
         assert errors is not None
         assert all(0 < cases[case].half[90] <= errors.half[90] for case in CASES), regime
+
+
+def test_stated_times_beside_a_training_are_no_work_of_its_framework() -> None:
+    train = {"train": {"model": "bert-large", "device": "gpu0", "steps": 1, "global_batch": 8}}
+    jobs = {"train": train, "wait": {"program": [{"busy": {"device": "cpu0", "time": "3 s"}}]}}
+    run = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": jobs})
+    assert run.makespan_s == pytest.approx(3.0)
+    assert run.interval.half == 0.0
+    of_train, of_wait = run.job_intervals
+    assert of_train is not None
+    assert of_train.half > 0.05
+    assert of_wait is not None
+    assert of_wait.half == 0.0

@@ -92,6 +92,10 @@ infer:
   {model: gpt2, dtype: fp16, framework: vllm, requests: $n, arrivals: {poisson: 100 1/s}, batching: continuous, batch: 16,
    prompt: {lognormal: {median: 900, sigma: 1}}, output: 10, memory: 90 %, seed: 1}
 """
+CLIENTS: Final = """hwsim: workload/1
+let: {n: 8}
+infer: {model: gpt2, dtype: fp16, framework: vllm, requests: $n, arrivals: {clients: 4, think: 10 ms}, prompt: 50, output: 5}
+"""
 JITTER: Final = f"""hwsim: workload/1
 let: {{n: 2}}
 events: [{{at: 0 s, part: gpu*, jitter: 5 %, every: 1 ms, for: 2 ms}}]
@@ -138,6 +142,7 @@ CASES: Final = {
     "disk-overfull": Case(machine(CPU + DISK.replace(", CACHE", "")), repeat("{write: {to: disk, bytes: 80 GB}}")),
     "faster-apart": Case(machine(CPU + DISK.replace("CACHE", CACHE)), repeat("{write: {to: disk, bytes: 15 GB}}")),
     "working-set-too-large": Case(machine(), FAR),
+    "clients-in-step": Case(machine(gpus(1)), CLIENTS, vary="n=8,10"),
     "requests-cut": Case(machine(gpus(1)), SERVICE, vary="n=10,20"),
     "not-folded": Case(machine(gpus(64)), JITTER),
     "not-steady": Case(machine(), IDLE, ran=True, flags=("--steady",)),

@@ -92,7 +92,11 @@ class CpuKeys(Device):
             if self.clock is None and any(each.cycles or each.per_cycle for each in self.caches.levels.values()):
                 yield "caches", "cycles need a clock", "add `clock: 2.3 GHz`"
         if self.numa and self.numa.domains > self.cores:
-            yield "numa.domains", f"{self.cores} cores cannot be in {self.numa.domains} domains", None
+            yield (
+                "numa.domains",
+                f"{self.cores} cores cannot be in {self.numa.domains} domains",
+                f"numa: {{domains: {self.cores}}}, or more cores",
+            )
         if self.kernels:
             yield from ((f"kernels.{key}", message, hint) for key, message, hint in self.kernels.problems())
 

@@ -35,7 +35,9 @@ def training_of(source: str, settings: Mapping[str, str]) -> tuple[Tree, dict[st
     train = resolve(tree, mistakes, kind="workload").get("train")
     mistakes.raise_if_any()
     if train is None:
-        raise SpecError([Mistake(tree.place, "the workload has no `train:` to estimate", "or name a model")])
+        raise SpecError(
+            [Mistake(tree.place, "the workload has no `train:` to estimate", "`hwsim simulate` runs it; or name a model")]
+        )
     return train, left
 
 

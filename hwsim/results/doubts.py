@@ -73,16 +73,19 @@ def weights_of(timeline: Timeline, *, last: int | None = None, since: int = 0) -
     if not len(path):
         return Weights((), 0.0, 0.0)
     flat = timeline.flat
-    codes, place = np.unique(flat.cost[path.op].astype(np.int64) * len(path.causes) + path.cause, return_inverse=True)
+    trained = {training.program for training in flat.graph.trainings}
+    of_training = np.array([label.program in trained for label in flat.graph.labels], np.int64)
+    codes = flat.cost[path.op].astype(np.int64) * len(path.causes) + path.cause
+    codes, place = np.unique(2 * codes + (of_training[flat.label[path.op]] if trained else 0), return_inverse=True)
     took = np.bincount(place, (path.end - path.start).astype(np.float64)) / FEMTO
     costs = (*flat.graph.costs, None)  # the last stands for -1: no cost
     weights: list[Weight] = []
     stated = 0.0
     for code, seconds in zip(codes.tolist(), took.tolist(), strict=True):
-        number, at = divmod(code, len(path.causes))
+        number, at = divmod(code // 2, len(path.causes))
         cost, cause = costs[number], path.causes[at]
         parts = lines_of(cost, cause) if cost is not None else ()
-        if flat.graph.trainings and not parts and cause.kind in (*HOST, "time"):
+        if code % 2 and not parts and cause.kind in (*HOST, "time"):
             # the host's time for a kernel, an array or a step is the framework's
             weights.append(Weight(Doubt("launch/host", "known", "the framework's host", seconds), MANY))
             continue

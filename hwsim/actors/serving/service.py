@@ -271,9 +271,8 @@ class Service:
             return None
         arrivals = plan.keys.arrivals
         paced = not isinstance(arrivals, str) and arrivals.clients is None
-        served = replace(
-            served, kind=plan.kind, case=plan.case, paced=paced, tiers=self._below(served.span_s), adapters=self._used()
-        )
+        served = replace(served, kind=plan.kind, case=plan.case, cache_format=plan.cache_format, paced=paced)
+        served = replace(served, tiers=self._below(served.span_s), adapters=self._used())
         if self._scaled is not None:
             scaling = self._scaled.statistics(len(plan.copies[0]), self.log.last_end)
             part = scaling.paid_s / (len(plan.copies) * scaling.span_s)

@@ -45,7 +45,8 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     if answers and service.gpus > 1:
         answers += f" ({_rate(service.tokens_per_s_gpu)} a GPU)"
     rate = f"{_rate(service.requests_per_s)} requests/s"
-    yield "served", f"{service.requests:,} requests on {on}: {rate}{answers}; {service.batch_mean:.3g} in a batch"
+    count = _count(service.requests)
+    yield "served", f"{count} on {on}: {rate}{answers}; {service.batch_mean:.3g} in a batch"
     if service.scaling is not None:
         yield "scaling", scaling.line(service.scaling)
     if service.warm_up:
@@ -86,7 +87,8 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     if service.cache_tokens is not None:
         lost = f"; {service.put_off:,} put off, {service.read_again:,} tokens read again" if service.put_off else ""
         filled = f"{format_share(service.cache_mean)} in the mean, {format_share(service.cache_peak)} at most"
-        yield "KV cache", f"{filled} of {service.cache_tokens:,} tokens on each copy{lost}"
+        narrow = f" in {service.cache_format}" if service.cache_format else ""
+        yield "KV cache", f"{filled} of {service.cache_tokens:,} tokens{narrow} on each copy{lost}"
 
 
 def _times(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
@@ -111,7 +113,7 @@ def _sampling(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
             texts.append(f"{name} {', '.join(kept)}")
     if short:
         missing = ", ".join(sorted(set(short), key=lambda name: int(name[1:])))
-        texts.append(f"{service.requests:,} requests are too few for {missing}")
+        texts.append(f"{_count(service.requests)} {'is' if service.requests == 1 else 'are'} too few for {missing}")
     if texts:
         yield "other draws", "; ".join(texts)
 
@@ -164,6 +166,10 @@ def _adapters(use: AdapterUse, requests: int) -> str:
         return text
     mean, longest = _time(use.waited_s / use.waited), _time(use.longest_s)
     return f"{text}; {format_share(use.waited / requests)} waited for a place, {mean} in the mean, {longest} at most"
+
+
+def _count(requests: int) -> str:
+    return "1 request" if requests == 1 else f"{requests:,} requests"
 
 
 def _range(sure: Sure) -> str:

@@ -24,7 +24,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, decode
 from hwsim.units import BYTES
 from hwsim.workload.load.arrivals import ArrivalKeys
-from hwsim.workload.load.keys import CountDraw
+from hwsim.workload.load.keys import CountDraw, TimeDraw
 from hwsim.workload.serving.adapters import Adapters, adapters_of, loaded
 from hwsim.workload.serving.offload import Offload, offload_of
 from hwsim.workload.serving.requests import Requests, draw, least
@@ -91,6 +91,12 @@ class ServicePlan:
         return "outside" if self.speculation is not None else gpu_case(self.gpu, "matmul", self.dtype)
 
     @property
+    def cache_format(self) -> str:
+        """Format of its keys and values where it is narrower than 16 bits; "" else."""
+        kept = self.keys.kv or (self.model.kept(self.dtype) if isinstance(self.model, Transformer) else self.dtype)
+        return kept if self.tokens is not None and BYTES[kept] < BYTES["bf16"] else ""
+
+    @property
     def answers(self) -> bool:
         """Whether it writes tokens; an encoder or a network of convolutions has answered once it has read."""
         return isinstance(self.model, Transformer) and self.model.causal
@@ -118,11 +124,24 @@ class ServicePlan:
         )
 
     @property
+    def _in_step(self) -> bool:
+        """Whether all of its clients do the same at the same time."""
+        keys = self.keys
+        if not isinstance(keys.arrivals, ArrivalKeys) or (keys.arrivals.clients or 0) < 2 or keys.sessions is not None:
+            return False
+        drawn = (keys.prompt, keys.output, keys.arrivals.think)
+        return keys.shared is None and not any(isinstance(each, CountDraw | TimeDraw) for each in drawn)
+
+    @property
     def warnings(self) -> tuple[Warning, ...]:
         """Warnings of a plan that is right but probably not meant."""
+        whose = f"{self.name}: " if self.name else ""
+        if self._in_step:
+            message = "clients begin together, think alike and ask alike: they stay in step and wait for each other, for ever"
+            return (Warning("clients-in-step", f"{whose}{message}; think: {{exponential: 1 s}} draws their times"),)
         if not self.requests.cut or not isinstance(self.model, Transformer):
             return ()
-        whose, cut, count = f"{self.name}: " if self.name else "", self.requests.cut, len(self.requests)
+        cut, count = self.requests.cut, len(self.requests)
         message = f"{cut} of {count} requests were cut to the {self.model.sequence:,} tokens that the model reads"
         return (Warning("requests-cut", f"{whose}{message}"),)
 
