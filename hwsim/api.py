@@ -70,7 +70,7 @@ __all__ = [
 
 FEW: Final = 100  # ops, up to which two more runs take no time worth a word
 Progress = Callable[[int, int], None]  # ops done, ops known
-FigureName = Literal["gantt", "latency", "memory", "queues", "services", "serving"]
+FigureName = Literal["failures", "gantt", "interval", "latency", "memory", "queues", "services", "serving"]
 
 
 class ExpectationFailed(Exception):

@@ -371,3 +371,22 @@ def test_a_network_saves_weights_and_moments_and_evaluates_after() -> None:
     adam = api.simulate(machine(), {"hwsim": "workload/1", "train": {**train, "optimizer": "adam"}}).trainings[0].saved
     assert adam is not None
     assert adam.bytes == 12.0 * parameters
+
+
+def test_a_figure_has_a_bar_for_each_loss_and_the_longest_is_in_its_title() -> None:
+    from matplotlib.patches import Rectangle
+
+    train = {"model": MODEL, "global_batch": 16, "device": ["node*.gpu*"], "tokens": 1e12, "failures": "meta-llama-3",
+             "checkpoint": {"every": "auto"}}  # fmt: skip
+    run = api.simulate(machine(), {"hwsim": "workload/1", "name": "a training", "train": train})
+    failing = run.trainings[0].failing
+    assert failing is not None
+    lost, causes = (sorted(each, key=lambda name: -each[name]) for each in (failing.goodput.lost, failing.goodput.by_cause))
+    figure = run.plot("failures")
+    bars = [axes.get_yticklabels() for axes in figure.axes]
+    widths = [patch.get_width() for axes in figure.axes for patch in axes.patches if isinstance(patch, Rectangle)]
+    assert [[label.get_text() for label in axes] for axes in bars] == [lost, causes]
+    assert math.fsum(widths[: len(lost)]) / 100 == pytest.approx(1 - failing.goodput.share, abs=1e-9)
+    assert any(f"the largest loss: {lost[0]}" in text.get_text().replace("\n", " ") for text in figure.texts)
+    with pytest.raises(ValueError, match="no training of this run says its failures"):
+        api.simulate("d2l-laptop", "d2l/async-loop", set={"n": 2}, expect=False).plot("failures")

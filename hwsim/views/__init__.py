@@ -49,6 +49,7 @@ REPORTS: Final[dict[str, Report]] = {
 }
 SCENES: Final = ("lanes", "launches", "requests", "sends")  # animations of a run; see `hwsim.views.animate.draw`
 FIGURES: Final[dict[str, Report]] = {
+    "failures": report("lost.draw"),
     "gantt": REPORTS["gantt"],
     "interval": report("interval.draw"),
     "latency": report("curves.draw"),

@@ -1,0 +1,1 @@
+"""What a training whose parts fail loses its time to, as a figure."""

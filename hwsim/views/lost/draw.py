@@ -1,0 +1,60 @@
+"""The time that a training loses to failures: by what it goes to, and by what failed; the sums of both are what is not work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from hwsim.formats import percent
+from hwsim.results.result import Result
+from hwsim.views.kit.failing import accounted
+from hwsim.views.kit.figure import COLOURS, about, figure_bytes, open_axes, titled
+
+if TYPE_CHECKING:
+    from hwsim.results.failing import Failing
+
+PANELS: Final = (("by what the time goes to", COLOURS[0], ""), ("by what failed, checkpoints apart", COLOURS[5], "//"))
+
+
+def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
+    """A bar for each loss, the largest first, of the first training that says its failures.
+
+    Raises:
+        ValueError: the suffix is none of .png, .svg, .pdf, or no training of the run says its failures.
+    """
+    failing = next((each.failing for each in result.trainings if each.failing is not None), None)
+    if failing is None:
+        raise ValueError(
+            "no training of this run says its failures: `train: {failures: meta-llama-3, checkpoint: {every: auto}}`"
+        )
+    (_, *lost), causes = accounted(failing)
+    panels = [rows for rows in (lost, causes) if rows]
+    heights = [len(rows) + 1.0 for rows in panels]
+    with figure_bytes(suffix, height=1.4 + 0.5 * sum(heights)) as (figure, buffer):  # integers
+        grid = figure.add_gridspec(max(1, len(panels)), 1, height_ratios=heights or [1.0])
+        most = max((part for rows in panels for _, part in rows), default=1.0)
+        for number, rows in enumerate(panels):
+            _bars(figure.add_subplot(grid[number]), rows, most, PANELS[number])
+        titled(figure, _finding(failing), about(result.workload, result.machine, result.settings))
+    return (buffer.getvalue(),)
+
+
+def _finding(failing: Failing) -> str:
+    """The goodput with its range, and the largest loss."""
+    goodput = failing.goodput
+    (_, *lost), _ = accounted(failing)
+    most = f"; the largest loss: {lost[0][0]}" if lost else ""
+    return f"{percent(goodput.share)} of the time is work ({percent(goodput.low)} to {percent(goodput.high)}){most}"
+
+
+def _bars(axes: Any, rows: Sequence[tuple[str, float]], most: float, look: tuple[str, str, str]) -> None:
+    title, colour, hatch = look
+    for place, (_, part) in enumerate(rows):
+        axes.barh(place, 100 * part, height=0.6, color=colour, hatch=hatch)
+        axes.annotate(percent(part), (100 * part, place), (6, 0), textcoords="offset points", va="center")
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlim(0, 115 * most)
+    axes.set_title(title)
+    axes.set_xlabel("part of the time (%)")
+    open_axes(axes, "x")
