@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 import hwsim
+from hwsim.prepare import prepare
 from hwsim.spec import SpecError
 from hwsim.views.explain.explanation import explain
 from hwsim.views.explain.say import text
@@ -108,3 +110,19 @@ def test_events_are_named_in_the_summary_the_document_and_the_explanation() -> N
         "speed": 0.0,
         "jitter": 0.0,
     }
+
+
+def test_jitter_is_drawn_until_the_run_ends_and_changes_it_as_all_of_it_would() -> None:
+    jitter = {"at": "100 ms", "link": "slots", "jitter": "20 %", "every": "10 ms", "for": "50 s"}
+    slow = {"at": "300 ms", "link": "slots", "of": "gpu1", "speed": "10 %", "for": "100 ms"}
+    workload = {"hwsim": "workload/1", "program": [COPY], "events": [jitter, slow]}
+    changes = prepare(FOUR, workload).changes
+    found = list(changes)
+    assert found == sorted(found)
+    assert len(found) == len(changes) > 20_000  # until 50 s, and the copy takes one or two
+    slowest = [change.at for change in found if change.fraction == 0.1]
+    assert len(slowest) == 2  # each way to gpu1 once: no interval of the jitter is as slow
+    assert set(slowest) == {3 * 10**14}
+    makespan = hwsim.simulate(FOUR, workload).timeline.makespan
+    until = [{**jitter, "for": f"{10 * math.ceil(100 * makespan)} ms"}, slow]
+    assert hwsim.simulate(FOUR, {**workload, "events": until}).timeline.makespan == makespan > 1.2

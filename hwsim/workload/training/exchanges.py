@@ -42,6 +42,7 @@ class Exchanges:
     rings: Rings = field(init=False)
     _costs: dict[tuple[tuple[Names, ...], Operation, float], Cost] = field(default_factory=dict)
     _represented: dict[tuple[Names, Operation, float], Cost] = field(default_factory=dict)
+    _alone: dict[int, tuple[Cost, float]] = field(default_factory=dict)  # by id of a cost: it, and its seconds
     _flows: dict[tuple[object, ...], Flows] = field(default_factory=dict)
     _nodes: dict[str, str] = field(default_factory=dict)
 
@@ -164,7 +165,12 @@ class Exchanges:
 
     def spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
         """A collective inside an op that waits for `exposed` of its time and draws `part` of its amounts."""
-        seconds = exposed * cost.demand.alone(self.rates)
+        known = self._alone.get(id(cost))
+        if known is None:  # the cost is kept with it, for its id is its own only while it lives
+            known = self._alone[id(cost)] = cost, cost.demand.alone(self.rates)
+        seconds = exposed * known[1]
+        if part <= 0:  # of all ranks' links, for each of the ranks
+            return Spent({axis: seconds}, seconds)
         return Spent(
             {axis: seconds},
             seconds,
