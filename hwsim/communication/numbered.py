@@ -16,6 +16,7 @@ from hwsim.communication.rounds import Round
 from hwsim.demand import Cost, Term
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
+from hwsim.ticks import distinct
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class Numbered:
         for step in self.drawing.parts(stage):
             new = step.number[self._place[step.number] < 0]
             if len(new):
-                self._name(np.unique(new))
+                self._name(distinct(new))
             places, count = self._place[step.number], len(self._names)
             drawn.amounts = _added(drawn.amounts, places, step.table.amounts[step.which], count)
             drawn.moved = _added(drawn.moved, places, step.table.moved[step.which], count)
