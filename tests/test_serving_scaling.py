@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from hwsim.costs.bill import Paying, bill_of
+from hwsim.costs.prices import load_prices
 from hwsim.results.scaling import Scaling
 from hwsim.results.serving import ServiceStatistics
 from hwsim.spec import SpecError
@@ -123,3 +125,19 @@ def test_weights_come_over_the_links_of_the_machine() -> None:
 def test_what_cannot_be_is_refused(keys: dict[str, Any], text: str) -> None:
     with pytest.raises(SpecError, match=text):
         served("auto", device="gpu*", scale={**RULES, **keys})
+
+
+def test_cost_and_energy_are_of_copies_that_were_on() -> None:
+    keys: dict[str, Any] = {**BURSTS, "device": "gpu*", "requests": 80}
+    always, scaled_run = served("auto", **keys), served("auto", **keys, scale={**RULES, "target": 3})
+    found = only(scaled_run).scaling
+    assert found is not None
+    bills = [bill_of(run, Paying(load_prices(), "on_demand")) for run in (always, scaled_run)]
+    whole, part = (bill.cost.total for bill in bills if bill.cost is not None)
+    assert whole is not None
+    assert part is not None
+    assert part.value * always.makespan_s / whole.value == pytest.approx(found.gpu_hours * 3600 / 8, rel=1e-6)
+    watts = [bill.energy.watts for bill in bills if bill.energy is not None]
+    assert watts[1] < 0.8 * watts[0]
+    said = str(scaled_run)
+    assert f"{found.starts} started, {found.stops} stopped" in " ".join(said.split())
