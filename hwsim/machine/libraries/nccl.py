@@ -30,6 +30,7 @@ Range: timers of profilers (1 us) and what starts a kernel are in `start`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Final, Literal
@@ -242,8 +243,8 @@ class Nccl:
 
     def speeds(self, protocol: Protocol) -> Speeds:
         """Those of a protocol; its hops are known."""
-        found = {"ll": self.ll, "ll128": self.ll128, "simple": self.simple}[protocol]
-        return found if found.hop is not None else dataclasses.replace(found, hop=HOPS[protocol])
+        found = self.ll if protocol == "ll" else self.simple if protocol == "simple" else self.ll128
+        return found if found.hop is not None else _hopping(found, protocol)
 
     def _of(self, link: str) -> float:
         """The efficiency of a kind of link."""
@@ -254,6 +255,12 @@ class Nccl:
         if link in ("host", "sockets") and self.host is not None:
             return self.host
         return self.network if link == "network" else self.pcie
+
+
+@functools.lru_cache(maxsize=64)
+def _hopping(speeds: Speeds, protocol: Protocol) -> Speeds:
+    """Those of a protocol that was measured in one node only: its hops are as NCCL's own tables have them."""
+    return dataclasses.replace(speeds, hop=HOPS[protocol])
 
 
 def _filled(size: float) -> float:
