@@ -22,6 +22,7 @@ WORD = 64
 MASK = (1 << WORD) - 1
 PACE_BITS, WIDE_BITS = 126, 190  # what the kernels keep in two words, and in three
 TIME_BITS = 63
+MOST_CROSSED: Final = 2
 FREE: Final = -1  # of what holds a class back: nothing does
 
 
@@ -86,12 +87,12 @@ class History(Sequence[Sequence[PaceChange]]):
 
     @cached_property
     def _of_class(self) -> tuple[Ints, Ints]:
-        """Rows of bounds class by class, and where those of each begin."""
+        """Rows of bounds class by class, and the first place of each class."""
         return _by(self._bounds[:, 1], len(self))
 
     @cached_property
     def _of_capacity(self) -> tuple[Ints, Ints]:
-        """Rows of levels capacity by capacity, and where those of each begin."""
+        """Rows of levels capacity by capacity, and the first place of each capacity."""
         return _by(self._filled, int(self._filled.max(initial=-1)) + 1)
 
     def _course(self, number: int) -> Course:
@@ -123,7 +124,7 @@ class History(Sequence[Sequence[PaceChange]]):
 
 
 def _by(numbers: Ints, count: int) -> tuple[Ints, Ints]:
-    """Rows in order of their numbers, and where those of each number begin."""
+    """Rows in order of their numbers, and the first place of each number."""
     order = np.argsort(numbers, kind="stable")
     return order, np.searchsorted(numbers[order], np.arange(count + 1))
 
@@ -201,35 +202,62 @@ def _flows(compiled: Compiled, capacities: int, code: Kernels) -> Any:
     count = len(classes)
     pairs = [(capacity, number, weight) for number, one in enumerate(classes) for capacity, weight in one.weights]
     draws = [(capacity, number, drawn, held) for number, one in enumerate(classes) for capacity, drawn, held in one.draws()]
-    table = np.zeros((count, names.LAST_DRAW + 1), np.int64)
-    table[:, [names.ROOT, names.DUE, names.DUE_PLACE]] = -1
+    table = np.zeros((count, names.ASKED + 1), np.int64)
+    table[:, names.ROOT] = -1
     table[:, names.BOUND] = names.NOBODY
     for rows, first, last in ((pairs, names.FIRST_PAIR, names.LAST_PAIR), (draws, names.FIRST_DRAW, names.LAST_DRAW)):
         begins = _begins([row[1] for row in rows], count)
         table[:, first], table[:, last] = begins[:-1], begins[1:]
-    rooms = np.zeros((capacities, names.SEEN + 1), np.int64)
+    rooms = np.zeros((capacities, names.SPOILT + 1), np.int64)
     rooms[:, names.FIRST_USER] = _begins(sorted(row[0] for row in pairs), capacities)[:-1]
-    words = np.zeros((capacities, names.NOTED + 2), np.uint64)
+    words = np.zeros((capacities, names.BEFORE + 2), np.uint64)
     words[:, names.NOTED :] = MASK  # no level
+    sums = np.zeros((capacities, names.LEAST + 2), np.uint64)
+    sums[:, names.LEAST :] = MASK
+    groups = np.zeros((capacities + count, names.MARKED + 1), np.int64)
+    groups[:, [names.DUE, names.DUE_PLACE, names.FIRST]] = -1
     ops = len(compiled.fixed) if classes else 0
+    margins = _margins(classes, ops)
+    counts = np.zeros(names.TRIES + 1, np.int64)
+    counts[names.TRIES] = margins is not None
     return names.Flows(
         classes=table,
-        class_words=np.hstack([_words([one.alone for one in classes], 2), np.zeros((count, 7), np.uint64)]),
+        class_words=np.hstack([_words([one.alone for one in classes], 2), np.zeros((count, 5), np.uint64)]),
         capacities=rooms,
         capacity_words=words,
-        pairs=np.array([(*row[:2], 0) for row in pairs], np.int64).reshape(-1, 3),
+        levels=np.full((capacities, 2), MASK, np.uint64),
+        sums=sums,
+        pairs=np.array([(*row[:2], -1) for row in pairs], np.int64).reshape(-1, 3),
         pair_words=_words([row[2] for row in pairs], 2),
+        users=np.zeros((len(pairs), names.MANY + 1), np.int32),
+        user_words=np.zeros((len(pairs), names.OTHER_WEIGHT + 2), np.uint64),
         draws=np.array([row[0] for row in draws], np.int64),
         draw_words=np.hstack([_words([row[2] + row[3] for row in draws], 3), _words([row[3] for row in draws], 3)]),
+        groups=groups,
+        group_words=np.zeros((capacities + count, names.KEY + 3), np.uint64),
         ops=np.empty((ops, 2), np.int32),
         op_words=np.empty((ops, 3), np.uint64),
-        user=np.zeros(len(pairs), np.int64),
-        due_heap=np.zeros(count, np.int64),
-        lists=np.zeros((names.REFILLED + 1, 2 * count + len(pairs) + len(draws) + 1), np.int64),
+        due_heap=np.zeros(capacities + count, np.int64),
+        lists=np.zeros((names.SCARCE + 1, 2 * count + len(pairs) + len(draws) + 1), np.int64),
         queue=np.zeros((2 * count + capacities + 1, 3), np.uint64),
-        counts=np.zeros(names.FILLS + 1, np.int64),
+        counts=counts,
         full=_words([FULL], 3)[0],
+        margins=np.concatenate([_words([part], width)[0] for part, width in zip(margins or (0, 0), (2, 3), strict=True)]),
     )
+
+
+def _margins(classes: Sequence[FlowClass], ops: int) -> tuple[int, int] | None:
+    """By how much a level must be above a pace, and how much must be left of a capacity, for roundings to make no difference.
+
+    None where capacities are held, where demands cross more than two capacities (a level is then often equal to another but for
+    rounding, and trying costs more than it saves), or where weights differ by orders of magnitude.
+    """
+    weights = [weight for one in classes for _, weight in one.weights if weight]
+    if not weights or any(one.holds or len(one.weights) > MOST_CROSSED for one in classes):
+        return None
+    most = ops * max(weights)
+    above = most // min(weights) + 2
+    return (above, most) if above << 20 < min(one.alone for one in classes) else None
 
 
 def _begins(sorted_numbers: Sequence[int], count: int) -> Ints:

@@ -90,7 +90,7 @@ class PlainEngine:
         self.env = simpy.Environment(initial_time=0)
         self.capacities = tuple(capacities)
         self.pools = tuple(pools)
-        self._numbers = {one.name: number for number, one in enumerate(self.capacities)}
+        self._numbers = {capacity.name: number for number, capacity in enumerate(self.capacities)}
         self.progress: Progress | None = None
         self.server: Server | None = None
         self._ops: list[Op] = []

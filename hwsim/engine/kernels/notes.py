@@ -1,4 +1,4 @@
-"""What a run keeps of its paces: which capacity holds a class back from when on, and the levels of full capacities.
+"""Notes on the paces of a run: which capacity holds a class back from when on, and the levels of full capacities.
 
 The pace of a class is the level of what holds it back. One coming or going changes many paces, fewer levels, and what holds
 back of hardly any class; so notes of these two need a hundredth of the room.
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hwsim.engine.kernels.flows import BOUND, CHANGED, CHANGES, FILLED, FILLS, LEVEL, NOTED, REFILLED
+from hwsim.engine.kernels.flows import BOUND, CHANGED, CHANGES, FILLED, NOTED, STAMPED_ONES, STAMPS
 from hwsim.engine.kernels.words import compiled, is_same, put_two, two
 
 BOUNDS, SOLVES, LEVELS = range(3)
@@ -52,7 +52,7 @@ def _longer(rows, used, wanted):
 @compiled
 def note(notes, flows, instant):
     """Add what the last settling changed."""
-    counts, fills = notes.counts, flows.counts[FILLS]
+    counts, fills = notes.counts, flows.counts[STAMPS]
     bounds = _longer(notes.bounds, counts[BOUNDS], counts[BOUNDS] + flows.counts[CHANGES])
     solves = _longer(notes.solves, counts[SOLVES], counts[SOLVES] + 1)
     filled, levels = notes.filled, notes.levels
@@ -67,8 +67,8 @@ def note(notes, flows, instant):
         counts[BOUNDS] += 1
     begin = counts[LEVELS]
     for at in range(fills):
-        which = flows.lists[REFILLED, at]
-        level = two(flows.capacity_words, which, LEVEL)
+        which = flows.lists[STAMPED_ONES, at]
+        level = two(flows.levels, which, 0)
         if not flows.capacities[which, FILLED] or is_same(level, two(flows.capacity_words, which, NOTED)):
             continue
         put_two(flows.capacity_words, which, NOTED, level)

@@ -126,7 +126,7 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
             else:
                 retired[over] = op
                 over += 1
-        while flows.counts[DUES] > 0 and flows.classes[flows.due_heap[0], DUE] <= instant:
+        while flows.counts[DUES] > 0 and flows.groups[flows.due_heap[0], DUE] <= instant:
             over = leave(flows, flows.due_heap[0], instant, retired, over)
         given = 0
         for place in range(over):
@@ -207,6 +207,6 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
         due = flows.counts[DUES] > 0
         if size == 0 and not due:
             return DONE, noted(notes)
-        instant = flows.classes[flows.due_heap[0], DUE] if due else times[0]
+        instant = flows.groups[flows.due_heap[0], DUE] if due else times[0]
         if size > 0 and times[0] < instant:
             instant = times[0]
