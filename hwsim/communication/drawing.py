@@ -90,6 +90,7 @@ class Drawing:
         self._ahead.reverse()
         self._now = _Batch()
         self._ready: dict[int, Step] = {}
+        self._wires: dict[str, bool] = {}  # by capacity, whether it is a link's
         nodes = [name.rpartition(".")[0] for name in exchange.placed.parties] if exchange.overheads.hop is not None else []
         joined = exchange.placed.joined
         self._node = _numbered(nodes)
@@ -163,7 +164,9 @@ class Drawing:
             natural = {name: amount for name, amount, unit in cost.moved if unit != "1"}
             for name, amount in cost.demand.amounts:
                 names.append(name)
-                amounts.append(amount / efficiency if self._exchange.is_wire(name) else amount)
+                if name not in self._wires:
+                    self._wires[name] = self._exchange.is_wire(name)
+                amounts.append(amount / efficiency if self._wires[name] else amount)
                 moved.append(natural.get(name, 0.0))
         return Table(names, np.array(amounts, np.float64), np.array(moved, np.float64)), np.array(starts, np.int64)
 
