@@ -90,9 +90,10 @@ def finding(result: Result) -> str:
     """The title: the time, and the share of what limits it."""
     if len(result.trainings) == 1:
         (training,) = result.trainings
-        waits = (("communication", training.exposed), ("other stages", training.bubble))
+        idle = "wait for other stages" if len(training.stages) > 1 else "have nothing to do for"
+        waits = (("wait for communication", training.exposed), (idle, training.bubble))
         name, part = max(waits, key=lambda each: each[1])
-        more = f" and wait for {name} {format_share(part)}" if part >= 0.005 else ""
+        more = f" and {name} {format_share(part)}" if part >= 0.005 else ""
         return f"{format_quantity(training.step_s, 's')} a step: GPUs compute {format_share(training.computing)} of it{more}"
     shares = limited_by(result.timeline)
     text = f"{format_quantity(result.makespan_s, 's')}"
