@@ -44,6 +44,10 @@ class Kept:
     def group(self) -> str:
         return f"{self.framework}, {self.gpu}, {self.model}"
 
+    @property
+    def predicted(self) -> Mapping[str, float]:
+        return {quantity: predicted for quantity, (predicted, _) in self.both.items()}
+
     def miss(self, quantity: str) -> Miss:
         return Miss(self.row, *self.both[quantity], self.group)
 

@@ -48,6 +48,17 @@ WHOLE = np.uint64(1 << 36)  # of FULL, the third word
 
 
 @bare
+def append(strands, row, head, tail, strand):
+    """A strand comes last in a line, whose ends the row has in these columns."""
+    strands[strand, FOLLOWING] = NONE
+    if row[tail] < 0:
+        row[head] = strand
+    else:
+        strands[row[tail], FOLLOWING] = strand
+    row[tail] = strand
+
+
+@bare
 def count(pointer, station, instant):
     """Bring the integrals of a station up to now."""
     state = opened(pointer)
@@ -94,13 +105,8 @@ def join(pointer, station, flow, time, strand, instant):
             row[FREE] -= 1
             _begin(pointer, station, strand, time, instant)
             return True
-        state.strands[strand, FOLLOWING] = NONE
         state.strands[strand, WORKS] = time
-        if row[TAIL] < 0:
-            row[LINE_FIRST] = strand
-        else:
-            state.strands[row[TAIL], FOLLOWING] = strand
-        row[TAIL] = strand
+        append(state.strands, row, LINE_FIRST, TAIL, strand)
         return True
     cls = row[FIRST_CLASS] + flow
     table, words = state.stations, state.words

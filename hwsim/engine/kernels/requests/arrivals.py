@@ -36,7 +36,7 @@ from hwsim.engine.kernels.requests.rows import (
     WAS_REFUSED,
     WHY,
 )
-from hwsim.engine.kernels.stations import FOLLOWING
+from hwsim.engine.kernels.stations import append
 from hwsim.engine.kernels.words import NONE, bare, opened
 
 
@@ -98,10 +98,5 @@ def enter(pointer, strand):
         return strand
     count_line(pointer, service, 1)
     state.strands[strand, SINCE] = state.counts[NOW]
-    state.strands[strand, FOLLOWING] = NONE
-    if row[LINE_TAIL] < 0:
-        row[LINE_HEAD] = strand
-    else:
-        state.strands[row[LINE_TAIL], FOLLOWING] = strand
-    row[LINE_TAIL] = strand
+    append(state.strands, row, LINE_HEAD, LINE_TAIL, strand)
     return NONE

@@ -19,7 +19,7 @@ from hwsim.engine.kernels.requests.rows import (
     SINCE,
     TAKEN,
 )
-from hwsim.engine.kernels.stations import FOLLOWING
+from hwsim.engine.kernels.stations import FOLLOWING, append
 from hwsim.engine.kernels.words import NONE, bare, opened
 
 
@@ -58,12 +58,7 @@ def give_back(pointer, number):
         follower = _next_in_line(pointer, number)
         member = state.strands[follower]
         member[PC], member[SINCE] = member[LOCK_END], state.counts[NOW]
-        state.strands[follower, FOLLOWING] = NONE
-        if lock[ALONG_TAIL] < 0:
-            lock[ALONG] = follower
-        else:
-            state.strands[lock[ALONG_TAIL], FOLLOWING] = follower
-        lock[ALONG_TAIL] = follower
+        append(state.strands, lock, ALONG, ALONG_TAIL, follower)
         lock[ALONG_COUNT] += 1
     go_on(pointer, first, row[PC])
 

@@ -74,7 +74,7 @@ from hwsim.engine.kernels.requests.rows import (
     WAYS,
     WORKED_AT,
 )
-from hwsim.engine.kernels.stations import FOLLOWING, LARGEST, join
+from hwsim.engine.kernels.stations import LARGEST, append, join
 from hwsim.engine.kernels.words import NONE, bare, opened, plus_product, put_three, three, wide
 
 
@@ -132,12 +132,7 @@ def run(pointer, strand, at, stack):
     row = state.strands[strand]
     if service[DOWN] != 0:
         row[PC] = at
-        state.strands[strand, FOLLOWING] = NONE
-        if service[PARKED_TAIL] < 0:
-            service[PARKED] = strand
-        else:
-            state.strands[service[PARKED_TAIL], FOLLOWING] = strand
-        service[PARKED_TAIL] = strand
+        append(state.strands, service, PARKED, PARKED_TAIL, strand)
         return True
     main = row[MAIN]
     while True:
@@ -202,12 +197,7 @@ def run(pointer, strand, at, stack):
             row[PC] = at + 1
             if lock[TAKEN] != 0:
                 row[SINCE], row[LOCK_END] = state.counts[NOW], step[AFTER]
-                state.strands[strand, FOLLOWING] = NONE
-                if lock[LOCK_TAIL] < 0:
-                    lock[LOCK_HEAD] = strand
-                else:
-                    state.strands[lock[LOCK_TAIL], FOLLOWING] = strand
-                lock[LOCK_TAIL] = strand
+                append(state.strands, lock, LOCK_HEAD, LOCK_TAIL, strand)
                 return True
             lock[TAKEN] = 1
             state.waits[strand, state.counts[RESOURCES] + row[HELD]] = step[LOCK]
