@@ -160,11 +160,11 @@ def residuals(data: Path) -> Iterator[Residual]:  # noqa: ARG001 (all rows are k
 
 
 def sampled(rows: Iterable[Found]) -> list[Found]:
-    """Of each framework and GPU, and of closed loops of each model, too, the run with the fewest requests."""
+    """Of each framework, and of closed loops of each GPU and model, too, the run with the fewest requests."""
     fewest: dict[tuple[str, ...], Found] = {}
     for row in sorted(rows, key=lambda each: (_requests(each.served), each.served.id)):
         loop = "clients" in str(row.served.infer.get("arrivals"))
-        fewest.setdefault((row.served.group,) if loop else (str(row.served.infer["framework"]), *row.served.machine), row)
+        fewest.setdefault((row.served.group,) if loop else (str(row.served.infer["framework"]),), row)
     return list(fewest.values())
 
 
