@@ -172,9 +172,7 @@ def _requests(served: Served) -> int:
     return len(served.trace) or int(served.infer.get("requests", 0))
 
 
-def scored(
-    topic: Topic, found: Sequence[Found], refused: int = 0, rows: Sequence[serving_kept.Kept] = ()
-) -> list[Score]:
+def scored(topic: Topic, found: Sequence[Found], refused: int = 0, rows: Sequence[serving_kept.Kept] = ()) -> list[Score]:
     """The figures of a topic.  rows: as they are kept: closed loops also without models and GPUs."""
     out = []
     for quantity, bound, mean, reached, notes in topic.bounds:
