@@ -172,7 +172,7 @@ def _bus(machine: Machine, devices: Sequence[str], operation: Operation, ring: A
 def _unlike(machine: Machine, nodes: Sequence[Sequence[str]]) -> list[Sequence[str]]:
     """Of nodes with several ranks those that differ: in their devices, or in what a byte draws from one of them to another."""
     several = [names for names in nodes if len(names) > 1]
-    if len(several) < _NODES or sum(len(names) ** 2 for names in several) > _PAIRS:
+    if len(several) < _NODES or sum(len(names) ** 2 for names in several) > _PAIRS:  # count
         return several
     ends = [(a, b) for names in several for a in names for b in names if a != b]
     try:

@@ -67,7 +67,7 @@ class _Batch:
         key = (len(pairs), pairs[0], pairs[-1]) if len(pairs) else ()
         place = next((at for at in self.alike.get(key, ()) if self.pairs[at] is pairs or self.pairs[at] == pairs), None)
         if place is None:
-            if self.pairs and sum(map(len, self.pairs)) + len(pairs) > _AT_ONCE:
+            if self.pairs and sum(map(len, self.pairs)) + len(pairs) > _AT_ONCE:  # count
                 return False
             place = len(self.pairs)
             self.alike.setdefault(key, []).append(place)
@@ -124,7 +124,7 @@ class Drawing:
         exchange = self._exchange
         machine, parties = exchange.machine, exchange.placed.parties
         ends = [columns(pairs) for pairs in batch.pairs]
-        bounds = np.cumsum([0, *map(len, ends)]).tolist()
+        bounds = np.cumsum([0, *map(len, ends)]).tolist()  # count
         sources, targets = (np.concatenate([getattr(each, name) for each in ends]) for name in ("sources", "targets"))
         sizes = np.concatenate([each.shares for each in ends]) * exchange.size
         same = len(sizes) > 0 and bool((sizes == sizes[0]).all())
@@ -143,7 +143,7 @@ class Drawing:
             number = draws.capacity[begin:end]
             which = np.repeat(starts[shape] - first[:-1], np.diff(first)) + np.arange(len(number))
             if stage.reduce and reads:
-                place = np.array([read.place for read in reads])[shape]
+                place = np.array([read.place for read in reads])[shape]  # count
                 again = place >= 0
                 memory = number[(first[:-1] + place)[again]]
                 number = np.insert(number, first[1:][again], memory)
@@ -168,7 +168,7 @@ class Drawing:
                     self._wires[name] = self._exchange.is_wire(name)
                 amounts.append(amount / efficiency if self._wires[name] else amount)
                 moved.append(natural.get(name, 0.0))
-        return Table(names, np.array(amounts, np.float64), np.array(moved, np.float64)), np.array(starts, np.int64)
+        return Table(names, np.array(amounts, np.float64), np.array(moved, np.float64)), np.array(starts, np.int64)  # count
 
     def _reads(self, draws: Draws, firsts: Ints, targets: Ints, sizes: Floats) -> list[_Read]:
         """By cost what a receiver that adds reads of its own data."""
@@ -217,4 +217,4 @@ def _with(table: Table, reads: Sequence[_Read], sizes: Floats) -> Table:
 def _numbered(names: Sequence[str]) -> Ints:
     """Equal numbers for equal names."""
     numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)  # count

@@ -54,7 +54,7 @@ def columns(pairs: Sequence[Pair]) -> Pairs:
     if isinstance(pairs, Pairs):
         return pairs
     sources, targets, shares = zip(*pairs, strict=True) if pairs else ((), (), ())
-    return Pairs(np.array(sources, np.int64), np.array(targets, np.int64), np.array(shares, np.float64))
+    return Pairs(np.array(sources, np.int64), np.array(targets, np.int64), np.array(shares, np.float64))  # count
 
 
 def same_ends(first: Sequence[Pair], second: Sequence[Pair]) -> bool:
