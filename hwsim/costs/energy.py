@@ -11,19 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Final, NamedTuple
-
-import numpy as np
+from typing import Final
 
 from hwsim.costs.amount import Amount
+from hwsim.costs.busy import Busy, busy_in
 from hwsim.costs.power import MEASURED, RATED, Power, PowerItem, power_of
 from hwsim.costs.site import Site
-from hwsim.graph.opgraph import Floats
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.result import Result
-from hwsim.results.usage import drawing_since
-from hwsim.ticks import FEMTO
 
 RATED_PART: Final = 0.1  # of the energy, up to which it counts as measured: cards and switches around measured nodes
 HERE: Final = Site()  # at the plug
@@ -89,14 +85,6 @@ class Energy:
         )  # fmt: skip
 
 
-class Busy(NamedTuple):
-    """Seconds that a device works at its full rate, and that a GPU is bound by memory; many: devices alike."""
-
-    full: float
-    memory: float
-    many: int
-
-
 def energy_of(result: Result, site: Site | None = None) -> Energy | None:
     """Energy of a run on its machine; None where no part says what it draws.
 
@@ -109,13 +97,7 @@ def energy_of(result: Result, site: Site | None = None) -> Energy | None:
     power = power_of(machine)
     if not power.items:
         return None
-    busy, above = _busy(result, machine, power)
-    by_part: dict[int, list[Busy]] = {}
-    layout = machine.layout
-    for name, used in busy.items():
-        spot = layout.find(name)
-        if spot is not None:
-            by_part.setdefault(id(spot.part), []).append(used)
+    by_part, above = busy_in(result, machine, power)
     half = result.interval.half if result.sure else 0.0
     return _energy(power, result.makespan_s, by_part, site or HERE, above=above, half=half, on=part_on(result))
 
@@ -239,97 +221,3 @@ def _of_item(item: PowerItem, seconds: float, busy: Iterable[Busy], on: float) -
         parts.append(device.many * item.above_idle(full, memory) * seconds)
         shares.append(device.many * (full + memory))
     return idle + math.fsum(parts), math.fsum(shares) / item.count
-
-
-# ---- busy times of a run ----
-
-
-def _busy(result: Result, machine: Machine, power: Power) -> tuple[dict[str, Busy], float]:
-    """Busy times by device, one of each that stands for others; and the most watts that GPUs draw above idle at once."""
-    replicas = max((each.replicas for each in result.timeline.flat.graph.trainings), default=1)
-    seconds = result.makespan_s
-    busy: dict[str, Busy] = {}
-    gpus, above = _gpus(result, machine, {item.part: item for item in power.items}, replicas)
-    for usage in result.usage:
-        if ":" in usage.capacity or not usage.busy_fs:
-            continue  # of a link, or never used
-        name = usage.capacity.rpartition(".")[0]
-        if name in gpus:
-            continue
-        before = busy.get(name)
-        worked = usage.utilisation * seconds
-        busy[name] = Busy(max(worked, before.full if before else 0.0), 0.0, max(usage.alike, before.many if before else 1))
-    busy = {name: each._replace(many=each.many * replicas) for name, each in busy.items()}
-    return busy | gpus, above
-
-
-def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem], replicas: int) -> tuple[dict[str, Busy], float]:
-    """Busy times of GPUs by the kernels that they run."""
-    timeline = result.timeline
-    flat = timeline.flat
-    costs = flat.graph.costs
-    alike = flat.graph.alike.capacities if flat.graph.alike is not None else {}
-    items_by_gpu: dict[str, PowerItem | None] = {}
-
-    def gpu(name: str) -> PowerItem | None:
-        if name not in items_by_gpu:
-            spot = machine.layout.find(name)
-            items_by_gpu[name] = items.get(id(spot.part)) if spot is not None and spot.part.kind == "gpu" else None
-        return items_by_gpu[name]
-
-    slots: list[dict[int, tuple[float, float, list[str]]]] = []  # by place: what a cost draws of each of these GPUs
-    for number, cost in enumerate(costs):
-        drawn: dict[str, list[float]] = {}
-        for capacity, amount, times in cost.demand.drawn:
-            name, _, capacity_kind = capacity.rpartition(".")
-            if capacity_kind in ("compute", "memory") and gpu(name) is not None:
-                drawn.setdefault(name, [0.0, 0.0])[capacity_kind == "memory"] += amount * times
-        pairs: dict[tuple[float, float], list[str]] = {}
-        for name, (compute, memory) in drawn.items():
-            pairs.setdefault((compute, memory), []).append(name)
-        for place, ((compute, memory), names) in enumerate(pairs.items()):
-            if place == len(slots):
-                slots.append({})
-            slots[place][number] = (compute, memory, names)
-    if not slots:
-        return {}, 0.0
-    begin = drawing_since(timeline)
-    busy: dict[str, list[float]] = {}
-    edges: list[tuple[Floats, Floats, Floats]] = []
-    for slot in slots:
-        row = np.zeros((2, len(costs) + 1))  # compute, memory; the last: no cost
-        for number, (compute, memory, _) in slot.items():
-            row[:, number] = compute, memory
-        ops = np.flatnonzero((row.sum(axis=0) > 0)[flat.cost])
-        numbers, sizes = flat.cost[ops], flat.size[ops]
-        spans = (timeline.end[ops] - begin[ops]).astype(np.float64) / FEMTO
-        full = np.minimum(sizes * row[0, numbers], spans)
-        memory_bound = np.minimum(sizes * row[1, numbers], spans - full)
-        sums = [np.bincount(numbers, weights=part, minlength=len(costs)) for part in (full, memory_bound)]
-        watts = np.zeros((2, len(costs) + 1))
-        for number, (_, _, names) in slot.items():
-            for name in names:
-                worked = busy.setdefault(name, [0.0, 0.0])
-                worked[0] += float(sums[0][number])
-                worked[1] += float(sums[1][number])
-                item = gpu(name)
-                if item is not None:
-                    many = alike.get(f"{name}.compute", 1) * replicas * (1.0 + item.besides)
-                    watts[:, number] += many * (item.loaded - item.idle), many * (item.memory - item.idle)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            drew = np.where(spans > 0, (full * watts[0, numbers] + memory_bound * watts[1, numbers]) / spans, 0.0)
-        edges.append((begin[ops].astype(np.float64), timeline.end[ops].astype(np.float64), drew))
-    busy_by_gpu = {
-        name: Busy(full_s, memory_s, alike.get(f"{name}.compute", 1) * replicas) for name, (full_s, memory_s) in busy.items()
-    }
-    return busy_by_gpu, _most(edges)
-
-
-def _most(edges: Iterable[tuple[Floats, Floats, Floats]]) -> float:
-    """The highest sum of what is drawn at the same time: (begin, end, watts) of ops."""
-    columns = list(edges)
-    begins, ends, watts = (np.concatenate([each[place] for each in columns]) for place in range(3))
-    at = np.concatenate([ends, begins])  # what ends at an instant comes before what begins
-    order = np.argsort(at, kind="stable")
-    level = np.cumsum(np.concatenate([-watts, watts])[order])
-    return float(level.max(initial=0.0))

@@ -133,6 +133,8 @@ class Trained:
         inside: (cost, part of its time) of ops that wait for collectives inside.
         whole: `count` of the entire training; 0 if not given.
         replicas: data-parallel replicas that the one simulated replica represents; 1 if each has its own ops.
+        copies: for each device of the simulated replica, it and the devices it represents; () if each has its own ops.
+        alone: whether costs of represented replicas are left out of what the simulated one draws, but for what all exchange.
         saves: its checkpoints; job: what fails of it, and how often.
         errors: what such steps miss by, a regime of `errors.yaml`; "" if no such steps were measured.
     """
@@ -152,6 +154,8 @@ class Trained:
     replicas: int = 1
     speaks: tuple[Speaks, ...] = ()
     kinds: tuple[tuple[str, ...], ...] = ()
+    copies: tuple[tuple[str, ...], ...] = ()
+    alone: bool = False
     errors: str = ""
     saves: Saves | None = None
     job: Job | None = None
@@ -254,6 +258,7 @@ class Alike:
         labels: number of ops that each op of a label represents.
         met: labels of ops that are an entire collective, which every rank shows as its own.
         capacities: number of capacities that each capacity of the graph represents.
+        members: the names of those, of devices where they are several: the first is the one of the graph.
     """
 
     programs: tuple[str, ...]
@@ -262,6 +267,7 @@ class Alike:
     labels: Ints
     met: frozenset[int]
     capacities: Mapping[str, int]
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def classes(self) -> tuple[tuple[str, int], ...]:
         """(program, how many are alike) of each class."""

@@ -167,9 +167,10 @@ def _numbers(run: Run) -> dict[str, float]:
     if shares:
         numbers["memory"] = max(shares)
     if "busy" not in numbers:
-        gpus = [usage.utilisation for usage in run.usage if usage.capacity.endswith(".compute") and "gpu" in usage.capacity]
+        gpus = [usage for usage in run.usage if usage.capacity.endswith(".compute") and "gpu" in usage.capacity]
         if gpus:
-            numbers["busy"] = math.fsum(gpus) / len(gpus)
+            many = sum(usage.alike for usage in gpus)  # integers
+            numbers["busy"] = math.fsum(usage.utilisation * usage.alike for usage in gpus) / many
     return numbers
 
 

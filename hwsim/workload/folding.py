@@ -114,6 +114,7 @@ class _Restriction:
             labels=np.array([self.counts.get(label, 1) for label in range(self.new.label_count())], np.int64),
             met=frozenset(self.met),
             capacities={name: many for name, many in self.fold.alike().items() if name in self.capacities},
+            members=self.fold.members(),
         )
         return Quotient(self.new, tuple(kept), tuple(times), alike)
 

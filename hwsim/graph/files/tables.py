@@ -122,12 +122,16 @@ def _folded(alike: Alike) -> dict[str, Any]:
         **{name: getattr(alike, name).tolist() for name in ("of", "first", "labels")},
         "met": sorted(alike.met),
         "capacities": dict(alike.capacities),
+        "members": dict(alike.members),
     }
 
 
 def _alike(row: dict[str, Any]) -> Alike:
     columns = {name: np.array(row[name], np.int64) for name in ("of", "first", "labels")}
-    return Alike(programs=tuple(row["programs"]), met=frozenset(row["met"]), capacities=row["capacities"], **columns)
+    members = {name: tuple(all_of_it) for name, all_of_it in row.get("members", {}).items()}
+    return Alike(
+        programs=tuple(row["programs"]), met=frozenset(row["met"]), capacities=row["capacities"], members=members, **columns
+    )
 
 
 def _buffer(row: dict[str, Any]) -> Buffer:

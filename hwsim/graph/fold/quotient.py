@@ -110,6 +110,14 @@ class Fold:
         names = (self.names[first] for first in self.capacities.first.tolist())
         return dict(zip(names, self.capacities.size.tolist(), strict=True))
 
+    def members(self) -> Mapping[str, tuple[str, ...]]:
+        """The capacities of devices that each first one represents, itself first, where they are several."""
+        firsts, members = self.capacities.first.tolist(), dict[str, list[str]]()
+        for name, number in zip(self.names, self.capacities.of.tolist(), strict=True):
+            if ":" not in name:  # of a link, or what is no capacity
+                members.setdefault(self.names[firsts[number]], []).append(name)
+        return {first: tuple(names) for first, names in members.items() if len(names) > 1}
+
 
 def _crowd(crowd: Crowd, capacity: str, drawn: Sequence[tuple[str, Draw, int]]) -> Crowd:
     """The crowd at the first capacity of a class, with all that its op stands for there."""

@@ -230,5 +230,13 @@ def _worth(plan: Plan, steps: Steps, name: str, start: float, *, folded: bool) -
         whole=plan.total,
         start=ticks.femtoseconds(start),
         replicas=layout.dp if folded else 1,
+        copies=_copies(plan) if folded else (),
+        alone=folded and isinstance(plan.exchange, Buckets),
         errors=of_steps(plan.dtype, layout.tp * layout.pp, transformer=isinstance(plan.exchange, Pieces)),
     )
+
+
+def _copies(plan: Plan) -> tuple[tuple[str, ...], ...]:
+    """By device of the first replica, it and those in its place in the others."""
+    groups = [[plan.layout.group(stage, replica) for replica in range(plan.layout.dp)] for stage in range(plan.layout.pp)]
+    return tuple(names for of_stage in groups for names in zip(*of_stage, strict=True))
