@@ -1,10 +1,11 @@
 """Busy times of the devices of a run, those among them that others stand for in a folded run.
 
-folded ranks       what is drawn from a capacity is drawn from every capacity that it represents (`Alike.members`)
-folded training    what a step draws from a GPU of the simulated replica is drawn from its copies (`Trained.copies`): an
-                   exchange names all of them and is counted once. What a thread spends on its host, the threads of the other
-                   GPUs spend on theirs
-all else           checkpoints, evaluations, other jobs: on the devices that they name
+Ranks that are folded: every capacity that one represents (`Alike.members`) is drawn from as much as that one.
+
+A training that is folded: a step draws from each copy of a GPU (`Trained.copies`) what it draws from the simulated one. An
+exchange names all of them and is counted once. Threads of the other GPUs spend as much on their hosts.
+
+Checkpoints, evaluations and other jobs count on the devices that they name.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ def _training_of(result: Result, folded: Sequence[Trained]) -> Ints:
     flat = result.timeline.flat
     numbers = np.zeros(len(flat), np.int64)
     labels, base = flat.graph.labels, 0
-    steps = [at for at, each in enumerate(labels) if each.kind == "step"]
-    programs = {each.program: number for number, each in enumerate(folded, 1)}
+    steps = [at for at, label in enumerate(labels) if label.kind == "step"]
+    programs = {trained.program: number for number, trained in enumerate(folded, 1)}
     for block in flat.graph.blocks if folded else ():
         ended = [labels[label].program for label in steps if (block.label == label).any()]
         numbers[base : base + block.total] = next((programs[name] for name in ended if name in programs), 0)
@@ -148,12 +149,12 @@ def _units(alike: Alike | None, drawn: Iterable[str], folded: Sequence[Trained])
         at = capacity.endswith(".memory")
         for member in members.get(capacity, (capacity,)):
             leads.setdefault(member.rpartition(".")[0], ["", ""])[at] = capacity
-    found: dict[Unit, list[str]] = {}
+    gpus: dict[Unit, list[str]] = {}
     for name, (compute, memory) in leads.items():
-        found.setdefault(Unit(compute, memory, 0), []).append(name)
-    units = {unit: tuple(names) for unit, names in found.items()}
-    for number, each in enumerate(folded, 1):
-        units |= {Unit(f"{names[0]}.compute", f"{names[0]}.memory", number): names for names in each.copies}
+        gpus.setdefault(Unit(compute, memory, 0), []).append(name)
+    units = {unit: tuple(names) for unit, names in gpus.items()}
+    for number, trained in enumerate(folded, 1):
+        units |= {Unit(f"{names[0]}.compute", f"{names[0]}.memory", number): names for names in trained.copies}
     return units
 
 
@@ -184,10 +185,10 @@ def _together(compute: Sequence[tuple[float, int]], memory: Sequence[tuple[float
 def _watts(names: Iterable[str], part: Callable[[str], int], items: Mapping[int, PowerItem]) -> tuple[float, float]:
     """Watts above idle of GPUs at their full rate, and bound by memory."""
     many = Counter(part(name) for name in names)
-    known = [(items[each], count * (1.0 + items[each].besides)) for each, count in many.items() if each in items]
+    drawing = [(items[of], count * (1.0 + items[of].besides)) for of, count in many.items() if of in items]
     return (
-        math.fsum(count * (item.loaded - item.idle) for item, count in known),
-        math.fsum(count * (item.memory - item.idle) for item, count in known),
+        math.fsum(count * (item.loaded - item.idle) for item, count in drawing),
+        math.fsum(count * (item.memory - item.idle) for item, count in drawing),
     )
 
 
@@ -233,12 +234,11 @@ def _others(
         names = members.get(usage.capacity, (usage.capacity,))
         worked |= dict.fromkeys(names, usage.utilisation * result.makespan_s)
         many[usage.capacity.rpartition(".")[0]] = usage.alike - len(names) + 1
-    for number, each in enumerate(folded, 1):
-        if each.alone:
-            for capacity, seconds in _of_hosts(result, machine, each, training == number):
+    for number, trained in enumerate(folded, 1):
+        if trained.alone:
+            for capacity, seconds in _of_hosts(result, machine, trained, training == number):
                 worked[capacity] = worked.get(capacity, 0.0) + seconds
-    whole = [number for number, each in enumerate(folded, 1) if not each.alone]
-    for number in whole:
+    for number in (at for at, trained in enumerate(folded, 1) if not trained.alone):
         costs = np.unique(result.timeline.flat.cost[training == number]).tolist()
         drawn = {name for cost in costs if cost >= 0 for name, _, _ in result.timeline.flat.graph.costs[cost].demand.drawn}
         for device in {name.rpartition(".")[0] for name in drawn if ":" not in name} & many.keys():
@@ -261,7 +261,7 @@ def _of_hosts(result: Result, machine: Machine, trained: Trained, steps: NDArray
     spans = np.bincount(numbers, weights=(result.timeline.end[ops] - begin[ops]).astype(np.float64), minlength=len(costs)) / FEMTO
     rates = {each.name: each.rate for each in flat.graph.capacities}
     for first, *others in trained.copies:
-        own = host_of(machine, machine.device(first).node)
+        host_here = host_of(machine, machine.device(first).node)
         hosts = Counter(host_of(machine, machine.device(name).node) for name in others)
         for number in np.unique(numbers).tolist():
             demand = costs[number].demand
@@ -269,5 +269,5 @@ def _of_hosts(result: Result, machine: Machine, trained: Trained, steps: NDArray
             taken += [(name, part * times * spans[number]) for name, part, times in demand.held]
             for name, seconds in taken:
                 device, _, kind = name.rpartition(".")
-                if device == own:
+                if device == host_here:
                     yield from ((f"{host}.{kind}", many * float(seconds)) for host, many in hosts.items() if host)
