@@ -94,7 +94,11 @@ def test_gradients_are_added_up_in_the_shards_that_are_kept(level: int, part: fl
 
 def test_a_jitter_takes_its_mean_more() -> None:
     spans = list(_spans(Event(at=0.0, part=("gpu0",), lasting=10.0, jitter=0.2, every=1e-3), "gpu0"))
-    assert len(spans) == 10_000
+    assert len(spans) == pytest.approx(10_000, rel=0.02)
+    assert [each.end for each in spans] == [*(each.begin for each in spans[1:]), 10**16]
+    work = [((each.end or 0) - each.begin) * each.left for each in spans]
+    assert work[:-1] == pytest.approx([1e12 / 1.2] * (len(spans) - 1), rel=1e-9)
+    assert 0.0 < work[-1] <= 1e12 / 1.2
     assert math.fsum(1.0 / each.left - 1.0 for each in spans) / len(spans) == pytest.approx(0.2, rel=0.05)
     assert min(1.0 / each.left for each in spans) >= 1.0
 
