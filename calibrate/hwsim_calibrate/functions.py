@@ -1,4 +1,4 @@
-"""What `hwsim record` and `hwsim calibrate run` do, as functions: `hwsim.record`, `hwsim.calibrate`."""
+"""The commands `hwsim record` and `hwsim calibrate run` as functions: `hwsim.record`, `hwsim.calibrate`."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def record(
 ) -> Path:
     """Run a script of numpy, cupy or PyTorch, and write its calls as a workload: a statement for each call.
 
-    The time of each call goes into a file beside it, for `hwsim.compare`.
+    The time of each call goes into a file next to it, for `hwsim.compare`.
 
     Args:
         script: the Python file.
         output: the workload to write (default: the script's name with .yaml, in the working directory).
-        arguments: of the script.
+        arguments: the script's own arguments.
         runs: the first records the calls, the others time them.
         loops: write calls that repeat as `repeat`.
-        fake: of PyTorch: arrays have shapes and no memory, nothing is computed or timed.
+        fake: with PyTorch, arrays have shapes and no memory, nothing is computed or timed.
         replace: files that are there are written over.
 
     Returns:
@@ -61,7 +61,7 @@ def calibrate(
 ) -> Path:
     """Measure this computer and fit a machine file to it. Minutes; other programs that run meanwhile make it worse.
 
-    The measurements go beside it, into OUTPUT.measurements.json.gz without its .yaml; what was interrupted goes on from there.
+    The measurements go next to it, into OUTPUT.measurements.json.gz without its .yaml; what was interrupted goes on from there.
     `hwsim calibrate validate` says how far off its predictions are.
 
     Args:

@@ -137,11 +137,11 @@ def _import(
         replay = explain(recording, mode)
         _refuse_nameless(replay, by_name)
         findings = find(replay, gpu_times=scale, by_name=by_name)
-        there = predicting.predicted(replay, **elsewhere)
-        found = Imported(recording, findings, there, scale, tuple(by_name.items()))
-        about = _about(found.replay, gpu_times, elsewhere)
-        write_files([(output, partial(found.save, about=about)), (plot, partial(_draw, recording))])
-    click.echo(document(found.to_json()) if as_json else str(found), nl=False)
+        predicted = predicting.predicted(replay, **elsewhere)
+        imported = Imported(recording, findings, predicted, scale, tuple(by_name.items()))
+        about = _about(imported.replay, gpu_times, elsewhere)
+        write_files([(output, partial(imported.save, about=about)), (plot, partial(_draw, recording))])
+    click.echo(document(imported.to_json()) if as_json else str(imported), nl=False)
 
 
 def _draw(recording: Recording, path: Path) -> Path:

@@ -31,7 +31,7 @@ from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
 from hwsim.machine.libraries.overheads import Overheads
 from hwsim.records import dataclass
 
-_NODES: Final = 8  # from so many on, equal ones are looked for
+_NODES: Final = 8  # the number of nodes from which on equal ones are looked for
 _PAIRS: Final = 200_000  # inside nodes: more are not compared
 _LONG: Final = 1e9  # bytes, against which no latency of a link shows
 RINGS: Final = Ring(found=True, both=True)
@@ -170,9 +170,9 @@ def _bus(machine: Machine, devices: Sequence[str], operation: Operation, ring: A
 
 
 def _unlike(machine: Machine, nodes: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Of nodes with several ranks those that differ: in their devices, or in what a byte draws from one of them to another."""
+    """Nodes with several ranks that differ in their devices, or in what a byte draws from one rank to another."""
     several = [names for names in nodes if len(names) > 1]
-    if len(several) < _NODES or sum(len(names) ** 2 for names in several) > _PAIRS:  # count
+    if len(several) < _NODES or sum(len(names) ** 2 for names in several) > _PAIRS:  # integers
         return several
     ends = [(a, b) for names in several for a in names for b in names if a != b]
     try:

@@ -1,4 +1,4 @@
-"""What the pairs of steps draw, row by row and by number of the capacity: many pairs of many steps at one look.
+"""Draws of the pairs of steps, row by row and by number of the capacity: many pairs of many steps at one look.
 
 The machine distinguishes pairs by the shape of their route and by their bytes (`Machine.draws_among`), so that a pair costs a
 microsecond and nothing is named but the capacities of one pair of each shape.
@@ -33,9 +33,9 @@ class Table(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Rows of a step in the order of its pairs. number: of the capacity; which: the row's place in the table.
+    """Rows of a step in the order of its pairs. number: each row's capacity, by number; which: the row's place in the table.
 
-    waits: of the pair that waits longest; floor: the least seconds of any.
+    waits: overhead and latency of the pair that waits longest; floor: the least seconds of the step.
     """
 
     number: Ints
@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What the receiver of a cost reads again: at which of the capacities, and what that draws of it; -1: nothing."""
+    """A second read, by a receiver that adds. place: its capacity, by place in the cost (-1: none); amount: what it draws."""
 
     place: int
     amount: float
@@ -67,7 +67,7 @@ class _Batch:
         key = (len(pairs), pairs[0], pairs[-1]) if len(pairs) else ()
         place = next((at for at in self.alike.get(key, ()) if self.pairs[at] is pairs or self.pairs[at] == pairs), None)
         if place is None:
-            if self.pairs and sum(map(len, self.pairs)) + len(pairs) > _AT_ONCE:  # count
+            if self.pairs and sum(map(len, self.pairs)) + len(pairs) > _AT_ONCE:  # integers
                 return False
             place = len(self.pairs)
             self.alike.setdefault(key, []).append(place)
@@ -97,13 +97,13 @@ class Drawing:
         self._joined = _numbered([joined.get(node, node) for node in nodes]) if joined else self._node
 
     def step(self, stage: Round) -> Step:
-        """What a step draws."""
+        """The draws of a step."""
         if id(stage) not in self._ready:
             self._ready = self._looked_at(self._batch(stage))
         return self._ready[id(stage)]
 
     def parts(self, stage: Round) -> Iterator[Step]:
-        """What a step draws, some pairs after others: a step may have millions."""
+        """The draws of a step, some pairs after others: a step may have millions."""
         pairs = stage.pairs
         if len(pairs) <= _AT_ONCE:
             yield self.step(stage)
@@ -153,7 +153,7 @@ class Drawing:
         return ready
 
     def _table(self, draws: Draws) -> tuple[Table, Ints]:
-        """The rows of all costs one after another, and where those of each begin."""
+        """The rows of all costs one after another, and the first row of each cost."""
         efficiency = self._exchange.overheads.efficiency
         names: list[str] = []
         amounts: list[float] = []
@@ -173,15 +173,15 @@ class Drawing:
     def _reads(self, draws: Draws, firsts: Ints, targets: Ints, sizes: Floats) -> list[_Read]:
         """By cost what a receiver that adds reads of its own data."""
         machine, parties = self._exchange.machine, self._exchange.placed.parties
-        found = []
+        reads = []
         for pair in firsts.tolist():
             read = self._exchange.read_again(parties[int(targets[pair])], float(sizes[pair]))
             if read is None:
-                found.append(_Read(-1, 0.0))
+                reads.append(_Read(-1, 0.0))
                 continue
             numbers = draws.capacity[draws.first[pair] : draws.first[pair + 1]].tolist()
-            found.append(_Read([machine.capacity_name(number) for number in numbers].index(read[0]), read[1]))
-        return found
+            reads.append(_Read([machine.capacity_name(number) for number in numbers].index(read[0]), read[1]))
+        return reads
 
     def _far(self, sources: Ints, targets: Ints) -> Ints | None:
         """By pair whether a network lies between its ends (`Placed.across`); None where a step takes as long either way."""

@@ -177,7 +177,7 @@ def cost_by_name(exchange: Exchange, rows: Iterable[Row], total: Amounts, share:
 
 
 def slowest_of(exchange: Exchange, rows: Sequence[Row]) -> list[Line]:
-    """Of each unit the row that takes longest, the first of several."""
+    """The row of each unit that takes longest, the first of several."""
     capacities = exchange.machine.capacities
     slowest: dict[Unit, Line] = {}
     for name, amount, moved in rows:

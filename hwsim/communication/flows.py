@@ -187,15 +187,15 @@ def _phases(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Rou
 
 def _added(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Round]], operation: Operation) -> Together:
     """The phases added up, each as it would be by itself."""
-    whole, share, taken = ledger.nothing(), 0.0, []
+    all_phases, share, taken = ledger.nothing(), 0.0, []
     for rounds in merged:
         total = ledger.nothing()
         for stage in rounds:
             total.add(ledger.step(stage)[0], stage.times)
-        whole.add(total, 1.0)
+        all_phases.add(total, 1.0)
         share = max(share, ledger.widest(total) or 1.0)
         taken.append(ledger.busy(total))
-    cost = ledger.cost(whole, share if merged else 1.0, ())
+    cost = ledger.cost(all_phases, share if merged else 1.0, ())
     if not merged:
         cost = replace(cost, demand=replace(cost.demand, holds=()))
     return Together(Flows(exchange.placed.algorithm, operation, exchange.placed.parties, ()), cost, math.fsum(taken))

@@ -70,10 +70,10 @@ class Numbered:
         seconds = total.amounts / self._rates[: len(total.amounts)]
         lines: list[Line] = []
         for unit in UNITS:
-            here = np.flatnonzero(self._units[: len(seconds)] == unit)
-            longest = float(seconds[here].max(initial=0.0))
+            of_unit = np.flatnonzero(self._units[: len(seconds)] == unit)
+            longest = float(seconds[of_unit].max(initial=0.0))
             if longest > 0:
-                at = min(here[seconds[here] == longest].tolist(), key=self._names.__getitem__)
+                at = min(of_unit[seconds[of_unit] == longest].tolist(), key=self._names.__getitem__)
                 lines.append(Line(unit, longest, self._names[at], float(total.moved[at])))
         return lines
 

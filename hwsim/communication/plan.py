@@ -85,21 +85,21 @@ def sizes_of(
     """Bytes of each chunk of a plan, as `Plan.sizes` says, without its sends."""
     if operation == "barrier":
         return np.zeros(chunks)
-    own = np.full(chunks, 1 / (ranks if operation == "all-to-all" else chunks)) if not shares else np.array(shares)
+    fractions = np.full(chunks, 1 / (ranks if operation == "all-to-all" else chunks)) if not shares else np.array(shares)
     if not weights:
-        return own * size
-    least, together, whole = min(weights), math.fsum(weights), math.fsum(own.tolist())
+        return fractions * size
+    least, together, fraction_sum = min(weights), math.fsum(weights), math.fsum(fractions.tolist())
     pairs = ranks**2 if operation == "all-to-all" else 0
     if pairs and len(weights) == pairs == chunks and least >= 0 and together > 0:
-        return np.array(weights, np.float64) * (whole * size / together)
+        return np.array(weights, np.float64) * (fraction_sum * size / together)
     if len(weights) != ranks or least < 0 or together <= 0:
         raise CannotCollect(f"{len(weights)} weights for {ranks} ranks", "one for each, not all zero")
     parts = [slice(rank * chunks // ranks, (rank + 1) * chunks // ranks) for rank in range(ranks)]
-    known: dict[int, float] = {}  # by length what a part has, where all chunks are equal
+    before_by_length: dict[int, float] = {}  # by length what a part has, where all chunks are equal
     for part, weight in zip(parts, weights, strict=True):  # of an all-to-all: what each rank sends
         many = part.stop - part.start
-        before = math.fsum(own[part].tolist()) if shares or many not in known else known[many]
-        known[many] = before
-        own[part] = own[part] / before * (weight / together * whole)
-    sized: NDArray[np.float64] = own * size
+        before = math.fsum(fractions[part].tolist()) if shares or many not in before_by_length else before_by_length[many]
+        before_by_length[many] = before
+        fractions[part] = fractions[part] / before * (weight / together * fraction_sum)
+    sized: NDArray[np.float64] = fractions * size
     return sized

@@ -51,10 +51,10 @@ class Driver:
         self.env = simpy.Environment(initial_time=0)
         self.capacities = tuple(capacities)
         self.pools = tuple(pools)
-        self._numbers = {capacity.name: number for number, capacity in enumerate(self.capacities)}
         self.progress: Progress | None = None
         self.server: Server | None = None  # of played ops
         self._closed = closed
+        self._numbers = {capacity.name: number for number, capacity in enumerate(self.capacities)}
         self._replay = Replay([pool.servers for pool in pools], len(capacities))
         self._flats: list[FlatGraph] = []
         self._issued = Issued(self.capacities)
@@ -281,7 +281,7 @@ def changing(changes: Sequence[Change], *, alone: bool = False) -> Actor:
 
     Args:
         changes: known, or in order of time and found as they are asked for.
-        alone: no other actor runs beside it, so that it ends with the last op.
+        alone: no other actor runs concurrently, so that it ends with the last op.
     """
 
     def actor(driver: Host) -> Waits:

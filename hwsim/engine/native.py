@@ -101,7 +101,7 @@ class History(Sequence[Sequence[PaceChange]]):
         rows, paces = [], []
         for start, until, bound in zip(starts.tolist(), [*starts.tolist(), None][1:], bounds.tolist(), strict=True):
             if bound < 0:
-                rows.append(np.array([[start, -1]], np.int64))
+                rows.append(np.array([[start, -1]], np.int64))  # fits: a start is read from an int64 column
                 paces.append(_words([self._alone[number] if bound == FREE else 0], 2))
                 continue
             times, levels = self._levels_of(bound, start, until)

@@ -90,9 +90,9 @@ class PlainEngine:
         self.env = simpy.Environment(initial_time=0)
         self.capacities = tuple(capacities)
         self.pools = tuple(pools)
-        self._numbers = {capacity.name: number for number, capacity in enumerate(self.capacities)}
         self.progress: Progress | None = None
         self.server: Server | None = None
+        self._numbers = {capacity.name: number for number, capacity in enumerate(self.capacities)}
         self._ops: list[Op] = []
         self._flats: list[FlatGraph] = []
         self._issued = Issued(self.capacities)

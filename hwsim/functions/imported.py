@@ -87,7 +87,7 @@ def import_run(
     ranks: int | None = None,
     tensor: int | None = None,
 ) -> Imported:
-    """What another tool recorded, replayed by rules; `import` is a word of Python.
+    """A recording of another tool, replayed by rules; `import` is a word of Python.
 
     Args:
         tool: kineto, nsys, host or chakra: whose format it is.
@@ -98,7 +98,7 @@ def import_run(
         machine: predict the durations of operators from their shapes there.
         keep: host: host threads as recorded, also of a run without a GPU.
         ranks: GPUs in all, the new ones data parallel; on `machine`.
-        tensor: divide the products of each rank among so many GPUs; on `machine`.
+        tensor: divide the products of each rank among this number of GPUs; on `machine`.
 
     Raises:
         SpecError: a file that is cut, damaged or of another format, or an option that does not go with the others.
@@ -121,8 +121,8 @@ def import_run(
     by_name = {name: float(each) for name, each in gpu_times.items()} if isinstance(gpu_times, Mapping) else {}
     scale = 1.0 if isinstance(gpu_times, Mapping) else float(gpu_times)
     findings = find(replay, gpu_times=scale, by_name=by_name)
-    there = elsewhere(replay, machine=machine, keep=keep, ranks=ranks, tensor=tensor)
-    return Imported(recording, findings, there, scale, tuple(by_name.items()))
+    predicted = elsewhere(replay, machine=machine, keep=keep, ranks=ranks, tensor=tensor)
+    return Imported(recording, findings, predicted, scale, tuple(by_name.items()))
 
 
 def elsewhere(

@@ -268,10 +268,10 @@ class Bulk:
         return Draws(shape, costs, first, capacity)
 
     def _priced(
-        self, shape: Ints, known: Sequence[int], size: float | Floats, handling: Handling
+        self, shape: Ints, route_of_shape: Sequence[int], size: float | Floats, handling: Handling
     ) -> tuple[Ints, tuple[Cost, ...]]:
-        """Per pair the place of its cost, and the costs in the order of their first pairs. known: routes by shape."""
-        routes = [self._known[each] for each in known]
+        """Per pair the place of its cost, and the costs in the order of their first pairs. route_of_shape: routes by shape."""
+        routes = [self._known[each] for each in route_of_shape]
         if isinstance(size, float | int):
             return shape, tuple(self._transfers.cost(each.a, each.b, size, handling) for each in routes)
         sizes, which = np.unique(size, return_inverse=True)

@@ -1,6 +1,6 @@
 """The fastest of all legal plans of a transformer's training: tables by what a layer and a collective depend on, then columns.
 
-Of 100,000 plans a few hundred differ in what a layer computes, and a few thousand in what replicas exchange. Each of these is
+Among 100,000 plans, a few hundred differ in what a layer computes, and a few thousand in what replicas exchange. Each of these is
 worked out once, by the functions that `hwsim.models.step` sums for a single plan; the sums are then taken for all plans at once.
 Those that come out fastest are estimated once more as single plans, and their numbers are what `estimate` says.
 

@@ -148,7 +148,7 @@ class ServiceStatistics:
         paced: arrivals, and not answers, set its rate.
         tiers: below the GPUs, in order; their tokens are among `cached_tokens`.
         scaling: copies over time, where the load starts and stops them. adapters: those that are loaded when asked for.
-        cache_format: of keys and values where it is narrower than 16 bits; "" else.
+        cache_format: number format of keys and values where it is narrower than 16 bits; "" else.
         sampling: for each measure, how far its mean and percentiles are known; none if all came at once.
     """
 

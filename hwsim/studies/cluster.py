@@ -28,7 +28,7 @@ BATCH: Final = 0.5  # seconds of points in a batch: dask takes milliseconds for 
 AHEAD: Final = 2  # batches for each thread of a worker
 LOOK: Final = 16  # batches between two looks at how many workers there are
 ANSWERS: Final = 15.0  # seconds in which a scheduler answers
-LISTENS: Final = 1.0  # seconds between two looks at whether anybody is there
+LISTENS: Final = 1.0  # seconds between two looks at whether the scheduler and workers are there
 DESERTED: Final = 60.0  # seconds without any worker, after which a study ends
 GO_ON: Final = "the same command goes on from the journal"
 
@@ -125,7 +125,7 @@ class _Dealer:
                 since = self._seen(since)
 
     def _fetched(self, future: Any) -> Any:
-        """What a batch that has ended gave; if its worker died since, another runs it again.
+        """The results of a batch that has ended; if its worker died since, another runs it again.
 
         Raises:
             OSError: the scheduler is gone, or all workers are.

@@ -163,8 +163,8 @@ def refuse_unknown(name: str, place: Place | None, mistakes: Mistakes) -> None:
     ["there is no measure 'tokens/sec'"]
     """
     column = measure(name).column
-    known = column in _NAMES.values() or _expected(column) is not None
-    if known or column.startswith(BUSY) or column.split(".")[0] in _DOCUMENT:
+    is_known = column in _NAMES.values() or _expected(column) is not None
+    if is_known or column.startswith(BUSY) or column.split(".")[0] in _DOCUMENT:
         return
     titles = [measure(each).title for each in dict.fromkeys(_NAMES.values())]
     near = did_you_mean(name, titles) or ""
@@ -226,7 +226,7 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
 
 
 def _expected(column: str) -> Dimension | None:
-    """What a name of `expect:` counts; None of other names."""
+    """The dimension of a name of `expect:`; None for other names."""
     return None if column.split(".", maxsplit=1)[0] in _DOCUMENT else _EXPECTED.get(column.rpartition(".")[2])
 
 
@@ -235,8 +235,8 @@ def _as_expected(result: Result) -> dict[str, float]:
     from hwsim.results import serving, training
     from hwsim.results.services import answers
 
-    found = {**serving.expected_of(result.serving), **training.expected_of(result.trainings)}
-    return found if result.services is None else found | answers.expected_of(result.services)
+    numbers = {**serving.expected_of(result.serving), **training.expected_of(result.trainings)}
+    return numbers if result.services is None else numbers | answers.expected_of(result.services)
 
 
 def _billed(result: Result, wanted: Measure) -> float:

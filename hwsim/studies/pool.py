@@ -265,7 +265,7 @@ def bare_main() -> Iterator[None]:
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Signals wait until a process is forked: it would take those of its parent as its own, and say so."""
+    """Hold signals back until a process is forked: it would take its parent's signals as its own, and say so."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -297,8 +297,8 @@ def _serve(line: connection.Connection, job: Job) -> None:
 
 def serve_parent() -> None:
     """Begin a process that computes for the one that started it: it ends with that one, and leaves signals to it."""
-    for each in _signals():
-        signal.signal(each, signal.SIG_DFL if each == signal.SIGTERM else signal.SIG_IGN)
+    for number in _signals():
+        signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _signals())
     collect_rarely()

@@ -168,8 +168,8 @@ def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> Se
             continue
         for capacity, whose in _capacities(event, machine, mistakes):
             happens.setdefault(capacity, []).append((event, whose))
-    found = Changes(happens)
-    return found if any(event.jitter is not None for event in events) else tuple(found)
+    all_changes = Changes(happens)
+    return all_changes if any(event.jitter is not None for event in events) else tuple(all_changes)
 
 
 def _spans(event: Event, whose: str) -> Iterator[_Span]:

@@ -53,12 +53,12 @@ class Pairwise(Algorithm):
 
 def _rounds(operation: Operation, ranks: int, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
     """The rounds of the plan; no two steps have the same pairs."""
-    whole = operation == "all-to-all"
-    shares = sizes_of(operation, ranks, ranks * ranks if whole else ranks, 1.0, weights)
+    is_all_to_all = operation == "all-to-all"
+    shares = sizes_of(operation, ranks, ranks * ranks if is_all_to_all else ranks, 1.0, weights)
     source = np.arange(ranks)
     rounds = []
     for step in range(ranks - 1):
         target = (source + step + 1) % ranks
-        chunk = source * ranks + target if whole else target if operation == "reduce-scatter" else source
+        chunk = source * ranks + target if is_all_to_all else target if operation == "reduce-scatter" else source
         rounds.append(Round(name, Pairs(source, target, shares[chunk]), 1, operation == "reduce-scatter"))
     return tuple(rounds)

@@ -1,1 +1,1 @@
-"""What a training whose parts fail loses its time to, as a figure."""
+"""The time that a training loses when parts fail, by what it goes to, as a figure."""

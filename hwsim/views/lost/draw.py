@@ -1,4 +1,4 @@
-"""The time that a training loses to failures: by what it goes to, and by what failed; the sums of both are what is not work."""
+"""The time that a training loses to failures, by what it goes to and by what failed; each of the two sums to all but the work."""
 
 from __future__ import annotations
 

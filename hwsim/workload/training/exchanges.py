@@ -165,10 +165,10 @@ class Exchanges:
 
     def spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
         """A collective inside an op that waits for `exposed` of its time and draws `part` of its amounts."""
-        known = self._alone.get(id(cost))
-        if known is None:  # the cost is kept with it, for its id is its own only while it lives
-            known = self._alone[id(cost)] = cost, cost.demand.alone(self.rates)
-        seconds = exposed * known[1]
+        alone = self._alone.get(id(cost))
+        if alone is None:  # the cost is kept with it, for its id is its own only while it lives
+            alone = self._alone[id(cost)] = cost, cost.demand.alone(self.rates)
+        seconds = exposed * alone[1]
         if part <= 0:  # of all ranks' links, for each of the ranks
             return Spent({axis: seconds}, seconds)
         return Spent(
