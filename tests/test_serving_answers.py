@@ -67,6 +67,13 @@ def test_without_a_steady_state_no_time_holds_and_none_is_shown(tmp_path: Path) 
     told = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "a.yaml")]).output
     assert "no steady state" in told
     assert "first token  p50" not in told
+    asked["expect"] = {"machine": "dgx-a100", "ttft_p50": "at most 1 h"}
+    (tmp_path / "b.yaml").write_text(json.dumps(asked), encoding="utf-8")
+    for more in ([], ["--no-expect"], ["--set", "workload.infer.seed=2"]):  # none is checked, and the document has no infinity
+        said = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "b.yaml"), "--json", *more])
+        assert said.exit_code == 0, said.output
+        [verdict] = json.loads(said.stdout)["expect"]
+        assert (verdict["status"], verdict["value"]) == ("skipped", None)
 
 
 @pytest.mark.parametrize("seed", range(6))

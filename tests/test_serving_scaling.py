@@ -88,6 +88,19 @@ def test_the_first_request_of_a_service_of_nothing_waits_for_its_copy() -> None:
     assert found.scaling.longest_s == pytest.approx(0.7)
 
 
+@pytest.mark.parametrize(("requests", "rate", "most", "overloaded", "unsettled"), [
+    (60, 60, 2, False, True),  # all come before a copy is ready
+    (400, 60, 2, False, False),  # those that waited are answered soon
+    (600, 300, 1, True, False),  # a copy answers less than 200 a second
+    (600, 300, 2, True, False),  # nor do two answer 300
+    (60, 300, 1, False, True),
+])  # fmt: skip
+def test_a_cold_start_is_no_overload(requests: int, rate: int, most: int, overloaded: bool, unsettled: bool) -> None:
+    keys: dict[str, Any] = {"device": "gpu0..1", "batch": 2, "arrivals": {"poisson": f"{rate} 1/s"}, "requests": requests}
+    found = only(served("auto", **keys, scale={**RULES, "target": 4, "start": "1 s", "least": 0, "most": most}))
+    assert (found.overloaded, found.unsettled) == (overloaded, unsettled)
+
+
 def test_a_copy_that_is_started_anew_has_lost_its_cache() -> None:
     keys: dict[str, Any] = {
         "device": "gpu0",

@@ -5,6 +5,9 @@ as many more come as the arrivals themselves vary: three standard deviations. A 
 how far the half has not got, where requests stay for up to twice the mean time. A line in front of a service is no filling. What
 neither explains is more than it answers.
 
+Where copies are started by the load, only arrivals after the last start are judged: until then it is not known what they can
+do. A run that grows and has too few of those is said to be not steady.
+
 The mean time is of requests that came in the second quarter. Where it is longer than the run, as where it is overloaded from the
 start, filling explains all but a line, and the run is said to be not steady, and no more.
 """
@@ -25,6 +28,7 @@ Numbers: TypeAlias = NDArray[np.float64]
 LEAST_REQUESTS: Final = 20  # below which nothing is said
 CELLS: Final = 64  # stretches of the arrivals, whose numbers say how they vary
 LEAST_CELLS: Final = 9
+LEAST_AFTER: Final = 0.25  # of the time of the arrivals that has to come after the last copy is ready
 CHANCE: Final = 3.0  # standard deviations of what comes in the second half
 
 
@@ -38,12 +42,26 @@ class Balance(NamedTuple):
     unsettled: bool = False
 
 
-def balance(log: Log, columns: Mapping[str, Column]) -> Balance:
-    """Whether a run grows, and whether filling explains it."""
-    lasted = log.last_arrival - log.first_arrival
+def balance(log: Log, columns: Mapping[str, Column], risen: int = 0) -> Balance:
+    """Whether a run grows, and whether filling explains it.
+
+    risen: fs from which on no more copies start, or later than the last arrival where some still do.
+    """
+    whole = _balance(log, columns, log.first_arrival)
+    if risen <= log.first_arrival or whole == Balance():
+        return whole
+    lasted, after = log.last_arrival - log.first_arrival, log.last_arrival - risen
+    if after < LEAST_AFTER * lasted or after / lasted * log.requests < LEAST_REQUESTS:
+        return Balance(unsettled=True)
+    return _balance(log, columns, risen)
+
+
+def _balance(log: Log, columns: Mapping[str, Column], first: int) -> Balance:
+    """The same of arrivals from an instant on."""
+    lasted = log.last_arrival - first
     if log.requests < LEAST_REQUESTS or lasted <= 0:
         return Balance()
-    came, held, line, mean = _sampled(log) if log.sampled else _all(log, columns)
+    came, held, line, mean = _sampled(log, first) if log.sampled else _all(log, columns, first)
     if len(came) < LEAST_CELLS or mean <= 0:
         return Balance()
     half = len(came) // 2
@@ -68,25 +86,28 @@ def filling(halves: float) -> float:
     return (missing * missing - later * later) / halves
 
 
-def _all(log: Log, columns: Mapping[str, Column]) -> tuple[Numbers, Numbers, Numbers, float]:
+def _all(log: Log, columns: Mapping[str, Column], first: int) -> tuple[Numbers, Numbers, Numbers, float]:
     """Requests that came in each stretch, those there and those in line at its end, and the mean time of the second quarter's."""
     arrival, end = columns["arrival"], columns["end"]
-    lasted = log.last_arrival - log.first_arrival
+    lasted = log.last_arrival - first
     step = max(1, lasted // CELLS)
-    at = np.array([log.first_arrival + (number + 1) * step for number in range(CELLS)], arrival.dtype)
+    at = np.array([first + (number + 1) * step for number in range(CELLS)], arrival.dtype)
     arrived, begun, gone = (np.searchsorted(np.sort(columns[name]), at, "right") for name in ("arrival", "begin", "end"))
-    since = (arrival - log.first_arrival) / lasted
+    since = (arrival - first) / lasted
+    before = int((arrival < first).sum())  # count
     of_quarter = (since >= 0.25) & (since <= 0.5)
     times = (end - arrival)[of_quarter] if of_quarter.any() else end - arrival
-    came, held, line = (each.astype(np.float64) for each in (np.diff(arrived, prepend=0), arrived - gone, arrived - begun))
+    came, held, line = (each.astype(np.float64) for each in (np.diff(arrived, prepend=before), arrived - gone, arrived - begun))
     return came, held, line, float(np.mean(times / FEMTO)) * FEMTO
 
 
-def _sampled(log: Log) -> tuple[Numbers, Numbers, Numbers, float]:
+def _sampled(log: Log, first: int) -> tuple[Numbers, Numbers, Numbers, float]:
     """The same of a run whose rows are not all kept, with the mean time of all."""
     course = log.course
     cells = range(log.first_arrival >> course.bits, (log.last_arrival >> course.bits) + 1)
     came, begun, gone = (
         np.array([column.get(cell, 0) for cell in cells], np.float64) for column in (course.came, course.began, course.ended)
     )
-    return came, np.cumsum(came - gone), np.cumsum(came - begun), log.totals.latencies / max(1, log.totals.requests)
+    since = (first >> course.bits) - cells.start
+    held, line = (np.cumsum(came - less)[since:] for less in (gone, begun))
+    return came[since:], held, line, log.totals.latencies / max(1, log.totals.requests)

@@ -143,7 +143,7 @@ class ServiceStatistics:
         sampled: rows are a sample of the requests.
         warm_up: requests of the beginning that do not count; rows and course have them.
         grows_per_s: requests a second by which those in the system grow on and on; 0 in a steady state.
-        unsettled: they grow while requests come, as in a service that fills: the run is too short to tell.
+        unsettled: they grow while requests come, as in a service that fills or starts copies: the run is too short to tell.
         kind: "dense" or "experts", of a model that writes tokens; case: how well its GPU's kernels are known.
         paced: arrivals, and not answers, set its rate.
         tiers: below the GPUs, in order; their tokens are among `cached_tokens`.
@@ -284,8 +284,9 @@ def statistics(
     blocks: int | None,
     token_bytes: float,
     goal: Goal,
+    risen: int = 0,
 ) -> ServiceStatistics | None:
-    """Statistics of the notes; None without a request."""
+    """Statistics of the notes; None without a request. risen: fs from which on no more copies start."""
     columns = log.finish()
     if not columns:
         return None
@@ -296,7 +297,7 @@ def statistics(
     spreads = {name: _binned(pile) for name, pile in totals.piles.items()} if log.sampled else _spreads(columns, log.cut)
     course = _course(log.course, blocks, copies)
     came = log.last_arrival - began
-    keeps = balance(log, columns)
+    keeps = balance(log, columns, risen)
     return ServiceStatistics(
         name=name,
         copies=copies,

@@ -267,6 +267,10 @@ class Scaled:
             life.off = at
         self.copies[number].forgets()
 
+    def risen(self, last: int) -> int:
+        """When the last copy that was started before an instant was ready; 0 where none was started."""
+        return max((life.ready for life in self.lives if life.on <= last and life.ready > self.start and life.is_used), default=0)
+
     def statistics(self, gpus: int, end: int) -> Scaling:
         """The copies up to the last answer."""
         self.until(end)

@@ -266,6 +266,7 @@ class Service:
             blocks=plan.blocks,
             token_bytes=plan.token_bytes,
             goal=self.goal,
+            risen=0 if self._scaled is None else self._scaled.risen(self.log.last_arrival),
         )
         if served is None:
             return None
