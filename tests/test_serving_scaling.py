@@ -88,6 +88,18 @@ def test_the_first_request_of_a_service_of_nothing_waits_for_its_copy() -> None:
     assert found.scaling.longest_s == pytest.approx(0.7)
 
 
+@pytest.mark.parametrize("engine", ["auto", "simpy"])
+@pytest.mark.parametrize("start", ["700 ms", {"disk": "disk0", "engine": "700 ms"}])
+def test_the_run_waits_for_the_start_of_a_copy_and_not_for_requests(engine: Any, start: Any) -> None:
+    keys: dict[str, Any] = {"device": "gpu0..1", "arrivals": {"every": "50 ms"}, "requests": 4}
+    run = served(engine, **keys, scale={**RULES, "least": 0, "start": start})
+    waits = {str(share.cause): share.time_fs / 1e15 for share in run.limited_by}
+    assert waits["start of a copy"] == pytest.approx(0.7, abs=0.16)
+    assert waits.get("arrivals", 0) < 0.06
+    assert sum(spent for cause, spent in waits.items() if "waiting to start" in cause) < 0.01  # fits: the front end
+    assert "waits for a copy of the service to start" in str(run.explain())
+
+
 @pytest.mark.parametrize(("requests", "rate", "most", "overloaded", "unsettled"), [
     (60, 60, 2, False, True),  # all come before a copy is ready
     (400, 60, 2, False, False),  # those that waited are answered soon

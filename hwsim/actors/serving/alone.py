@@ -23,6 +23,7 @@ from hwsim.actors.serving.static import Static
 from hwsim.engine.issued import Issued, IssuedOp
 from hwsim.graph.opgraph import Label, OpGraph, Queue
 from hwsim.records import dataclass
+from hwsim.results.accounting import STARTING
 from hwsim.results.served import Late, Log
 from hwsim.workload.serving.settings import Settings
 from hwsim.workload.serving.source import Source
@@ -34,12 +35,13 @@ if TYPE_CHECKING:
 ROWS: Final = 30_000
 END, COME, BEGIN, LOOK = range(4)
 NEVER: Final = 1 << 100
+START_OF_COPY: Final = "start of a copy"
 
 
-def labels_of(known: Registry, name: str) -> tuple[int, int]:
-    """Labels of a service's waits: until a request comes by itself; until one comes after an answer."""
+def labels_of(known: Registry, name: str) -> tuple[int, int, int]:
+    """Labels of a service's waits: until a request comes by itself; until one comes after an answer; for a copy to start."""
     first, later = (known.label(Label(what, "arrivals", "", name or "main")) for what in ("arrivals", "clients"))
-    return first, later
+    return first, later, known.label(Label(START_OF_COPY, "starting", "", name or "main"))
 
 
 @dataclass(slots=True)
@@ -61,23 +63,33 @@ class Written:
     _asked: bool = False
     _latest: dict[int, int] = field(default_factory=dict)  # by copy, its last op
     _loads: dict[tuple[int, int, int], float] = field(default_factory=dict)  # by label, queue and cost, the times of it
+    _starting: int = -1
+    _started: dict[int, int] = field(default_factory=dict)  # by copy, fs in which requests waited for it to start
 
     def __post_init__(self) -> None:
-        self._label, self._clients = labels_of(self.ops, self.name)
+        self._label, self._clients, self._starting = labels_of(self.ops, self.name)
         self._arrivals = self.ops.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
 
-    def wakes(self, copy: int, instant: int, after: tuple[int, int] = (-1, 0)) -> None:
-        """A request comes to an idle copy, of its own or after an answer (the op that wrote it, and its end)."""
-        number, (op, end) = len(self.ops), after
+    def wakes(self, copy: int, instant: int, after: tuple[int, int] = (-1, 0), starting: int = 0) -> None:
+        """A request comes to an idle copy, of its own or after an answer (the op that wrote it, and its end).
+
+        starting: fs that it waited for a copy to start.
+        """
+        op, end = after
         self._asked = self._asked or op >= 0
+        waited = instant - (self.woken if op < 0 else end)
+        starting = min(starting, waited)
+        if starting:
+            self._started[copy] = self._started.get(copy, 0) + starting
         if self.runs > ROWS:
             return
+        late = [IssuedOp(self._starting, -1, time=starting)] if starting else []
         if op < 0:
-            self.ops.append(0, [IssuedOp(self._label, self._arrivals, time=instant - self.woken)], ())
-            self.woken = instant
+            self.ops.append(0, [IssuedOp(self._label, self._arrivals, time=waited - starting), *late], ())
+            self.woken = instant - starting
         else:
-            self.ops.append(0, [IssuedOp(self._clients, -1, time=instant - end)], (op,))
-        self._after[copy] = self._latest[copy] = number
+            self.ops.append(0, [IssuedOp(self._clients, -1, time=waited - starting), *late], (op,))
+        self._after[copy] = self._latest[copy] = len(self.ops) - 1
 
     def loads(self, copy: int, lane: Lane, counts: tuple[int, ...]) -> int:
         """Keys and values begin to come to a copy; the number of the last op, -1 once there are too many."""
@@ -113,7 +125,9 @@ class Written:
             self.ops.clear()
             for copy, end in self._ends.items():
                 waits = self._clients if self._asked else self._label
-                chain = [IssuedOp(waits, -1, time=end - self._busy[copy])]
+                starting = self._started.get(copy, 0)
+                chain = [IssuedOp(waits, -1, time=end - self._busy[copy] - starting)]
+                chain += [IssuedOp(self._starting, -1, time=starting)] if starting else []
                 queue = self.costs[copy].queue
                 chain += [
                     IssuedOp(label, queue, cost, size, time)
@@ -145,6 +159,7 @@ class Alone:
     _due: list[tuple[int, int, int, int]] = field(default_factory=list)  # time, kind, copy, turn
     _turns: list[int] = field(init=False)
     _loads: list[Load] = field(default_factory=list)
+    _late: dict[int, int] = field(default_factory=dict)  # by request that finds its copy idle, fs of waiting for its start
     _follows: dict[int, tuple[int, int]] = field(
         default_factory=dict
     )  # by request, the op of the answer it waited for, and its end
@@ -200,6 +215,8 @@ class Alone:
         self.copies[number].add(sequence)
         self.log.came(arrival, sequence.number, number, sequence.prompt, sequence.output, sequence.at, late)
         if self._runs[number] is None:
+            if self.written is not None and late:
+                self._late[sequence.number] = sum(spent for part, spent in late if part == STARTING)  # integers
             self._awaits(number, instant)
         else:
             self._joins(number, sequence.at)
@@ -270,7 +287,8 @@ class Alone:
         """An idle copy begins, if it has something to do."""
         if self.written is not None:
             head = self.copies[number].head
-            self.written.wakes(number, instant, (-1, 0) if head is None else head.after)
+            after, starting = ((-1, 0), 0) if head is None else (head.after, self._late.pop(head.number, 0))
+            self.written.wakes(number, instant, after, starting)
         self._next(number, instant)
 
     def _next(self, number: int, instant: int) -> None:

@@ -47,6 +47,8 @@ class Clocked:
     idle: list[Event | None] = field(init=False)
     came: list[int] = field(init=False)
     _clients: int = -1
+    _starting: int = -1
+    _start: tuple[int, int] = (-1, -1)  # op of the start of a copy that requests wait for, and when it is ready
     _busy: dict[int, Event] = field(default_factory=dict)  # by copy, the load under way
     _follows: dict[int, int] = field(default_factory=dict)  # by request, the op of what its client did after an answer
 
@@ -60,7 +62,7 @@ class Clocked:
             driver.env.process(self._serves(driver, number))
         if self.scaled is not None:
             driver.env.process(self._scales(driver))
-        label, self._clients = labels_of(driver, self.name)
+        label, self._clients, self._starting = labels_of(driver, self.name)
         queue = driver.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
         while (time := self.source.unasked()) is not None:
             came, op = driver.issue([IssuedOp(label, queue, time=max(0, time - int(driver.env.now)))])
@@ -93,7 +95,8 @@ class Clocked:
         if self.scaled is None:
             number = self.router.choose(self.copies, sequence)
         elif (number := self.scaled.asks(sequence, instant)) < 0:
-            self._starts(driver)
+            self._starts(driver, sequence.after[0])
+            self._awaits_start(driver, sequence.after[0])
             driver.env.process(self._looks(driver, self.scaled.next(instant) - instant))
             return
         self._stands(driver, number, sequence, instant)
@@ -114,6 +117,14 @@ class Clocked:
             self._starts(driver)
             self._releases(driver)
 
+    def _awaits_start(self, driver: Host, after: int) -> None:
+        """Note the start of the first copy where none is ready, as what the run waits for."""
+        assert self.scaled is not None
+        instant, ready = int(driver.env.now), self.scaled.first(int(driver.env.now))
+        if ready > max(instant, self._start[1]):
+            _, op = driver.issue([IssuedOp(self._starting, -1, time=ready - instant)], (after,) if after >= 0 else ())
+            self._start = op, ready
+
     def _looks(self, driver: Host, wait: int) -> Waits:
         yield driver.env.timeout(wait)
         self._releases(driver)
@@ -123,20 +134,24 @@ class Clocked:
         assert self.scaled is not None
         while (free := self.scaled.released(int(driver.env.now), self.settings.api)) is not None:
             sequence, number, arrival, late = free
+            if self._start[1] == int(driver.env.now):
+                sequence.after = self._start
             self._stands(driver, number, sequence, arrival, late)
 
-    def _starts(self, driver: Host) -> None:
+    def _starts(self, driver: Host, after: int = -1) -> None:
         """Copies that are started read their weights."""
         assert self.scaled is not None
         for life in self.scaled.begun:
-            driver.env.process(self._fetches(driver, life))
+            driver.env.process(self._fetches(driver, life, after))
         self.scaled.begun.clear()
 
-    def _fetches(self, driver: Host, life: Life) -> Waits:
+    def _fetches(self, driver: Host, life: Life, after: int) -> Waits:
         assert self.scaled is not None
-        ended, _ = driver.issue(self.lanes[life.copy].ops((0, 1), driver))
+        ended, op = driver.issue(self.lanes[life.copy].ops((0, 1), driver), (after,) if after >= 0 else ())
         yield ended
         self.scaled.loaded(life, int(driver.env.now))
+        if self.scaled.line:
+            self._awaits_start(driver, op)
         yield driver.env.timeout(self.scaled.scale.start)
         self._releases(driver)
 

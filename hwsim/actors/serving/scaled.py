@@ -191,6 +191,12 @@ class Scaled:
         later = [ready for ready in self.ready if at < ready < READING]
         return min([self._look, *later])
 
+    def first(self, at: int) -> int:
+        """When the first copy will be ready where none is, as far as it is known; -1 else."""
+        there = [ready for ready in self.ready if ready >= 0]
+        first = min(there, default=OFF)
+        return first if at < first < READING else OFF
+
     def until(self, at: int) -> None:
         """Make the looks that are due before an instant, and at it."""
         while self._look <= at:

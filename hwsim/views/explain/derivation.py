@@ -98,7 +98,7 @@ def derivations(timeline: Timeline, ops: Ints) -> tuple[Derivation, ...]:
         size, time = float(flat.size[first]), int(flat.time[first])
         name = label.kind if label.kind in HOST else label.name
         terms = tuple((family(term.label), family(term.formula), term.inputs, term.seconds) for term in cost.why)
-        given = -1 if label.kind == "arrivals" and not label.device else time  # arrivals have different times
+        given = -1 if label.kind in ("arrivals", "starting") and not label.device else time  # arrivals have different times
         key = (name, label.kind, family(label.device), terms, cost.demand.alone(rates), given, fraction(size))
         alike.setdefault(key, []).append((label, members, cost, size, time))
     return tuple(_derive(timeline, rates, str(key[0]), rows) for key, rows in alike.items())

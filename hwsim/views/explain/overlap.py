@@ -56,6 +56,11 @@ class Activity:
         return self.sort == "arrivals" and not self.device
 
     @property
+    def before_copy(self) -> bool:
+        """Whether this is the time until a copy of a service is started."""
+        return self.sort == "starting" and not self.device
+
+    @property
     def hidden_fs(self) -> int:
         """Time in which they ran and the run waited for something else."""
         return self.busy_fs - self.path_fs

@@ -39,11 +39,12 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
     done = [activity for activity in done if not activity.before_job]
     if idle >= SMALL * makespan or not done:
         yield f"For {duration(idle)} ({format_share(idle / makespan)}) the run waits for the start of a job."
-    coming = [activity for activity in done if activity.before_request]
+    coming = [activity for activity in done if activity.before_request or activity.before_copy]
     for activity in coming:
         length = "nearly all" if duration(activity.path_fs) == duration(makespan) else f"{duration(activity.path_fs)} of"
         if activity.path_fs >= SMALL * makespan:
-            yield f"For {length} {duration(makespan)} the run waits for requests to come."
+            what = "a copy of the service to start" if activity.before_copy else "requests to come"
+            yield f"For {length} {duration(makespan)} the run waits for {what}."
     done = [activity for activity in done if activity not in coming]
     if not done:
         return

@@ -44,6 +44,10 @@ BUSY: Final = 0.05  # least utilisation of a capacity that is tried although the
 BUSIEST: Final = 4  # most of these capacities
 JOINED: Final = 2  # runs of changes at once
 NONE: Final = 0.99  # share of the time: a change that leaves more is no help
+GIVEN: Final = {  # causes whose time the workload of a service states
+    "arrivals": "given",
+    "start of a copy": "`start:` of `scale:`, or `least:`, of which some are always there",
+}
 COSTS: Final = 24  # kinds of ops per cause
 
 
@@ -121,7 +125,7 @@ class _Trial:
         rates = rates_of(result.timeline.flat.graph.capacities)
         self._levers = Levers(Parts(self._again.machine), rates) if self._again is not None else None
         self._stated = Stated(self._again.workload) if self._again is not None else None
-        waits = sum(share.time_fs for share in path.limited_by if str(share.cause) == "arrivals")
+        waits = sum(share.time_fs for share in path.limited_by if str(share.cause) in GIVEN)
         self._measure = measure(result, arrivals=waits / self._makespan if self._makespan else 0.0)
         self._left: list[str] = []
         most = next((most for ops, most in MOST if len(result.timeline) <= ops), MOST[-1][1])
@@ -184,8 +188,8 @@ class _Trial:
         if not self._result.serving and (hypothetical := against(limit.cause)) is not None:
             yield hypothetical
         else:
-            given = str(limit.cause) == "arrivals"
-            self._left.append(f"{family(str(limit.cause))}: {'given' if given else 'no number of the files makes it shorter'}")
+            why = GIVEN.get(str(limit.cause), "no number of the files makes it shorter")
+            self._left.append(f"{family(str(limit.cause))}: {why}")
 
     def _of_busy(self, treated: Collection[str]) -> Iterator[Lever]:
         """Changes that make busy capacities faster, the busiest first."""
