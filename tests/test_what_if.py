@@ -387,3 +387,30 @@ def test_the_uplink_between_two_racks_is_what_helps() -> None:
     assert best.change == "rate of link uplink doubled"
     assert 1.5 < best.speedup <= 2
     assert best.settings == (("machine.links.uplink.rate", "100 Gb/s"),)
+
+
+def test_a_busy_part_that_sets_no_time_gives_way_to_one_that_does() -> None:
+    """The stages' times are stated, so that neither clock nor FLOP play a part; the disk hides, all but its first read."""
+    machine = """
+hwsim: machine/1
+class: ideal
+parts: {cpu: {kind: cpu, use: d2l-server-cpu}, disk: {kind: disk, read: 160 MB/s}, gpu: {kind: gpu, use: d2l-gpu}}
+links:
+  - {name: cable, between: [disk, cpu], kind: direct, bandwidth: 4 GB/s}
+  - {name: slot, between: [cpu, gpu], kind: direct, bandwidth: 16 GB/s}
+"""
+    workload = """
+hwsim: workload/1
+pipeline:
+  batches: 100
+  stages:
+    - read: {from: disk, bytes: 7 MB}
+    - busy: {name: decode, device: cpu, time: 180 ms}
+    - busy: {name: train, device: gpu, time: 30 ms}
+"""
+    first = run(machine, workload)
+    assert {row.capacity: row.utilisation > 0.03 for row in first.usage}.items() >= {"gpu.compute": True, "cpu.cores": True}.items()
+    found = lines(explain(first))
+    assert not {"clock of cpu doubled", "flop.*, vector.fp16 of gpu doubled"} & found.keys()
+    assert found["read of disk doubled"].makespan_fs == first.timeline.makespan_fs - 7 * 10**15 // 320
+    assert all(one.makespan_fs != first.timeline.makespan_fs for one in found.values())

@@ -2,7 +2,7 @@
 
 Every line has the `--set` that makes it, and is the run with that `--set`, to the femtosecond. Causes are taken in the order
 of the time that the run waits for them, so the limit is always tried. The busiest capacities follow, to show changes that do
-not help. If the best line gains less than half of what halving the limit would, the limit and the next cause are changed at
+not help, if some op's time depends on them: that of a stated time does not. If the best line gains less than half of what halving the limit would, the limit and the next cause are changed at
 once (`together`).
 
 A cause without a number in the files (a time of a model, the servers of a pool) is changed in the op graph, and marked as
@@ -153,26 +153,18 @@ class _Trial:
     def _wanted(self, limits: Sequence[_Limit]) -> Iterator[tuple[_Limit | None, Lever | Hypothetical]]:
         """Different changes in the order of the time that the run waits for their causes."""
         seen: set[object] = set()
-        treated = {called(limit.cause.name) for limit in limits if limit.cause.kind == "capacity"}
-        count = 0
-        late: list[tuple[_Limit | None, Lever | Hypothetical]] = []
-        for limit in limits:
-            for change in self._against(limit):
-                key = change.settings if isinstance(change, Lever) else change.text
-                if key in seen:
-                    continue
+        large = [limit for limit in limits if limit.time_fs >= MATTERS * self._makespan]
+        treated = {called(limit.cause.name) for limit in large if limit.cause.kind == "capacity"}
+        causes: list[tuple[_Limit | None, Lever | Hypothetical]]
+        causes = [(limit, change) for limit in large for change in self._against(limit)]
+        causes += [(None, change) for change in self._of_busy(treated)]
+        few = len(causes)
+        causes += [(limit, change) for limit in limits[len(large) :] for change in self._against(limit)]
+        for number, (limit, change) in enumerate(causes):
+            key = change.settings if isinstance(change, Lever) else change.text
+            if key not in seen and (number < few or len(seen) < FEW):
                 seen.add(key)
-                if limit.time_fs >= MATTERS * self._makespan:
-                    count += 1
-                    yield limit, change
-                else:
-                    late.append((limit, change))
-        for change in self._of_busy(treated):
-            if change.settings not in seen:
-                seen.add(change.settings)
-                count += 1
-                yield None, change
-        yield from late[: max(0, FEW - count)]
+                yield limit, change
 
     def _against(self, limit: _Limit) -> Iterator[Lever | Hypothetical]:
         levers: list[Lever] = []
@@ -195,13 +187,23 @@ class _Trial:
         """Changes that make busy capacities faster, the busiest first."""
         if self._levers is None:
             return
-        busy = [row for row in self._result.usage if row.utilisation >= BUSY]
+        told = self._stated_alone()
+        busy = [row for row in self._result.usage if row.utilisation >= BUSY and family(row.capacity) not in told]
         busy.sort(key=lambda row: (-row.utilisation, row.capacity))
         named: dict[str, str] = {}
         for row in (row for row in busy if called(row.capacity) not in treated):
             named.setdefault(called(row.capacity), row.capacity)
         for name in list(named.values())[:BUSIEST]:
             yield from list(self._levers.of_capacity(name))[:EACH]
+
+    def _stated_alone(self) -> frozenset[str]:
+        """Families of capacities that only ops of a stated time are on: no number of theirs changes it."""
+        alone: dict[str, bool] = {}
+        for cost in self._result.timeline.flat.graph.costs:
+            stated = bool(cost.why) and all(term.kind == "stated" for term in cost.why)
+            for name, _ in (*cost.demand.amounts, *cost.demand.holds):
+                alone[family(name)] = alone.get(family(name), True) and stated
+        return frozenset(name for name, stated in alone.items() if stated)
 
     def _try(self, change: Lever | Hypothetical) -> tuple[WhatIf | None, Result | None]:
         from hwsim.engine import Deadlock, simulate  # SimPy: views without what-ifs start without it
