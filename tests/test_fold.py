@@ -403,7 +403,7 @@ def test_one_rank_is_not_called_unlike_another() -> None:
     run = hwsim.simulate(
         cluster(1, 1), {"hwsim": "workload/1", "program": [{"busy": {"device": "node.gpu", "time": "1 ms"}}]}, fold="always"
     )
-    assert run.timeline.flat.graph.unfolded == "there is one rank only"
+    assert run.timeline.flat.graph.unfolded == "one program issues all ops, and only programs of ranks are folded"
 
 
 def test_pools_are_not_folded() -> None:

@@ -317,3 +317,15 @@ def test_steps_and_what_comes_after_them_are_the_time_of_the_run() -> None:
         assert found.first_s + found.step_s == pytest.approx(found.ended_s)
         after = result.makespan_s - found.ended_s
         assert (" after them" in str(result)) == (after > 1e-3 * found.step_s) == (sharding == "zero-1")
+
+
+def test_one_step_that_leaves_weights_to_be_gathered_is_called_a_first_step() -> None:
+    keys = {"model": "llama-3-8b", "global_batch": 8, "recompute": "full", "sequence": 512, "tokens": 1e12}
+    alone = run(NODE, **keys, sharding="zero-1", steps=1)
+    two = trained(NODE, **keys, sharding="zero-1", steps=2)
+    [first] = alone.trainings
+    assert first.step_s == pytest.approx(two.first_s)
+    assert first.after_s > 0.9 * (two.step_s - two.first_s) > 0.05 * two.step_s
+    assert "a first step: 32.7 ms of work for the next one come after it" in " ".join(str(alone).split())
+    assert "if every step is as the first" in str(alone)
+    assert "a first step" not in str(run(NODE, model="gpt2", global_batch=8, sharding="none", steps=1))

@@ -409,7 +409,10 @@ pipeline:
     - busy: {name: train, device: gpu, time: 30 ms}
 """
     first = run(machine, workload)
-    assert {row.capacity: row.utilisation > 0.03 for row in first.usage}.items() >= {"gpu.compute": True, "cpu.cores": True}.items()
+    assert {row.capacity: row.utilisation > 0.03 for row in first.usage}.items() >= {
+        "gpu.compute": True,
+        "cpu.cores": True,
+    }.items()
     found = lines(explain(first))
     assert not {"clock of cpu doubled", "flop.*, vector.fp16 of gpu doubled"} & found.keys()
     assert found["read of disk doubled"].makespan_fs == first.timeline.makespan_fs - 7 * 10**15 // 320

@@ -82,7 +82,7 @@ class Bandwidth(Text):
               help="adam or sgd (default: adam; of other networks sgd).")  # fmt: skip
 @click.option("--plan", type=click.Choice(("auto", "every")), metavar="auto|every",
               help="Try tp, pp, microbatch, sharding and recompute, those given apart: what fits, fastest first; "
-                   "every: cp, ep, chunks and sequence parallel, too.")  # fmt: skip
+                   "every: zero-2, fsdp, cp, ep, chunks and sequence parallel, too.")  # fmt: skip
 @click.option("--top", type=COUNT, default=10, metavar="N", help="Plans that --plan prints (default: 10).")
 @click.option("--tokens", type=click.FloatRange(min=0, min_open=True, max=1e30), metavar="N",
               help="Days that training on so many tokens takes: 15e12.")  # fmt: skip

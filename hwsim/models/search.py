@@ -3,7 +3,7 @@
     tp            powers of two that divide the heads, up to a node's GPUs.
     pp            numbers that divide the layers.
     microbatch    1, 2, 4, 8, as far as the global batch allows.
-    sharding      none, the optimizer's states (zero-1), everything (zero-3, if pp is 1).
+    sharding      none, the optimizer's states (zero-1), everything (zero-3, if pp is 1); not zero-2 and fsdp (see `space`).
     recompute     nothing, attention scores (if they are kept), all of a layer.
 
 A network of convolutions or a perceptron has stages (pp) and micro-batches: the batch of a replica in 1, 2, 4, ... parts.

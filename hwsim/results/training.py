@@ -58,6 +58,7 @@ class Training:
         count, unit: tokens, images, ... of a step; rate: the same per second.
         mfu: FLOP of the model over the FLOP that the devices' peaks could do in that time.
         stages: parts of the last step, on one device of each stage.
+        after_s: of what goes on after the last step, for a next one that is not simulated.
         whole: tokens, images, ... of the entire training, 0 if not given; days: time of that, if every step is as the last.
         replicas: data-parallel replicas that the one simulated replica represents; 1 if each has its own ops.
         weights: stage groups that each of `stages` represents, if they differ.
@@ -80,6 +81,7 @@ class Training:
     weights: tuple[int, ...] = ()
     kinds: tuple[KindCompute, ...] = ()
     ended_s: float = 0.0
+    after_s: float = 0.0
     saved: Checkpoints | None = None
     failing: Failing | None = None
 
@@ -118,6 +120,11 @@ class Training:
     def settles(self) -> bool:
         """Whether the first step took another time than the last."""
         return abs(self.first_s - self.step_s) > 1e-3 * self.step_s
+
+    @property
+    def first_alone(self) -> bool:
+        """Whether its one step is a cheaper one than those that would follow: what these wait for comes after it."""
+        return self.steps == 1 and self.saved is None and self.after_s > 1e-3 * self.step_s
 
     def expected(self) -> Mapping[str, float]:
         """Quantities for `expect:`."""
@@ -158,6 +165,7 @@ def _training(timeline: Timeline, trained: Trained) -> Training:
         step_s=took,
         first_s=first,
         ended_s=ends[-1] / FEMTO,
+        after_s=_after(timeline, trained, ends[-1]) if trained.steps == 1 else 0.0,
         count=trained.count,
         unit=trained.unit,
         mfu=trained.flop / (trained.peak * took) if took > 0 else 0.0,
@@ -172,6 +180,12 @@ def _training(timeline: Timeline, trained: Trained) -> Training:
         saved=saved,
         failing=left,
     )
+
+
+def _after(timeline: Timeline, trained: Trained, end: int) -> float:
+    """Seconds that ops of a training go on after its last step."""
+    own = [number for number, label in enumerate(timeline.flat.graph.labels) if label.program == trained.program]
+    return (int(timeline.end[np.isin(timeline.flat.label, own)].max(initial=end)) - end) / FEMTO
 
 
 def _disturbed(

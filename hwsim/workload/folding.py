@@ -74,7 +74,7 @@ def folded(
     count = len(np.unique(classes_of_all.ranks.of[:ranks]))
     if 2 * count > ranks and not wide:
         if ranks == 1:
-            raise CannotFold("there is one rank only")
+            raise CannotFold("one program issues all ops, and only programs of ranks are folded")
         raise CannotFold(f"hardly any of the {ranks:,} ranks is like another: there are {count:,} classes")
     return _Restriction(template, classes_of_all, builder, capacities).of(groups, runtimes)
 

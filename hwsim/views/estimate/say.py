@@ -121,7 +121,7 @@ def searched(
             format_quantity(step.seconds, "s"), _part(step.mfu), _count(step.tokens_per_second),
             format_quantity(step.memory.total, "B") + ("" if step.verdict == "fits" else " tight"),
             str(plan.tp), str(plan.pp), *(_axis(plan, name) for name in more), str(step.laid.dp),
-            f"{plan.microbatch} x {step.laid.microbatches}", plan.sharding, plan.recompute,
+            f"{plan.microbatch} x {step.laid.microbatches}", _sharding(plan), plan.recompute,
         ])  # fmt: skip
         if tokens is not None:
             rows[-1].append(_days(tokens / step.tokens_per_second))
@@ -130,9 +130,10 @@ def searched(
     out += [""] + [
         "  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in (titles, *rows)
     ]
-    left = len(plans.steps) - len(rows)
+    left = plans.fitting - len(rows)
     if left:
-        out.append(f"  and {left:,} more, none faster than {format_quantity(plans.steps[top].seconds, 's')}")
+        following = plans.steps[min(top, len(plans.steps) - 1)]
+        out.append(f"  and {left:,} more, none faster than {format_quantity(following.seconds, 's')}")
     if bill is not None:
         out += ["", "the first of them", *_bill(bill)]
     return "\n".join(out) + "\n"
@@ -254,6 +255,7 @@ def of_training(
         "verdict": step.verdict,
         "plan": {
             **{name: getattr(plan, name) for name in names},
+            "sharding": _sharding(plan),
             "dp": laid.dp,
             "microbatches": laid.microbatches,
             "sequence": laid.sequence,
@@ -271,6 +273,11 @@ def _more_axes(steps: Sequence[Step]) -> list[str]:
     used = [name for name in ("cp", "ep", "chunks") if any(getattr(step.laid.plan, name) > 1 for step in steps)]
     split = any(step.laid.plan.tp > 1 and not step.laid.plan.sequence_parallel for step in steps)
     return [*used, *(["sequence"] if split else [])]
+
+
+def _sharding(plan: ParallelPlan) -> str:
+    """What the copies hold parts of, by the name of a file's key."""
+    return plan.sharding if plan.level else "none"
 
 
 def _axis(plan: ParallelPlan, name: str) -> str:

@@ -44,7 +44,9 @@ def _finding(failing: Failing) -> str:
     goodput = failing.goodput
     (_, *lost), _ = accounted(failing)
     most = f"; the largest loss: {lost[0][0]}" if lost else ""
-    return f"{percent(goodput.share)} of the time is work ({percent(goodput.low)} to {percent(goodput.high)}){most}"
+    low, high = percent(goodput.low), percent(goodput.high)
+    sure = f" ({low} to {high})" if low != high else ""
+    return f"{percent(goodput.share)} of the time is work{sure}{most}"
 
 
 def _bars(axes: Any, rows: Sequence[tuple[str, float]], most: float, look: tuple[str, str, str]) -> None:

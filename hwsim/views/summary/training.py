@@ -32,7 +32,7 @@ def _lines(training: Training, sure: Interval | None) -> Iterator[tuple[str, str
     yield "plan", training.plan + (represents if training.replicas > 1 else "")
     unit = training.unit
     step = f"{format_quantity(training.step_s, 's')} for {count(training.count)} {unit}"
-    yield "step", step + (f"; the first {format_quantity(training.first_s, 's')}" if training.settles else "")
+    yield "step", step + _first(training)
     on_each = f", {count(training.rate / training.gpus)} on each of {training.gpus:,}" if training.gpus > 1 else ""
     yield "throughput", f"{count(training.rate)} {unit}/s{on_each}, MFU {format_share(training.mfu)}"
     parts = (("computing", training.computing), ("exposed communication", training.exposed), ("bubble", training.bubble))
@@ -40,13 +40,24 @@ def _lines(training: Training, sure: Interval | None) -> Iterator[tuple[str, str
     if training.kinds:
         yield "slowest", _kinds(training)
     if training.whole > 0:
-        yield "training", f"{count(training.whole)} {unit} take {training.days:,.4g} days if every step is as the last"
+        yield (
+            "training",
+            f"{count(training.whole)} {unit} take {training.days:,.4g} days if every step is as the {'first' if training.first_alone else 'last'}",
+        )
     if training.saved is not None:
         yield from saved_lines(training.saved)
         if training.failing is None and training.whole > 0 and training.saved.steps:
             yield "", f"with checkpoints {training.saving_days:,.4g} days"
     if training.failing is not None:
         yield from failing_lines(training.failing, sure)
+
+
+def _first(training: Training) -> str:
+    """How long the first step took, if others are not like it."""
+    if training.first_alone:
+        after = format_quantity(training.after_s, "s")
+        return f"; a first step: {after} of work for the next one come after it, and later steps take longer (`steps: 2`)"
+    return f"; the first {format_quantity(training.first_s, 's')}" if training.settles else ""
 
 
 def _kinds(training: Training) -> str:
