@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 
 import hwsim
+from hwsim.formats import format_quantity
 from hwsim.functions.nodes import cluster_with
 from hwsim.models import Cluster, ParallelPlan, Transformer, WrongPlan, lay, load_framework, load_transformer, step
 from hwsim.models.every import every
@@ -107,7 +108,12 @@ def test_every_plan_is_no_slower_than_those_that_auto_tries_and_has_a_text() -> 
     found = hwsim.estimate("dgx-h100", "llama-3-8b", nodes=2, global_batch=16, plan="every", top=3)
     assert found.seconds == best.seconds
     assert str(found).count("\n  ") >= 4
-    assert {row["plan"]["cp"] for row in found.to_json()["plans"]} <= {1, 2, 4, 8, 16}
+    document = found.to_json()
+    after = every(model, plan, cluster, framework, few=3).steps[-1].seconds
+    assert f"  and {document['fitting'] - 3:,} more, none faster than {format_quantity(after, 's')}\n" in str(found)
+    whole = hwsim.estimate("dgx-h100", "gpt2", global_batch=16, sharding="zero-0", plan="every", top=3)
+    assert {row["plan"]["sharding"] for row in whole.to_json()["plans"]} == {"none"}
+    assert {row["plan"]["cp"] for row in document["plans"]} <= {1, 2, 4, 8, 16}
     with pytest.raises(hwsim.SpecError, match="layers of several kinds"):
         hwsim.estimate("dgx-h100", "deepseek-v3", nodes=2, global_batch=16, plan="every")
     nothing = hwsim.estimate("dgx-h100", "llama-3-405b", global_batch=8, plan="every")

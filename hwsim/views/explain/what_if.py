@@ -1,9 +1,9 @@
 """The next bottleneck: the run prepared and simulated again with one number of its files twice as good, the rest as it is.
 
-Every line has the `--set` that makes it, and is the run with that `--set`, to the femtosecond. Causes are taken in the order
-of the time that the run waits for them, so the limit is always tried. The busiest capacities follow, to show changes that do
-not help, if some op's time depends on them: that of a stated time does not. If the best line gains less than half of what halving the limit would, the limit and the next cause are changed at
-once (`together`).
+Every line has the `--set` that makes it, and is the run with that `--set`, to the femtosecond. Causes are taken in the
+order of the time that the run waits for them, so the limit is always tried. The busiest capacities follow, to show changes
+that do not help, if some op's time depends on them: that of a stated time does not. If the best line gains less than half
+of what halving the limit would, the limit and the next cause are changed at once (`together`).
 
 A cause without a number in the files (a time of a model, the servers of a pool) is changed in the op graph, and marked as
 hypothetical. A service forms other batches when its times change, so it has no hypothetical lines.

@@ -40,10 +40,8 @@ def _lines(training: Training, sure: Interval | None) -> Iterator[tuple[str, str
     if training.kinds:
         yield "slowest", _kinds(training)
     if training.whole > 0:
-        yield (
-            "training",
-            f"{count(training.whole)} {unit} take {training.days:,.4g} days if every step is as the {'first' if training.first_alone else 'last'}",
-        )
+        like = "first" if training.first_alone else "last"
+        yield "training", f"{count(training.whole)} {unit} take {training.days:,.4g} days if every step is as the {like}"
     if training.saved is not None:
         yield from saved_lines(training.saved)
         if training.failing is None and training.whole > 0 and training.saved.steps:
