@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import hwsim
 from hwsim.costs import Energy, energy_of
+from hwsim.studies.measures import NoSuchNumber, measure, number
 from tests.test_fold import Spec, cases
 from tests.test_fold import cluster as nodes_of
 from tests.test_fold_library import FAST, PAIRS, cluster, is_folded, simulated, training
@@ -88,3 +90,13 @@ def test_a_replica_that_stands_for_others_draws_what_these_would(machine: Any, w
     told, folded, whole = energies(machine, workload)
     assert told
     assert energy_differs(folded, whole) == []
+
+
+def test_every_gpu_of_a_folded_training_is_as_busy_as_with_all_ranks_and_shared_parts_are_refused() -> None:
+    folded, whole = (hwsim.simulate("dgx-a100", "resnet50-dp", fold=fold) for fold in ("always", "never"))
+    for name in ("gpu0.compute", "gpu5.compute", "gpu5.memory"):
+        busy = [number(run, measure(f"busy:{name}"), dict) for run in (folded, whole)]
+        assert busy[0] == pytest.approx(busy[1], rel=1e-9)
+    assert number(whole, measure("busy:cpu0.cores"), dict) > 0
+    with pytest.raises(NoSuchNumber, match="of 8 equal replicas one is"):
+        number(folded, measure("busy:cpu0.cores"), dict)

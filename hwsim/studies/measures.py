@@ -209,11 +209,7 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
     if any(service.overloaded for service in result.serving[:1]) and wanted.column in UNITS:
         raise NoSuchNumber(wanted.title, "fewer requests a second", f"overloaded: no {wanted.title}, which grows with the run")
     if wanted.column.startswith(BUSY):
-        name = wanted.column.removeprefix(BUSY)
-        used = {usage.capacity: usage.utilisation for usage in result.usage}
-        if name in used:
-            return used[name]
-        raise NoSuchNumber(wanted.column, did_you_mean(name, used) or "a capacity as the summary names it: busy:gpu0.compute")
+        return _utilisation(result, wanted.column)
     if _expected(wanted.column) is not None and wanted.column in (named := _as_expected(result)):
         return named[wanted.column]
     value = at_path(document(), wanted.column.split("."))
@@ -237,6 +233,30 @@ def _as_expected(result: Result) -> dict[str, float]:
 
     numbers = {**serving.expected_of(result.serving), **training.expected_of(result.trainings)}
     return numbers if result.services is None else numbers | answers.expected_of(result.services)
+
+
+def _utilisation(result: Result, column: str) -> float:
+    """Part of the time in which a capacity is busy; a GPU of a folded training is as busy as the one that stands for it.
+
+    Raises:
+        NoSuchNumber: there is no such capacity, or copies of the model draw on it that are not simulated.
+    """
+    name = column.removeprefix(BUSY)
+    used = {usage.capacity: usage.utilisation for usage in result.usage}
+    device, _, kind = name.rpartition(".")
+    folded = [training for training in result.timeline.flat.graph.trainings if training.replicas > 1]
+    for training in folded:
+        leads = [names[0] for names in training.copies if device in names]
+        if leads:
+            return used[f"{leads[0]}.{kind}"]
+    if name not in used:
+        raise NoSuchNumber(column, did_you_mean(name, used) or "a capacity as the summary names it: busy:gpu0.compute")
+    if folded:
+        message = (
+            f"'{column}' : of {folded[0].replicas:,} equal replicas one is simulated, and the others use {name}, too"
+        )
+        raise NoSuchNumber(column, "busy: of a GPU, or fewer GPUs", message)
+    return used[name]
 
 
 def _billed(result: Result, wanted: Measure) -> float:
