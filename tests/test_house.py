@@ -8,11 +8,11 @@ from typing import Final
 from tests.test_docs import ROOT
 
 SIZES: Final = {
-    "lines of hwsim": 116_500,
-    "lines of both products": 133_500,
+    "lines of hwsim": 121_000,
+    "lines of both products": 138_500,
     "modules of a run of three ops": 122,
-    "files that a bandwidth passes": 23,
-    "functions that a bandwidth passes": 73,
+    "files that a bandwidth passes": 24,
+    "functions that a bandwidth passes": 74,
 }
 
 
