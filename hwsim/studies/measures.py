@@ -252,9 +252,7 @@ def _utilisation(result: Result, column: str) -> float:
     if name not in used:
         raise NoSuchNumber(column, did_you_mean(name, used) or "a capacity as the summary names it: busy:gpu0.compute")
     if folded:
-        message = (
-            f"'{column}' : of {folded[0].replicas:,} equal replicas one is simulated, and the others use {name}, too"
-        )
+        message = f"'{column}' : of {folded[0].replicas:,} equal replicas one is simulated, and the others use {name}, too"
         raise NoSuchNumber(column, "busy: of a GPU, or fewer GPUs", message)
     return used[name]
 
