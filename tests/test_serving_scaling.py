@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import functools
+import json
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+import hwsim
+from hwsim.cli import main
 from hwsim.costs.bill import Paying, bill_of
 from hwsim.costs.prices import load_prices
 from hwsim.results.scaling import Scaling
 from hwsim.results.serving import ServiceStatistics
 from hwsim.spec import SpecError
+from hwsim.studies.measures import measure, number
 from tests.test_serving_ways import only, served
 
 RULES: dict[str, Any] = {"target": 8, "start": "700 ms", "every": "100 ms", "window": "400 ms"}
@@ -67,8 +73,8 @@ def test_laws_of_copies(kind: str) -> None:
             for life, ready in lives
         )
     assert all(before.on_s <= after.on_s for before, after in pairwise(scaling.lives))
-    for number in range(found.copies):  # GPUs have one copy at a time
-        mine = [life for life in scaling.lives if life.copy == number]
+    for each_copy in range(found.copies):  # GPUs have one copy at a time
+        mine = [life for life in scaling.lives if life.copy == each_copy]
         assert all(before.off_s is not None and before.off_s <= after.on_s for before, after in pairwise(mine))
     ends = [*(each.at_s for each in scaling.changes[1:]), scaling.span_s]
     integral = sum(each.on * (end - each.at_s) for each, end in zip(scaling.changes, ends, strict=True))  # fits
@@ -111,6 +117,37 @@ def test_a_cold_start_is_no_overload(requests: int, rate: int, most: int, overlo
     keys: dict[str, Any] = {"device": "gpu0..1", "batch": 2, "arrivals": {"poisson": f"{rate} 1/s"}, "requests": requests}
     found = only(served("auto", **keys, scale={**RULES, "target": 4, "start": "1 s", "least": 0, "most": most}))
     assert (found.overloaded, found.unsettled) == (overloaded, unsettled)
+
+
+def test_gpu_hours_are_hours_wherever_they_are_told(tmp_path: Path) -> None:
+    infer = {"model": "gpt2", "device": "gpu*", "arrivals": "all at once", "requests": 4, "prompt": 10, "output": 4,
+             "scale": {**RULES, "least": 2, "most": 2}}  # fmt: skip
+    asked = {"hwsim": "workload/1", "infer": infer, "expect": {"gpu_hours": "at most 0.01 s"}}
+    (tmp_path / "a.yaml").write_text(json.dumps(asked), encoding="utf-8")
+    said = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "a.yaml"), "--json"])
+    document = json.loads(said.stdout)
+    hours = document["serving"][0]["scaling"]["gpu_hours"]
+    assert 0.0 < hours == pytest.approx(2 * document["makespan_s"] / 3600)
+    [verdict] = document["expect"]
+    assert (verdict["status"], verdict["value"]) == ("violated", hours)
+    assert document["serving"][0]["copies"] == 2  # of 8 that the GPUs hold
+    assert verdict["reason"].endswith(" h")
+    assert measure("gpu_hours").shown(0.0226) == "0.0226 h"
+    run = hwsim.simulate("dgx-h100", asked, expect=False)
+    assert number(run, measure("gpu_hours"), dict) == hours
+    assert "on 2 x 1 GPU:" in str(run)
+
+
+def test_mean_and_peak_power_are_of_the_same_copies() -> None:
+    keys: dict[str, Any] = {"device": "gpu*", "arrivals": {"every": "2 ms"}, "requests": 300, "output": 40}
+    every, one = (served("auto", **keys, scale={**RULES, "least": many, "most": many}) for many in (8, 1))
+    whole, part = (bill_of(run).energy for run in (every, one))
+    assert whole is not None
+    assert part is not None
+    assert (whole.shared, part.shared) == (False, True)
+    assert part.loaded == pytest.approx(whole.loaded / 8)
+    assert part.watts <= part.peak <= part.loaded
+    assert "copies were on, with their share of the machine" in " ".join(str(one).split())
 
 
 def test_a_copy_that_is_started_anew_has_lost_its_cache() -> None:
@@ -165,4 +202,5 @@ def test_cost_and_energy_are_of_copies_that_were_on() -> None:
     watts = [bill.energy.watts for bill in bills if bill.energy is not None]
     assert watts[1] < 0.8 * watts[0]
     said = str(scaled_run)
+    assert "without `scale:` all 8 GPUs are paid for" in " ".join(bills[1].notes)
     assert f"{found.starts} started, {found.stops} stopped" in " ".join(said.split())

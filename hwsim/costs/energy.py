@@ -45,6 +45,7 @@ class Energy:
         seconds: the time of the run.
         plug: joules at the plugs of the machines.
         watts, peak: drawn at the plugs, in the mean and at the most; loaded: with all parts busy.
+        shared: all of it is of the part of the machine whose copies of a service were on (see `part_on`).
         items: by part, in the order of the file; they add up to `joules`.
         missing: parts without `power:`, which are not in it.
         measured: whether all of it is of nodes that were measured as a whole.
@@ -62,6 +63,7 @@ class Energy:
     measured: bool = False
     carbon: Amount | None = None
     site: Site = field(default_factory=Site)
+    shared: bool = False
 
     @property
     def complete(self) -> bool:
@@ -73,7 +75,7 @@ class Energy:
         return Energy(
             self.joules * factor, self.seconds * factor, self.plug * factor, self.watts, self.peak, self.loaded,
             tuple(EnergyItem(each.name, each.kind, each.count, each.joules * factor, each.busy) for each in self.items),
-            self.missing, self.measured, None if self.carbon is None else self.carbon * factor, self.site,
+            self.missing, self.measured, None if self.carbon is None else self.carbon * factor, self.site, self.shared,
         )  # fmt: skip
 
     def machines(self, many: int) -> Energy:
@@ -81,7 +83,7 @@ class Energy:
         return Energy(
             self.joules * many, self.seconds, self.plug * many, self.watts * many, self.peak * many, self.loaded * many,
             tuple(EnergyItem(each.name, each.kind, each.count * many, each.joules * many, each.busy) for each in self.items),
-            self.missing, self.measured, None if self.carbon is None else self.carbon * many, self.site,
+            self.missing, self.measured, None if self.carbon is None else self.carbon * many, self.site, self.shared,
         )  # fmt: skip
 
 
@@ -99,19 +101,25 @@ def energy_of(result: Result, site: Site | None = None) -> Energy | None:
         return None
     by_part, above = busy_in(result, machine, power)
     half = result.interval.half if result.sure else 0.0
-    return _energy(power, result.makespan_s, by_part, site or HERE, above=above, half=half, on=part_on(result))
+    on, most = part_on(result), part_on(result, at_most=True)
+    return _energy(power, result.makespan_s, by_part, site or HERE, above=above, half=half, on=on, most=most)
 
 
-def part_on(result: Result) -> float:
+def part_on(result: Result, *, at_most: bool = False) -> float:
     """Part of the GPU-hours of a machine that is paid for: all, unless its one service starts and stops copies by the load.
 
     GPUs outside the service count as on.
+
+    Args:
+        at_most: the part of the GPUs while the most copies are on.
     """
     if result.built is None or len(result.serving) != 1 or result.jobs or result.makespan_s <= 0:
         return 1.0
     scaling, every = result.serving[0].scaling, len(result.built.devices_of("gpu"))
     if scaling is None or not every:
         return 1.0
+    if at_most:
+        return 1.0 - scaling.gpus * (result.serving[0].copies - scaling.peak) / every
     off = scaling.gpus * (result.serving[0].copies * scaling.span_s - scaling.paid_s)
     return max(0.0, 1.0 - off / (every * result.makespan_s))
 
@@ -154,11 +162,11 @@ def busy_of(shares: Mapping[str, float], full: float = 1.0) -> dict[str, float]:
 
 def _energy(
     power: Power, seconds: float, busy: Mapping[int, list[Busy]], site: Site, *, above: float | None = None, half: float = 0.0,
-    on: float = 1.0,
+    on: float = 1.0, most: float = 1.0,
 ) -> Energy:  # fmt: skip
     """above: watts of GPUs above idle at the most; None: in the mean. half: error of the time, half as a logarithm.
 
-    on: part of the idle power that is drawn.
+    on, most: part of the idle power that is drawn, in the mean and at the most.
     """
     rows: list[EnergyItem] = []
     busy = _spread(power.items, busy)
@@ -181,10 +189,11 @@ def _energy(
         joules = plug.of(site.pue)
         rows.append(EnergyItem("cooling and distribution", "", 1, joules.value - plug.value))
     mean = value / seconds if seconds > 0 else power.idle.value
-    peak = mean if above is None else min(power.loaded.value, max(mean, power.idle.value + steady + above))
+    loaded = power.loaded.value * most
+    peak = mean if above is None else min(loaded, max(mean, power.idle.value * most + steady + above))
     carbon = None if site.grid is None else joules.of(site.grid)
     is_measured = rated < RATED_PART * value
-    return Energy(joules, seconds, plug, mean, peak, power.loaded.value, tuple(rows), power.missing, is_measured, carbon, site)
+    return Energy(joules, seconds, plug, mean, peak, loaded, tuple(rows), power.missing, is_measured, carbon, site, on < 1.0)
 
 
 def _spread(items: Sequence[PowerItem], busy: Mapping[int, list[Busy]]) -> dict[int, list[Busy]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
+from hwsim.results.scaling import HOUR
 from hwsim.spec import Mistakes, Tree, did_you_mean
 from hwsim.units import COUNT, RATE, RATIO, TIME, Dimension, UnitError
 
@@ -19,7 +20,10 @@ Status = Literal["met", "violated", "skipped"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One expectation: its quantity, the wanted range in words, the value that came out (SI units), and why it was skipped."""
+    """One expectation: its quantity, the wanted range in words, the value that came out, and why it was skipped.
+
+    value: in SI units; GPU-hours in hours (see `seconds_of`).
+    """
 
     quantity: str
     wanted: str
@@ -45,6 +49,18 @@ OF_SERVICE: Final[Mapping[str, Dimension]] = {  # see `hwsim.results.serving`
     "gpu_hours": TIME,
     "copies_mean": COUNT,
 }
+HOURS: Final = frozenset({"gpu_hours"})  # quantities that are counted in hours, as their name says
+
+
+def seconds_of(quantity: str, value: float) -> float:
+    """A value in SI units, as bounds are.
+
+    >>> seconds_of("chat.gpu_hours", 2.0), seconds_of("ttft_p95", 2.0)
+    (7200.0, 2.0)
+    """
+    return value * HOUR if quantity.rpartition(".")[2] in HOURS else value
+
+
 OF_ANSWERS: Final[Mapping[str, Dimension]] = {  # see `hwsim.results.services`
     **{f"latency_{part}": TIME for part in ("mean", "p50", "p95", "p99", "max")},
     **dict.fromkeys(("requests_per_s", "goodput"), RATE),
@@ -130,7 +146,7 @@ def verdicts(
     """One verdict per expectation.
 
     Args:
-        values: quantities of the run, in SI units.
+        values: quantities of the run, in SI units; GPU-hours in hours.
         called: all names of the machine.
         changed: whether a setting differs from the files (`--set`).
         expect: check always, never, or ("auto") if the run is on the machine of the expectations and nothing is set.
@@ -151,12 +167,12 @@ def verdicts(
         elif not math.isfinite(value):  # of a service that is overloaded
             status: Status = "met" if expected.check(value) else "violated"
             judged.append(Verdict(name, expected.text, status, None, "it grows with the run: there is no steady state"))
-        elif expected.check(value):
+        elif expected.check(seconds_of(name, value)):
             judged.append(Verdict(name, expected.text, "met", value))
         else:
             of, _, quantity = name.rpartition(".")
             serves = (f"{of}." if of else "") + "requests_per_s" in values
             unit = {**OF_RUN, **OF_TRAINING, **({**OF_SERVICE, **OF_ANSWERS} if serves else {})}[quantity].unit
-            shown = format_quantity(value, unit, 4)
+            shown = format_quantity(seconds_of(name, value), "h" if quantity in HOURS else unit, 4)
             judged.append(Verdict(name, expected.text, "violated", value, f"it is {shown}"))
     return tuple(judged)

@@ -24,7 +24,7 @@ from hwsim.results.balance import balance
 from hwsim.results.course import Course
 from hwsim.results.piles import Pile
 from hwsim.results.requests import Spread
-from hwsim.results.scaling import HOUR, Scaling
+from hwsim.results.scaling import Scaling
 from hwsim.results.served import MEASURES, Log, times_of
 from hwsim.ticks import FEMTO, Column
 
@@ -250,10 +250,10 @@ class ServiceStatistics:
         return self.settled_per_s * self.output_tokens / self.requests if self.requests else 0.0
 
     def values(self) -> Mapping[str, float]:
-        """Quantities for `expect:`, by name, in SI units."""
+        """Quantities for `expect:`, by name, in SI units; GPU-hours in hours."""
         values = {"requests_per_s": self.requests_per_s, "tokens_per_s": self.tokens_per_s}
         if self.scaling is not None:
-            values |= {"gpu_hours": self.scaling.gpu_hours * HOUR, "copies_mean": self.scaling.mean}
+            values |= {"gpu_hours": self.scaling.gpu_hours, "copies_mean": self.scaling.mean}
         if (goodput := self.goodput_per_s) is not None:
             values |= {"goodput": goodput}
         for name, spread in (("latency", self.latency), ("ttft", self.first_token), ("tpot", self.each_token)):

@@ -45,7 +45,7 @@ def curves(sweep: Sweep) -> Curves:
         title=_scaling(path, measured, lines, perfect, compared) if perfect else _finding(sweep, compared, shown),
         below=about(sweep.workload, sweep.machine, sweep.settings),
         measure=compared.title,
-        measure_unit="" if compared.unit == "1" else compared.unit,
+        measure_unit="" if compared.unit in ("1", "h") else compared.unit,
         across=called(path),
         binary=any("iB" in written(value) for value in values),
         unit=BITS if in_bits else measured[0].dimension.unit if measured and not measured[0].dimension.plain else "",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from hwsim.api import ExpectationFailed, OutOfMemory, Run, Source, simulate
 from hwsim.engine import Deadlock
 from hwsim.results.batches import Known
+from hwsim.results.expect import HOURS, seconds_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree
 from hwsim.spec.expectation import parse_expectation
 from hwsim.spec.shelf import Shelf, shared
@@ -290,5 +291,6 @@ def _bounded(
     wanted = parse_expectation(verdict.wanted)
     noted, short = knowns.get(verdict.quantity, (None, False))
     half = next((half for name, half in halves if verdict.quantity.startswith(name)), 0.0)
-    unit = wanted.dimension.unit
-    return Bounded(verdict.quantity, verdict.wanted, wanted.low, wanted.high, unit, verdict.value, noted, short, half)
+    unit = "h" if verdict.quantity.rpartition(".")[2] in HOURS else wanted.dimension.unit
+    value = seconds_of(verdict.quantity, verdict.value)
+    return Bounded(verdict.quantity, verdict.wanted, wanted.low, wanted.high, unit, value, noted, short, half)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.results.batches import Known
+from hwsim.results.scaling import HOUR
 from hwsim.studies.knob import Knob
 from hwsim.views.kit.shown import Shown
 
@@ -32,6 +33,11 @@ class Bounded:
     known: Known | None = None
     short: bool = False
     half: float = 0.0
+
+    @property
+    def said(self) -> float:
+        """The value in the unit of its name: hours of GPU-hours."""
+        return self.value / HOUR if self.unit == "h" else self.value
 
     @property
     def strain(self) -> float:
@@ -227,7 +233,7 @@ def _run(tried: Tried) -> dict[str, Any]:
             {
                 "quantity": each.quantity,
                 "wanted": each.wanted,
-                "value": each.value if math.isfinite(each.value) else None,
+                "value": each.said if math.isfinite(each.value) else None,
                 "short": each.short,
                 "known": None
                 if each.known is None

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.results.expect import OF_ANSWERS, OF_SERVICE, OF_TRAINING
+from hwsim.results.expect import HOURS, OF_ANSWERS, OF_SERVICE, OF_TRAINING, seconds_of
 from hwsim.results.result import Result
 from hwsim.spec import Mistakes, Place, did_you_mean
 from hwsim.ticks import FEMTO
@@ -100,7 +100,7 @@ class Measure:
     Args:
         column: its name in CSV and JSON.
         title: its name in tables.
-        unit: its SI unit.
+        unit: its SI unit; "h" of GPU-hours.
         most: whether the highest is the best.
     """
 
@@ -124,7 +124,7 @@ class Measure:
             return "-"
         if self.unit == "1":
             return format_quantity(value, "B").removesuffix("B").rstrip() if value >= 1e6 else format_quantity(value, "1")
-        return format_quantity(value, self.unit)
+        return format_quantity(seconds_of(self.column, value), self.unit)
 
 
 def measure(name: str) -> Measure:
@@ -148,7 +148,7 @@ def measure(name: str) -> Measure:
         return Measure(column, column, "%", most=True)
     unit = next((unit for end, unit in _UNITS if column.endswith(end)), "1")
     if (dimension := _expected(column)) is not None:
-        unit = "s" if dimension is SECONDS else "%" if dimension is RATIO else "1"
+        unit = "h" if column.rpartition(".")[2] in HOURS else "s" if dimension is SECONDS else "%" if dimension is RATIO else "1"
         return Measure(column, column, unit, most=_is_most(column) or column.endswith("goodput"))
     return Measure(column, column, unit, most=_is_most(column))
 

@@ -9,6 +9,11 @@ from hwsim.results.scaling import Scaling
 from hwsim.views.kit.document import picked
 
 
+def count(scaling: Scaling) -> str:
+    """Copies that there may be."""
+    return f"{scaling.most}" if scaling.least == scaling.most else f"{scaling.least} to {scaling.most}"
+
+
 def line(scaling: Scaling) -> str:
     """Copies, what is paid for, and the requests that waited for one."""
     copies = f"{scaling.mean:.3g} copies in the mean, {scaling.peak} at most; {scaling.starts} started, {scaling.stops} stopped"

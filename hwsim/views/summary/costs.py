@@ -61,6 +61,8 @@ def energy_text(energy: Energy, *, power: bool = True) -> str:
     if power:
         mean, peak = format_quantity(energy.watts, "W"), format_quantity(energy.peak, "W")
         parts.append(f"{mean} in the mean, {peak} at the most" + (" at the plugs" if pue is not None else ""))
+    if energy.shared:
+        parts.append("all of it of the GPUs whose copies were on, with their share of the machine")
     if energy.carbon is not None:
         parts.append(f"{mass(energy.carbon.value)} CO2")
     basis = "a measured curve" if energy.measured else "ratings"

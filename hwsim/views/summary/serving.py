@@ -44,7 +44,7 @@ def lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
-    copies = f"{service.copies}" if service.scaling is None else f"{service.scaling.least} to {service.scaling.most}"
+    copies = f"{service.copies}" if service.scaling is None else scaling.count(service.scaling)
     on = f"{copies} x {service.gpus_per_copy} GPU{'s' if service.gpus_per_copy > 1 else ''}"
     if (prompts := service.prompt_copies) > 0:
         rest = service.copies - prompts
@@ -205,6 +205,7 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
     spreads = {key: getattr(service, name) for key, name in SPREADS.items()}
     return {
         **picked(service, *PLAIN, read_again_tokens="read_again"),
+        **({} if service.scaling is None else {"copies": service.scaling.most}),
         **{
             key: None if spread is None else {f"{name}_s": value for name, value in asdict(spread).items()}
             for key, spread in spreads.items()
