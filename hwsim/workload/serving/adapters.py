@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from hwsim import ticks
+from hwsim.formats import format_quantity
 from hwsim.machine import Machine, NoRoute
 from hwsim.models.architectures import Transformer
 from hwsim.records import dataclass
@@ -27,7 +28,7 @@ from hwsim.spec import Mistakes, Place, field, place_field
 from hwsim.units import BYTES
 from hwsim.workload.load.draws import Draws, Uniform
 from hwsim.workload.load.numbers import stream
-from hwsim.workload.serving.offload import host_near
+from hwsim.workload.serving.offload import host_near, memory_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +130,8 @@ def loaded(adapters: Adapters, machine: Machine, copies: Sequence[Sequence[str]]
     """The same with the time that one takes from the host to the GPUs of a copy, the slowest of all."""
     seconds = 0.0
     try:
-        for gpus in copies:
-            host = host_near(machine, gpus[0])
+        hosts = [host_near(machine, gpus[0]) for gpus in copies]
+        for host, gpus in zip(hosts, copies, strict=True):
             costs = [machine.transfer(host, gpu, adapters.each).demand for gpu in gpus]
             shared: dict[str, float] = {}
             for name, amount in (drawn for demand in costs for drawn in demand.amounts):
@@ -139,4 +140,12 @@ def loaded(adapters: Adapters, machine: Machine, copies: Sequence[Sequence[str]]
             seconds = max(seconds, alone, *shared.values())
     except (NoRoute, ValueError):
         mistakes.add(place, "no host's memory is connected to the GPUs", "leave out `slots`: all adapters are on the GPUs")
+        return adapters
+    wanted = adapters.count * adapters.each * len(copies[0])
+    for host in dict.fromkeys(hosts):
+        size = memory_of(machine, host)
+        if size is not None and wanted > size:
+            text = f"the adapters take {format_quantity(wanted, 'B')} on {host}, which has {format_quantity(size, 'B')}"
+            mistakes.add(place, text, "a smaller `count` or `rank`")
+            break
     return replace(adapters, load=ticks.femtoseconds(seconds))

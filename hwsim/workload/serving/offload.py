@@ -68,6 +68,13 @@ def host_near(machine: Machine, gpu: str) -> str:
     return min((cpu for cpu in cpus if cpu), key=lambda cpu: len(machine.route(cpu, gpu)))
 
 
+def memory_of(machine: Machine, device: str) -> float | None:
+    """Bytes that a device holds; None if its file does not say."""
+    model = machine.device(device).model
+    size: float | None = getattr(model, "size", None) or getattr(getattr(model, "memory", None), "size", None)
+    return size
+
+
 def offload_of(
     keys: OffloadKeys, machine: Machine, copies: Sequence[Sequence[str]], block_bytes: float, mistakes: Mistakes
 ) -> Offload | None:
@@ -92,8 +99,7 @@ def offload_of(
     shared = [(host, keys.host * hosts.count(host), keys.place) for host in dict.fromkeys(hosts)]
     shared += [(disk, keys.disk.size * len(copies), place)] if keys.disk is not None else []
     for device, wanted, where in shared:
-        model = machine.device(device).model
-        size = getattr(model, "size", None) or getattr(getattr(model, "memory", None), "size", None)
+        size = memory_of(machine, device)
         if size is not None and wanted > size:
             text = f"copies keep {format_quantity(wanted, 'B')} on {device}, which has {format_quantity(size, 'B')}"
             mistakes.add(where, text, "less for each copy")

@@ -235,11 +235,12 @@ def _planned(
         mistakes.add(_place(tree, "adapters"), "only a model that writes tokens has adapters here", "leave them out")
     if len(mistakes) > before:
         return None
-    more = None if guesses is None else guesses.memory(keys, dtype)
+    more, of_adapters = None if guesses is None else guesses.memory(keys, dtype), 0.0
     if adapters is not None:
         weights, cache = more or (0.0, 0.0)
         more = weights + adapters.size / keys.parallel.pp, cache
-    memory, tokens = _memory(model, keys, dtype, gpu, copies, server, tree, mistakes, more)
+        of_adapters = adapters.size / keys.parallel.pp
+    memory, tokens = _memory(model, keys, dtype, gpu, copies, server, tree, mistakes, more, of_adapters)
     if tokens == 0:
         return None
     windowed = isinstance(model, Transformer) and model.cache == "window"
@@ -410,10 +411,12 @@ def _memory(
     tree: Tree,
     mistakes: Mistakes,
     more: tuple[float, float] | None = None,
+    of_adapters: float = 0.0,
 ) -> tuple[Footprint, int | None]:
     """Bytes on each GPU before the first request, and tokens of context that fit next to them (0: none).
 
     more: bytes of other weights on each GPU, and bytes that a token leaves in addition to its keys and values.
+    of_adapters: bytes of these weights that are adapters.
     """
     tp, size = keys.parallel.tp, gpu.memory.size
     part = (server.memory.part if server.memory and server.memory.of != "free" else None) or 1.0  # or of what weights leave
@@ -432,12 +435,15 @@ def _memory(
         over = max(memory.total - part * size, 1.0)
         written = tree.get("model")
         called = written.value if written is not None and isinstance(written.value, str) else "the model"
-        holds = f"{format_quantity(memory.weights, 'B')} of weights, {format_quantity(memory.buffers, 'B')} of buffers"
+        adapted = f" ({format_quantity(of_adapters, 'B')} of them adapters)" if of_adapters else ""
+        holds = f"{format_quantity(memory.weights, 'B')} of weights{adapted}, {format_quantity(memory.buffers, 'B')} of buffers"
         room = f"{percent(part, '.4g')} of {format_quantity(size, 'B')}"
         mistakes.add(
             _place(tree, "model"),
             f"{called} does not fit by {format_quantity(over, 'B')} on {copies[0][0]}: {holds}, in {room}",
-            "a larger tp, a smaller dtype, or GPUs with more memory",
+            "fewer `slots` of `adapters`, or a larger tp"
+            if of_adapters > 0.5 * memory.weights
+            else "a larger tp, a smaller dtype, or GPUs with more memory",
         )
         return memory, 0
     return memory, tokens
