@@ -109,8 +109,8 @@ def test_more_than_fit_are_refused() -> None:
     with pytest.raises(SpecError, match="GB of them adapters") as refused:
         served(**LLAMA, adapters={"count": 8, "rank": 4096, "slots": 4})
     assert "`slots`" in (refused.value.mistakes[0].hint or "")
-    many = {"hwsim": "workload/1", "infer": {**LLAMA, "device": "gpu0", "adapters": {"count": 12_000, "rank": 16, "slots": 8}}}
-    many["infer"]["arrivals"] = {"every": "1 s"}
+    infer = {**LLAMA, "device": "gpu0", "arrivals": {"every": "1 s"}, "adapters": {"count": 12_000, "rank": 16, "slots": 8}}
+    many = {"hwsim": "workload/1", "infer": infer}
     with pytest.raises(SpecError, match=r"the adapters take 1\.01 TB on cpu0, which has 1 TB"):
         hwsim.simulate("dgx-h100", many, set={"machine.cpu.memory.size": "1 TB"})
     assert hwsim.simulate("dgx-h100", many, set={"machine.cpu.memory.size": "1.01 TB"}).serving
