@@ -45,7 +45,9 @@ def _longer(rows, used, wanted):
     if wanted <= rows.shape[0]:
         return rows
     longer = np.empty((max(wanted, rows.shape[0] + (rows.shape[0] >> 1)), rows.shape[1]), rows.dtype)
-    longer[:used] = rows[:used]
+    for row in range(used):  # to copy a slice, numba compiles the words of its errors, too
+        for column in range(rows.shape[1]):
+            longer[row, column] = rows[row, column]
     return longer
 
 
@@ -58,7 +60,8 @@ def note(notes, flows, instant):
     filled, levels = notes.filled, notes.levels
     if counts[LEVELS] + fills > filled.size:
         filled = np.empty(max(counts[LEVELS] + fills, filled.size + (filled.size >> 1)), np.int32)
-        filled[: counts[LEVELS]] = notes.filled[: counts[LEVELS]]
+        for row in range(counts[LEVELS]):
+            filled[row] = notes.filled[row]
         levels = _longer(levels, counts[LEVELS], filled.size)
     for at in range(flows.counts[CHANGES]):
         number = flows.lists[CHANGED, at]

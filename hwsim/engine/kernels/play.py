@@ -7,13 +7,13 @@ import numpy as np
 from hwsim.engine.kernels.flows import DUE, DUES, TOUCHES, join, leave
 from hwsim.engine.kernels.notes import empty_notes, note, noted
 from hwsim.engine.kernels.paces import LARGEST, settle
-from hwsim.engine.kernels.words import NONE, compiled
+from hwsim.engine.kernels.words import NONE, compiled, handle, spliced
 
 DONE, TOO_FAR = 0, 1  # how a replay ended
 SMALL = 24  # elements that are sorted by insertion
 
 
-@compiled
+@spliced
 def longest_path(first, follow, missing, fixed, start, end):
     """Start and end of every op that can start; -1 for the others. `missing` is used up, `start` begins as zeros."""
     count = fixed.size
@@ -95,13 +95,14 @@ def sort(values, count):
         values[to] = value
 
 
-@compiled
-def replay(first, follow, missing, joins, fixed, take, give, free, start, end, granted, flow, flow_class, flows):
+@spliced
+def replay(first, follow, missing, joins, fixed, take, give, free, start, end, granted, flow, flow_class, demands):
     """Play ops; how it ended, and the notes on paces as `noted` has them.
 
     `missing` and `free` are used up; start, end and granted are filled in.
     """
     count = fixed.size
+    flows = handle(demands)
     notes = empty_notes(flows)
     pools = free.size
     times, codes = np.empty(count + 1, np.int64), np.empty(count + 1, np.int32)

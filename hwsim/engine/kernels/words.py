@@ -6,11 +6,33 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import intrinsic, models, register_model
 
 _INNER = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-compiled = njit(**_INNER)
-bare = njit(_nrt=False, **_INNER)  # what makes no arrays needs no counts of references to them: half the time
+
+
+def _once(decorator):
+    """Compile a function once for all whole numbers, not again for each constant and each width with which it is called."""
+
+    def decorate(function):
+        made = decorator(function)
+        template = made.get_call_template
+
+        def widened(arguments, keywords):
+            whole = [isinstance(one, types.Integer) and one.signed for one in arguments]
+            return template([types.int64 if is_whole else one for one, is_whole in zip(arguments, whole, strict=True)], keywords)
+
+        made.get_call_template = widened
+        return made
+
+    return decorate
+
+
+compiled = _once(njit(**_INNER))
+spliced = njit(inline="always", **_INNER)  # what is called from one place only is not compiled by itself, too
+bare = _once(njit(_nrt=False, **_INNER))  # what makes no arrays needs no counts of references to them: half the time
 
 NONE = -1
 ZERO = np.uint64(0)
@@ -69,6 +91,17 @@ def less(typing, left, right):
     return types.boolean(_THREE, _THREE), code
 
 
+def _read(builder, place, kind):
+    if not isinstance(kind, ir.LiteralStructType | ir.ArrayType):
+        return builder.load(place)
+    value = ir.Constant(kind, ir.Undefined)
+    many = kind.count if isinstance(kind, ir.ArrayType) else len(kind.elements)
+    for at in range(many):
+        inner = cgutils.gep_inbounds(builder, place, 0, at)
+        value = builder.insert_value(value, _read(builder, inner, inner.type.pointee), at)
+    return value
+
+
 @intrinsic
 def kept(typing, value):
     """A pointer to a tuple, which is as good as the function that makes it: calls hand on one word instead of all of it."""
@@ -84,21 +117,48 @@ def kept(typing, value):
 def opened(typing, pointer):
     """The tuple behind a pointer; only the parts in use are read."""
 
-    def read(builder, place, kind):
-        if not isinstance(kind, ir.LiteralStructType | ir.ArrayType):
-            return builder.load(place)
-        value = ir.Constant(kind, ir.Undefined)
-        many = kind.count if isinstance(kind, ir.ArrayType) else len(kind.elements)
-        for at in range(many):
-            inner = cgutils.gep_inbounds(builder, place, 0, at)
-            value = builder.insert_value(value, read(builder, inner, inner.type.pointee), at)
-        return value
-
     def code(context, builder, signature, values):
         kind = context.get_value_type(pointer.dtype)
-        return read(builder, builder.bitcast(values[0], kind.as_pointer()), kind)
+        return _read(builder, builder.bitcast(values[0], kind.as_pointer()), kind)
 
     return pointer.dtype(pointer), code
+
+
+class Handle(types.Type):
+    """A pointer to a named tuple, read part by part where its names are used: calls hand on one word instead of all arrays."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        super().__init__(f"Handle({kind})")
+
+
+register_model(Handle)(models.OpaqueModel)
+
+
+@intrinsic
+def handle(typing, value):
+    """A handle of a tuple, which is as good as the function that makes it."""
+
+    def code(context, builder, signature, values):
+        return builder.bitcast(cgutils.alloca_once_value(builder, values[0]), cgutils.voidptr_t)
+
+    return Handle(value)(value), code
+
+
+@infer_getattr
+class _Names(AttributeTemplate):
+    key = Handle
+
+    def generic_resolve(self, pointer, name):
+        return pointer.kind[pointer.kind.fields.index(name)] if name in pointer.kind.fields else None
+
+
+@lower_getattr_generic(Handle)
+def _named(context, builder, pointer, value, name):
+    place = pointer.kind.fields.index(name)
+    whole = builder.bitcast(value, context.get_value_type(pointer.kind).as_pointer())
+    inner = cgutils.gep_inbounds(builder, whole, 0, place)
+    return impl_ret_borrowed(context, builder, pointer.kind[place], _read(builder, inner, inner.type.pointee))
 
 
 @bare
