@@ -6,7 +6,7 @@ machine. The mistakes of both files come together in one `SpecError`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,6 +19,7 @@ from hwsim.machine import Machine, build
 from hwsim.records import dataclass
 from hwsim.results.expect import Wanted, wanted_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, different, read
+from hwsim.spec.expression import unused
 from hwsim.spec.shelf import same, shared_by
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions
 from hwsim.workload.lower import Folding
@@ -126,6 +127,7 @@ def prepare(
             changing,
             suspicions(loaded) if isinstance(loaded, Workload) else (),
             idle,
+            _unused(workload_tree),
             _totals(graph, built),
             [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
             *(service.warnings for service in services),
@@ -138,6 +140,12 @@ def prepare(
         workload=loaded if isinstance(loaded, Workload) else None,
         files=(machine_tree, workload_tree) if machine_tree and workload_tree else None,
     )
+
+
+def _unused(tree: Tree | None) -> Iterator[Warning]:
+    """A warning of each parameter of a workload that nothing in it mentions."""
+    for name, place in unused(tree) if tree is not None else ():
+        yield Warning("no-effect", f"`let: {name}` has no effect: nothing in the workload mentions ${name}", place)
 
 
 def _planned(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[ServicePlan, ...]:

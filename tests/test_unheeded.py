@@ -121,3 +121,16 @@ def test_a_part_without_measured_calls_takes_plain_traffic() -> None:
         for more in ({}, {"function": "exp", "into": "out", "rows": 10})
     )
     assert plain == named
+
+
+def test_a_parameter_that_nothing_mentions_is_told_and_one_that_another_takes_is_not() -> None:
+    workload = """
+hwsim: workload/1
+let: {mode: sync, n: 2, twice: $n * 1 ms}
+program: [{busy: {device: gpu0, time: $twice}}]
+"""
+    for settings in ({}, {"mode": "async"}):
+        found = hwsim.simulate(gpus(4), workload, set=settings).warnings
+        assert [(each.code, each.text) for each in found] == [
+            ("no-effect", "`let: mode` has no effect: nothing in the workload mentions $mode")
+        ]

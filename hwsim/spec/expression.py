@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hwsim.spec.mistakes import Mistakes, did_you_mean
+from hwsim.spec.mistakes import Mistakes, Place, did_you_mean
 from hwsim.spec.reading import MAX_DEPTH, MAX_NODES
 from hwsim.spec.tree import Tree
 from hwsim.units import Quantity, UnitError, parse
@@ -220,6 +220,15 @@ def parameters(
             else:
                 values[name] = value if isinstance(value.value, dict | list) or value.value is None else value.value
     return values
+
+
+def unused(tree: Tree) -> Iterator[tuple[str, Place | None]]:
+    """Parameters of a file's `let:` that nothing in the file mentions; none where it takes more from another file."""
+    let = tree.get("let")
+    if let is None or not isinstance(let.value, dict) or tree.get("use") is not None:
+        return
+    needed = _needs(tree)
+    yield from ((name, let.key_place(name)) for name in let.value if name not in needed)
 
 
 def _needs(tree: Tree) -> set[str]:
