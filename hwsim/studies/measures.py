@@ -239,7 +239,7 @@ def _utilisation(result: Result, column: str) -> float:
     """Part of the time in which a capacity is busy; a GPU of a folded training is as busy as the one that stands for it.
 
     Raises:
-        NoSuchNumber: there is no such capacity, or copies of the model draw on it that are not simulated.
+        NoSuchNumber: there is no such capacity, or replicas draw on it that are not simulated.
     """
     name = column.removeprefix(BUSY)
     used = {usage.capacity: usage.utilisation for usage in result.usage}
@@ -253,7 +253,7 @@ def _utilisation(result: Result, column: str) -> float:
         raise NoSuchNumber(column, did_you_mean(name, used) or "a capacity as the summary names it: busy:gpu0.compute")
     if folded:
         message = f"'{column}' : of {folded[0].replicas:,} equal replicas one is simulated, and the others use {name}, too"
-        raise NoSuchNumber(column, "busy: of a GPU, or fewer GPUs", message)
+        raise NoSuchNumber(column, "a GPU is as busy as the one that stands for it: busy:gpu0.compute", message)
     return used[name]
 
 
