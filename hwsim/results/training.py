@@ -58,7 +58,7 @@ class Training:
         count, unit: tokens, images, ... of a step; rate: the same per second.
         mfu: FLOP of the model over the FLOP that the devices' peaks could do in that time.
         stages: parts of the last step, on one device of each stage.
-        after_s: of what goes on after the last step, for a next one that is not simulated.
+        after_s: that its ops go on after the last step, for one that is not simulated.
         whole: tokens, images, ... of the entire training, 0 if not given; days: time of that, if every step is as the last.
         replicas: data-parallel replicas that the one simulated replica represents; 1 if each has its own ops.
         weights: stage groups that each of `stages` represents, if they differ.
