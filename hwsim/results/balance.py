@@ -5,8 +5,7 @@ as many more come as the arrivals themselves vary: three standard deviations. A 
 how far the half has not got, where requests stay for up to twice the mean time. A line in front of a service is no filling. What
 neither explains is more than it answers.
 
-Where copies are started by the load, only arrivals after the last start are judged: until then it is not known what they can
-do. A run that grows and has too few of those is said to be not steady.
+If the load starts copies, only arrivals after the last start are judged: until then it is not known what they can do. A run that grows and has too few of those is said to be not steady.
 
 The mean time is of requests that came in the second quarter. Where it is longer than the run, as where it is overloaded from the
 start, filling explains all but a line, and the run is said to be not steady, and no more.
@@ -47,9 +46,9 @@ def balance(log: Log, columns: Mapping[str, Column], risen: int = 0) -> Balance:
 
     risen: fs from which on no more copies start, or later than the last arrival where some still do.
     """
-    whole = _balance(log, columns, log.first_arrival)
-    if risen <= log.first_arrival or whole == Balance():
-        return whole
+    from_first = _balance(log, columns, log.first_arrival)
+    if risen <= log.first_arrival or from_first == Balance():
+        return from_first
     lasted, after = log.last_arrival - log.first_arrival, log.last_arrival - risen
     if after < LEAST_AFTER * lasted or after / lasted * log.requests < LEAST_REQUESTS:
         return Balance(unsettled=True)

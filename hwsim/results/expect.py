@@ -162,8 +162,8 @@ def verdicts(
     for name, expected in wanted.expectations:
         value = values.get(name)
         if skipped or value is None:
-            known = None if value is None or not math.isfinite(value) else value
-            judged.append(Verdict(name, expected.text, "skipped", known, skipped or "there is none"))
+            finite = None if value is None or not math.isfinite(value) else value
+            judged.append(Verdict(name, expected.text, "skipped", finite, skipped or "there is none"))
         elif not math.isfinite(value):  # of a service that is overloaded
             status: Status = "met" if expected.check(value) else "violated"
             judged.append(Verdict(name, expected.text, status, None, "it grows with the run: there is no steady state"))

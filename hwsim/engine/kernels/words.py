@@ -21,8 +21,8 @@ def _once(decorator):
         template = made.get_call_template
 
         def widened(arguments, keywords):
-            whole = [isinstance(one, types.Integer) and one.signed for one in arguments]
-            return template([types.int64 if is_whole else one for one, is_whole in zip(arguments, whole, strict=True)], keywords)
+            signed = [isinstance(one, types.Integer) and one.signed for one in arguments]
+            return template([types.int64 if wide else one for one, wide in zip(arguments, signed, strict=True)], keywords)
 
         made.get_call_template = widened
         return made

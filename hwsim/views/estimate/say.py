@@ -276,7 +276,7 @@ def _more_axes(steps: Sequence[Step]) -> list[str]:
 
 
 def _sharding(plan: ParallelPlan) -> str:
-    """What the copies hold parts of, by the name of a file's key."""
+    """The sharding of the copies, by the name of a file's key."""
     return plan.sharding if plan.level else "none"
 
 

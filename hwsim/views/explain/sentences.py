@@ -43,8 +43,8 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
     for activity in coming:
         length = "nearly all" if duration(activity.path_fs) == duration(makespan) else f"{duration(activity.path_fs)} of"
         if activity.path_fs >= SMALL * makespan:
-            what = "a copy of the service to start" if activity.before_copy else "requests to come"
-            yield f"For {length} {duration(makespan)} the run waits for {what}."
+            awaited = "a copy of the service to start" if activity.before_copy else "requests to come"
+            yield f"For {length} {duration(makespan)} the run waits for {awaited}."
     done = [activity for activity in done if activity not in coming]
     if not done:
         return

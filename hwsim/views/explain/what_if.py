@@ -2,7 +2,7 @@
 
 Every line has the `--set` that makes it, and is the run with that `--set`, to the femtosecond. Causes are taken in the
 order of the time that the run waits for them, so the limit is always tried. The busiest capacities follow, to show changes
-that do not help, if some op's time depends on them: that of a stated time does not. If the best line gains less than half
+that do not help, if the time of some op depends on them: a stated time does not. If the best line gains less than half
 of what halving the limit would, the limit and the next cause are changed at once (`together`).
 
 A cause without a number in the files (a time of a model, the servers of a pool) is changed in the op graph, and marked as
@@ -187,8 +187,8 @@ class _Trial:
         """Changes that make busy capacities faster, the busiest first."""
         if self._levers is None:
             return
-        told = self._stated_alone()
-        busy = [row for row in self._result.usage if row.utilisation >= BUSY and family(row.capacity) not in told]
+        stated = self._stated_alone()
+        busy = [row for row in self._result.usage if row.utilisation >= BUSY and family(row.capacity) not in stated]
         busy.sort(key=lambda row: (-row.utilisation, row.capacity))
         named: dict[str, str] = {}
         for row in (row for row in busy if called(row.capacity) not in treated):

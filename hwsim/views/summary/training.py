@@ -51,7 +51,7 @@ def _lines(training: Training, sure: Interval | None) -> Iterator[tuple[str, str
 
 
 def _first(training: Training) -> str:
-    """How long the first step took, if others are not like it."""
+    """Time of the first step, if others are not like it."""
     if training.first_alone:
         after = format_quantity(training.after_s, "s")
         return f"; a first step: {after} of work for the next one come after it, and later steps take longer (`steps: 2`)"
