@@ -5,7 +5,8 @@ as many more come as the arrivals themselves vary: three standard deviations. A 
 how far the half has not got, where requests stay for up to twice the mean time. A line in front of a service is no filling. What
 neither explains is more than it answers.
 
-If the load starts copies, only arrivals after the last start are judged: until then it is not known what they can do. A run that grows and has too few of those is said to be not steady.
+If the load starts copies, only arrivals after the last start are judged: until then it is not known what they can do. A run that
+grows and has too few of those is said to be not steady.
 
 The mean time is of requests that came in the second quarter. Where it is longer than the run, as where it is overloaded from the
 start, filling explains all but a line, and the run is said to be not steady, and no more.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.results.scaling import HOUR
 from hwsim.spec import Mistakes, Tree, did_you_mean
 from hwsim.units import COUNT, RATE, RATIO, TIME, Dimension, UnitError
 
@@ -49,6 +48,7 @@ OF_SERVICE: Final[Mapping[str, Dimension]] = {  # see `hwsim.results.serving`
     "gpu_hours": TIME,
     "copies_mean": COUNT,
 }
+HOUR: Final = 3600.0  # seconds
 HOURS: Final = frozenset({"gpu_hours"})  # quantities that are counted in hours, as their name says
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from hwsim.records import dataclass
-
-HOUR: Final = 3600.0
+from hwsim.results.expect import HOUR
 
 
 class Life(NamedTuple):

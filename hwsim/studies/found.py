@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.results.batches import Known
-from hwsim.results.scaling import HOUR
+from hwsim.results.expect import HOUR
 from hwsim.studies.knob import Knob
 from hwsim.views.kit.shown import Shown
 
