@@ -26,7 +26,7 @@ MACHINE = {"hwsim": "machine/1", "class": "ideal", "name": "one core", "parts": 
 WORKLOAD = """\
 hwsim: workload/1
 name: a loop
-let: {n: 4, wait: 1, time: 10 us}
+let: {n: 4, time: 10 us}
 program:
   - repeat: {times: $n, do: [{busy: {name: a, device: cpu, time: $time}}]}
 """
@@ -351,10 +351,10 @@ def test_json_has_every_row() -> None:
 
 
 def test_the_table_reads_well() -> None:
-    found = sweep(MACHINE, WORKLOAD, {"n": [4, 2], "machine.cpu.use": ["d2l-laptop-cpu", "no-such-cpu"]}, set={"wait": 2})
+    found = sweep(MACHINE, WORKLOAD, {"n": [4, 2], "machine.cpu.use": ["d2l-laptop-cpu", "no-such-cpu"]}, set={"time": "10 us"})
     assert str(found).splitlines() == [
         "a loop  on  one core",
-        "  set          wait=2",
+        "  set          time=10 us",
         "",
         "  n  machine.cpu.use     time  speed-up  limited by",
         "  4  d2l-laptop-cpu   40.0 us      1.00  a on cpu 100 %",
