@@ -12,7 +12,8 @@ from benchmarks.replay import random_graph
 from hwsim.engine import fast, simulate_many
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.inorder import longest_path
-from hwsim.graph.opgraph import OpGraph, Queue, flatten
+from hwsim.graph.flat import flatten
+from hwsim.graph.opgraph import OpGraph, Queue
 
 QUEUES = 64
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from hwsim.api import prepare
-from hwsim.graph.opgraph import flatten
+from hwsim.graph.flat import flatten
 
 ITERATIONS = 1_000_000
 

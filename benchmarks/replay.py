@@ -12,7 +12,8 @@ import numpy as np
 from hwsim.engine import fast, native
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.replay import Replay
-from hwsim.graph.opgraph import Block, Label, OpGraph, Pool, flatten
+from hwsim.graph.flat import flatten
+from hwsim.graph.opgraph import Block, Label, OpGraph, Pool
 
 POOLS, WINDOW, MOST_INPUTS = 64, 256, 3
 

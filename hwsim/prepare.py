@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim import ticks
 from hwsim.formats import format_quantity
-from hwsim.graph.disturbance import Disturbance
 from hwsim.graph.opgraph import Change, OpGraph
 from hwsim.machine import Machine, build
 from hwsim.records import dataclass
@@ -28,6 +27,7 @@ from hwsim.workload.sources import changed, names_of_machine, title, tree_from
 from hwsim.workload.unheeded import unheeded
 
 if TYPE_CHECKING:  # what few runs have is imported when it is asked for
+    from hwsim.graph.disturbance import Disturbance
     from hwsim.workload.services.program import Program
     from hwsim.workload.serving.plan import ServicePlan
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from hwsim.engine import Driver
 from hwsim.engine.verdict import check
-from hwsim.graph.opgraph import OpGraph, flatten
+from hwsim.graph.flat import flatten
+from hwsim.graph.opgraph import OpGraph
 from hwsim.results.timeline import Timeline
 from tests.reference_engine import Played, edges, limiting, play
 from tests.strategies import Tables, graphs, networks, rewritten, tables

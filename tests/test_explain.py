@@ -17,7 +17,8 @@ from hwsim import api
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.engine import Deadlock, simulate
 from hwsim.graph.builder import GraphBuilder
-from hwsim.graph.opgraph import Label, OpGraph, flatten
+from hwsim.graph.flat import flatten
+from hwsim.graph.opgraph import Label, OpGraph
 from hwsim.ops import OPS
 from hwsim.results.critical import critical_path, pieces
 from hwsim.results.invariants import printed

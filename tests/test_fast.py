@@ -20,7 +20,8 @@ from hwsim.engine import Driver, fast, inorder, native, simulate
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.inorder import _sweep as sweep
 from hwsim.engine.inorder import longest_path
-from hwsim.graph.opgraph import OpGraph, Pool, flatten
+from hwsim.graph.flat import flatten
+from hwsim.graph.opgraph import OpGraph, Pool
 from hwsim.results.timeline import Timeline
 from tests.engine_graphs import graph_of, transfers
 from tests.strategies import graphs, make_block, networks

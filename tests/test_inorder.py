@@ -14,7 +14,8 @@ from hwsim.demand import Capacity, Cost, Demand
 from hwsim.engine import Deadlock, Driver, simulate, simulate_many, variants
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.inorder import is_in_order, longest_path
-from hwsim.graph.opgraph import OpGraph, Pool, Queue, flatten
+from hwsim.graph.flat import flatten
+from hwsim.graph.opgraph import OpGraph, Pool, Queue
 from hwsim.results.timeline import Timeline
 from tests.engine_graphs import LINK, graph_of, transfer, transfers
 from tests.reference_engine import play

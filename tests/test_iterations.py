@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.graph.files import load_graph, save_graph
-from hwsim.graph.opgraph import flatten
+from hwsim.graph.flat import flatten
 
 RUNTIMES = [None, "pytorch-eager"]
 

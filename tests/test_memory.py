@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.cli import main
 from hwsim.engine import simulate
-from hwsim.graph.opgraph import Buffer, Mark, OpGraph, concatenate, flatten
+from hwsim.graph.flat import concatenate, flatten
+from hwsim.graph.opgraph import Buffer, Mark, OpGraph
 from hwsim.results.memory import DeviceMemory, memory
 from hwsim.results.timeline import Timeline
 from hwsim.spec import Mistakes, SpecError, tree_of

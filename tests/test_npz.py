@@ -21,7 +21,8 @@ from hwsim import api
 from hwsim.cli import main
 from hwsim.engine import simulate
 from hwsim.graph.files import COLUMNS, load_graph, save_graph
-from hwsim.graph.opgraph import OpGraph, Queue, flatten
+from hwsim.graph.flat import flatten
+from hwsim.graph.opgraph import OpGraph, Queue
 from hwsim.spec import SpecError, reading
 from tests.engine_graphs import graph_of
 from tests.strategies import graphs, make_block

@@ -11,7 +11,8 @@ from hwsim.engine.fast import LOADED, Choice, code_for
 from hwsim.engine.inorder import is_in_order, longest_path
 from hwsim.engine.issued import IssuedOp
 from hwsim.engine.verdict import Deadlock, check, deadlock
-from hwsim.graph.opgraph import FlatGraph, OpGraph, flatten
+from hwsim.graph.flat import FlatGraph, flatten
+from hwsim.graph.opgraph import OpGraph
 from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.timeline import Timeline
 from hwsim.spec.shelf import shared_by

@@ -17,7 +17,7 @@ from hwsim import ticks
 from hwsim.demand import Capacity, Demand, rates_of
 from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
 from hwsim.engine.fluid import Crowded, FlowClass
-from hwsim.graph.opgraph import FlatGraph
+from hwsim.graph.flat import FlatGraph
 from hwsim.records import dataclass
 from hwsim.spec.shelf import shared_by
 from hwsim.ticks import FEMTO

@@ -26,7 +26,8 @@ from hwsim.engine.compile import Compiled, compile_flat
 from hwsim.engine.fair import FULL
 from hwsim.engine.issued import Issued, IssuedOp
 from hwsim.engine.replay import Replay
-from hwsim.graph.opgraph import Change, FlatGraph, Ints, Label, OpGraph, Pool, Queue, concatenate, flatten
+from hwsim.graph.flat import FlatGraph, concatenate, flatten
+from hwsim.graph.opgraph import Change, Ints, Label, OpGraph, Pool, Queue
 from hwsim.results.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.engine import fast
 from hwsim.engine.compile import Compiled
-from hwsim.graph.opgraph import FlatGraph, Ints
+from hwsim.graph.flat import FlatGraph
+from hwsim.graph.opgraph import Ints
 from hwsim.results.timeline import Timeline
 
 

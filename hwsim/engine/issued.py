@@ -15,7 +15,8 @@ from hwsim import ticks
 from hwsim.demand import Capacity, Cost, rates_of
 from hwsim.engine.compile import flow_class
 from hwsim.engine.fluid import FlowClass
-from hwsim.graph.opgraph import Block, FlatGraph, Label, OpGraph, Queue, flatten
+from hwsim.graph.flat import FlatGraph, flatten
+from hwsim.graph.opgraph import Block, Label, OpGraph, Queue
 
 
 class IssuedOp(NamedTuple):

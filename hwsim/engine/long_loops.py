@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 
 from hwsim import ticks
-from hwsim.graph.opgraph import Block, Ints, OpGraph, flatten
+from hwsim.graph.flat import flatten
+from hwsim.graph.opgraph import Block, Ints, OpGraph
 from hwsim.records import dataclass
 from hwsim.results.timeline import PaceChange, Steady, Timeline
 

@@ -13,7 +13,8 @@ from hwsim.engine.compile import Compiled
 from hwsim.engine.fair import FULL
 from hwsim.engine.fast import Kernels
 from hwsim.engine.fluid import FlowClass
-from hwsim.graph.opgraph import FlatGraph, Ints
+from hwsim.graph.flat import FlatGraph
+from hwsim.graph.opgraph import Ints
 from hwsim.results.timeline import PaceChange, Timeline
 
 Words = NDArray[np.uint64]

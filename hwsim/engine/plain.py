@@ -34,7 +34,8 @@ from hwsim.engine.compile import compile_flat
 from hwsim.engine.fair import FULL, UNBOUND, fill
 from hwsim.engine.fluid import FlowClass
 from hwsim.engine.issued import Issued, IssuedOp
-from hwsim.graph.opgraph import FlatGraph, Label, OpGraph, Pool, Queue, concatenate, flatten
+from hwsim.graph.flat import FlatGraph, concatenate, flatten
+from hwsim.graph.opgraph import Label, OpGraph, Pool, Queue
 from hwsim.records import dataclass
 from hwsim.results.timeline import PaceChange, Timeline
 

@@ -18,7 +18,7 @@ import numpy as np
 from hwsim import ticks
 from hwsim.engine.compile import Compiled
 from hwsim.engine.fluid import Fluid
-from hwsim.graph.opgraph import FlatGraph
+from hwsim.graph.flat import FlatGraph
 
 # A heap entry is one integer: the time, then what is due. A code below 2**38 is an op that ends, from 2**37 on a visit.
 SHIFT = 40

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from hwsim.engine.compile import Active, Compiled, compile_flat
 from hwsim.engine.inorder import is_forward, is_in_order, timeline_of, wrapped
-from hwsim.graph.opgraph import FlatGraph, Ints, OpGraph, flatten
+from hwsim.graph.flat import FlatGraph, flatten
+from hwsim.graph.opgraph import Ints, OpGraph
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hwsim.demand import Cost, Demand, rates_of
-from hwsim.graph.opgraph import FlatGraph
+from hwsim.graph.flat import FlatGraph
 from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO

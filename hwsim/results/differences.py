@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.graph.opgraph import Alike, FlatGraph, Ints, Label
+from hwsim.graph.flat import FlatGraph
+from hwsim.graph.opgraph import Alike, Ints, Label
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.formats import format_quantity
-from hwsim.graph.opgraph import FlatGraph, Ints
+from hwsim.graph.flat import FlatGraph
+from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 
 _start = attrgetter("start")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.demand import Cost
-from hwsim.graph.opgraph import FlatGraph
+from hwsim.graph.flat import FlatGraph
 from hwsim.ops import OPS
 from hwsim.ops.exchange import ExchangeOp
 from hwsim.results.cause import HOST

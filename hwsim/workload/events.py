@@ -24,15 +24,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush, merge
 from operator import attrgetter
-from typing import Final, overload
+from typing import TYPE_CHECKING, Final, overload
 
 from hwsim import ticks
-from hwsim.graph.disturbance import Disturbance
 from hwsim.graph.opgraph import Change
 from hwsim.machine import Machine, UnknownName
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Problem, did_you_mean, field, place_field
 from hwsim.units import Ratio, Seconds
+
+if TYPE_CHECKING:
+    from hwsim.graph.disturbance import Disturbance
 
 MOST_INTERVALS: Final = 100_000
 
@@ -114,6 +116,10 @@ class _Span:
 
 def disturbances(events: Sequence[Event]) -> tuple[Disturbance, ...]:
     """The events as the results tell them."""
+    if not events:
+        return ()
+    from hwsim.graph.disturbance import Disturbance
+
     return tuple(
         Disturbance(
             what=", ".join(event.part)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.demand import Cost
-from hwsim.graph.opgraph import FlatGraph, Ints, Label
+from hwsim.graph.flat import FlatGraph
+from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
 from hwsim.results.ops import ARRIVE
 from hwsim.results.result import Result

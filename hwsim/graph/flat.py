@@ -1,0 +1,203 @@
+"""A flat op graph: blocks tiled, queues and their depths lowered to edges, ready to be replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim import ticks
+from hwsim.graph.opgraph import LAST, PAIRED, Block, Floats, Ints, OpGraph, Queue
+from hwsim.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FlatGraph:
+    """Every op of every iteration, and every edge (successor lists in CSR form)."""
+
+    graph: OpGraph
+    label: Ints
+    cost: Ints
+    size: Floats
+    time: Ints
+    queue: Ints
+    take: Ints
+    give: Ints
+    iteration: Ints
+    first: Ints  # successors of op i: next[first[i]:first[i + 1]]
+    next: Ints
+    waits_for: Ints  # number of predecessors
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def joins(self) -> NDArray[np.bool_]:
+        """Which ops are joins: nothing but the wait for their predecessors."""
+        found: NDArray[np.bool_] = (self.queue < 0) & (self.take < 0) & (self.give < 0) & (self.cost < 0) & (self.time == 0)
+        return found
+
+    def edges(self) -> tuple[Ints, Ints]:
+        """All edges as (from, to)."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.first)), self.next
+
+
+def flatten(graph: OpGraph) -> FlatGraph:
+    """Tile the blocks and lower queues and their depths to edges."""
+    bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
+
+    def column(name: str) -> Ints:
+        return np.concatenate([np.empty(0, np.int64), *(np.tile(getattr(block, name), block.times) for block in graph.blocks)])
+
+    sources: list[Ints] = []
+    targets: list[Ints] = []
+    for block, base in zip(graph.blocks, bases[:-1], strict=True):
+        _expand_edges(block, int(base), sources, targets)
+    for row in graph.ties.tolist():
+        _expand_tie(graph, bases, row, sources, targets)
+    queue = column("queue")
+    insert = inserting_ops(graph)
+    _lower_queues(graph.queues, queue, insert, sources, targets)
+    total = int(bases[-1])
+    source = np.concatenate([np.empty(0, np.int64), *sources])
+    target = np.concatenate([np.empty(0, np.int64), *targets])
+    order = np.argsort(source, kind="stable")
+    first = np.zeros(total + 1, np.int64)
+    np.cumsum(np.bincount(source, minlength=total), out=first[1:])
+    return FlatGraph(
+        graph=graph,
+        label=column("label").astype(np.int32),
+        cost=column("cost").astype(np.int32),
+        size=column("size").astype(np.float64),
+        time=column("time"),
+        queue=queue.astype(np.int32),
+        take=column("take").astype(np.int32),
+        give=column("give").astype(np.int32),
+        iteration=np.concatenate([np.empty(0, np.int32), *(block.iteration for block in graph.blocks)]),
+        first=first,
+        next=target[order].astype(np.int32),
+        waits_for=np.bincount(target, minlength=total).astype(np.int32),
+    )
+
+
+def _expand_edges(block: Block, base: int, sources: list[Ints], targets: list[Ints]) -> None:
+    n = len(block)
+    for lag in ticks.distinct(block.edges[:, 2]).tolist():
+        rows = block.edges[block.edges[:, 2] == lag]
+        start = (np.arange(lag, block.times, dtype=np.int64) * n + base)[:, None]
+        sources.append((start - lag * n + rows[:, 0]).ravel())
+        targets.append((start + rows[:, 1]).ravel())
+
+
+def _expand_tie(graph: OpGraph, bases: Ints, row: Sequence[int], sources: list[Ints], targets: list[Ints]) -> None:
+    before, op, after, then, mode = row
+    block, following = graph.blocks[before], graph.blocks[after]
+    if not (block.times and following.times):
+        return
+    if mode == PAIRED and block.times != following.times:
+        raise ValueError(f"paired blocks run equally often, not {block.times} and {following.times} times")
+    iterations = np.arange(block.times - 1 if mode == LAST else 0, block.times, dtype=np.int64)
+    sources.append(bases[before] + iterations * len(block) + op)
+    targets.append(bases[after] + then + (iterations * len(following) if mode == PAIRED else np.zeros_like(iterations)))
+
+
+def inserting_ops(graph: OpGraph) -> Ints:
+    """Per op of the flat graph the one that inserts it into its queue, -1 if none does."""
+    columns = []
+    base = 0
+    for block in graph.blocks:
+        starts = base + np.repeat(np.arange(block.times, dtype=np.int64) * len(block), len(block))
+        base += block.total
+        positions = np.tile(block.insert, block.times)
+        columns.append(np.where(positions < 0, -1, starts + positions))
+    return np.concatenate([np.empty(0, np.int64), *columns])
+
+
+def _lower_queues(queues: Sequence[Queue], queue: Ints, insert: Ints, sources: list[Ints], targets: list[Ints]) -> None:
+    """Program order, and the end of op i - depth before the insertion of op i."""
+    order = np.argsort(queue, kind="stable")
+    ordered = queue[order]
+    same = (ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0)
+    sources.append(order[:-1][same])
+    targets.append(order[1:][same])
+    for number, line in enumerate(queues):
+        if line.depth is not None:
+            ops = order[np.searchsorted(ordered, number) : np.searchsorted(ordered, number, side="right")]
+            late = ops[line.depth :]
+            inserted = insert[late] >= 0
+            sources.append(ops[: late.size][inserted])
+            targets.append(insert[late][inserted])
+
+
+def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
+    """Several flat graphs over the same capacities and pools as one; ops, labels, costs and queues renumbered."""
+    if len(flats) == 1:
+        return flats[0]
+    graphs = [flat.graph for flat in flats]
+
+    def shifted(column: str, sizes: Sequence[int]) -> Ints:
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        columns = [getattr(flat, column) for flat in flats]
+        parts = [np.where(indices < 0, indices, indices + offset) for indices, offset in zip(columns, offsets, strict=False)]
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    def plain(column: str) -> Ints:
+        return np.concatenate([np.empty(0, np.int64), *(getattr(flat, column) for flat in flats)])
+
+    edges = [len(flat.next) for flat in flats]
+    starts = np.concatenate([[0], np.cumsum([len(graph.blocks) for graph in graphs])]).tolist()
+    first_of = {
+        table: np.cumsum([0, *(len(getattr(graph, table)) for graph in graphs)]).tolist()
+        for table in ("labels", "costs", "queues")
+    }
+    tied = [
+        graph.ties + np.array([start, 0, start, 0, 0], np.int64)  # counts of blocks
+        for start, graph in zip(starts, graphs, strict=False)
+    ]
+    numbers = [range(start, start + len(graph.blocks)) for start, graph in zip(starts, graphs, strict=False)]
+    return FlatGraph(
+        graph=OpGraph(
+            blocks=tuple(
+                _renumbered(block, *firsts)
+                for graph, *firsts in zip(graphs, *first_of.values(), strict=False)
+                for block in graph.blocks
+            ),
+            labels=tuple(label for graph in graphs for label in graph.labels),
+            costs=tuple(cost for graph in graphs for cost in graph.costs),
+            capacities=graphs[0].capacities if graphs else (),
+            queues=tuple(queue for graph in graphs for queue in graph.queues),
+            pools=graphs[0].pools if graphs else (),
+            ties=np.concatenate([np.empty((0, 5), np.int64), *tied]),
+            buffers=tuple(each.renumbered(mine) for mine, graph in zip(numbers, graphs, strict=True) for each in graph.buffers),
+            lines=tuple(line for graph in graphs for line in graph.lines),
+            trainings=tuple(
+                each.renumbered(first)
+                for first, graph in zip(first_of["costs"], graphs, strict=False)
+                for each in graph.trainings
+            ),
+        ),
+        label=shifted("label", [len(graph.labels) for graph in graphs]),
+        cost=shifted("cost", [len(graph.costs) for graph in graphs]),
+        size=plain("size").astype(np.float64),
+        time=plain("time"),
+        queue=shifted("queue", [len(graph.queues) for graph in graphs]),
+        take=plain("take"),
+        give=plain("give"),
+        iteration=plain("iteration"),
+        first=np.concatenate([[0], *(flat.first[1:] + sum(edges[:n]) for n, flat in enumerate(flats))]).astype(  # integers
+            np.int64
+        ),  # integers
+        next=shifted("next", [len(flat) for flat in flats]),
+        waits_for=plain("waits_for"),
+    )
+
+
+def _renumbered(block: Block, label: int, cost: int, queue: int) -> Block:
+    """The block in a graph whose tables begin with labels, costs and queues of others, this many."""
+    return replace(
+        block,
+        label=block.label + label,
+        cost=np.where(block.cost < 0, block.cost, block.cost + cost),
+        queue=np.where(block.queue < 0, block.queue, block.queue + queue),
+    )
