@@ -192,7 +192,7 @@ def test_a_folded_run_is_the_run_with_all_ranks(case: tuple[Spec, Spec]) -> None
 
 @pytest.mark.slow
 @given(cases(256))
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_folded_run_is_the_run_with_all_ranks_of_a_large_cluster(case: tuple[Spec, Spec]) -> None:
     assert_same(*case)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -25,8 +25,10 @@ from hwsim.devices.roofline import CannotCompute, LocalMemory
 from hwsim.devices.storage import Asked
 from hwsim.devices.work import Call, Product
 from hwsim.machine import build
+from hwsim.models import ParallelPlan, Transformer, load_framework
 from hwsim.models.architectures.unit_layers import _linear
 from hwsim.models.library import read_network
+from hwsim.models.plan import lay
 from hwsim.models.stages import adding_of
 from hwsim.spec import Mistakes, SpecError, find, read, read_text
 from hwsim.workload.events import Event, _spans
@@ -85,10 +87,11 @@ def test_half_precision_three_times_as_fast_is_of_matrix_units(ratio: float, uni
     assert units_of(Gpu(flop={"fp32": 1e12, "fp16": ratio * 1e12}, memory=LocalMemory(1e12)), "fp16") == units
 
 
-@pytest.mark.parametrize(("level", "part"), [(1, 1.0), (2, 0.25)])
-def test_gradients_are_added_up_in_the_shards_that_are_kept(level: int, part: float) -> None:
-    laid = SimpleNamespace(microbatches=4, sharers=4, plan=SimpleNamespace(level=level, gathers=False))
-    [kernel] = adding_of(laid, SimpleNamespace(accumulate=10.0), 1e6)  # type: ignore[arg-type]
+@pytest.mark.parametrize(("sharding", "part"), [("zero-1", 1.0), ("zero-2", 0.25)])
+def test_gradients_are_added_up_in_the_shards_that_are_kept(sharding: str, part: float) -> None:
+    plan = ParallelPlan(global_batch=16, sharding=sharding)
+    laid = lay(Transformer(layers=2, hidden=128, heads=1, vocab=1), plan, 4)
+    [kernel] = adding_of(laid, replace(load_framework("megatron-core"), accumulate=10.0), 1e6)
     assert (kernel.work.reads, kernel.work.writes) == pytest.approx((6e6 * part, 4e6 * part))
 
 
