@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,17 @@ def test_what_happens_on_one_link_is_felt_on_all_that_depend_on_it(graph: OpGrap
     found = compiled(graph)
     assert found is not None
     assert plain(found) == plain(python(graph))
+
+
+@CASES
+@given(networks(), st.randoms(use_true_random=False))
+def test_what_a_class_received_is_the_same_from_columns_as_from_its_course(graph: OpGraph, random: Random) -> None:
+    found = compiled(graph)
+    assert found is not None
+    listed = replace(found, paces=tuple(tuple(course) for course in found.paces))
+    for number in range(len(found.paces)):
+        begin, end = sorted(random.randint(0, found.makespan_fs + 1) for _ in range(2))
+        assert found.service(number, begin, end) == listed.service(number, begin, end)
 
 
 @pytest.mark.parametrize("seed", range(4))

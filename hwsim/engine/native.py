@@ -39,10 +39,15 @@ class Course(Sequence[PaceChange]):
     def __iter__(self) -> Iterator[PaceChange]:
         return iter(self[:])
 
-    @property
-    def starts(self) -> Ints:
-        """When each pace begins, in fs."""
-        return self._rows[:, 0]
+    def served(self, begin: int, end: int) -> tuple[int, int]:
+        """(pace x fs from begin to end, pace at the end), begin being in the first pace or before it."""
+        since = np.maximum(self._rows[:, 0], begin)
+        spans = np.minimum(np.append(since[1:], end), end) - since
+        used = np.flatnonzero(spans > 0)
+        if not used.size:
+            return 0, 0
+        low, high = self._paces[used[-1]].tolist()
+        return _dot(self._paces[used], spans[used]), high << WORD | low
 
     @overload
     def __getitem__(self, place: int) -> PaceChange: ...
@@ -83,8 +88,12 @@ class History(Sequence[Sequence[PaceChange]]):
             return [self[each] for each in range(len(self))[number]]
         place = range(len(self))[number]
         if self._last is None or self._last[0] != place:
-            self._last = place, self._course(place)
+            self._last = place, self._course(place, None, None)
         return self._last[1]
+
+    def service(self, number: int, begin: int, end: int) -> tuple[int, int]:
+        """See `Timeline.service`; only what happened from begin to end is put together."""
+        return self._course(number, begin, end).served(begin, end)
 
     @cached_property
     def _of_class(self) -> tuple[Ints, Ints]:
@@ -96,11 +105,17 @@ class History(Sequence[Sequence[PaceChange]]):
         """Rows of levels capacity by capacity, and the first place of each capacity."""
         return _by(self._filled, int(self._filled.max(initial=-1)) + 1)
 
-    def _course(self, number: int) -> Course:
+    def _course(self, number: int, begin: int | None, end: int | None) -> Course:
+        """The course of a class from the pace at `begin` to `end`; None: its whole course."""
         order, first = self._of_class
-        starts, _, bounds = self._bounds[order[first[number] : first[number + 1]]].T
+        rows_of_class = self._bounds[order[first[number] : first[number + 1]]]
+        low = 0 if begin is None else max(0, int(np.searchsorted(rows_of_class[:, 0], begin, "right")) - 1)
+        high = None if end is None else int(np.searchsorted(rows_of_class[:, 0], end, "left"))
+        starts, _, bounds = rows_of_class[low:high].T
+        if begin is not None:
+            starts = np.maximum(starts, begin)
         rows, paces = [], []
-        for start, until, bound in zip(starts.tolist(), [*starts.tolist(), None][1:], bounds.tolist(), strict=True):
+        for start, until, bound in zip(starts.tolist(), [*starts.tolist(), end][1:], bounds.tolist(), strict=True):
             if bound < 0:
                 rows.append(np.array([[start, -1]], np.int64))  # fits: a start is read from an int64 column
                 paces.append(_words([self._alone[number] if bound == FREE else 0], 2))
@@ -189,6 +204,20 @@ def fits(classes: Sequence[FlowClass], ops: int) -> bool:
         and pace + TIME_BITS < WIDE_BITS
         and max(draw, hold) + most < WIDE_BITS
     )
+
+
+def _dot(paces: Words, spans: Ints) -> int:
+    """Exact sum of paces x spans (fs, not negative), by halves of their words."""
+    half, parts = WORD // 2, spans.astype(np.uint64)
+    mask = np.uint64((1 << half) - 1)
+    left = [word for column in paces.T for word in (column & mask, column >> np.uint64(half))]
+    total = 0
+    for first, of_pace in enumerate(left):
+        for second, of_span in enumerate((parts & mask, parts >> np.uint64(half))):
+            products = of_pace * of_span
+            low, high = int((products & mask).sum()), int((products >> np.uint64(half)).sum())  # fits: halves of words
+            total += (low + (high << half)) << half * (first + second)
+    return total
 
 
 def _words(values: Sequence[int], count: int) -> Words:
