@@ -28,7 +28,7 @@ from hwsim.machine import build
 from hwsim.models import ParallelPlan, Transformer, load_framework
 from hwsim.models.architectures.unit_layers import _linear
 from hwsim.models.library import read_network
-from hwsim.models.plan import lay
+from hwsim.models.plan import Sharding, lay
 from hwsim.models.stages import adding_of
 from hwsim.spec import Mistakes, SpecError, find, read, read_text
 from hwsim.workload.events import Event, _spans
@@ -88,7 +88,7 @@ def test_half_precision_three_times_as_fast_is_of_matrix_units(ratio: float, uni
 
 
 @pytest.mark.parametrize(("sharding", "part"), [("zero-1", 1.0), ("zero-2", 0.25)])
-def test_gradients_are_added_up_in_the_shards_that_are_kept(sharding: str, part: float) -> None:
+def test_gradients_are_added_up_in_the_shards_that_are_kept(sharding: Sharding, part: float) -> None:
     plan = ParallelPlan(global_batch=16, sharding=sharding)
     laid = lay(Transformer(layers=2, hidden=128, heads=1, vocab=1), plan, 4)
     [kernel] = adding_of(laid, replace(load_framework("megatron-core"), accumulate=10.0), 1e6)

@@ -91,7 +91,8 @@ def scores(data: Path) -> tuple[Score, ...]:
     closed = [Miss(row.name(), seconds, row.seconds, row.group) for row, seconds in zip(chosen, estimates, strict=True)]
     apart = [Miss(row.name(), seconds, other, row.group) for row, seconds, other in zip(chosen, times, estimates, strict=True)]
     (median, tail), (by_estimate, _), (between, widest) = map(group_median, (misses, closed, apart))
-    notes = f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}. The estimate of the same rows: {percent(by_estimate)}. {LEFT_OUT} 3.4 %."
+    notes = f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}. "
+    notes += f"The estimate of the same rows: {percent(by_estimate)}. {LEFT_OUT} 3.4 %."
     more = f"Mean of the groups' 90th percentiles {percent(widest)}. {LEFT_OUT} 0.89 %."
     return (
         Score(name="simulated steps of language models", metric="group median", value=median, bound=0.08, rows=len(misses),
