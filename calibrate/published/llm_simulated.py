@@ -15,6 +15,7 @@ from typing import Any, Final
 import hwsim
 from hwsim.formats import percent
 from hwsim.models import Transformer, estimate, load_framework
+from hwsim.models.plan import replicas
 from published.llm_rows import Row, rows
 from published.llm_training import reason
 from published.score import Miss, Score, group_median, worst_of
@@ -52,7 +53,7 @@ def sampled(found: Sequence[Row], count: int = ROWS) -> list[Row]:
 def passes(row: Row) -> float:
     """Micro-batches of a copy of the model, times the stages that each of them passes."""
     plan = row.plan
-    return plan.global_batch / (plan.microbatch * plan.dp) * plan.pp
+    return plan.global_batch / (plan.microbatch * replicas(plan, row.gpus)) * plan.pp
 
 
 def simulated(row: Row) -> float:
