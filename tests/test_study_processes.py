@@ -17,9 +17,12 @@ from hwsim.studies import pool, sweep
 
 POINTS = [*range(1, 40), -1]  # the last is a mistake
 KILLED = """
+from multiprocessing import active_children
 from hwsim.studies import sweep
-sweep("d2l-laptop", "d2l/async-loop", {"n": range(100, 4000)}, workers=3, progress=lambda done, of: print(done, flush=True))
-"""
+def listed(done, of):
+    print(*[child.pid for child in active_children()], flush=True)
+sweep("d2l-laptop", "d2l/async-loop", {"n": range(100, 4000)}, workers=3, progress=listed)
+"""  # prints the numbers of its processes at every point
 
 
 @contextmanager
@@ -51,8 +54,7 @@ def test_rows_are_the_same_one_by_one_forked_and_from_a_server(monkeypatch: pyte
 def test_forked_processes_end_with_the_one_that_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE) as study:
         assert study.stdout is not None
-        study.stdout.readline()  # a point is done: all processes have been started
-        listed = Path(f"/proc/{study.pid}/task/{study.pid}/children").read_text(encoding="ascii")
+        listed = study.stdout.readline()  # a point is done: all processes have been started
         study.send_signal(signal.SIGKILL)
     children = [int(number) for number in listed.split()]
     assert len(children) == 3

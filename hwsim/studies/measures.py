@@ -246,9 +246,9 @@ def _utilisation(result: Result, column: str) -> float:
     device, _, kind = name.rpartition(".")
     folded = [training for training in result.timeline.flat.graph.trainings if training.replicas > 1]
     for training in folded:
-        leads = [names[0] for names in training.copies if device in names]
-        if leads:
-            return used[f"{leads[0]}.{kind}"]
+        lead = next((names[0] for names in training.copies if device in names), None)
+        if lead is not None and f"{lead}.{kind}" in used:
+            return used[f"{lead}.{kind}"]
     if name not in used:
         raise NoSuchNumber(column, did_you_mean(name, used) or "a capacity as the summary names it: busy:gpu0.compute")
     if folded:
