@@ -458,10 +458,6 @@ def _simulated(
     in_file = machine.by_requests()
     graph = lowered.graph
     actors: list[engines.Actor] = []
-    if lowered.changes:
-        from hwsim.engine.driver import changing
-
-        actors.append(changing(lowered.changes, alone=not services and running is None and not in_file and not requests))
     if services:
         from hwsim.actors.serving import played
 
@@ -471,7 +467,7 @@ def _simulated(
     if running is not None:
         actors.append(running.actor)
     if not in_file and not requests:
-        return engines.simulate(graph, actors=actors, progress=progress, which=which), (), ()
+        return engines.simulate(graph, actors=actors, changes=lowered.changes, progress=progress, which=which), (), ()
 
     from hwsim.actors import request_level
 
@@ -483,7 +479,9 @@ def _simulated(
         if idle := [name for name in named if name not in requested]:
             raise request_level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
         players = request_level.Players(graph, plays)
-        timeline = engines.simulate(players.graph, actors=actors, server=players.server, progress=progress, which=which)
+        timeline = engines.simulate(
+            players.graph, actors=actors, changes=lowered.changes, server=players.server, progress=progress, which=which
+        )
         curves = tuple(
             request_level.latency_curve(
                 name, partial(request_level.play_of, parts[name].kind, parts[name].model, name), requested[name]

@@ -160,7 +160,17 @@ def tables(draw: st.DrawFn) -> Tables:
     if draw(st.booleans()):  # one that draws just as another does, and differs in what else there is
         kinds.append(replace(draw(st.sampled_from(kinds)), floor=draw(spans), latency=0.0))
         kinds.append(replace(kinds[-1], holds=()))
+    if draw(st.booleans()):  # one that all draw from as they do from the first
+        twin = Capacity("twin", 2 * capacities[0].rate)
+        capacities, kinds = (*capacities, twin), [_with_twin(kind, capacities[0].name) for kind in kinds]
     return Tables(capacities, pools, tuple(Cost(kind) for kind in kinds))
+
+
+def _with_twin(demand: Demand, name: str) -> Demand:
+    """The demand with twice the amount of `twin` that it has of a capacity, and as much of it held."""
+    amounts = [("twin", 2 * amount) for each, amount in demand.amounts if each == name]
+    holds = [("twin", part) for each, part in demand.holds if each == name]
+    return replace(demand, amounts=(*demand.amounts, *amounts), holds=(*demand.holds, *holds))
 
 
 @st.composite

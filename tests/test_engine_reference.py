@@ -21,7 +21,8 @@ Limits = Sequence[tuple[int, int, float]]
 
 
 def engine(graph: OpGraph, *, closed: bool, later: Later = (), limits: Limits = ()) -> tuple[Played, Timeline]:
-    driver = Driver(graph.capacities, graph.pools, closed=closed)
+    limited = {graph.capacities[capacity].name for _, capacity, _ in limits}
+    driver = Driver(graph.capacities, graph.pools, closed=closed, limited=limited)
     driver.submit(graph)
     for at, other in later:
         driver.submit(other, at)
@@ -61,6 +62,17 @@ def test_what_happens_on_one_link_is_felt_on_all_that_depend_on_it(graph: OpGrap
 @given(graphs())
 def test_pruning_changes_nothing(graph: OpGraph) -> None:
     assert engine(graph, closed=True)[0] == engine(graph, closed=False)[0]
+
+
+@CASES
+@given(st.data())
+def test_capacities_that_are_known_to_change_are_not_pruned(data: st.DataObject) -> None:
+    graph = data.draw(graphs())
+    moments = st.one_of(st.integers(0, 40), st.integers(0, 10**9))
+    places = st.integers(0, len(graph.capacities) - 1)
+    limits = data.draw(st.lists(st.tuples(moments, places, st.sampled_from([0.0, 0.3, 1.0])), min_size=1, max_size=3))
+    limits = sorted(limits, key=lambda row: row[0])
+    assert engine(graph, closed=True, limits=limits)[0] == play(graph, limits=limits)
 
 
 @CASES

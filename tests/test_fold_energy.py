@@ -100,5 +100,5 @@ def test_every_gpu_of_a_folded_training_is_as_busy_as_with_all_ranks_and_shared_
     assert number(whole, measure("busy:cpu0.cores"), dict) > 0
     with pytest.raises(NoSuchNumber, match="of 8 equal replicas one is"):
         number(folded, measure("busy:cpu0.cores"), dict)
-    with pytest.raises(NoSuchNumber, match="no number 'busy:gpu5.foo'"):
+    with pytest.raises(NoSuchNumber, match=r"no number 'busy:gpu5\.foo'"):
         number(folded, measure("busy:gpu5.foo"), dict)

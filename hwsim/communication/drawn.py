@@ -18,7 +18,7 @@ from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import Overheads
 from hwsim.records import dataclass
 
-SEVERAL = 64  # ranks from which one look at all pairs is quicker than a look at each
+SEVERAL = 32  # ranks from which one look at all pairs is quicker than a look at each
 
 Waits = tuple[float, float]  # seconds before a step's first byte arrives: the library's, the links'
 Row = tuple[str, float, float]  # capacity, amount drawn from it, bytes behind the amount

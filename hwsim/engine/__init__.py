@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -12,7 +12,7 @@ from hwsim.engine.inorder import is_in_order, longest_path
 from hwsim.engine.issued import IssuedOp
 from hwsim.engine.verdict import Deadlock, check, deadlock
 from hwsim.graph.flat import FlatGraph, flatten
-from hwsim.graph.opgraph import OpGraph
+from hwsim.graph.opgraph import Change, OpGraph, capacities_of
 from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.timeline import Timeline
 from hwsim.spec.shelf import shared_by
@@ -71,6 +71,7 @@ def simulate(
     graph: OpGraph,
     *,
     actors: Sequence[Actor] = (),
+    changes: Sequence[Change] = (),
     server: Callable[[Host], Server] | None = None,
     progress: Progress | None = None,
     fast: Choice | None = None,
@@ -81,6 +82,7 @@ def simulate(
     A graph in which nothing arbitrates is a longest path; large ones are played by compiled code where there is some. The
     timeline does not depend on it.
 
+    changes: what capacities have from some time on; drawn in order of time, if they are many.
     server: makes the server of ops whose requests are played (see `Cost.played`); it tells the driver when each has finished.
     fast: whether compiled code plays it, instead of what HWSIM_FAST says (see `hwsim.engine.fast`).
     which: "simpy": played op by op as SimPy processes (see `hwsim.engine.plain`), with the same timeline.
@@ -89,7 +91,7 @@ def simulate(
         Deadlock: ops wait for each other, or for what never comes.
         BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
-    played = shared_by("timelines") if which == "auto" and not actors and server is None else None
+    played = shared_by("timelines") if which == "auto" and not actors and not changes and server is None else None
     before = None
     if played:
         from hwsim.graph.same import is_same
@@ -100,18 +102,23 @@ def simulate(
         again.found.update(before.found)
         return again
     flat = flatten(graph) if which == "auto" and not actors else None
-    compiled = None if flat is None else compile_flat(flat)
+    limited = capacities_of(changes) if changes else frozenset()
+    compiled = None if flat is None else compile_flat(flat, changing=limited)
     timeline = None
-    if flat is not None and compiled is not None and server is None:
+    if flat is not None and compiled is not None and server is None and not changes:
         timeline = _at_once(flat, compiled, fast)
     if timeline is not None:
         if progress is not None and len(timeline):
             progress(len(timeline), len(timeline))
         unfinished = timeline.unfinished()
     else:
-        host = _host(graph, which, flat, compiled)
+        host = _host(graph, which, flat, compiled, limited)
         host.progress = progress
         host.server = None if server is None else server(host)
+        if changes:
+            from hwsim.engine.driver import changing
+
+            host.env.process(changing(changes, alone=not actors and server is None)(host))
         for actor in actors:
             host.env.process(actor(host))
         if flat is None:
@@ -128,7 +135,7 @@ def simulate(
     return timeline
 
 
-def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compiled | None) -> Host:
+def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compiled | None, limited: Collection[str]) -> Host:
     """The engine on SimPy's clock: the replay, started if the graph is compiled already, or the one written out in SimPy."""
     if which == "simpy":
         from hwsim.engine.plain import PlainEngine
@@ -136,7 +143,7 @@ def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compil
         return PlainEngine(graph.capacities, graph.pools)
     from hwsim.engine.driver import Driver
 
-    driver = Driver(graph.capacities, graph.pools, closed=flat is not None)
+    driver = Driver(graph.capacities, graph.pools, closed=flat is not None, limited=limited)
     if flat is not None and compiled is not None:
         driver.start(flat, compiled)
     return driver

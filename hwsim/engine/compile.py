@@ -2,13 +2,14 @@
 
 A capacity on which the demands that can be active at once draw no more than there is can never
 bind. Its demands run as if alone, so it is dropped, exactly; an op left without a capacity has a
-fixed duration and never meets the solver.
+fixed duration and never meets the solver. Of several capacities that all demands draw from alike
+(the GPUs of a group that works together) one stands for all.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,11 +54,13 @@ class Active:
     loose: tuple[tuple[int, int], ...]
 
 
-def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None = None) -> Compiled:
+def compile_flat(
+    flat: FlatGraph, *, closed: bool = True, changing: Collection[str] = (), active: Active | None = None
+) -> Compiled:
     """Durations and classes of every op.
 
-    closed: nothing else will ever draw from the capacities and none of them changes, so those
-    that can never bind are dropped.
+    closed: nothing else will ever draw from the capacities, so those that can never bind are dropped.
+    changing: capacities that may have less than their rate for a while; they are kept.
     active: the result for a graph with the same queues and pools whose ops have the same costs, by number.
     """
     graph = flat.graph
@@ -67,7 +70,10 @@ def compile_flat(flat: FlatGraph, *, closed: bool = True, active: Active | None 
     full = _classes(demands, graph.capacities, rates, numbers)
     if closed and active is None:
         active = _active(flat)
-    kept = _can_bind(active, full, len(numbers)) | _can_crowd(active, full) if closed and active else set(numbers.values())
+    kept = set(numbers.values())
+    if closed and active:
+        apart = _can_crowd(active, full) | {numbers[name] for name in changing if name in numbers}
+        kept = _unlike(full, _can_bind(active, full, len(numbers)) - apart) | apart
     table: dict[FlowClass, int] = {}
     member_of = np.full(len(demands) + 1, -1, np.int64)
     for number, unpruned in enumerate(full):
@@ -227,6 +233,20 @@ def _can_bind(active: Active, classes: Sequence[FlowClass], capacities: int) -> 
         for capacity, drawn in draws[which]:
             total[capacity] += count * drawn
     return {capacity for capacity, drawn in enumerate(total) if drawn > FULL}
+
+
+def _unlike(classes: Sequence[FlowClass], capacities: set[int]) -> set[int]:
+    """The capacities less those that every class draws from and holds as it does one of a lower number: they fill together."""
+    drawn: dict[int, list[int]] = {capacity: [] for capacity in capacities}
+    for number, flow_class in enumerate(classes):
+        for user, rows in ((number, flow_class.weights), (~number, flow_class.holds)):
+            for capacity, part in rows:
+                if capacity in drawn:
+                    drawn[capacity] += (user, part)
+    first: dict[tuple[int, ...], int] = {}
+    for capacity in sorted(drawn):
+        first.setdefault(tuple(drawn[capacity]), capacity)
+    return set(first.values())
 
 
 def _can_crowd(active: Active, classes: Sequence[FlowClass]) -> set[int]:

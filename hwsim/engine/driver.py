@@ -12,7 +12,7 @@ first, then the driver's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -43,18 +43,20 @@ Server = Callable[[int, Cost, float], None]  # a played op, what it asks for, ho
 class Driver:
     """Plays op graphs over shared capacities and pools, inside a SimPy environment whose time is integer fs.
 
-    closed: nothing will be submitted once the run has begun, and no capacity changes.
+    closed: nothing will be submitted once the run has begun, and only the `limited` capacities change.
     """
 
     keeps_all: Final = False  # it has visits
 
-    def __init__(self, capacities: Sequence[Capacity], pools: Sequence[Pool], *, closed: bool = False) -> None:
+    def __init__(
+        self, capacities: Sequence[Capacity], pools: Sequence[Pool], *, closed: bool = False, limited: Collection[str] = ()
+    ) -> None:
         self.env = simpy.Environment(initial_time=0)
         self.capacities = tuple(capacities)
         self.pools = tuple(pools)
         self.progress: Progress | None = None
         self.server: Server | None = None  # of played ops
-        self._closed = closed
+        self._closed, self._limited = closed, frozenset(limited)
         self._numbers = {capacity.name: number for number, capacity in enumerate(self.capacities)}
         self._replay = Replay([pool.servers for pool in pools], len(capacities))
         self._flats: list[FlatGraph] = []
@@ -146,8 +148,8 @@ class Driver:
 
     def limit(self, capacity: str, fraction: float) -> None:
         """Limit a capacity to a fraction of its rate from now on (0: a failure; 1: all of it)."""
-        if self._closed:
-            raise ValueError("a closed driver's capacities do not change")
+        if self._closed and capacity not in self._limited:
+            raise ValueError(f"{capacity} is not among the capacities that change in a closed driver")
         if not 0 <= fraction <= 1:
             raise ValueError(f"a capacity runs at 0 to 1 of its rate, not at {fraction}")
         number = self._numbers[capacity]
@@ -187,7 +189,7 @@ class Driver:
 
     def _load(self, graph: OpGraph, finished: simpy.Event) -> None:
         flat = flatten(graph)
-        self._accept(flat, compile_flat(flat, closed=self._closed), finished)
+        self._accept(flat, compile_flat(flat, closed=self._closed, changing=self._limited), finished)
 
     def _accept(self, flat: FlatGraph, compiled: Compiled, finished: simpy.Event) -> None:
         self._replay.now = int(self.env.now)

@@ -113,6 +113,17 @@ class Change(NamedTuple):
     fraction: float
 
 
+class LazyChanges(Sequence[Change]):
+    """Changes in order of time that are drawn as they are asked for.  capacities: all that change."""
+
+    capacities: frozenset[str]
+
+
+def capacities_of(changes: Sequence[Change]) -> frozenset[str]:
+    """The capacities that change."""
+    return changes.capacities if isinstance(changes, LazyChanges) else frozenset(change.capacity for change in changes)
+
+
 class Speaks(NamedTuple):
     """`teams` stage groups of GPUs, which exchange on the queues of `leader`."""
 

@@ -27,7 +27,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, overload
 
 from hwsim import ticks
-from hwsim.graph.opgraph import Change
+from hwsim.graph.opgraph import Change, LazyChanges
 from hwsim.machine import Machine, UnknownName
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Problem, did_you_mean, field, place_field
@@ -135,7 +135,7 @@ def disturbances(events: Sequence[Event]) -> tuple[Disturbance, ...]:
     )
 
 
-class Changes(Sequence[Change]):
+class Changes(LazyChanges):
     """Changes of capacities in order of time, drawn as they are asked for: of a jitter there may be millions after the run's end.
 
     happens: by capacity its events, each with the device or the link's capacity that it is of.
@@ -143,6 +143,7 @@ class Changes(Sequence[Change]):
 
     def __init__(self, happens: Mapping[str, Sequence[tuple[Event, str]]]) -> None:
         self._happens = happens
+        self.capacities = frozenset(happens)
 
     def __iter__(self) -> Iterator[Change]:
         return merge(*(_changes(capacity, self._happens[capacity]) for capacity in sorted(self._happens)))

@@ -207,16 +207,14 @@ class _Trial:
 
     def _try(self, change: Lever | Hypothetical) -> tuple[WhatIf | None, Result | None]:
         from hwsim.engine import Deadlock, simulate  # SimPy: views without what-ifs start without it
-        from hwsim.engine.driver import changing
 
         try:
             if isinstance(change, Lever):
                 assert self._again is not None
                 run = self._again.simulate(dict(change.settings))
                 return self._row(change.text, run.timeline, change.settings, run), run
-            disturbed = self._result.changes
             graph = change.apply(self._result.timeline.flat.graph)
-            timeline = simulate(graph, actors=(changing(disturbed),) if disturbed else ())
+            timeline = simulate(graph, changes=self._result.changes)
             return self._row(change.text, timeline, ()), None
         except Deadlock:
             return WhatIf(change.text, None, 0.0, (), change.settings if isinstance(change, Lever) else ()), None
