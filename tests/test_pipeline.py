@@ -208,6 +208,15 @@ def test_hit_rates_are_those_of_a_cache_played_sample_by_sample(policy: Policy, 
     assert hit_rate(policy, part, 3, shuffled=shuffled) == pytest.approx(played(policy, part, shuffled=shuffled)[3], abs=0.012)
 
 
+def test_a_cache_is_no_larger_than_the_memory_of_its_hosts() -> None:
+    two = {**MACHINE, "parts": {**MACHINE["parts"], "other": MACHINE["parts"]["cpu"]}}
+    assert hwsim.simulate(two, reading("128 GB")).makespan_s == hwsim.simulate(two, reading("64 GB")).makespan_s
+    with pytest.raises(SpecError, match="the cache is to have 65 GB, and cpu has 64 GB"):
+        hwsim.simulate(MACHINE, reading("65 GB"))
+    with pytest.raises(SpecError, match="cpu and other have 128 GB"):
+        hwsim.simulate(two, reading("129 GB"))
+
+
 def test_a_page_cache_misses_as_often_as_was_measured() -> None:
     measured = {("linux", True): 0.53, ("linux", False): 0.66, ("pinned", True): 0.35}  # Mohan et al. 2021, section 7.1
     for (policy, shuffled), missed in measured.items():

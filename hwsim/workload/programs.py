@@ -66,6 +66,13 @@ def host_of(machine: Machine, node: str) -> str:
         node = machine.nodes[node].node
 
 
+def memory_of(machine: Machine, device: str) -> float | None:
+    """Bytes that a device holds; None if its file does not say."""
+    model = machine.device(device).model
+    size: float | None = getattr(model, "size", None) or getattr(getattr(model, "memory", None), "size", None)
+    return size
+
+
 class Queues:
     """The queues of the programs, each made when first used; no two programs share one."""
 

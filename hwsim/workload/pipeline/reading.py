@@ -10,7 +10,7 @@ from typing import Final
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import CannotCompute
 from hwsim.devices.roofline import Input
-from hwsim.formats import precise
+from hwsim.formats import format_quantity, precise
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Handling, Machine, NoRoute, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, Op, Placed
@@ -20,7 +20,7 @@ from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute, 
 from hwsim.workload.pipeline.cache import hit_rate
 from hwsim.workload.pipeline.keys import Cache, Dataset, PipelineKeys, StageKeys
 from hwsim.workload.pipeline.step import first_gpu, pace, step_graph
-from hwsim.workload.programs import Program
+from hwsim.workload.programs import Program, memory_of
 
 NOT_HERE: Final = ("after", "block", "queue", "reads", "updates", "writes")  # keys of an op that the pipeline itself decides
 STAGE: Final = frozenset({"name", "ahead", "at_once", "handoff", "do", "train"})
@@ -197,13 +197,19 @@ def cache_bytes(cache: Cache, machine: Machine, keeper: str) -> float:
     """Bytes that the cache keeps.
 
     Raises:
-        CannotPlace: the size of that memory is not given.
+        CannotPlace: the size of that memory is not given, or is less than the cache is to have.
     """
     if cache.bytes is not None:
+        beside = () if cache.device or not keeper else machine.devices_of("cpu", machine.node_of(keeper))
+        keepers = [name for name in dict.fromkeys((keeper, *beside)) if name]
+        sizes = [memory_of(machine, name) for name in keepers]
+        known = [size for size in sizes if size is not None]
+        if known and len(known) == len(sizes) and cache.bytes > (room := math.fsum(known)):
+            held = f"{' and '.join(keepers)} {'has' if len(keepers) == 1 else 'have'} {format_quantity(room, 'B')}"
+            raise CannotPlace(f"the cache is to have {format_quantity(cache.bytes, 'B')}, and {held}", "less for the cache")
         return cache.bytes
-    model = machine.device(keeper).model if keeper else None
-    size = getattr(getattr(model, "memory", model), "size", None)
-    if not isinstance(size, float):
+    size = memory_of(machine, keeper) if keeper else None
+    if size is None:
         where = f"'{keeper}' has no memory of a known size" if keeper else "the machine has no cpu"
         raise CannotPlace(f"{where} to cache in", "say how much: cache: {bytes: 64 GB}")
     return size

@@ -28,7 +28,8 @@ from hwsim.spec import Mistakes, Place, field, place_field
 from hwsim.units import BYTES
 from hwsim.workload.load.draws import Draws, Uniform
 from hwsim.workload.load.numbers import stream
-from hwsim.workload.serving.offload import host_near, memory_of
+from hwsim.workload.programs import memory_of
+from hwsim.workload.serving.offload import host_near
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, field, place_field
 from hwsim.units import Bytes
-from hwsim.workload.programs import host_of
+from hwsim.workload.programs import host_of, memory_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,6 @@ def host_near(machine: Machine, gpu: str) -> str:
     node = machine.node_of(gpu)
     cpus = machine.devices_of("cpu", node) or (host_of(machine, node),)
     return min((cpu for cpu in cpus if cpu), key=lambda cpu: len(machine.route(cpu, gpu)))
-
-
-def memory_of(machine: Machine, device: str) -> float | None:
-    """Bytes that a device holds; None if its file does not say."""
-    model = machine.device(device).model
-    size: float | None = getattr(model, "size", None) or getattr(getattr(model, "memory", None), "size", None)
-    return size
 
 
 def offload_of(
