@@ -54,13 +54,17 @@ WORKS: dict[str, tuple[Demand, Capacity]] = {
     "arm": (Demand(amounts=(("disk.media", 1.2e-2),), crowd=Crowd("disk.media", 1, Arm(2e-3, 1e-2, 0.2, 32))), DISK),
     "deep": (Demand(amounts=(("disk.media", 4e-3),), share=2.0, crowd=Crowd("disk.media", 7, Arm(1e-3, 5e-3, 0.2, 32))), DISK),
     "send": (Demand(amounts=(("net.tx", 1e5),), share=1e5), LINK),
+    "page": (Demand(amounts=(("cpu.cores", 1e-3), ("net.tx", 1.5e6)), share=1.5), CORES),
+    "push": (Demand(amounts=(("net.tx", 2e6),), share=2.0), LINK),
+    "pack": (Demand(amounts=(("cpu.cores", 3e-3), ("net.tx", 1e6)), floor=2e-3, share=2.0), CORES),
 }
+RATES = {capacity.name: capacity.rate for capacity in (CORES, DISK, LINK)}
 
 
 def served(name: str, station: int, flow: int = 0, latency: int = 0, service: int = 0, resource: int | None = None) -> Served:
     """A cost of `WORKS` at a station; at none (-1) it takes its time whatever else is there."""
-    demand, capacity = WORKS[name]
-    body = round(demand.body({capacity.name: capacity.rate}) * 1e15)
+    demand, _ = WORKS[name]
+    body = round(demand.body(RATES) * 1e15)
     return Served(
         name, "op", "dev", Cost(demand), latency, body, station, flow, service, station if resource is None else resource
     )
@@ -116,8 +120,18 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
         Station("fifo", (DISK,), (WORKS["seek"][0],), draw(st.integers(1, 3))),
         Station("shared", (DISK,), tuple(WORKS[name][0] for name in ("read", "arm", "deep", "seek"))),
         Station("shared", (LINK,), (WORKS["send"][0],)),
+        Station("network", (CORES, LINK), tuple(WORKS[name][0] for name in ("compute", "page", "pack", "push"))),
     )
-    places = {"compute": (0, 0), "wide": (0, 1), "seek": (1, 0), "read": (2, 0), "arm": (2, 1), "deep": (2, 2), "send": (3, 0)}
+    tied = {"compute": (4, 0), "page": (4, 1), "pack": (4, 2), "push": (4, 3)}
+    places = tied | {
+        "compute": (0, 0),
+        "wide": (0, 1),
+        "seek": (1, 0),
+        "read": (2, 0),
+        "arm": (2, 1),
+        "deep": (2, 2),
+        "send": (3, 0),
+    }
     asks = [0] * count
     caches: list[Cache] = []
 
@@ -127,7 +141,8 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
 
     def a_cost(service: int) -> int:
         name = draw(st.sampled_from(sorted(WORKS)))
-        station, flow = places[name] if draw(st.integers(0, 4)) else (NONE, 0)
+        where = tied if name in tied and draw(st.booleans()) else places
+        station, flow = where[name] if draw(st.integers(0, 4)) else (NONE, 0)
         costs.append(served(name, station, flow, draw(st.sampled_from([0, 0, 50 * US])), service, max(0, station - station // 2)))
         return len(costs) - 1
 

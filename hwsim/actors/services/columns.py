@@ -222,23 +222,31 @@ class Columns:
         self.stations.add(*row)
 
     def _add_classes(self) -> None:
-        """The classes of the shared stations, behind all stations."""
+        """The classes of the stations that are shared, behind all stations."""
         places = self.places
         self.flows: list[Any] = []
         for number, station in enumerate(self.program.stations):
-            if station.kind != "shared":
+            if station.kind == "fifo":
                 continue
             row = self.stations.rows[number]
+            if station.is_tied:
+                row[places.KIND], row[places.SERVERS], row[places.FREE] = places.TIED, len(station.capacities), len(self.words)
+                for _ in station.capacities:
+                    self.words.add()
             row[places.FIRST_CLASS] = len(self.stations)
             names = {capacity.name: at for at, capacity in enumerate(station.capacities)}
             flows = [flow_class(demand, rates_of(station.capacities), names) for demand in station.demands]
             self.flows += flows
             for flow in flows:
-                weight = dict(flow.weights).get(0, 0)
+                weights = dict(flow.weights)
+                shares = len(self.words)
+                for at in range(len(station.capacities) if station.is_tied else 0):
+                    self.words.add(*words(weights.get(at, 0), 2))
+                weight = 0 if station.is_tied else weights.get(0, 0)
                 alone = words(flow.alone, 2)
                 at = self.words.add(*alone, *words(weight, 2), *words(flow.alone * weight, 3), 0, 0, 0, 0, 0, *alone)
                 crowd = flow.crowd
-                first = self.stations.add(0, NONE, 0, places.LARGEST, NONE, 0 if crowd is None else crowd.depth, at)
+                first = self.stations.add(0, NONE, 0, places.LARGEST, NONE, 0 if crowd is None else crowd.depth, at, NONE, shares)
                 if crowd is not None:
                     self.classes.append((first, flow))
                     row[places.CROWDED] = CROWD

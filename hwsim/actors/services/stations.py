@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from hwsim.demand import rates_of
 from hwsim.engine.compile import flow_class
 from hwsim.engine.fair import FULL
-from hwsim.engine.fluid import FlowClass, Fluid
+from hwsim.engine.fluid import FlowClass
 from hwsim.workload.services.program import Station
 
 NEVER: Final = 2**200  # fs
@@ -350,49 +350,6 @@ def _alone(one: _Class) -> int:
     return one.alone
 
 
-class Network:
-    """Several capacities that one piece of work may draw from at once; shared as the engine shares them."""
-
-    def __init__(self, flows: Sequence[FlowClass], capacities: int) -> None:
-        self._fluid = Fluid(flows, capacities)
-        self._members: dict[int, Member] = {}
-        self._joined = self._last = 0
-        self.area = self.busy = 0
-        self.due = NEVER
-
-    def join(self, flow: int, time: int, member: Member, instant: int) -> None:
-        """A member comes that alone would take `time` fs."""
-        self.count(instant)
-        self._joined += 1
-        self._members[self._joined] = member
-        self._fluid.join(flow, self._joined, time, instant)
-        self._settle(instant)
-
-    def leave(self, now: int) -> list[Member]:
-        """Members that end now."""
-        self.count(now)
-        ended = [op for number, due in enumerate(self._fluid.due) if due == now for op in self._fluid.leave(number, now)]
-        self._settle(now)
-        return [self._members.pop(op) for op in sorted(ended)]
-
-    def count(self, now: int) -> int:
-        """Members there; time is counted up to now."""
-        self.area += len(self._members) * (now - self._last)
-        self._last = now
-        return len(self._members)
-
-    def used(self, end: int) -> float:  # noqa: ARG002
-        """Not known of several at once."""
-        return 0.0
-
-    def _settle(self, now: int) -> None:
-        fluid = self._fluid
-        fluid.settle(now)
-        for history in fluid.history:
-            history[:-1] = []  # nothing is kept of what is over
-        self.due = min((due for due in fluid.due if due >= 0), default=NEVER)
-
-
 Issue: TypeAlias = Callable[[Station, int], Serves]
 
 
@@ -412,4 +369,6 @@ def station(of: Station, number: int, issue: Issue | None = None) -> Serves:
     flows = [flow_class(demand, rates_of(of.capacities), numbers) for demand in of.demands]
     if of.kind == "shared":
         return Alike(flows[0]) if len(flows) == 1 and flows[0].crowd is None else Shared(flows)
-    return Network(flows, len(of.capacities))
+    from hwsim.actors.services.networks import Network, Tied
+
+    return Tied(flows) if of.is_tied else Network(flows, len(of.capacities))

@@ -1,7 +1,7 @@
 """Stations on columns: what `hwsim.actors.services.stations` says, to the femtosecond.
 
-Members of a class, and works that a server does, are skew heaps of requests; the pace of a class is shared out as in
-`hwsim.engine.fair`, on one capacity.
+Members of a class, and works that a server does, are skew heaps of requests; paces of classes are shared out as in
+`hwsim.engine.fair`, on one capacity or on several that works tie together.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import numpy as np
 
 from hwsim.engine.kernels.flows import merged
 from hwsim.engine.kernels.words import (
+    MOST,
     NIL,
     NONE,
+    ONE,
     UNIT,
     ZERO,
     bare,
@@ -31,15 +33,18 @@ from hwsim.engine.kernels.words import (
 
 LARGEST = 2**63 - 1  # fs: later times do not fit
 
-SHARED, FIFO = 0, 1
+SHARED, FIFO, TIED = 0, 1, 2
 # a station; of a line, FIRST_CLASS: the row of words that says what none of its servers is of FULL, one, two ...
+# of tied capacities, SERVERS: how many; FREE: the first of their rows of words
 (KIND, SERVERS, FREE, FIRST_CLASS, LAST_CLASS, LAST, THERE, DUE, HEAD, TAIL, WORKING, DEPTH, CROWDED, LINE_FIRST, WORDS_AT,
  STATION_WIDTH) = range(16)  # fmt: skip
 # its words: what its members would draw alone, what is used, members x fs, and what was used x fs in two parts
 DRAWN, USED, AREA, BUSY_HIGH, BUSY_LOW, WORDS_WIDTH = 0, 3, 6, 9, 12, 15
 # a class
-MEMBERS, ROOT, SINCE, CLASS_DUE, CROWD, OWN_DEPTH, CLASS_WORDS, SEEN_ROOT = range(8)
+MEMBERS, ROOT, SINCE, CLASS_DUE, CROWD, OWN_DEPTH, CLASS_WORDS, SEEN_ROOT, SHARES = range(9)  # SHARES: its rows of weights
 ALONE, WEIGHT, DRAWS, VIRTUAL, PACE, SERVED_ALONE = 0, 2, 4, 7, 10, 12  # two words, two, three, three, two, two
+# a tied capacity: what is left of it, what those draw whose pace still rises, and whether it is full
+LEFT, LOAD, IS_FULL = 0, 3, 6
 # of a strand, behind what `requests` has
 FOLLOWING, JOINED, WORKS, ASKING = 21, 22, 23, 24
 # short-lived lists
@@ -226,11 +231,92 @@ def _swell(pointer, station):
 
 
 @bare
+def _rises(pointer, place, cls):
+    """List a class as one of `place` whose pace still rises, by its pace alone."""
+    state = opened(pointer)
+    table, words, rising = state.stations, state.words, state.lists[RISING]
+    alone = two(words, table[cls, CLASS_WORDS], ALONE)
+    while place > 0 and less(alone, two(words, table[rising[place - 1], CLASS_WORDS], ALONE)):
+        rising[place] = rising[place - 1]
+        place -= 1
+    rising[place] = cls
+
+
+@bare
+def _stops(pointer, station, cls, pace, instant):
+    """A class rises no further: what it draws is taken off its capacities. False if an end is beyond an int64."""
+    state = opened(pointer)
+    row, words = state.stations[station], state.words
+    members = wide(state.stations[cls, MEMBERS])
+    for at in range(row[SERVERS]):
+        drawn = plus_product(NIL, two(words, state.stations[cls, SHARES] + at, 0), members)
+        tied = row[FREE] + at
+        put_three(words, tied, LOAD, minus_product(three(words, tied, LOAD), drawn, UNIT))
+        put_three(words, tied, LEFT, minus_product(three(words, tied, LEFT), drawn, pace))
+    return _turn(pointer, station, cls, pace, instant)
+
+
+@bare
+def _fill(pointer, station, instant):
+    """Paces of the classes of tied capacities, as in `hwsim.engine.fair.fill`, and ends; False if one is beyond an int64."""
+    state = opened(pointer)
+    row, table, words, listed = state.stations[station], state.stations, state.words, state.lists[RISING]
+    first, last = row[FREE], row[FREE] + row[SERVERS]
+    for tied in range(first, last):
+        put_three(words, tied, LEFT, (ZERO, ZERO, WHOLE))
+        put_three(words, tied, LOAD, NIL)
+    rising = 0
+    for cls in range(row[FIRST_CLASS], row[LAST_CLASS]):
+        if table[cls, MEMBERS] > 0:
+            for tied in range(first, last):
+                weight = two(words, table[cls, SHARES] + tied - first, 0)
+                put_three(words, tied, LOAD, plus_product(three(words, tied, LOAD), weight, wide(table[cls, MEMBERS])))
+            _rises(pointer, rising, cls)
+            rising += 1
+    while rising > 0:
+        level = (MOST, MOST, ZERO)
+        for tied in range(first, last):
+            load = three(words, tied, LOAD)
+            if not is_zero(load):
+                filled_at = divide(three(words, tied, LEFT), load)
+                if less(filled_at, level):
+                    level = filled_at
+        alone = two(words, table[listed[0], CLASS_WORDS], ALONE)
+        if not less(level, alone):
+            cls = listed[0]
+            rising -= 1
+            for place in range(rising):
+                listed[place] = listed[place + 1]
+            if not _stops(pointer, station, cls, alone, instant):
+                return False
+            continue
+        for tied in range(first, last):
+            load = three(words, tied, LOAD)
+            is_full = not is_zero(load) and not less(level, divide(three(words, tied, LEFT), load))
+            words[tied, IS_FULL] = ONE if is_full else ZERO
+        kept = 0
+        for place in range(rising):
+            cls = listed[place]
+            held = False
+            for tied in range(first, last):
+                held |= words[tied, IS_FULL] == ONE and not is_zero(two(words, table[cls, SHARES] + tied - first, 0))
+            if not held:
+                listed[kept] = cls
+                kept += 1
+            elif not _stops(pointer, station, cls, level, instant):
+                return False
+        rising = kept
+    return True
+
+
+@bare
 def _settle(pointer, station, instant):
     """Paces and ends, after members have come or gone; False if an end is beyond an int64."""
     state = opened(pointer)
     row, table, words = state.stations[station], state.stations, state.words
     row[DUE] = LARGEST
+    if row[KIND] == TIED:
+        return _fill(pointer, station, instant)
     if row[CROWDED] > 0:
         _swell(pointer, station)
     full = (ZERO, ZERO, WHOLE)
@@ -248,15 +334,8 @@ def _settle(pointer, station, instant):
         if table[cls, MEMBERS] == 0:
             continue
         load = plus_product(load, two(words, table[cls, CLASS_WORDS], WEIGHT), wide(table[cls, MEMBERS]))
-        place = rising
+        _rises(pointer, rising, cls)
         rising += 1
-        while place > 0 and less(
-            two(words, table[cls, CLASS_WORDS], ALONE),
-            two(words, table[state.lists[RISING, place - 1], CLASS_WORDS], ALONE),
-        ):
-            state.lists[RISING, place] = state.lists[RISING, place - 1]
-            place -= 1
-        state.lists[RISING, place] = cls
     level = divide(left, load)
     for place in range(rising):
         cls = state.lists[RISING, place]

@@ -231,6 +231,11 @@ class Station:
     def name(self) -> str:
         return self.capacities[0].name
 
+    @property
+    def is_tied(self) -> bool:
+        """Whether it has several capacities, and the paces there follow from how many works of each kind there are."""
+        return self.kind == "network" and not any(demand.holds or demand.crowd for demand in self.demands)
+
 
 @dataclass(frozen=True, slots=True)
 class Lock:
@@ -340,5 +345,5 @@ class Program:
 
     @property
     def compiles(self) -> bool:
-        """Whether all its capacities are stations of their own."""
-        return all(station.kind in ("shared", "fifo") for station in self.stations)
+        """Whether no work is issued to the engine, and what is shared follows from how many of each kind are there."""
+        return all(station.kind in ("shared", "fifo") or station.is_tied for station in self.stations)
