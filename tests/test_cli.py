@@ -253,6 +253,20 @@ def test_what_show_prints_is_yaml_with_the_same_meaning(name: str) -> None:
     assert read_text(text).plain() == yaml.safe_load(text)
 
 
+def test_show_keeps_the_parameters_where_a_workload_has_them() -> None:
+    shown = hwsim("show", "d2l/measure-cache-size").stdout
+    assert "working_set: $set" in shown
+    assert "no-effect" not in hwsim("check", "-", stdin=shown).output  # no parameter that nothing mentions
+
+
+@pytest.mark.parametrize("arguments", [["latency", "desktop"], ["collectives", "d2l-4gpu-pcie", "--bytes", "1 MB"], ["roofline", "desktop"],
+                                       ["show", "desktop", "--topology"]])  # fmt: skip
+def test_every_view_says_what_was_set(arguments: list[str]) -> None:
+    setting = "machine.cpu.cores=6"
+    assert f"\n  set {setting}\n" in hwsim(*arguments, "--set", setting).stdout
+    assert "\n  set " not in hwsim(*arguments).stdout
+
+
 def test_show_lowered_prints_the_ops(workload: Path) -> None:
     done = hwsim("show", "--lowered", workload, "--set", "size=1 MB")
     assert done.exit_code == 0

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import pytest
 
+import hwsim
 from hwsim.results import invariants
 from tests.warm import Warm
 
@@ -228,6 +229,12 @@ def test_the_first_block_of_the_tests_is_the_second_command_that_ci_runs() -> No
         [sys.executable, "scripts/check.py", "--help"], cwd=ROOT, capture_output=True, encoding="utf-8", check=True
     )
     assert {"slow", "lowest"} <= set(re.findall(r"\w+", asked.stdout))
+
+
+def test_the_answers_name_the_caches_that_the_machine_has() -> None:
+    answer = (ROOT / "docs/answers.md").read_text(encoding="utf-8").partition("## 5.")[2].partition("## 6.")[0]
+    sizes = re.findall(r"L\d:\n +size: (\S+ \S+)", hwsim.show("desktop"))
+    assert f"caches hold {', '.join(sizes[:-1])} and {sizes[-1]}" in " ".join(answer.split())
 
 
 def test_every_decision_is_listed() -> None:

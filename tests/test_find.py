@@ -201,6 +201,28 @@ def test_what_cannot_be_found_is_said(text: str, what: str, said: str) -> None:
         hwsim.find("dgx-h100", text, what)
 
 
+@pytest.mark.parametrize(
+    ("text", "what", "hint"),
+    [
+        (PROGRAM, "nothing", "known: pause, size, times"),  # a program has no rate
+        (SERVICE, "nothing", "known: rate"),
+        (PROGRAM.replace("expect:", "notes:").replace("{makespan: at most 100 ms}", "none"), "times", "makespan: at most"),
+        (SERVICE.replace("expect:", "notes:").replace("{latency_p95: at most 80 ms}", "none"), "rate", "ttft_p99: at most"),
+        (PROGRAM.replace("expect: {makespan", "expect: {time"), "times", "did you mean 'makespan'"),
+    ],
+)
+def test_hints_name_what_these_files_have(text: str, what: str, hint: str) -> None:
+    with pytest.raises(SpecError) as error:
+        hwsim.find("dgx-h100", text, what)
+    assert hint in str(error.value)
+
+
+def test_a_value_that_holds_and_one_that_does_not_do_not_read_alike() -> None:
+    lines = str(hwsim.find(MACHINE, PROGRAM, "times", set={"size": "100 kB", "pause": "90 ms"})).splitlines()
+    holds, fails = (line.rpartition("makespan ")[2] for line in lines if line.startswith("  at "))
+    assert parse(holds).value <= 0.1 < parse(fails).value
+
+
 def test_the_command_prints_one_answer(tmp_path: Any) -> None:
     path = tmp_path / "copy.yaml"
     path.write_text(PROGRAM)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -110,6 +111,8 @@ def test_a_grid_without_sense_is_a_mistake(vary: dict[str, Any]) -> None:
                 "9 GB/s",
             ),
         ),
+        ("4 KiB..16 KiB:x1.25", ("4 KiB", "5 KiB", "6.4 kB", "8 kB", "10 kB", "12.5 kB", "15.625 kB")),
+        ("1 kB..3 kB:x1.3", ("1 kB", "1.3 kB", "1.69 kB", "2.197 kB", "2.856 kB")),  # 2.8561
         ("1 h..4 h:x2", ("60 min", "2 h", "4 h")),
         ("node0..3,gpu*", ("node0..3", "gpu*")),
         ("[a, b],{c: 1, d: 2}", ("[a, b]", "{c: 1, d: 2}")),
@@ -136,6 +139,11 @@ def test_any_text_is_values_or_a_mistake(text: str) -> None:
 def test_what_cannot_be_varied_is_a_mistake(text: str) -> None:
     with pytest.raises(SpecError):
         parse_vary(text)
+
+
+def test_a_range_with_a_step_that_has_no_sign_says_both() -> None:
+    with pytest.raises(SpecError, match=re.escape("write '7000..8000:+100' or '7000..8000:x100'")):
+        parse_vary("n=7000..8000:100")
 
 
 def test_a_mistake_among_values_is_pointed_at() -> None:

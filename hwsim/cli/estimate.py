@@ -128,4 +128,6 @@ def command(
             raise click.UsageError(error.message) from error
         click.echo(answer.written() if as_json else str(answer), nl=False)
     if not answer.fits:
+        if "infer" not in given and "plan" not in given:
+            click.echo("    hint: --plan auto prints the plans that fit, fastest first", err=True)
         ctx.exit(EXIT_VIOLATED)

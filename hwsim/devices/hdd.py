@@ -227,7 +227,7 @@ class Hdd(Storage):
             (
                 "position",
                 precise(place, "s"),
-                f"mean seek {precise(place - self.turn / 2, 's')}{where} and half a turn of {precise(self.turn, 's')}",
+                f"mean seek {precise(place - self.turn / 2, 's')}{where} and half a turn, {precise(self.turn / 2, 's')}",
             ),
             ("queue", f"{together:.6g}", "what is in the cache" if buffered else accesses.under_way(self.queue)[2]),
             ("gain", f"{self.gain:g}", f"gain: {source_of(self.sources, 'gain')}"),

@@ -35,11 +35,23 @@ def library() -> Iterator[str]:
 
 def written(tree: Tree, *, expect: bool = True) -> Iterator[str]:
     """Lines of a file that was read, and of what it comes to; with what a workload expects, or without."""
-    yield from _lines(resolved(tree), "", leaving_out="" if expect else "expect")
+    asked = _with_parameters(tree) if tree.text("hwsim") == "workload/1" else tree
+    yield from _lines(resolved(asked), "", leaving_out="" if expect else "expect")
     if tree.text("hwsim") == "model/1":
         from hwsim.models.library import described, read_model
 
         yield from (f"# {line}" for line in described(read_model(tree)))
+
+
+def _with_parameters(tree: Tree) -> Tree:
+    """A workload whose parameters stay as they are written: which number is `$batch` is what a reader wants to set."""
+    if isinstance(tree.value, dict):
+        return tree.having({
+            key: child if key in ("let", "use") else _with_parameters(child) for key, child in tree.value.items()
+        })  # fmt: skip
+    if isinstance(tree.value, list):
+        return tree.having([_with_parameters(child) for child in tree.value])
+    return tree.having(tree.value.replace("$", "$$")) if isinstance(tree.value, str) else tree
 
 
 def _lines(tree: Tree, indent: str, leaving_out: str = "") -> Iterator[str]:

@@ -107,8 +107,9 @@ def wanted_of(
             if not isinstance(entry.value, str):
                 mistakes.add(entry.place, f"a machine is expected by name, not {entry.what()}")
         elif name not in dimensions:
+            meant = "makespan" if name == "time" else name  # as summaries and sweeps say
             mistakes.add(
-                tree.key_place(name), f"nothing is known to expect of '{name}'", did_you_mean(name, ["machine", *dimensions])
+                tree.key_place(name), f"nothing is known to expect of '{name}'", did_you_mean(meant, ["machine", *dimensions])
             )
         else:
             expected = _expectation(entry, name, dimensions[name], mistakes)

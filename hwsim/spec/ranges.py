@@ -9,6 +9,7 @@ from typing import Final, Literal
 from hwsim.records import dataclass
 from hwsim.units import COUNT, Dimension, UnitError, parse
 
+_STEPPED: Final = re.compile(r"\s*([\d.+-][^:]*\.\.[^:]*):\s*([\d.].*)", re.DOTALL)  # a step without its sign
 _RANGE: Final = re.compile(r"\s*([^:]+?)\s*\.\.\s*([^:]+?)\s*(?::\s*(log|x[0-9.]+|\+.+))?\s*", re.DOTALL)
 MAX_VALUES: Final = 100_000
 
@@ -56,7 +57,10 @@ class Range:
 
 def is_range(text: object) -> bool:
     """Whether a text has the form of a range (names such as `gpu0..3` have not)."""
-    return isinstance(text, str) and (match := _RANGE.fullmatch(text)) is not None and match[1][:1] in set("0123456789.+-")
+    if not isinstance(text, str) or len(text) > 200:
+        return False
+    match = _RANGE.fullmatch(text)
+    return _STEPPED.fullmatch(text) is not None if match is None else match[1][:1] in set("0123456789.+-")
 
 
 def parse_range(text: str, *, listed: bool = True) -> Range:
@@ -68,6 +72,9 @@ def parse_range(text: str, *, listed: bool = True) -> Range:
         UnitError: the text is no range, its ends do not fit each other, or it has too many values.
     """
     match = _RANGE.fullmatch(text) if len(text) <= 200 else None
+    if match is None and (stepped := _STEPPED.fullmatch(text[:200])) is not None:
+        ends, step = stepped[1], stepped[2].strip()
+        raise UnitError(f"'{text[:60]}' does not say what is done with {step:.20}", f"write '{ends}:+{step}' or '{ends}:x{step}'")
     if match is None:
         raise UnitError(f"'{text[:60]}' is not a range", "write '1..512', '1..512:x2', '0..512:+8' or '1..512:log'")
     high = parse(match[2])

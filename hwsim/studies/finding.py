@@ -195,7 +195,10 @@ class _Search:
         except (Deadlock, OutOfMemory) as error:
             return Tried(value, "failed", reason=" ".join(str(error).split()))
         if not run.verdicts:
-            hint = "such as expect: {ttft_p99: at most 500 ms}, or --set workload.expect.ttft_p99='at most 500 ms'"
+            services = self.workload.get("services")
+            bounded = next((f"{name}.latency_p99" for name, _ in services.items()), "") if services is not None else "makespan"
+            bounded = bounded if self.workload.get("infer") is None else "ttft_p99"
+            hint = f"such as expect: {{{bounded}: at most 500 ms}}, or --set workload.expect.{bounded}='at most 500 ms'"
             raise SpecError([Mistake(self.workload.place, "nothing is expected, so that every value holds", hint)])
         self.names = (run.machine, run.workload)
         nothing = next((verdict for verdict in run.verdicts if verdict.value is None), None)

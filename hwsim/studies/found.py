@@ -63,13 +63,14 @@ class Bounded:
         below = (self.low / value if value > 0 else math.inf) if self.low > 0 else 0.0
         return max(above, below)
 
-    def __str__(self) -> str:
-        shown = format_quantity(self.value, self.unit) if math.isfinite(self.value) else "without end"
+    def text(self, digits: int = 3) -> str:
+        """The value with so many digits and, where a service says so, how far it is known."""
+        shown = format_quantity(self.value, self.unit, digits) if math.isfinite(self.value) else "without end"
         if self.known is None:
             return shown
-        high = "any" if math.isinf(self.known.high) else format_quantity(self.known.high, self.unit)
+        high = "or more" if math.isinf(self.known.high) else f"to {format_quantity(self.known.high, self.unit)}"
         short = "; the run is too short to be sure of that" if self.short else ""
-        return f"{shown} ({format_quantity(self.known.low, self.unit)} to {high}{short})"
+        return f"{shown} ({format_quantity(self.known.low, self.unit)} {high}{short})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +99,13 @@ class Tried:
         """The expectation that is nearest to its bound, or furthest beyond."""
         return max(self.expected, key=lambda each: each.strain, default=None)
 
-    def __str__(self) -> str:
+    def text(self, digits: int = 3) -> str:
+        """What came of it, values with so many digits."""
         if self.status == "overloaded":
             return f"no steady state: {self.reason}"
         if self.status == "failed":
             return self.reason
-        return "; ".join(f"{each.quantity} {each}" for each in self.expected)
+        return "; ".join(f"{each.quantity} {each.text(digits)}" for each in self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ class Found(Shown):
             yield name, f"none holds: not even {shown(self.tried[0].value)} ({runs})"
             if self.knob.name not in ("rate", "clients"):
                 yield "", f"nothing above {shown(self.tried[-1].value)} was tried: less is taken to be easier"
-            yield "there", str(self.tried[0])
+            yield "there", self.tried[0].text()
             if self.tried[0].limits:
                 yield "limit", self.tried[0].limits
             return
@@ -171,9 +173,10 @@ class Found(Shown):
             low, high = (None if end is None else self.knob.shown(end, 2) for end in self.nine)
             least, most = low or "less than was tried", high or "more than was tried"
             yield "", f"for 9 of 10 such services, as far off as predictions are: {least} to {most}"
-        yield f"at {shown(self.value)}", str(at)
+        told = 3 if beyond is None else next((each for each in (3, 4, 5, 6) if at.text(each) != beyond.text(each)), 3)
+        yield f"at {shown(self.value)}", at.text(told)
         if beyond is not None:
-            yield f"at {shown(beyond.value)}", str(beyond)
+            yield f"at {shown(beyond.value)}", beyond.text(told)
         if self.limit:
             yield "limit", self.limit
 

@@ -185,10 +185,13 @@ def _values(item: str) -> Iterator[object]:
         return
     wanted = parse_range(item)
     for value in wanted.values():
-        if wanted.scale == "log" and not wanted.whole and wanted.low < value < wanted.high:
-            value = float(f"{value:.4g}")  # four digits are enough between the ends, which were given
         quantity = Quantity(value, wanted.dimension)
-        yield value if wanted.dimension.plain else ("iB" in item and _in_binary(quantity)) or with_unit(quantity)
+        binary = _in_binary(quantity) if "iB" in item else ""
+        long = wanted.scale == "log" or value != float(f"{value:.6g}")
+        if long and wanted.scale != "linear" and not (wanted.whole or binary) and wanted.low < value < wanted.high:
+            value = float(f"{value:.4g}")  # four digits are enough between the ends, which were given
+            quantity = Quantity(value, wanted.dimension)
+        yield value if wanted.dimension.plain else binary or with_unit(quantity)
 
 
 def _read(item: str) -> object:

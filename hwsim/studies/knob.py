@@ -67,7 +67,7 @@ def knob(machine: Tree, workload: Tree, name: str) -> Knob:
         clients = arrivals.get("clients")
         return _plain(name, f"{path}.clients", clients or arrivals)
     if "." not in name:
-        raise _unknown(name, _names(workload))
+        raise _unknown(name, workload)
     first, _, rest = name.partition(".")
     tree = {"machine": machine, "workload": workload}.get(first)
     if first == "let":
@@ -78,7 +78,7 @@ def knob(machine: Tree, workload: Tree, name: str) -> Knob:
         else _at(resolve(tree, Mistakes(), kind=first if first in ("machine", "workload") else "workload"), rest)
     )
     if node is None:
-        raise _unknown(name, _names(workload))
+        raise _unknown(name, workload)
     return _plain(name, name, node)
 
 
@@ -183,6 +183,9 @@ def _choice(names: list[str]) -> str:
     return f"a parameter: {', '.join(names)}" if names else "a path, such as workload.infer.arrivals.poisson"
 
 
-def _unknown(name: str, names: list[str]) -> SpecError:
-    hint = did_you_mean(name, ["rate", "clients", *names]) or _choice(names)
+def _unknown(name: str, workload: Tree) -> SpecError:
+    """A name that is no number; arrivals have a rate, or clients."""
+    names = _names(workload)
+    closed = {each.get("clients") is not None for _, each in _arrivals(workload)}
+    hint = did_you_mean(name, [*(("rate", "clients")[is_closed] for is_closed in sorted(closed)), *names]) or _choice(names)
     return SpecError([Mistake(Place("--find", 0, 0), f"neither file has a number '{name}'", hint)])

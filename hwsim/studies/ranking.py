@@ -49,9 +49,9 @@ def ranking(rows: Sequence[Row], by: str = "") -> Ranking:
         return Ranking(requested, tuple(_value(row, requested) for row in rows), "as asked for")
     ran = [row for row in rows if row.makespan_s is not None]
     if any(SERVICE in dict(row.measures) for row in ran):
-        return Ranking(
-            None, (None,) * len(rows), "which row of a service is best depends on the measure: --by ttft_p95, latency_p99, ..."
-        )
+        of_model = any("ttft_p95_s" in dict(row.measures) for row in ran)
+        names = "ttft_p95, latency_p99, ..." if of_model else "p99, goodput/s, or a name of `expect:`"
+        return Ranking(None, (None,) * len(rows), f"which row of a service is best depends on the measure: --by {names}")
     unit = differing([row.work for row in ran])
     if not unit:
         time = measure(TIME)

@@ -159,10 +159,15 @@ def _told(sweep: Sweep) -> Iterator[str]:
         if nearest.value > FAR:
             apart = f"{nearest.value:.3g} times as long, 9 of 10 within {nearest.low:.3g} to {nearest.high:.3g}"
         else:
-            apart = f"{rough(nearest.value - 1)} apart, 9 of 10 within {percent(nearest.low - 1, '+.0f')} to "
-            apart += percent(nearest.high - 1, "+.0f")
+            ends = (nearest.low - 1, nearest.high - 1)
+            low, high = (percent(end, "+.0f") for end in ends)
+            low, high = (low, high) if low != high else tuple(percent(end, "+.1f") for end in ends)
+            apart = f"{rough(nearest.value - 1)} apart, 9 of 10 within {low} to {high}"
         if not unsure:
-            yield f"it is faster than every other row, 95 % sure (the next is {apart})"
+            best = min(over.value for over in sweep.over_best if over is not None)
+            alike = sum(over is not None and over.value <= best + 1e-9 for over in sweep.over_best) > 1
+            subject = "they are faster than every other row" if alike else "it is faster than every other row"
+            yield f"{subject}, 95 % sure (the next is {apart})"
         elif any(over.outside for over in unsure):
             yield f"which is the fastest cannot be told: {len(unsure)} of the others are outside of everything measured"
         else:

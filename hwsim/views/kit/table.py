@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from hwsim.formats import format_quantity
+from hwsim.formats import format_quantity, precise
 
 BINARY: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -82,11 +82,13 @@ def middle_out(text: str, widest: int) -> str:
 
 
 def size_text(size: float) -> str:
-    """A size in bytes, binary where it is a whole number of such units.
+    """A size in bytes, binary where it is a whole number of such units, and none of 1000 bytes.
 
-    >>> size_text(1024), size_text(1.5 * 2**30), size_text(160e6), size_text(0)
-    ('1 KiB', '1536 MiB', '160 MB', '0 B')
+    >>> size_text(1024), size_text(1.5 * 2**30), size_text(160e6), size_text(640e3), size_text(1.024e6), size_text(0)
+    ('1 KiB', '1536 MiB', '160 MB', '640 kB', '1.024 MB', '0 B')
     """
+    if size >= 1000 and size % 1000 == 0 and size == float(f"{size:.5g}"):
+        return precise(size, "B", 5)
     for unit, name in BINARY:
         if unit <= size < 10_000 * unit and (size / unit).is_integer():
             return f"{size / unit:.0f} {name}"

@@ -11,6 +11,7 @@ functions do the work, imported when they are called (a short view has them all 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -47,6 +48,11 @@ class Heading(NamedTuple):
     workload: str = ""
     settings: tuple[tuple[str, str], ...] = ()
     warnings: tuple[Warning, ...] = ()
+
+    @property
+    def changes(self) -> str:
+        """What was set, as it was written."""
+        return ", ".join(f"{path}={value}" for path, value in self.settings)
 
 
 class Unshowable(Exception):
@@ -88,11 +94,13 @@ class View(NamedTuple):
         return self.function("find.find")(machine, **options)
 
     def text(self, findings: Any, heading: Heading, **options: Any) -> str:
-        """The text, with the warnings below it."""
+        """The text, with what was set below its first line, and the warnings below it."""
         from hwsim.results.invariants import printed
         from hwsim.views.kit import warned
 
-        return printed(self.function("say.text")(findings, heading, **options)) + warned.text(heading.warnings)
+        first, end, rest = printed(self.function("say.text")(findings, heading, **options)).partition("\n")
+        changes = textwrap.wrap(f"set {heading.changes}", 98, initial_indent="  ", subsequent_indent="    ")
+        return "\n".join([first, *(changes if heading.settings else ())]) + end + rest + warned.text(heading.warnings)
 
     def document(self, findings: Any, heading: Heading) -> str:
         """The JSON document, keys sorted: same findings, same bytes."""
@@ -100,6 +108,8 @@ class View(NamedTuple):
         from hwsim.views.kit import warned
 
         body: dict[str, Any] = {"hwsim": self.schema, "machine": heading.machine, "warnings": warned.as_dicts(heading.warnings)}
+        if heading.settings:
+            body["set"] = dict(heading.settings)
         if "workload" in self.needs:
             body["workload"] = heading.workload or None
         return invariants.document(body | self.function("say.document")(findings))

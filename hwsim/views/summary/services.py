@@ -140,8 +140,8 @@ def _as_it_was(settled: Settled) -> str:
 def _known(known: Known) -> str:
     if known.half <= WIDE:
         return f"{_time(known.value)} +- {percent(known.half if known.half >= EXACT else 0.0, '.2g')}"
-    high = _time(known.high) if math.isfinite(known.high) else "any time"
-    return f"{_time(known.value)} ({_time(known.low)} to {high})"
+    low = _time(known.low)
+    return f"{_time(known.value)} ({f'{low} to {_time(known.high)}' if math.isfinite(known.high) else f'{low} or more'})"
 
 
 def _waits(waits: tuple[Wait, ...]) -> str:

@@ -11,12 +11,14 @@ from hwsim.formats import format_quantity
 from hwsim.views.kit.figure import DASHES, INK, LEGEND, MARKERS, PAPER, SOFT, figure_bytes, legend_below, open_axes, titled
 from hwsim.views.kit.table import size_text
 from hwsim.views.sweep.beside import HATCHES, bands, bar_legend, colour, name_lines
-from hwsim.views.sweep.curves import BITS, WIDE, Curves, logarithmic, scaled
+from hwsim.views.sweep.curves import BITS, Curves, logarithmic, scaled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
+HIGH: Final = 50.0  # largest / smallest above which the lower values would lie on the axis
+LETTERS: Final = 108  # what fits below the axis, three between two marks
 TICKS: Final = 12  # most values that are all marked on the axis
 
 
@@ -60,8 +62,9 @@ def _lines(axes: Axes, curves: Curves) -> tuple[float, str]:
     if logarithmic(curves.numbers):
         axes.set_xscale("log")
     if (len(x) <= TICKS and _even(x)) or logarithmic(x):
-        marks = x[:: math.ceil(len(x) / TICKS)]
-        axes.set_xticks(marks, [_marked(value, curves.unit, curves.binary) if apart else f"{value:.10g}" for value in marks])
+        texts = [_marked(value, curves.unit, curves.binary) if apart else f"{value:.10g}" for value in x]
+        every = math.ceil(len(x) / min(TICKS, LETTERS / (3 + max(map(len, texts)))))
+        axes.set_xticks(x[::every], texts[::every])
         axes.xaxis.set_minor_locator(_no_ticks())
     elif apart:
         _with_units(axes.xaxis, curves.unit, 1.0, binary=curves.binary)
@@ -130,7 +133,7 @@ def _no_ticks() -> Any:
 
 def _dress(axes: Axes, curves: Curves, time: tuple[float, str]) -> None:
     values, name = curves.every, curves.measure
-    if curves.numbers and values and 0 < min(values) * WIDE < max(values):
+    if curves.numbers and values and 0 < min(values) * HIGH < max(values):
         axes.set_yscale("log")
         _with_units(axes.yaxis, curves.measure_unit or "1", time[0])
         axes.set_ylabel(name)
