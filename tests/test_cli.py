@@ -259,8 +259,15 @@ def test_show_keeps_the_parameters_where_a_workload_has_them() -> None:
     assert "no-effect" not in hwsim("check", "-", stdin=shown).output  # no parameter that nothing mentions
 
 
-@pytest.mark.parametrize("arguments", [["latency", "desktop"], ["collectives", "d2l-4gpu-pcie", "--bytes", "1 MB"], ["roofline", "desktop"],
-                                       ["show", "desktop", "--topology"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["latency", "desktop"],
+        ["collectives", "d2l-4gpu-pcie", "--bytes", "1 MB"],
+        ["roofline", "desktop"],
+        ["show", "desktop", "--topology"],
+    ],
+)
 def test_every_view_says_what_was_set(arguments: list[str]) -> None:
     setting = "machine.cpu.cores=6"
     assert f"\n  set {setting}\n" in hwsim(*arguments, "--set", setting).stdout
