@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("sweep")
 @run_arguments
 @click.option("--vary", multiple=True, required=True, metavar="PATH=VALUES",
-              help="Values to take: n=10,20,40, or n=1..64:x2, n=0..64:+8, n=1..999:log. Several --vary make a grid.")  # fmt: skip
+              help="Values to take: n=10,20,40, or n=1..64:x2, n=0..64:+8, n=1..99:log. Several --vary make a grid.")  # fmt: skip
 @click.option("-o", "--csv", "csv_file", type=FILE, metavar="FILE", help="Write the rows as CSV.")
 @click.option("--by", default="", metavar="MEASURE",
               help="Compare rows by it: time, samples/s, tokens/s, ttft_p95, mfu, peak_memory, energy, cost, busy:CAPACITY, or a "
