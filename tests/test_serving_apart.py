@@ -33,6 +33,8 @@ def apart(**keys: Any) -> Any:
     {"arrivals": "all at once", "memory": "2.6 %"},
     {"arrivals": {"poisson": "900 1/s"}, "split": UNEVEN, "speculate": GUESSES, "router": "round robin"},
     {"arrivals": {"poisson": "300 1/s"}, "shared": {"tokens": 700, "groups": 3}, "framework": "sglang"},
+    {"arrivals": "all at once", "memory": "2.6 %", "server": {"first": "prompts"}},
+    {"arrivals": {"clients": 30}, "split": {**UNEVEN, "decode": {**UNEVEN["decode"], "server": {"sequences": 3}}}},
 ])  # fmt: skip
 def test_every_request_is_answered_and_its_time_adds_up(keys: dict[str, Any]) -> None:
     found = apart(**keys)
@@ -48,12 +50,41 @@ def test_every_request_is_answered_and_its_time_adds_up(keys: dict[str, Any]) ->
 
 def test_one_request_takes_its_prompt_the_links_and_its_answer() -> None:
     keys: dict[str, Any] = {"model": "llama-3-8b", "requests": 1, "prompt": 4096, "output": 64, "arrivals": {"every": "1 s"}}
-    [one], [two] = served(**keys).rows, apart(**keys).rows
+    [one], [two] = served(**keys).rows, apart(**keys, server={"first": "prompts"}).rows
     machine = load_machine("dgx-h100")
     demand = passed(machine, ("gpu0",), ("gpu1",), 4096 * 131_072).demand
     link = demand.latency + demand.body(machine.rates())
     assert two.first_token_s - one.first_token_s == pytest.approx(link, rel=1e-6)
     assert two.end_s - two.first_token_s == pytest.approx(one.end_s - one.first_token_s, rel=1e-6)
+
+
+def test_who_writes_the_answer_gives_the_first_token_after_an_iteration_of_its_own() -> None:
+    keys: dict[str, Any] = {"model": "llama-3-8b", "requests": 1, "prompt": 4096, "arrivals": {"every": "1 s"}}
+    for tokens in (1, 2, 64):
+        [early], [late] = (apart(**keys, output=tokens, server={"first": who}).rows for who in ("prompts", "answers"))
+        assert early.output_tokens == late.output_tokens == tokens
+        assert late.first_token_s > early.first_token_s
+        assert late.end_s - late.first_token_s == pytest.approx(early.end_s - early.first_token_s, rel=1e-4)
+    [long] = apart(**keys, output=64, server={"first": "answers"}).rows
+    token = (long.end_s - long.first_token_s) / 63
+    assert late.first_token_s - early.first_token_s == pytest.approx(token, rel=0.02)
+
+
+def test_first_tokens_wait_for_a_place_where_answers_are_written() -> None:
+    keys: dict[str, Any] = {"prompt": 50, "output": 100, "arrivals": {"clients": 8}, "requests": 40}
+    few = {**APART["split"], "decode": {"device": "gpu1", "server": {"sequences": 4}}}
+    early, late = (apart(**keys, split=few, server={"first": who}) for who in ("prompts", "answers"))
+    assert late.first_token.p50 > 0.7 * late.latency.p50 / 2
+    assert early.first_token.p50 < 0.2 * late.first_token.p50
+
+
+def test_a_part_has_a_server_of_its_own() -> None:
+    keys: dict[str, Any] = {"prompt": 50, "output": 20, "arrivals": {"every": "1 s"}, "requests": 3}
+    split = {**APART["split"], "prefill": {"device": "gpu0", "server": {"host": {"step": "50 ms"}}}}
+    plain, slow = apart(**keys), apart(**keys, split=split)
+    more = 50e-3 - 200e-6  # of vLLM's file
+    assert slow.first_token.mean - plain.first_token.mean == pytest.approx(more, rel=1e-3)
+    assert slow.each_token.mean == pytest.approx(plain.each_token.mean, rel=1e-6)
 
 
 def test_prompts_of_others_no_longer_slow_answers() -> None:

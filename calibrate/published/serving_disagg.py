@@ -27,9 +27,14 @@ ALONE: Final = 4  # requests for each client, of a worker that is asked alone
 TIMES: Final = 10  # and of all workers
 SHORTEST: Final = 0.8
 ACROSS: Final = 8  # GPUs that attention of one group is split over at most: more have groups of one
-# What the recipes say of vLLM, and what a request takes besides: a router, a worker that asks another, and a cache that is handed
-# over by NIXL: one constant, fitted to the first tokens of 14 rows. 198.7 GB are what the driver of a GB200 shows.
-RECIPE: Final[Mapping[str, Any]] = {"prefixes": False, "budget": 16384, "sequences": 1024, "host": {"api": "170 ms"}}
+# What the recipes say of vLLM. Workers that read prompts run without graphs (`enforce-eager`): the host starts every kernel anew.
+# What an iteration takes so, 2.6 ms for each of 61 layers, is the one constant here, fitted to the first tokens of 14 rows.
+RECIPE: Final[Mapping[str, Any]] = {"prefixes": False, "chunked": False}
+EAGER: Final[Mapping[str, Any]] = {"budget": 16384, "graphs": {"sizes": [1], "largest": 1, "eager": "160 ms"}}
+PLACES: Final = {8: 512, 16: 256}  # max-num-seqs of workers that write answers, by groups of attention
+SHORT: Final = 1024  # tokens of a prompt for which a worker without groups has so many places, too
+SIZES: Final = [1, 2, 4, {"from": 8, "to": 256, "by": 8}, {"from": 272, "to": 1024, "by": 16}]  # of graphs
+FEW: Final = 16  # its places for longer prompts
 
 
 def rows(data: Path) -> list[Served]:
@@ -61,8 +66,12 @@ def _row(row: Mapping[str, str], at: int) -> Served | None:
         first, rest = all_gpus[: readers * prefill.gpus], all_gpus[readers * prefill.gpus :]
         infer |= {
             "split": {
-                "prefill": {"device": first, "parallel": parallel(prefill, about.kind) | {"dp": readers}},
-                "decode": {"device": rest, "parallel": parallel(decode, about.kind) | {"dp": workers}},
+                "prefill": {"device": first, "parallel": parallel(prefill, about.kind) | {"dp": readers}, **_said(row, EAGER)},
+                "decode": {
+                    "device": rest,
+                    "parallel": parallel(decode, about.kind) | {"dp": workers},
+                    **_said(row, _writing(decode, prompt)),
+                },
             },
             "arrivals": {"clients": clients},
             "requests": TIMES * clients,
@@ -85,6 +94,17 @@ def _row(row: Mapping[str, str], at: int) -> Served | None:
         measured=measured,
         apart="" if silent else UNSAID,
     )
+
+
+def _said(row: Mapping[str, str], server: Mapping[str, Any]) -> dict[str, Any]:
+    """What a recipe says of the server of a part."""
+    return {"server": server} if row["backend"] == "vllm" else {}
+
+
+def _writing(shape: Shape, prompt: int) -> dict[str, Any]:
+    """The server of a worker that writes answers."""
+    places = PLACES.get(shape.attention, SHORT) if shape.attention > 1 or prompt <= SHORT else FEW
+    return {"budget": 10240, "sequences": places, "graphs": {"largest": places, "each": 1, "sizes": SIZES, "mixed": False}}
 
 
 def _plan(row: Mapping[str, str], prefix: str, about: Subject) -> Shape:

@@ -19,6 +19,7 @@ from hwsim.units import Bytes, Ratio, Seconds
 
 Prompts = Literal["beside", "before", "alone"]
 Admission = Literal["prompt", "answer", "ratio"]
+First = Literal["prompts", "answers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +122,11 @@ class ServerKeys:
         default=None,
         minimum=0,
     )
+    first: First | None = field(
+        "of `split`, who gives the first token: those who read the prompt; or those who write the answer, once they have a place"
+        " for it, from its last token",
+        default=None,
+    )
     padded: bool | None = field(
         "prompts are padded to the longest, and all keep their places until the longest answer is written", default=None
     )
@@ -179,6 +185,7 @@ PLAIN: Final = ServerKeys(
     ahead=0,
     look=1,
     gather=0,
+    first="prompts",
     padded=False,
     block=16,
     prefixes=False,

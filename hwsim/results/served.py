@@ -262,16 +262,19 @@ class Log:
         stay = self.live[request]
         self.meters[stay.copy].is_read(stay, time)
 
-    def hands_over(self, time: int, request: int) -> None:
-        """Keys and values of a prompt have passed to where its answer is written; its first token is out."""
+    def hands_over(self, time: int, request: int, *, out: bool = True) -> None:
+        """Keys and values of a prompt have passed to where its answer is written; out: and its first token is out."""
         stay = self.live[request]
         stay.parts[NETWORK] += time - stay.since
-        stay.since, stay.first, stay.to_first = time, time, tuple(stay.parts)
+        stay.since = time
+        if out:
+            stay.first, stay.to_first = time, tuple(stay.parts)
 
     def goes_on(self, time: int, request: int, copy: int) -> None:
         """It joins the iterations of that copy."""
         stay = self.live[request]
-        self._joined[copy][request] = stay.since
+        if stay.first >= 0:
+            self._joined[copy][request] = stay.since
         stay.copy = copy
         self.meters[copy].goes_on(stay, time)
 

@@ -66,6 +66,8 @@ ALIKE: Final = frozenset(
         "cpu.memory.dram",
         "gpu.memory.dram",
         "infer.server",
+        "infer.split.prefill.server",
+        "infer.split.decode.server",
         "infer.arrivals.bursts.size",
         "infer.arrivals.think",
         "infer.sessions.think",

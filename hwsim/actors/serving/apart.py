@@ -2,16 +2,20 @@
 
 1. A request goes to a copy that writes answers, and waits until that copy has room for its prompt; the room is kept.
 2. It goes to the copy with the fewest prompts, and is read there.
-3. Keys and values of the whole prompt pass on the links, from each GPU to its counterpart, one prompt of a copy at a time; the
-   first token is out when they are there. Then the blocks on the side of the prompts are free.
+3. Keys and values of the whole prompt pass on the links, from each GPU to its counterpart, one prompt of a copy at a time. Then
+   the blocks on the side of the prompts are free.
 4. The answer joins the next iteration of its copy that has a place.
+
+The first token is out when keys and values are there (`first: prompts`); or that copy reads the last token of the prompt again,
+and gives it out after its own iteration (`first: answers`).
 
 An answer that loses its room is read again where it is written. Transfers share links with all else that is under way, so these
 copies always run on the engine's clock, iteration by iteration. Transfers while a prompt is still read (layer by layer) are left
 out: the first token is late by the transfer's time at most, which the network's part of the first token says.
 
 **Source**: Zhong et al., "DistServe", OSDI 2024; sglang 0.5.9, srt/disaggregation (room is kept before the prompt is read, the
-first token passes with the cache).
+first token passes with the cache); vllm 0.18.0, v1/core/sched/scheduler.py, _update_waiting_for_remote_kv (the last token of a
+prompt is worked on again where the answer is written).
 """
 
 from __future__ import annotations
@@ -147,6 +151,12 @@ class Answering(Copy):
     def _joins(self, sequence: Sequence, instant: int) -> None:
         self.reserved -= 1
         sequence.read = sequence.to_read = sequence.prompt
+        if self.settings.first == "answers":
+            sequence.read -= 1
+            self._order.append((sequence, sequence.put_off))
+            self.partial.append(sequence)
+            self.log.goes_on(instant, sequence.number, self.number)
+            return
         sequence.written = 1
         self._promises.writes(1)
         self._order.append((sequence, sequence.put_off))
@@ -239,8 +249,9 @@ class Apart(Clocked):
         instant = int(driver.env.now)
         reader.releases(prompt)
         self.wakes(driver, reader.number, instant, hand_over)
-        self.log.hands_over(instant, sequence.number)
-        if sequence.output <= 1:
+        passes = copy.settings.first == "prompts"
+        self.log.hands_over(instant, sequence.number, out=passes)
+        if passes and sequence.output <= 1:
             copy.leaves(sequence)
             self.log.ends(instant, [sequence.number])
             self.answered(driver, sequence.number, instant, hand_over)

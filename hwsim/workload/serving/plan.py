@@ -165,7 +165,7 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
         return None
     plans = []
     for part, at in ((split.prefill, written.get("prefill") or tree), (split.decode, written.get("decode") or tree)):
-        of_part = replace(keys, device=part.device, parallel=part.parallel)
+        of_part = replace(keys, device=part.device, parallel=part.parallel, server=part.server.over(keys.server))
         of_part = replace(of_part, speculate=None) if part is split.prefill else of_part
         plans.append(_planned(tree, at, machine, mistakes, of_part, model, software, name, start))
     prompts, answers = plans

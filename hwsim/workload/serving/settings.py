@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hwsim import ticks
-from hwsim.models.server import PLAIN, Admission, Graphs, Promise, Prompts, Room, ServerKeys, sizes_of
+from hwsim.models.server import PLAIN, Admission, First, Graphs, Promise, Prompts, Room, ServerKeys, sizes_of
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Settings:
     look: int = 1
     groups: int = 1
     gather: int = 0
+    first: First = "prompts"
     padded: bool = False
     block: int = 16
     prefixes: bool = False
@@ -108,6 +109,7 @@ def settings_of(
         look=keys.look or 1,
         groups=groups,
         gather=(keys.gather or 0) if groups > 1 else 0,
+        first=keys.first or "prompts",
         padded=bool(keys.padded),
         block=keys.block or 1,
         prefixes=bool(keys.prefixes) and not windowed,

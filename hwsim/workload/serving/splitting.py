@@ -7,6 +7,7 @@ split:
 
 from __future__ import annotations
 
+from hwsim.models.server import ServerKeys
 from hwsim.records import dataclass
 from hwsim.spec import Place, field, place_field
 from hwsim.workload.serving.parallel import SplitKeys
@@ -18,6 +19,9 @@ class PartKeys:
 
     device: tuple[str, ...] = field("its GPUs", one_or_many=True, example="gpu0..1")
     parallel: SplitKeys = field("how the model is laid over them", default=SplitKeys(), example="{tp: 2, dp: rest}")
+    server: ServerKeys = field(
+        "what its server has otherwise than `server:` says", default=ServerKeys(), example="{sequences: 16}"
+    )
     place: Place = place_field()
 
 

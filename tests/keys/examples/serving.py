@@ -276,14 +276,18 @@ EXAMPLES: Final = (
             device=None,
             parallel=None,
             split={
-                "prefill": {"device": ["gpu0..1"], "parallel": {"tp": 1, "dp": "rest"}},
-                "decode": {"device": ["gpu2..3"], "parallel": {"tp": 1, "dp": "rest"}},
+                "prefill": {"device": ["gpu0..1"], "parallel": {"tp": 1, "dp": "rest"}, "server": {"look": 1}},
+                "decode": {"device": ["gpu2..3"], "parallel": {"tp": 1, "dp": "rest"}, "server": {"look": 1}},
             },
             arrivals={"poisson": "4000 1/s"},
             output={"uniform": [20, 60]},
         ),
+        framework={"server": {"first": "answers"}},
         tried={
             **TRIED,
+            "framework.server.first": ("prompts",),
+            "infer.split.prefill.server": ({"host": {"step": "3 ms"}},),
+            "infer.split.decode.server": ({"host": {"step": "3 ms"}},),
             "infer.split.prefill.device": (["gpu0"],),
             "infer.split.decode.device": (["gpu2"],),
             **{
