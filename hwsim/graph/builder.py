@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +38,9 @@ from hwsim.graph.opgraph import (
     Trained,
 )
 from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    from hwsim.graph.labels import LabelTable
 
 T = TypeVar("T")
 Edge = tuple[int, int, int]
@@ -121,6 +124,8 @@ class GraphBuilder:
     def __init__(self, capacities: Iterable[Capacity] = ()) -> None:
         self._capacities = tuple(capacities)
         self._labels: dict[Label, int] = {}
+        self._gridded: LabelTable | None = None  # instead, once there are grids
+        self._label_list: Sequence[Label] = ()  # in order, as of the last time that they were asked for
         self._costs: dict[Cost, int] = {}
         self._known: dict[int, tuple[Cost, int]] = {}  # by id of a cost its index: most come again, and hashing one takes long
         self._queues: list[Queue] = []
@@ -131,8 +136,7 @@ class GraphBuilder:
         self._buffers: list[Buffer] = []
         self._alike: Alike | None = None
         self._full: dict[int, Cost] = {}  # by index the costs of `write_out`
-        self._label_list: tuple[Label, ...] = ()  # the keys of both tables in order, as of the last time that one was asked for
-        self._cost_list: tuple[Cost, ...] = ()
+        self._cost_list: tuple[Cost, ...] = ()  # in order, as of the last time that one was asked for
         self._lines: list[Line] = []
         self._trainings: list[Trained] = []
         self.unfolded = ""  # why identical ranks all have ops of their own, if they do
@@ -149,7 +153,16 @@ class GraphBuilder:
 
     def label(self, name: str, kind: str = "op", device: str = "", program: str = "main") -> int:
         """Index of a label; equal labels share one."""
-        return _index(self._labels, Label(name, kind, device, program))
+        label = Label(name, kind, device, program)
+        return _index(self._labels, label) if self._gridded is None else self._gridded.number(label)
+
+    def label_grid(self, names: Iterable[str], kind: str, devices: Iterable[str], program: str = "main") -> Ints:
+        """Indices of labels, one for each name (a row) on each device (a column)."""
+        from hwsim.graph.labels import Grid, LabelTable  # few runs need it
+
+        if self._gridded is None:
+            self._gridded = LabelTable(tuple(self._labels))
+        return self._gridded.numbers(Grid(tuple(names), kind, tuple(devices), program))
 
     def cost(self, cost: Cost | None) -> int:
         """Index of a cost, -1 for none; equal costs share one."""
@@ -162,8 +175,8 @@ class GraphBuilder:
 
     def label_at(self, index: int) -> Label:
         """The label of an index."""
-        if len(self._label_list) != len(self._labels):
-            self._label_list = tuple(self._labels)
+        if len(self._label_list) != self.label_count():
+            self._label_list = self._all_labels()
         return self._label_list[index]
 
     def cost_at(self, index: int) -> Cost:
@@ -178,7 +191,10 @@ class GraphBuilder:
 
     def label_count(self) -> int:
         """Number of labels."""
-        return len(self._labels)
+        return len(self._labels) if self._gridded is None else len(self._gridded)
+
+    def _all_labels(self) -> Sequence[Label]:
+        return tuple(self._labels) if self._gridded is None else self._gridded.all()
 
     def widest(self) -> int:
         """The most capacities that one cost draws from."""
@@ -205,12 +221,12 @@ class GraphBuilder:
     @property
     def is_empty(self) -> bool:
         """Whether nothing has been added."""
-        return not (self._bodies or self._labels or self._queues or self._pools or self._costs)
+        return not (self._bodies or self.label_count() or self._queues or self._pools or self._costs)
 
     def written(self) -> Written:
         """All that was added, its costs by the indices that they were added with."""
         bodies = tuple(body if isinstance(body, Block) else body.block() for body in self._bodies)
-        return Written(tuple(self._labels), tuple(self._queues), bodies, tuple(self._ties))
+        return Written(tuple(self._all_labels()), tuple(self._queues), bodies, tuple(self._ties))
 
     def write_again(self, written: Written, costs: Sequence[Cost]) -> None:
         """Add to an empty builder what was added to another, with other costs: those at the indices that were used there.
@@ -340,7 +356,7 @@ class GraphBuilder:
         ties = [(renamed[a], op, renamed[b], then, mode) for a, op, b, then, mode in self._ties]
         return OpGraph(
             blocks=tuple(blocks),
-            labels=tuple(self._labels),
+            labels=self._all_labels(),
             costs=tuple(self._full.get(number, cost) for cost, number in self._costs.items()),
             capacities=self._capacities,
             queues=tuple(self._queues),

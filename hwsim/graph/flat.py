@@ -48,7 +48,7 @@ def flatten(graph: OpGraph) -> FlatGraph:
     bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
 
     def column(name: str) -> Ints:
-        return np.concatenate([np.empty(0, np.int64), *(np.tile(getattr(block, name), block.times) for block in graph.blocks)])
+        return np.concatenate([np.empty(0, np.int64), *(_tiled(getattr(block, name), block.times) for block in graph.blocks)])
 
     sources: list[Ints] = []
     targets: list[Ints] = []
@@ -60,8 +60,9 @@ def flatten(graph: OpGraph) -> FlatGraph:
     insert = inserting_ops(graph)
     _lower_queues(graph.queues, queue, insert, sources, targets)
     total = int(bases[-1])
-    source = np.concatenate([np.empty(0, np.int64), *sources])
-    target = np.concatenate([np.empty(0, np.int64), *targets])
+    source, target = (np.concatenate([np.empty(0, np.int32), *each], dtype=np.int32) for each in (sources, targets))
+    sources.clear()
+    targets.clear()
     order = np.argsort(source, kind="stable")
     first = np.zeros(total + 1, np.int64)
     np.cumsum(np.bincount(source, minlength=total), out=first[1:])
@@ -76,12 +77,21 @@ def flatten(graph: OpGraph) -> FlatGraph:
         give=column("give").astype(np.int32),
         iteration=np.concatenate([np.empty(0, np.int32), *(block.iteration for block in graph.blocks)]),
         first=first,
-        next=target[order].astype(np.int32),
+        next=target[order],
         waits_for=np.bincount(target, minlength=total).astype(np.int32),
     )
 
 
+def _tiled(column: Ints, times: int) -> Ints:
+    return column if times == 1 else np.tile(column, times)
+
+
 def _expand_edges(block: Block, base: int, sources: list[Ints], targets: list[Ints]) -> None:
+    if block.times == 1:
+        rows = block.edges if not block.edges[:, 2].any() else block.edges[block.edges[:, 2] == 0]
+        sources.append(rows[:, 0] + base)
+        targets.append(rows[:, 1] + base)
+        return
     n = len(block)
     for lag in ticks.distinct(block.edges[:, 2]).tolist():
         rows = block.edges[block.edges[:, 2] == lag]

@@ -123,12 +123,10 @@ def last_predecessors(timeline: Timeline) -> Ints:
     source, target = timeline.flat.edges()
     last = np.full(len(timeline), -1, np.int64)
     if len(source):
-        order = np.lexsort((source, target))
-        source, target = source[order], target[order]
         ended = timeline.end[source]
-        heads = np.flatnonzero(np.concatenate([[True], target[1:] != target[:-1]]))
-        latest = np.repeat(np.maximum.reduceat(ended, heads), np.diff([*heads.tolist(), len(target)]))
-        best = np.flatnonzero((ended == latest).astype(np.bool_))[::-1]  # backwards: the first of equals is written last
+        latest = np.full(len(timeline), -1, ended.dtype)
+        np.maximum.at(latest, target, ended)
+        best = np.flatnonzero((ended == latest[target]).astype(np.bool_))[::-1]  # backwards: the first of equals is written last
         last[target[best]] = source[best]
     return np.where(timeline.granted >= 0, timeline.granted, last)
 
@@ -164,7 +162,7 @@ def walk(timeline: Timeline, last: int | None = None) -> Ints:
     """Op numbers of the path to an op, or to the one that ends last, in order of time."""
     if last is None:
         last = int(np.flatnonzero((timeline.end == timeline.makespan_fs).astype(np.bool_))[0])
-        return walk_back(last, last_predecessors(timeline).tolist())
+        return walk_back(last, last_predecessors(timeline).data)  # most ops are on no path: none becomes an object
     before = timeline.found.get("before")
     if before is None:  # jobs have a path each
         before = timeline.found["before"] = last_predecessors(timeline).tolist()

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from hwsim.demand import Case, Cost, Doubt, Term, case_of
+from hwsim.graph.opgraph import labels_where
 from hwsim.records import dataclass
 from hwsim.results.cause import HOST, Cause, binding, holder
 from hwsim.results.critical import CriticalPath, critical_path
@@ -74,7 +75,7 @@ def weights_of(timeline: Timeline, *, last: int | None = None, since: int = 0) -
         return Weights((), 0.0, 0.0)
     flat = timeline.flat
     trained = {training.program for training in flat.graph.trainings}
-    of_training = np.array([label.program in trained for label in flat.graph.labels], np.int64)
+    of_training = labels_where(flat.graph.labels, lambda _, program: program in trained)
     codes = flat.cost[path.op].astype(np.int64) * len(path.causes) + path.cause
     codes, place = np.unique(2 * codes + (of_training[flat.label[path.op]] if trained else 0), return_inverse=True)
     took = np.bincount(place, (path.end - path.start).astype(np.float64)) / FEMTO

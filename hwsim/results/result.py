@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hwsim.graph.opgraph import labels_where
 from hwsim.records import dataclass
 from hwsim.results.timeline import Steady, Timeline
 from hwsim.ticks import FEMTO
@@ -137,8 +138,7 @@ class Result:
     @cached_property
     def issued_s(self) -> float | None:
         """Seconds until every op was issued and had its place in a queue; None if issuing costs nothing (no runtime)."""
-        labels = self.timeline.flat.graph.labels
-        issuing = np.array([label.kind in ISSUING for label in labels], np.bool_)
+        issuing = labels_where(self.timeline.flat.graph.labels, lambda kind, _: kind in ISSUING)
         if not issuing.any() or not len(self.timeline):
             return None
         ends = self.timeline.end[issuing[self.timeline.flat.label]]

@@ -29,7 +29,19 @@ from hwsim.graph.opgraph import Freeing
 from hwsim.records import dataclass
 from hwsim.spec import SpecError
 from hwsim.spec.mistakes import Mistake
-from hwsim.workload.statements import Barrier, Call, Collective, Fetch, Issue, PlacedOp, Receive, Repeat, Statement, Wait
+from hwsim.workload.statements import (
+    Barrier,
+    Call,
+    Collective,
+    Fetch,
+    Issue,
+    PlacedOp,
+    Receive,
+    Repeat,
+    SendColumns,
+    Statement,
+    Wait,
+)
 from hwsim.workload.thread import Bound, Chunk, Freed, Ref, Row, Snapshot, Thread, is_steady
 
 LIMIT: Final = 1_000_000  # ops of a body that is written out
@@ -307,6 +319,8 @@ class Emitter:
             arrived = [self._arrive(rank, op, thread, statement, bucket) for rank, op, thread in ranked]
             last: dict[int, list[Ref]] = {}  # what each rank waits for
             for gathering in statement.gatherings:
+                if gathering.columns is not None:
+                    self._columns(gathering.columns, arrived, last)
                 steps: list[Ref] = []
                 for step in gathering.steps:
                     after = [*(arrived[rank] for rank in step.begins), *(steps[earlier] for earlier in step.after)]
@@ -321,6 +335,16 @@ class Emitter:
         for rank, op, thread in ranked:
             if op.block:
                 self._wait(rank, thread, [thread.named[op.name]], op.back)
+
+    def _columns(self, columns: SendColumns, arrived: Sequence[Ref], last: dict[int, list[Ref]]) -> None:
+        """Sends in a chunk of their own. last: what each rank waits for."""
+        number = self._next_chunk()
+        chunk = self.chunks[number]
+        chunk.columns = columns
+        chunk.arrived = [(arrived[rank], send) for send, ranks in columns.begins for rank in ranks]
+        for rank, sends in columns.ends.items():
+            last.setdefault(rank, []).extend((number, send) for send in sends)
+        self._next_chunk()
 
     def _arrive(self, rank: int, op: PlacedOp, thread: Thread, statement: Collective, bucket: int) -> Ref:
         """A rank is ready for a bucket, and its queue has come to it."""

@@ -5,10 +5,11 @@ One tree of statements serves all the programs of an `each`: an `Issue` has one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from hwsim.graph.builder import GraphBuilder
+from hwsim.graph.opgraph import Ints
 from hwsim.ops import Pointwise
 from hwsim.records import dataclass
 from hwsim.spec import NOWHERE, Place
@@ -175,13 +176,34 @@ class Sends:
         return lambda number: builder.label(f"{self.name}: step {number}", self.kind, device, program)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SendColumns:
+    """Steps that repeat, written out in columns.
+
+    label, cost: by send.  edges: as of a block.  begins: sends that wait for arrivals (ranks) that none of their predecessors
+    waits for.  ends: by rank, the sends that it leaves no earlier than.
+    """
+
+    label: Ints
+    cost: Ints
+    edges: Ints
+    begins: tuple[tuple[int, tuple[int, ...]], ...]
+    ends: Mapping[int, tuple[int, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """Ranks that meet, and what they do together once they have come."""
+    """Ranks that meet, and what they do together once they have come: steps, or sends in one of two forms."""
 
     ranks: tuple[int, ...]
     steps: tuple[Step, ...]
     sends: Sends | None = None
+    columns: SendColumns | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of ops."""
+        return len(self.steps) + (0 if self.columns is None else len(self.columns.label))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +276,7 @@ def size_of(body: Sequence[Statement]) -> int:
             case Issue(ops=ops) | Fetch(ops=ops):
                 total += sum(op.pieces for op in ops)
             case Collective(ops=ops, gatherings=gatherings, buckets=buckets):
-                total += buckets * (2 * len(ops) + sum(len(each.steps) for each in gatherings))
+                total += buckets * (2 * len(ops) + sum(each.size for each in gatherings))  # integers
             case Wait(labels=labels) | Barrier(labels=labels) | Receive(labels=labels) | Call(labels=labels):
                 total += len(labels)
     return total

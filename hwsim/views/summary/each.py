@@ -50,7 +50,9 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
     for number, label in enumerate(labels):
         if label.device and label.kind not in HOST and label.kind != ARRIVE:
             rows.setdefault((label.name, label.kind, family(label.device)), []).append(number)
-    if not len(timeline) or (len(rows) > MOST and not flat.graph.lines):
+            if len(rows) > MOST and not flat.graph.lines:
+                return ()
+    if not len(timeline):
         return ()
     if len(rows) > MOST:
         rows = _longest(timeline, rows)
