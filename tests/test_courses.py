@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
+from hwsim.api import Run
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Label, labels_where
 from hwsim.spec import SpecError
@@ -28,7 +29,7 @@ def machine(rates: list[int]) -> str:
     return f"{head}parts:\n{parts}\n  switch: {{kind: switch}}\nlinks: [{links}]\n"
 
 
-def runs(machine: str, program: Any) -> tuple[hwsim.Result, hwsim.Result]:
+def runs(machine: str, program: Any) -> tuple[Run, Run]:
     """In columns, and send by send."""
     workload = {"hwsim": "workload/1", "program": program}
     found = []
@@ -38,7 +39,7 @@ def runs(machine: str, program: Any) -> tuple[hwsim.Result, hwsim.Result]:
     return found[0], found[1]
 
 
-def ops(result: hwsim.Result) -> list[tuple[object, ...]]:
+def ops(result: Run) -> list[tuple[object, ...]]:
     """What each op is called, and when it ran."""
     flat = result.timeline.flat
     names = [flat.graph.labels[label] for label in flat.label.tolist()]

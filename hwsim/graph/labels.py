@@ -91,7 +91,7 @@ class LabelTable:
 
     def __init__(self, labels: Sequence[Label] = ()) -> None:
         self._numbers: dict[Label, int] = {label: number for number, label in enumerate(labels)}
-        self._grids: list[tuple[int, Grid]] = []
+        self._starts: dict[Grid, int] = {}  # first numbers, ascending
         self._count = len(self._numbers)
 
     def __len__(self) -> int:
@@ -101,7 +101,7 @@ class LabelTable:
         """The number of a label, the next one if it is new."""
         number = self._numbers.get(label)
         if number is None:
-            places = ((start, grid.find(label)) for start, grid in self._grids)
+            places = ((start, grid.find(label)) for grid, start in self._starts.items())
             number = next((start + place for start, place in places if place is not None), self._count)
             self._numbers[label] = number
             self._count += number == self._count
@@ -110,12 +110,12 @@ class LabelTable:
     def numbers(self, grid: Grid) -> Ints:
         """The numbers of a grid's labels, a row for each name; they follow each other unless some have numbers already."""
         shape = len(grid.names), len(grid.devices)
-        first = next((start for start, known in self._grids if known == grid), None)
+        first = self._starts.get(grid)
         if first is None and (self._meets(grid) or any(grid.find(label) is not None for label in self._numbers)):
             return np.array([self.number(label) for label in grid], np.int64).reshape(shape)  # count
         if first is None:
             first, self._count = self._count, self._count + len(grid)
-            self._grids.append((first, grid))
+            self._starts[grid] = first
         return np.arange(first, first + len(grid), dtype=np.int64).reshape(shape)
 
     def all(self) -> Sequence[Label]:
@@ -123,7 +123,7 @@ class LabelTable:
         parts: list[tuple[int, tuple[Label, ...] | Grid]] = []
         single = {number: label for label, number in self._numbers.items()}
         begin = 0
-        for start, grid in [*self._grids, (self._count, None)]:
+        for grid, start in [*self._starts.items(), (None, self._count)]:
             if start > begin:
                 parts.append((begin, tuple(single[number] for number in range(begin, start))))
             if grid is not None:
@@ -132,4 +132,4 @@ class LabelTable:
         return Labels(parts)
 
     def _meets(self, grid: Grid) -> bool:
-        return any(each.meets(grid) for _, each in self._grids)
+        return any(each.meets(grid) for each in self._starts)
