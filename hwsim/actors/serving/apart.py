@@ -13,9 +13,9 @@ An answer that loses its room is read again where it is written. Transfers share
 copies always run on the engine's clock, iteration by iteration. Transfers while a prompt is still read (layer by layer) are left
 out: the first token is late by the transfer's time at most, which the network's part of the first token says.
 
-**Source**: Zhong et al., "DistServe", OSDI 2024; sglang 0.5.9, srt/disaggregation (room is kept before the prompt is read, the
-first token passes with the cache); vllm 0.18.0, v1/core/sched/scheduler.py, _update_waiting_for_remote_kv (the last token of a
-prompt is worked on again where the answer is written).
+**Source**: Zhong et al., "DistServe", OSDI 2024. sglang 0.5.9, srt/disaggregation: room is kept before the prompt is read, the
+first token passes with the cache. vllm 0.18.0, v1/core/sched/scheduler.py, `_update_waiting_for_remote_kv`: the last token of a
+prompt is worked on again where the answer is written.
 """
 
 from __future__ import annotations
