@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hwsim import ticks
-from hwsim.formats import format_quantity
 from hwsim.graph.opgraph import Change, OpGraph
 from hwsim.machine import Machine, build
 from hwsim.records import dataclass
 from hwsim.results.expect import Wanted, wanted_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, different, read
 from hwsim.spec.expression import unused
+from hwsim.spec.limits import refuse_beyond
 from hwsim.spec.shelf import same, shared_by
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions
 from hwsim.workload.lower import Folding
@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # what few runs have is imported when it is asked for
     from hwsim.workload.serving.plan import ServicePlan
 
 Source = sources.Source
-MOST_OPS = 30_000_000
-BYTES_PER_OP = 300  # measured, see benchmarks
 MOST_BUILT: Final = 4  # machines that runs share
 
 
@@ -113,7 +111,7 @@ def prepare(
     except SpecError as error:
         names = names_of_machine(built, machine, machine_tree)
         raise SpecError(_pointing(error.mistakes, loaded, names if machine_tree else None)) from error
-    _refuse_huge(graph)
+    refuse_beyond("ops", graph.total)  # before they fill the memory
     return Lowered(
         machine=built,
         machine_name=title(built.name, machine_tree, "machine"),
@@ -212,18 +210,6 @@ def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> Sequence[Change]
     if graph.alike is None:
         return disturbed
     return tuple(change for change in disturbed if change.capacity in graph.alike.capacities)
-
-
-def _refuse_huge(graph: OpGraph) -> None:
-    """Raise before a graph fills the memory.
-
-    Raises:
-        SpecError: more ops than fit.
-    """
-    if graph.total > MOST_OPS:
-        size = format_quantity(graph.total * BYTES_PER_OP, "B")
-        message = f"{graph.total:,} ops would take about {size} of memory; the limit is {MOST_OPS:,}"
-        raise SpecError([Mistake(None, message, "repeat less often: most loops settle after a few iterations")])
 
 
 def load_machine(source: Source) -> Machine:

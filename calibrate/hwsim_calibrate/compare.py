@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,11 @@ from hwsim.ops import OPS
 from hwsim.results.coverage import MEASURED, mark_of
 from hwsim.results.result import Result
 from hwsim.spec import Mistake, SpecError, Warning, did_you_mean
+from hwsim.spec.packed import read_json
 from hwsim.ticks import FEMTO
 from hwsim_calibrate.recording.writing import FORMAT
 
+CLOCKS: Final = ("wall", "cpu")
 NOTED: Final = 4  # reasons why calls are statements of their own
 # How a predicted time is known: by functions measured on that machine; extrapolated from them; by formula, where the machine has
 # no measured functions; uncalibrated, where it has none for this call; recorded: a busy op, which takes its measured time.
@@ -104,15 +105,35 @@ def load(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        data = path.read_bytes()
-        recorded = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        recorded = read_json(path)
     except FileNotFoundError:
         raise SpecError([Mistake(None, f"there is no file '{path}'", "hwsim record writes it next to the workload")]) from None
-    except (ValueError, EOFError, gzip.BadGzipFile) as error:
-        raise SpecError([Mistake(None, f"{path}: no JSON: {error}")]) from None
     if not isinstance(recorded, dict) or recorded.get("hwsim") != FORMAT:
         raise SpecError([Mistake(None, f"{path}: no recording: its `hwsim` is not {FORMAT}")])
+    try:
+        _check(recorded)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        message = f"{path}: no recording: {error.args[0]!r} is missing" if isinstance(error, KeyError) else f"{path}: {error}"
+        raise SpecError([Mistake(None, message, "hwsim record writes it; it is not to be edited")]) from None
     return recorded
+
+
+def _check(recorded: Mapping[str, Any]) -> None:
+    """Raise an error of Python for what is not as `hwsim record` writes it."""
+    clock = str(recorded.get("clock", "wall"))
+    if clock not in CLOCKS:
+        raise ValueError(f"there is no clock '{clock[:40]}': wall, cpu")
+    times = [recorded.get(f"{each}_s", 0.0) for each in CLOCKS]
+    for row in recorded["ops"]:
+        if not isinstance(row, dict) or not 0 <= int(row["times"]) < 1 << 53:
+            raise ValueError("a row of `ops` is no op that ran")
+        times += [row.get(f"{each}_total_s", 0.0) for each in CLOCKS] + [row[f"{clock}_total_s"]]
+        if not all(isinstance(row[key], str | int) for key in ("name", "function", "line")):
+            raise ValueError("name, function and line of an op are texts")
+    if not all(isinstance(each, int | float) and 0 <= each < math.inf for each in times):
+        raise ValueError("a time is not a number of seconds")
+    if not all(isinstance(recorded.get(key, []), list) for key in ("notes", "written_out")):
+        raise ValueError("notes are a list")
 
 
 def compare(

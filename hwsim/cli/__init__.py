@@ -97,8 +97,16 @@ class Commands(click.Group):
         except OSError as error:
             if isinstance(error, BrokenPipeError):  # the reader of the output closed it: click ends quietly
                 raise
-            click.echo(str(error), err=True)
+            click.echo(system_error(error), err=True)
             ctx.exit(EXIT_FAILED)
+
+
+def system_error(error: OSError) -> str:
+    """An error of the system, with the file first; without one it is of the output, which alone has no name."""
+    if error.errno is None:
+        return str(error)
+    named = error.filename if error.filename is not None else "the output"
+    return f"{named}: {error.strerror or os.strerror(error.errno)}"
 
 
 def _speak_utf8() -> None:
@@ -110,5 +118,8 @@ def _speak_utf8() -> None:
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="hwsim %(version)s")
-def main() -> None:
+@click.option("--no-limits", is_flag=True, help="Simulate runs of any number of ops and requests (else they are refused).")
+def main(*, no_limits: bool) -> None:
     """Simulate how long a workload takes on a machine, and find its bottleneck."""
+    if no_limits:
+        os.environ["HWSIM_LIMITS"] = "off"  # the processes of a study see it, too

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -130,6 +131,17 @@ def says(words: str, path: Path) -> bool:
     """Whether the first lines of a file have these words."""
     with path.open("rb") as file:
         return words.encode() in file.read(4096)
+
+
+@contextmanager
+def answered(show: Callable[[], None]) -> Iterator[None]:
+    """Write files inside; the answer is shown after that, also where a disk is full: what was computed is not lost."""
+    try:
+        yield
+    except OSError:
+        show()
+        raise
+    show()
 
 
 def write_files(files: Iterable[tuple[Path | None, Callable[[Path], Path]]], *, quiet: bool = False) -> None:

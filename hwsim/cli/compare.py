@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import click
 
-from hwsim.cli.arguments import FILE, LibraryName, as_settings, refuse_unwritable, settings_option, write_files
+from hwsim.cli.arguments import FILE, LibraryName, answered, as_settings, refuse_unwritable, settings_option, write_files
 from hwsim.cli.paying import paying_options
 from hwsim.results.invariants import document, printed
 
@@ -95,8 +95,10 @@ def command(
                 raise click.UsageError(f"{option} does not go with a trace")
         with in_words():
             with_trace = compared(given, settings, _no_form)
-        write_files([(plot, with_trace.plot)])
-        click.echo(document(with_trace.to_json()) if as_json else printed(with_trace.text(every=every)), nl=False)
+        with answered(
+            lambda: click.echo(document(with_trace.to_json()) if as_json else printed(with_trace.text(every=every)), nl=False)
+        ):
+            write_files([(plot, with_trace.plot)])
         return
     is_changed = bool(set_a or set_b)
     if report is not None and ("table" in kinds or (_is_recorded(given) and not is_changed)):
@@ -132,8 +134,8 @@ def command(
                 attribute=attribute, paying=paying, progress=shown, interval="runs" if interval else True,
                 orders=orders or ORDERS,
             )  # fmt: skip
-    write_files([(plot, both.plot), (report, both.report)])
-    click.echo(document(both.to_json()) if as_json else printed(str(both)), nl=False)
+    with answered(lambda: click.echo(document(both.to_json()) if as_json else printed(str(both)), nl=False)):
+        write_files([(plot, both.plot), (report, both.report)])
 
 
 def _is_pair(machines: int, workloads: int, *, own: bool) -> bool:
@@ -166,8 +168,9 @@ def kind_of(name: str) -> Given:
     """
     import json
 
-    from hwsim.comparing.measured import read_json, read_table
+    from hwsim.comparing.measured import read_table
     from hwsim.spec import Mistake, SpecError, names, read
+    from hwsim.spec.packed import read_json
 
     trace = _trace(Path(name))
     if trace is not None:
@@ -260,5 +263,5 @@ def _of_table(given: Sequence[Given], settings: Mapping[str, str], *, every: boo
         _refuse_settings(settings)
     with in_words():
         compared = against({each.kind: each.content for each in runs}, runs[0].name, tables[0].content, settings)
-    write_files([(plot, compared.plot)])
-    click.echo(document(compared.to_json()) if as_json else printed(compared.text(every=every)), nl=False)
+    with answered(lambda: click.echo(document(compared.to_json()) if as_json else printed(compared.text(every=every)), nl=False)):
+        write_files([(plot, compared.plot)])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from hwsim.cli.arguments import FILE, refuse_unwritable, run_arguments, write_files
+from hwsim.cli.arguments import FILE, answered, refuse_unwritable, run_arguments, write_files
 
 
 @click.command("explain")
@@ -59,5 +59,5 @@ def command(
             except NoSuchOp as error:
                 hint = did_you_mean(error.name, error.names)
                 raise click.BadParameter(f"{error}" + (f"; {hint}" if hint else ""), param_hint="--op") from error
-    write_files([(plot, lambda path: write(path, draw.render(run, explanation, suffix_of(path))))])
-    click.echo((document.document if as_json else text)(run, explanation, path=pieces), nl=False)
+    with answered(lambda: click.echo((document.document if as_json else text)(run, explanation, path=pieces), nl=False)):
+        write_files([(plot, lambda path: write(path, draw.render(run, explanation, suffix_of(path))))])

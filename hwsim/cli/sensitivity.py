@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hwsim.cli.arguments import FILE, MACHINE, WORKLOAD, as_settings, refuse_unwritable, run_arguments, write_files
+from hwsim.cli.arguments import FILE, MACHINE, WORKLOAD, answered, as_settings, refuse_unwritable, run_arguments, write_files
 from hwsim.cli.paying import paying_options
 from hwsim.results.invariants import document, printed
 
@@ -51,5 +51,5 @@ def command(
     second = [(against or machine, against_workload or workload)] if against or against_workload else []
     with in_words(), progress(shown=sys.stderr.isatty(), unit="numbers") as report:
         answer = sensitivity(machine, workload, against=second, set=settings, set_b=set_b, by=by, paying=paying, progress=report)
-    write_files([(plot, answer.plot)])
-    click.echo(document(answer.to_json()) if as_json else printed(str(answer)), nl=False)
+    with answered(lambda: click.echo(document(answer.to_json()) if as_json else printed(str(answer)), nl=False)):
+        write_files([(plot, answer.plot)])

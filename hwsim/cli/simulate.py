@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from hwsim.cli import EXIT_FAILED, EXIT_VIOLATED
-from hwsim.cli.arguments import FILE, once, refuse_unwritable, run_arguments, write_files
+from hwsim.cli.arguments import FILE, answered, once, refuse_unwritable, run_arguments, write_files
 from hwsim.cli.paying import paying_options
 from hwsim.views import FIGURES, SCENES
 
@@ -100,8 +100,7 @@ def command(
     refuse_unwritable(trace, "--trace", "trace", (".json", ".json.gz"))
     figure, figure_file = plot or (None, None)
     refuse_unwritable(figure_file)
-    scene, scene_file = animate or ("", None)
-    refuse_unwritable(scene_file, "--animate", "animation", (".svg", ".gif", ".mp4"))
+    refuse_unwritable(None if animate is None else animate[1], "--animate", "animation", (".svg", ".gif", ".mp4"))
     refuse_unwritable(report, "--report", "page", (".html",))
     from hwsim import api
     from hwsim.cli.errors import in_words
@@ -135,18 +134,13 @@ def command(
         raise click.BadParameter(f"there is no rank {rank}: they are 0 to {run.ranks - 1}", param_hint="--rank")
     if figure in DRAWN and not attrgetter(DRAWN[figure][0])(run):
         raise click.BadParameter(DRAWN[figure][1], param_hint="--plot")
-    try:
-        write_files([(scene_file, lambda path: run.animate(scene, path))], quiet=quiet)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--animate") from error
-    write_files([(trace, run.trace)], quiet=quiet)
-    try:
-        write_files([(figure_file, lambda path: run.plot(figure or "gantt", path))], quiet=quiet)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--plot") from error
-    write_files([(report, run.report)], quiet=quiet)
-    if not quiet:
-        click.echo(_printed(run, ops=ops, rank=rank) if as_json else str(run), nl=False)
+
+    def show() -> None:
+        if not quiet:
+            click.echo(_printed(run, ops=ops, rank=rank) if as_json else str(run), nl=False)
+
+    with answered(show):
+        _write(run, quiet=quiet, trace=trace, animate=animate, plot=plot, report=report)
     if quiet:
         for warning in run.warnings:
             click.echo(f"warning: {warning}", err=True)
@@ -160,6 +154,30 @@ def command(
         click.get_current_context().exit(EXIT_VIOLATED)
     if run.services is not None and (run.services.stuck or run.services.never):
         click.get_current_context().exit(EXIT_FAILED)  # requests wait for each other for ever
+
+
+def _write(
+    run: Run,
+    *,
+    quiet: bool,
+    trace: Path | None,
+    animate: tuple[str, Path] | None,
+    plot: tuple[str, Path] | None,
+    report: Path | None,
+) -> None:
+    """Write the files that were requested."""
+    scene, scene_file = animate or ("", None)
+    figure, figure_file = plot or ("gantt", None)
+    try:
+        write_files([(scene_file, lambda path: run.animate(scene, path))], quiet=quiet)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--animate") from error
+    write_files([(trace, run.trace)], quiet=quiet)
+    try:
+        write_files([(figure_file, lambda path: run.plot(figure, path))], quiet=quiet)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--plot") from error
+    write_files([(report, run.report)], quiet=quiet)
 
 
 def _printed(run: Run, *, ops: bool, rank: int | None) -> str:

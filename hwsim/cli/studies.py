@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import click
 
-from hwsim.cli import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_MISTAKE
+from hwsim.cli import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_MISTAKE, system_error
 from hwsim.cli.arguments import FILE, refuse_unwritable, write_files
 from hwsim.results.invariants import CONTRADICTS, document, printed
 
@@ -62,7 +62,7 @@ def study_options(function: F) -> F:
 
 
 def carried_out(run: Run, wanted: Wanted) -> tuple[Sweep, bool]:
-    """The rows of a study, and whether it was interrupted; mistakes end the command."""
+    """The rows of a study, and whether it was interrupted; mistakes end the command, an error of its journal is printed."""
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
     from hwsim.studies import Interrupted
@@ -78,6 +78,8 @@ def carried_out(run: Run, wanted: Wanted) -> tuple[Sweep, bool]:
         try:
             return run(workers=wanted.workers, lent=lent, progress=report), False
         except Interrupted as interrupted:
+            if interrupted.error is not None:
+                click.echo(system_error(interrupted.error), err=True)
             return interrupted.sweep, True
         finally:
             if lent is not None:
@@ -114,7 +116,7 @@ def finish(
     go_on: str,
     most: int = 0,
 ) -> None:
-    """Write the files, print the table or the JSON, and end with the exit code that says how it went.
+    """Write the rows, print the table or the JSON, write figures, and end with the exit code that says how it went.
 
     Args:
         go_on: how to go on after an interruption; "" if there is no way.
@@ -123,11 +125,14 @@ def finish(
     from hwsim.studies.text import text
 
     all_failed = len(study.failed) == len(study.rows)
-    write_files([(rows, write), (None if all_failed else wanted.plot, study.plot), (wanted.report, study.report)])
-    if wanted.as_json:
-        click.echo(document(study.to_json()), nl=False)
-    elif stopped or not all_failed:
-        click.echo(printed(text(study, most)), nl=False)
+    try:  # the rows first: figures of them can be drawn again
+        write_files([(rows, write)])
+    finally:  # what a full disk does not take is at least shown
+        if wanted.as_json:
+            click.echo(document(study.to_json()), nl=False)
+        elif stopped or not all_failed:
+            click.echo(printed(text(study, most)), nl=False)
+    write_files([(None if all_failed else wanted.plot, study.plot), (wanted.report, study.report)])
     if stopped:
         more = f"; {go_on}" if go_on and len(study.rows) < study.points else ""
         click.echo(f"interrupted: {len(study.rows)} of {study.points} points are done{more}", err=True)

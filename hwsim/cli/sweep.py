@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,6 +14,10 @@ from hwsim.cli.studies import Wanted, carried_out, finish, study_options
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying
+    from hwsim.studies import Sweep
+
+
+SUFFIX: Final = ".journal.jsonl"
 
 
 @click.command("sweep")
@@ -42,25 +46,36 @@ def command(
     """Run WORKLOAD on MACHINE at every combination of the values, and print a row for each.
 
     A point that cannot be simulated is a row with the reason; if all fail, the exit code is 2.
-    Ctrl-C prints (and writes) the points that are done. `hwsim study` takes the same from a file, and other points.
+    Ctrl-C prints (and writes) the points that are done. With --csv points are kept in a journal until the rows are
+    written: after a kill the same command goes on. `hwsim study` takes the same from a file, and other points.
     """
     refuse_unwritable(csv_file, "--csv", suffixes=())
+    journal = None if csv_file is None or (csv_file.exists() and not csv_file.is_file()) else csv_file.with_suffix(SUFFIX)
     from hwsim import studies
     from hwsim.cli.errors import in_words
-    from hwsim.views.kit.writing import write
 
     with in_words():
         varied = _varied(vary)
-    run = partial(studies.sweep, machine, workload, varied, set=settings, resume=resume, by=by, paying=paying)
+    run = partial(studies.sweep, machine, workload, varied, set=settings, resume=resume, journal=journal, by=by, paying=paying)
     table, stopped = carried_out(run, wanted)
     finish(
         table,
         wanted,
         stopped=stopped,
         rows=csv_file,
-        write=lambda path: write(path, [table.to_csv().encode()]),
+        write=partial(_write, table, journal),
         go_on="" if csv_file is None else f"the same command with --resume {csv_file} runs the rest",
     )
+
+
+def _write(table: Sweep, journal: Path | None, path: Path) -> Path:
+    """Write the rows; the journal that kept them until then is removed."""
+    from hwsim.views.kit.writing import write
+
+    written = write(path, [table.to_csv().encode()])
+    if journal is not None:
+        journal.unlink(missing_ok=True)
+    return written
 
 
 def _varied(texts: tuple[str, ...]) -> dict[str, tuple[object, ...]]:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hwsim.cli.arguments import FILE, MACHINE, WORKLOAD, refuse_two_inputs, refuse_unwritable, settings_option, write_files
+from hwsim.cli.arguments import (
+    FILE,
+    MACHINE,
+    WORKLOAD,
+    answered,
+    refuse_two_inputs,
+    refuse_unwritable,
+    settings_option,
+    write_files,
+)
 from hwsim.views import view as view_of
 
 if TYPE_CHECKING:
@@ -95,10 +104,10 @@ def show(
         click.echo(f"{error}" + (f"\n    hint: {error.hint}" if error.hint else ""), err=True)
         click.get_current_context().exit(EXIT_MISTAKE)
     try:
-        write_files([(plot, lambda path: write(path, view.figure(findings, heading, suffix_of(path))))])
+        with answered(lambda: click.echo(printed, nl=False)):
+            write_files([(plot, lambda path: write(path, view.figure(findings, heading, suffix_of(path))))])
     except Unshowable as error:
         raise click.BadParameter(str(error), param_hint=plot_option) from error
-    click.echo(printed, nl=False)
 
 
 def _read(machine: str, workload: str | None, settings: Mapping[str, str]) -> tuple[Machine, OpGraph | None, Heading]:

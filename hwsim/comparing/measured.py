@@ -7,8 +7,6 @@ A table is CSV with a line of headings, or JSON. Columns are `op` and one of `ti
 from __future__ import annotations
 
 import csv
-import gzip
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -24,7 +22,8 @@ from hwsim.records import dataclass
 from hwsim.results.cause import binding
 from hwsim.results.coverage import mark_of
 from hwsim.results.interval import Interval
-from hwsim.spec import Mistake, Mistakes, Place, SpecError, Warning, did_you_mean
+from hwsim.spec import Mistakes, Place, Warning, did_you_mean
+from hwsim.spec.packed import read_json
 from hwsim.units import TIME, UnitError, parse_as
 from hwsim.views.bars.draw import Bar, Bars
 from hwsim.views.interval.say import EXACT, range_text
@@ -180,19 +179,6 @@ class AgainstTable:
         if self.missing:
             names = ", ".join(self.missing[:6]) + (f" and {len(self.missing) - 6} more" if len(self.missing) > 6 else "")
             yield f"  not in the table: {names}"
-
-
-def read_json(path: Path) -> Any:
-    """JSON of a file, packed or not.
-
-    Raises:
-        SpecError: it is none.
-    """
-    try:
-        data = path.read_bytes()
-        return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
-    except (ValueError, EOFError, gzip.BadGzipFile) as error:
-        raise SpecError([Mistake(None, f"{path}: no JSON: {error}")]) from None
 
 
 def read_table(path: Path) -> tuple[MeasuredOp, ...]:

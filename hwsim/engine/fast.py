@@ -11,6 +11,8 @@ import sys
 from importlib.util import find_spec
 from typing import Any, Final, Literal, cast
 
+from hwsim.spec import Mistake, SpecError
+
 Choice = Literal["auto", "always", "never"]
 Kernels = Any  # the module hwsim.engine.kernels: what numba makes has no types
 
@@ -27,7 +29,7 @@ def code_for(ops: int, classes: int = 0, choice: Choice | None = None) -> Kernel
     choice: instead of what the environment says.
 
     Raises:
-        ValueError: HWSIM_FAST is none of its words.
+        SpecError: HWSIM_FAST is none of its words.
         ImportError: `always`, and there is no numba.
     """
     wanted = choice_of(choice)
@@ -45,11 +47,11 @@ def choice_of(choice: Choice | None) -> Choice:
     """The choice that is given, else the choice of the environment.
 
     Raises:
-        ValueError: HWSIM_FAST is none of its words.
+        SpecError: HWSIM_FAST is none of its words.
     """
     wanted = choice or cast("Choice", os.environ.get("HWSIM_FAST") or "auto")
     if wanted not in CHOICES:
-        raise ValueError(f"HWSIM_FAST is one of {', '.join(CHOICES)}, not '{wanted}'")
+        raise SpecError([Mistake(None, f"HWSIM_FAST is one of {', '.join(CHOICES)}, not '{wanted}'")])
     return wanted
 
 

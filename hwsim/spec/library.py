@@ -89,7 +89,11 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     if path is not None:
         return path
     if _is_path(name):
-        refuse_outside(_beside(name, relative_to), place)
+        path = _beside(name, relative_to)
+        refuse_outside(path, place)
+        if (thing := _other_thing(path)) is not None:
+            hint = "what another program writes is read from standard input, as -" if thing == "a pipe" else None
+            raise _missing(place, f"'{name}' is {thing}, not a file", hint)
         raise _missing(place, f"there is no file '{name}'" + (f" next to {place.file}" if place and place.file else ""))
     folder_of_paths = relative_to or Path()
     candidates = names(kind)
@@ -145,6 +149,16 @@ def _is_file(path: Path) -> bool:
         return may_read(path) and path.is_file()
     except (OSError, ValueError):  # a name no file can have
         return False
+
+
+def _other_thing(path: Path) -> str | None:
+    """What lies there, in words, if it is no regular file."""
+    try:
+        if not may_read(path) or not path.exists():
+            return None
+        return "a folder" if path.is_dir() else "a pipe" if path.is_fifo() else None if path.is_file() else "a device or a socket"
+    except (OSError, ValueError):
+        return None
 
 
 def _elsewhere(kind: str, name: str) -> str | None:

@@ -51,6 +51,8 @@ def read(path: Path | str) -> Tree:
         return shared[name]
     try:
         if name == "-":
+            if sys.stdin is None:
+                raise SpecError([Mistake(Place("<stdin>", 0, 0), "standard input is closed")])
             return read_bytes(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
         refuse_outside(name, Place(name, 0, 0))
         with Path(path).open("rb") as file:
@@ -72,6 +74,8 @@ def read_bytes(data: bytes, file: str) -> Tree:
     """The tree of a document as it lies on disk: UTF-8, with or without a byte order mark."""
     if len(data) > MAX_BYTES:
         raise SpecError([Mistake(Place(file, 0, 0), f"the file is larger than {MAX_BYTES // 1_000_000} MB", _LARGE)])
+    if data[:4] in (b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
+        raise SpecError([Mistake(Place(file, 1, 1), "the file is UTF-32", "save it as UTF-8")])
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise SpecError([Mistake(Place(file, 1, 1), "the file is UTF-16", "save it as UTF-8")])
     try:
@@ -230,6 +234,8 @@ class _Reader:
         place = self.place(event.start_mark)
         self._refuse_tag(event)
         if event.style:  # quoted or a block: text whatever it looks like
+            if bad := _UNPRINTABLE.search(event.value):  # as an escape: "\e]0;" would command the terminal that shows it
+                self.mistakes.add(place, f"the control character U+{ord(bad[0]):04X} does not belong in a text")
             return Tree(event.value, place)
         return Tree(self._resolve(event.value, place), place)
 

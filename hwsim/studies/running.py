@@ -30,11 +30,14 @@ Progress = Callable[[int, int], None]  # points done, points of the study
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a study; `sweep` has the points that were finished."""
+    """Ctrl-C during a study, or a journal that cannot be written; `sweep` has the points that were finished.
 
-    def __init__(self, sweep: Sweep) -> None:
+    error: that of the journal.
+    """
+
+    def __init__(self, sweep: Sweep, error: OSError | None = None) -> None:
         super().__init__(f"{len(sweep.rows)} of {sweep.points} points were finished")
-        self.sweep = sweep
+        self.sweep, self.error = sweep, error
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def run(
 
     Raises:
         SpecError: the journal is of something else.
-        Interrupted: Ctrl-C; it has the points finished so far.
+        Interrupted: Ctrl-C, or the disk of the journal is full; it has the points finished so far.
     """
     outcomes: dict[int, Outcome] = {}
     with ExitStack() as opened:
@@ -146,4 +149,8 @@ def run(
                         progress(len(outcomes), len(study.points))
         except KeyboardInterrupt:
             raise Interrupted(study.table(outcomes)) from None
+        except OSError as error:
+            if kept is None or error.filename != str(kept.path):
+                raise
+            raise Interrupted(study.table(outcomes), error) from error
     return study.table(outcomes)

@@ -32,6 +32,7 @@ def sweep(
     lent: Lent | None = None,
     progress: Progress | None = None,
     resume: str | Path | None = None,
+    journal: str | Path | None = None,
     by: str = "",
     paying: Paying | None = None,
 ) -> Sweep:
@@ -51,6 +52,7 @@ def sweep(
             JSON of a result. Default: time, or work a second where the points do different amounts of work.
         paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.costs.Paying`).
         resume: a CSV file of an earlier sweep; a point in it whose machine and workload have not changed is not run again.
+        journal: a file that keeps what is finished; the same sweep goes on from it.
 
     Raises:
         SpecError: a file cannot be read, or the grid makes no sense.
@@ -68,7 +70,7 @@ def sweep(
     _refuse_none(workers)
     study = Study("", *both, grid, settings, (by,) if by else (), paying=paying)
     earlier = earlier_points(resume) if resume is not None else None
-    return run(study, workers=workers, executor=executor, lent=lent, progress=progress, earlier=earlier)
+    return run(study, workers=workers, executor=executor, lent=lent, progress=progress, journal=journal, earlier=earlier)
 
 
 def study(

@@ -50,7 +50,31 @@ def _kept(digest):
             raise ValueError
         return services.play(state, limit, margin)
 
-    return longest_path, replay, begin, set_event, play_requests
+    functions = longest_path, replay, begin, set_event, play_requests
+    for function in functions:
+        function._cache = Mended(function._cache)  # noqa: SLF001 (numba has no other way in)
+    return functions
+
+
+class Mended:
+    """Numba's files of a function; a damaged one counts as none, and is written anew.
+
+    Numba lets every error of unpickling and linking through, so one torn file would break all large runs until it is removed.
+    """
+
+    def __init__(self, cache):
+        self._cache = cache
+
+    def __getattr__(self, name):
+        return getattr(self._cache, name)
+
+    def load_overload(self, signature, target):
+        """Compiled code from the files; None if it has to be compiled."""
+        try:
+            return self._cache.load_overload(signature, target)
+        except Exception:  # noqa: BLE001 (whatever a torn pickle, or torn machine code, raises)
+            self._cache.flush()
+            return None
 
 
 _DIGEST = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))) + 1

@@ -12,17 +12,21 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim.formats import format_quantity
 from hwsim.graph.files.tables import COLUMNS, MADE_BY, mistake, read, written
+from hwsim.graph.files.whole import replaced
 from hwsim.graph.opgraph import Block, OpGraph
 from hwsim.spec import SpecError
 
 _NARROW: Final = np.iinfo(np.int32)
 _ARCHIVE: Final = b"PK"
+LARGE: Final = 256_000_000  # bytes, up to which any archive is unpacked
+PACKED: Final = 50  # times the size of the file; hwsim does not pack, and columns of graphs pack to a tenth
 BESIDE: Final = ("recording.", "replay.")  # first words of the names of arrays that importers keep with a graph
 
 
@@ -32,7 +36,7 @@ def save(graph: OpGraph, path: Path, more: Mapping[str, NDArray[Any]] | None = N
     for number, block in enumerate(graph.blocks):
         for column in (*COLUMNS, "edges"):
             arrays[f"{number}.{column}"] = narrow(getattr(block, column))
-    with path.open("wb") as file:
+    with replaced(path) as beside, beside.open("wb") as file:
         np.savez(file, **arrays)
 
 
@@ -54,6 +58,8 @@ def load(path: Path, name: str) -> OpGraph:
             if file.read(len(_ARCHIVE)) != _ARCHIVE:
                 raise mistake(name, "this is no archive of arrays", MADE_BY)
             file.seek(0)
+            _refuse_bomb(file, name)
+            file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 return _graph({key: archive[key] for key in archive.files if not key.startswith(BESIDE)}, name)
     except FileNotFoundError:
@@ -62,6 +68,14 @@ def load(path: Path, name: str) -> OpGraph:
         if isinstance(error, SpecError):
             raise
         raise mistake(name, f"this is no op graph, or a damaged one: {error}", MADE_BY) from error
+
+
+def _refuse_bomb(file: BinaryIO, name: str) -> None:
+    """Raise if an archive says that it unpacks to far more than itself: arrays are made before they are filled."""
+    with zipfile.ZipFile(file) as archive:
+        unpacked = sum(each.file_size for each in archive.infolist())
+    if unpacked > max(LARGE, PACKED * file.seek(0, 2)):
+        raise mistake(name, f"it unpacks to {format_quantity(unpacked, 'B')}, more than {PACKED} times its size", MADE_BY)
 
 
 def _graph(arrays: Mapping[str, NDArray[Any]], file: str) -> OpGraph:

@@ -16,6 +16,7 @@ import numpy as np
 
 from hwsim.graph.files.npz import narrow
 from hwsim.graph.files.tables import COLUMNS, MADE_BY, mistake, read, written
+from hwsim.graph.files.whole import replaced
 from hwsim.graph.opgraph import Block, Ints, OpGraph
 from hwsim.spec import SpecError
 
@@ -54,7 +55,8 @@ def save(graph: OpGraph, path: Path) -> None:
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
     columns["after"] = arrow.LargeListArray.from_arrays(arrow.array(offsets, arrow.int64()), pairs)
     table = arrow.table(columns).replace_schema_metadata({_TABLES: text, _TIES: json.dumps(graph.ties.tolist()).encode()})
-    parquet.write_table(table, path)
+    with replaced(path) as beside:
+        parquet.write_table(table, beside)
 
 
 def load(path: Path, name: str) -> OpGraph:

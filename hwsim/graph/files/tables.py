@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from itertools import groupby
@@ -17,6 +18,7 @@ from hwsim.spec import Mistake, Place, SpecError
 FORMAT: Final = "opgraph/1"
 COLUMNS: Final = ("label", "cost", "size", "time", "queue", "insert", "take", "give")
 MADE_BY: Final = "hwsim.save_graph writes such files"
+_UNITS: Final = ("s", "B", "FLOP", "1")
 _KINDS: Final = {"latency": "latency", "time": "stated", "kernels": "kernels", "flow": "flow", "floor": "floor"}
 
 T = TypeVar("T")
@@ -48,6 +50,9 @@ def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str)
     """
     try:
         tables = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise mistake(file, f"this is no op graph, or a damaged one: {error}", MADE_BY) from None
+    try:
         if tables["hwsim"] != FORMAT:
             raise mistake(file, f"this is '{tables['hwsim']}', not '{FORMAT}'")
         columns: dict[str, Any] = {name: tuple(read(each) for each in tables[name]) for name, read in _TABLES.items()}
@@ -61,7 +66,9 @@ def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str)
         )
     except KeyError as error:
         raise mistake(file, f"{error.args[0]!r} is missing", MADE_BY) from None
-    except (TypeError, AttributeError) as error:
+    except SpecError:
+        raise
+    except (TypeError, AttributeError, ValueError, IndexError, OverflowError, RecursionError) as error:
         raise mistake(file, f"its tables are not the tables of an op graph: {error}", MADE_BY) from None
 
 
@@ -89,10 +96,18 @@ def _term(row: dict[str, Any]) -> Term:
     return _plain(Term)({"kind": _KINDS.get(row["label"].partition(" ")[0], "draw"), **row, "doubts": doubts})
 
 
+def _moved(rows: Any) -> tuple[tuple[str, float, Any], ...]:
+    """What an op moves: capacity, amount and unit."""
+    moved = tuple((where, float(amount), unit) for where, amount, unit in rows)
+    if not all(isinstance(where, str) and 0 <= amount < math.inf and unit in _UNITS for where, amount, unit in moved):
+        raise TypeError("`moved` has rows of capacity, amount and unit")
+    return moved
+
+
 def _cost(row: dict[str, Any]) -> Cost:
     return Cost(
         demand=_plain(Demand)(row["demand"]),
-        moved=_tuples(row["moved"]),
+        moved=_moved(row["moved"]),
         why=tuple(_term(each) for each in row["why"]),
         requests=_maybe(Requests, row["requests"]),
         played=bool(row["played"]),

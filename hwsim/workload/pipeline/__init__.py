@@ -20,6 +20,7 @@ from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import CannotPlace
 from hwsim.spec import Mistakes, Tree, decode, decode_value
+from hwsim.spec.limits import refuse_beyond
 from hwsim.units import Seconds
 from hwsim.workload.checkpoint import Saving, saving
 from hwsim.workload.file import Each
@@ -55,6 +56,8 @@ def add_pipeline(
     savings = _savings(keys.checkpoint, programs, lines, mistakes) if keys.checkpoint and every else {}
     if len(mistakes) or not batches or not keys.epochs:
         return
+    ops = sum(len(stage.ops) for stages in lines for stage in stages)
+    refuse_beyond("ops", ops * batches * keys.epochs, tree.key_place("epochs"))
     writer = Writer(builder, programs, lines, savings, keys.checkpoint is not None and keys.checkpoint.mode == "sync", mistakes)
     writer.prepare()
     if len(mistakes):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec.limits import refuse_beyond
 from hwsim.ticks import FEMTO
 from hwsim.workload.load.arrivals import ArrivalKeys, instants, thoughts
 from hwsim.workload.load.draws import Draws
@@ -102,6 +103,7 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
     if isinstance(arrivals, ArrivalKeys) and arrivals.trace is not None:
         return _traced(arrivals.trace, arrivals.place, longest, keys.requests, answers=answers)
     count = keys.requests or USUAL
+    refuse_beyond("requests", count)
     clients = arrivals.clients if isinstance(arrivals, ArrivalKeys) else None
     if keys.sessions is not None:
         rows, cut = _conversations(keys, keys.sessions, longest, count)

@@ -16,6 +16,7 @@ from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models.doubts import of_steps
 from hwsim.models.memory import SPREAD
 from hwsim.spec import Mistakes, Tree
+from hwsim.spec.limits import refuse_beyond
 from hwsim.workload.programs import host_of
 from hwsim.workload.training.by_kernel import ByKernel, all_reduced
 from hwsim.workload.training.by_segment import BySegment
@@ -67,6 +68,7 @@ def lower(
         # a matter of the plan and the machine alone: what is asked of folding must not decide what the ops are
         by_layer = isinstance(plan.exchange, Pieces) and _by_layer(plan, plan.exchange, 1 if many and not unlike else layout.dp)
         replicas = range(1) if folded else range(layout.dp)
+        refuse_beyond("ops", 2 * plan.microbatches * layout.pp * len(replicas), tree.place)  # a pass back and forth at least
         ops = Ops(builder, name)
         watched = frozenset() if saved is None else saved.ops.drawn
 
