@@ -154,6 +154,22 @@ class Demand:
     times: tuple[int, ...] = ()
     crowd: Crowd | None = None
 
+    def flaw(self) -> str:
+        """What no op can draw, in words; "" for a demand that can be."""
+        numbers = [self.latency, self.floor, *(amount for _, amount in self.amounts)]
+        names = [name for name, _ in (*self.amounts, *self.holds)]
+        if not all(math.isfinite(number) and number >= 0 for number in numbers):
+            return "a demand needs finite amounts, none negative"
+        if not all(amount for _, amount in self.amounts) or not (math.isfinite(self.share) and self.share > 0):
+            return "a demand has no zero amounts and a positive share"
+        if not all(0 <= fraction < 1 for _, fraction in self.holds):
+            return "a demand holds less than the whole of a capacity"
+        if len(set(names)) < len(names) and not self.times:
+            return "a demand names each capacity once, to draw from it or to hold it"
+        if self.times and (len(self.times) != len(names) or min(self.times) < 1):
+            return "a demand that stands for several says of each amount and hold how many draw it"
+        return ""
+
     @property
     def drawn(self) -> tuple[tuple[str, float, int], ...]:
         """(capacity, amount, how many draw it): what comes from each capacity altogether.

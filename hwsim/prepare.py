@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # what few runs have is imported when it is asked for
     from hwsim.workload.serving.plan import ServicePlan
 
 Source = sources.Source
+GRAPHS: Final = (".npz", ".parquet")  # ends of the names of op graphs
 MOST_BUILT: Final = 4  # machines that runs share
 
 
@@ -67,7 +68,7 @@ def prepare(
     mistakes = Mistakes()
     settings = dict(set or {})
     given = str(workload) if isinstance(workload, str | Path) else ""
-    if given.endswith((".npz", ".parquet")):
+    if given.endswith(GRAPHS):
         from hwsim.graph.files import load_graph
 
         if settings:

@@ -182,18 +182,8 @@ def _check(demands: Sequence[Demand], capacities: Sequence[Capacity]) -> None:
         if not (math.isfinite(capacity.rate) and capacity.rate > 0):
             raise ValueError(f"capacity {capacity.name} has rate {capacity.rate}: it must be positive and finite")
     for demand in demands:
-        numbers = [demand.latency, demand.floor, *(amount for _, amount in demand.amounts)]
-        if not all(math.isfinite(number) and number >= 0 for number in numbers):
-            raise ValueError(f"a demand needs finite amounts, none negative: {demand}")
-        if not all(amount for _, amount in demand.amounts) or not (math.isfinite(demand.share) and demand.share > 0):
-            raise ValueError(f"a demand has no zero amounts and a positive share: {demand}")
-        if not all(0 <= fraction < 1 for _, fraction in demand.holds):
-            raise ValueError(f"a demand holds less than the whole of a capacity: {demand}")
-        names = [name for name, _ in (*demand.amounts, *demand.holds)]
-        if len(set(names)) < len(names) and not demand.times:
-            raise ValueError(f"a demand names each capacity once, to draw from it or to hold it: {demand}")
-        if demand.times and (len(demand.times) != len(names) or min(demand.times) < 1):
-            raise ValueError(f"a demand that stands for several says of each amount and hold how many draw it: {demand}")
+        if flaw := demand.flaw():
+            raise ValueError(f"{flaw}: {demand}")
 
 
 def _active(flat: FlatGraph) -> Active:

@@ -63,9 +63,10 @@ def names(kind: str) -> tuple[str, ...]:
     if not root.is_dir():
         return ()
     inner = [library_root() / "machines/parts", *(library_root() / each for each in _FOLDERS.values())]
-    others = [each for each in inner if each != root and root in each.parents]
-    paths = (path for path in root.rglob("*.yaml") if not any(each in path.parents for each in others))
-    return tuple(sorted(path.relative_to(root).with_suffix("").as_posix() for path in paths))
+    others = tuple(f"{each.as_posix()}/" for each in inner if each != root and root in each.parents)
+    paths = (path.as_posix() for path in root.rglob("*.yaml"))
+    skipped = len(root.as_posix()) + 1
+    return tuple(sorted(path[skipped:].removesuffix(".yaml") for path in paths if not path.startswith(others)))
 
 
 def find(kind: str, name: str, relative_to: Path | None = None, place: Place | None = None) -> Path:

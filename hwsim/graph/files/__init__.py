@@ -70,7 +70,12 @@ def problems(graph: OpGraph) -> list[str]:
     if wrong:
         return wrong
     names = {capacity.name for capacity in graph.capacities}
+    for capacity in graph.capacities:
+        if not capacity.rate > 0:
+            return [f"capacity '{capacity.name}' has rate {capacity.rate}: it must be positive"]
     for cost in graph.costs:
+        if flaw := cost.demand.flaw():
+            return [flaw]
         for name, _ in (*cost.demand.amounts, *cost.demand.holds):
             if name not in names:
                 return [f"a cost draws on '{name}', which is none of the capacities"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from itertools import groupby
@@ -12,13 +11,13 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from hwsim.demand import Capacity, Choice, Cost, Demand, Doubt, Exchanged, Requests, Term
+from hwsim.graph.files.typed import refuse_unfit
 from hwsim.graph.opgraph import Alike, Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue
 from hwsim.spec import Mistake, Place, SpecError
 
 FORMAT: Final = "opgraph/1"
 COLUMNS: Final = ("label", "cost", "size", "time", "queue", "insert", "take", "give")
 MADE_BY: Final = "hwsim.save_graph writes such files"
-_UNITS: Final = ("s", "B", "FLOP", "1")
 _KINDS: Final = {"latency": "latency", "time": "stated", "kernels": "kernels", "flow": "flow", "floor": "floor"}
 
 T = TypeVar("T")
@@ -55,7 +54,7 @@ def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str)
     try:
         if tables["hwsim"] != FORMAT:
             raise mistake(file, f"this is '{tables['hwsim']}', not '{FORMAT}'")
-        columns: dict[str, Any] = {name: tuple(read(each) for each in tables[name]) for name, read in _TABLES.items()}
+        columns: dict[str, Any] = {name: tuple(_fitting(read(each)) for each in tables[name]) for name, read in _TABLES.items()}
         return OpGraph(
             blocks=tuple(
                 _turning(tables.get("turns"), number, block(number, int(times))) for number, times in enumerate(tables["times"])
@@ -70,6 +69,11 @@ def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str)
         raise
     except (TypeError, AttributeError, ValueError, IndexError, OverflowError, RecursionError) as error:
         raise mistake(file, f"its tables are not the tables of an op graph: {error}", MADE_BY) from None
+
+
+def _fitting(value: T) -> T:
+    refuse_unfit(value)
+    return value
 
 
 def mistake(file: str, message: str, hint: str | None = None) -> SpecError:
@@ -96,18 +100,10 @@ def _term(row: dict[str, Any]) -> Term:
     return _plain(Term)({"kind": _KINDS.get(row["label"].partition(" ")[0], "draw"), **row, "doubts": doubts})
 
 
-def _moved(rows: Any) -> tuple[tuple[str, float, Any], ...]:
-    """What an op moves: capacity, amount and unit."""
-    moved = tuple((where, float(amount), unit) for where, amount, unit in rows)
-    if not all(isinstance(where, str) and 0 <= amount < math.inf and unit in _UNITS for where, amount, unit in moved):
-        raise TypeError("`moved` has rows of capacity, amount and unit")
-    return moved
-
-
 def _cost(row: dict[str, Any]) -> Cost:
     return Cost(
         demand=_plain(Demand)(row["demand"]),
-        moved=_moved(row["moved"]),
+        moved=_tuples(row["moved"]),
         why=tuple(_term(each) for each in row["why"]),
         requests=_maybe(Requests, row["requests"]),
         played=bool(row["played"]),

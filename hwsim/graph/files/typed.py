@@ -1,0 +1,71 @@
+"""Values of a file against the types of the classes that they are put into: a JSON file may hold anything anywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+Fits = Callable[[Any], bool]
+WIDE: Final = 1 << 63  # whole numbers of a file fit 64 bits
+
+
+def refuse_unfit(value: Any) -> None:
+    """Raise for the first field of a dataclass, or of one inside it, that is not of its type.
+
+    Raises:
+        TypeError: the class and the field.
+    """
+    kind: type = type(value)
+    for name, fits in _fields(kind):
+        if not fits(getattr(value, name)):
+            raise TypeError(f"`{name}` of a {type(value).__name__.lower()} is not what it has to be")
+
+
+@cache
+def _fields(kind: type) -> tuple[tuple[str, Fits], ...]:
+    hints = get_type_hints(kind)
+    names = [each.name for each in fields(kind)] if is_dataclass(kind) else list(getattr(kind, "_fields", ()))
+    return tuple((name, _check_of(hints[name])) for name in names)
+
+
+@cache
+def _check_of(hint: Any) -> Fits:
+    """Whether a value is of a type, as a function."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is float:
+        return lambda value: type(value) in (float, int) and math.isfinite(value)
+    if hint is int:
+        return lambda value: type(value) is int and -WIDE <= value < WIDE
+    if hint in (str, bool):
+        return lambda value: type(value) is hint
+    if hint is type(None):
+        return lambda value: value is None
+    if origin is Literal:
+        return lambda value: any(value is each or (type(value) is type(each) and value == each) for each in arguments)
+    if origin in (Union, UnionType):
+        ways = [_check_of(each) for each in arguments]
+        return lambda value: any(fits(value) for fits in ways)
+    if origin is tuple:
+        return _of_tuple(arguments)
+    if isinstance(hint, type) and not getattr(hint, "_is_protocol", False) and _has_fields(hint):
+        inside = _fields(hint)
+        return lambda value: type(value) is hint and all(fits(getattr(value, name)) for name, fits in inside)
+    return lambda value: value is not None
+
+
+def _has_fields(kind: type) -> bool:
+    return is_dataclass(kind) or hasattr(kind, "_fields")
+
+
+def _of_tuple(arguments: tuple[Any, ...]) -> Fits:
+    if len(arguments) == 2 and arguments[1] is ...:
+        each = _check_of(arguments[0])
+        return lambda value: type(value) is tuple and all(map(each, value))
+    checks = [_check_of(one) for one in arguments]
+    return lambda value: (
+        isinstance(value, tuple) and len(value) == len(checks) and all(fits(one) for fits, one in zip(checks, value, strict=True))
+    )
