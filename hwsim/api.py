@@ -317,7 +317,7 @@ def simulate(
 
 
 def _check(run: Run, workload: object) -> None:
-    """Check a result; that of an op graph's file is as right as the file.
+    """Check a result; the result of an op graph is as right as its file.
 
     Raises:
         BrokenInvariant: it contradicts itself.

@@ -155,7 +155,7 @@ class Demand:
     crowd: Crowd | None = None
 
     def flaw(self) -> str:
-        """What no op can draw, in words; "" for a demand that can be."""
+        """The reason, in words, why no op can draw the demand; "" if one can."""
         numbers = [self.latency, self.floor, *(amount for _, amount in self.amounts)]
         names = [name for name, _ in (*self.amounts, *self.holds)]
         if not all(math.isfinite(number) and number >= 0 for number in numbers):

@@ -18,7 +18,6 @@ from hwsim.records import dataclass
 from hwsim.results.expect import Wanted, wanted_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, different, read
 from hwsim.spec.expression import unused
-from hwsim.spec.limits import refuse_beyond
 from hwsim.spec.shelf import same, shared_by
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions
 from hwsim.workload.lower import Folding
@@ -32,6 +31,7 @@ if TYPE_CHECKING:  # what few runs have is imported when it is asked for
     from hwsim.workload.serving.plan import ServicePlan
 
 Source = sources.Source
+MANY: Final = 1_000_000  # ops up to which no limit is looked at
 GRAPHS: Final = (".npz", ".parquet")  # ends of the names of op graphs
 MOST_BUILT: Final = 4  # machines that runs share
 
@@ -112,7 +112,10 @@ def prepare(
     except SpecError as error:
         names = names_of_machine(built, machine, machine_tree)
         raise SpecError(_pointing(error.mistakes, loaded, names if machine_tree else None)) from error
-    refuse_beyond("ops", graph.total)  # before they fill the memory
+    if graph.total > MANY:
+        from hwsim.spec.limits import refuse_beyond  # few runs come near a limit
+
+        refuse_beyond("ops", graph.total)
     return Lowered(
         machine=built,
         machine_name=title(built.name, machine_tree, "machine"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -131,6 +131,22 @@ def says(words: str, path: Path) -> bool:
     """Whether the first lines of a file have these words."""
     with path.open("rb") as file:
         return words.encode() in file.read(4096)
+
+
+def printed(text: str) -> str:
+    """A text, once it shows no impossible number but those that the user wrote on the command line."""
+    from hwsim.results import invariants
+
+    return invariants.printed(text, _words(click.get_current_context().params))
+
+
+def _words(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from (value, *value.split("=", 1))
+    elif isinstance(value, Mapping):
+        yield from (word for each in (*value, *value.values()) for word in _words(each))
+    elif isinstance(value, tuple | list):
+        yield from (word for each in value for word in _words(each))
 
 
 @contextmanager

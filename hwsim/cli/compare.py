@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import click
 
-from hwsim.cli.arguments import FILE, LibraryName, answered, as_settings, refuse_unwritable, settings_option, write_files
+from hwsim.cli.arguments import FILE, LibraryName, answered, as_settings, printed, refuse_unwritable, settings_option, write_files
 from hwsim.cli.paying import paying_options
-from hwsim.results.invariants import document, printed
+from hwsim.results.invariants import document
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying

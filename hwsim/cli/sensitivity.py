@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hwsim.cli.arguments import FILE, MACHINE, WORKLOAD, answered, as_settings, refuse_unwritable, run_arguments, write_files
+from hwsim.cli.arguments import (
+    FILE,
+    MACHINE,
+    WORKLOAD,
+    answered,
+    as_settings,
+    printed,
+    refuse_unwritable,
+    run_arguments,
+    write_files,
+)
 from hwsim.cli.paying import paying_options
-from hwsim.results.invariants import document, printed
+from hwsim.results.invariants import document
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying

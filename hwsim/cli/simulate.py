@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from hwsim.cli import EXIT_FAILED, EXIT_VIOLATED
-from hwsim.cli.arguments import FILE, answered, once, refuse_unwritable, run_arguments, write_files
+from hwsim.cli.arguments import FILE, answered, once, printed, refuse_unwritable, run_arguments, write_files
 from hwsim.cli.paying import paying_options
 from hwsim.views import FIGURES, SCENES
 
@@ -191,7 +191,7 @@ def _find(machine: str, workload: str, target: str, settings: dict[str, str], *,
     """Find a value, and print it; exit code 3 if none holds."""
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
-    from hwsim.results.invariants import document, printed
+    from hwsim.results.invariants import document
     from hwsim.studies.finding import find
 
     with in_words(), progress(shown=not quiet and sys.stderr.isatty(), unit="runs") as shown:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 import click
 
 from hwsim.cli import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_MISTAKE, system_error
-from hwsim.cli.arguments import FILE, refuse_unwritable, write_files
-from hwsim.results.invariants import CONTRADICTS, document, printed
+from hwsim.cli.arguments import FILE, printed, refuse_unwritable, write_files
+from hwsim.results.invariants import CONTRADICTS, document
 
 if TYPE_CHECKING:
     from hwsim.studies import Sweep

@@ -153,7 +153,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _other_thing(path: Path) -> str | None:
-    """What lies there, in words, if it is no regular file."""
+    """The kind of thing that lies there, in words, if it is no regular file."""
     try:
         if not may_read(path) or not path.exists():
             return None

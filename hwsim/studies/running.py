@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]  # points done, points of the study
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a study, or a journal that cannot be written; `sweep` has the points that were finished.
 
-    error: that of the journal.
+    error: why the journal cannot be written.
     """
 
     def __init__(self, sweep: Sweep, error: OSError | None = None) -> None:

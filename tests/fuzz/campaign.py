@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import click
+
 from tests.fuzz.cases import KINDS, case_of
 from tests.fuzz.play import play
 
@@ -81,10 +83,10 @@ def main() -> None:
     given = parser.parse_args()
     found = campaign(given.kinds, given.first, given.seconds, given.cases, given.gigabytes, given.output)
     for kind in given.kinds:
-        print(f"{kind:24} {found['played'][kind]:8,}  {dict(found['codes'][kind])}")
-    print(f"{found['cases']:,} cases, {len(found['roots'])} roots, {len(found['slow'])} stopped")
+        click.echo(f"{kind:24} {found['played'][kind]:8,}  {dict(found['codes'][kind])}")
+    click.echo(f"{found['cases']:,} cases, {len(found['roots'])} roots, {len(found['slow'])} stopped")
     for root, each in sorted(found["roots"].items(), key=lambda item: -item[1]["times"]):
-        print(f"{each['times']:6} {root}   {each['kind']} {each['seed']}")
+        click.echo(f"{each['times']:6} {root}   {each['kind']} {each['seed']}")
 
 
 if __name__ == "__main__":

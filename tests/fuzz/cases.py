@@ -19,6 +19,10 @@ from tests.fuzz.damage import VALUES, damaged, scaled, torn
 READERS: Final = ("simulate", "simulate", "simulate", "explain", "check", "check", "show", "sensitivity", "compare")
 OF_MACHINES: Final = ("check", "show", "roofline", "latency", "collectives", "estimate")
 DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+OTHERS: Final = (
+    "machines/parts", "machines/classes", "machines/failures", "machines/prices", "workloads/models", "workloads/runtimes",
+    "workloads/frameworks",
+)  # fmt: skip
 NOT_PLAYED: Final = frozenset(
     {"explore", "calibrate", "record", "new"}
 )  # they serve, measure, run scripts, or write where they are
@@ -193,8 +197,7 @@ def _plan(dice: random.Random) -> Made:
 
 def _other(dice: random.Random) -> Made:
     """A part, a class, a model, a runtime, prices or failures."""
-    folder = dice.choice(("machines/parts", "machines/classes", "machines/failures", "machines/prices", "workloads/models", "workloads/runtimes",
-                          "workloads/frameworks"))  # fmt: skip
+    folder = dice.choice(OTHERS)
     found = corpus.documents(folder)
     data = text(damaged(dice.choice(found), dice, lambda: dice.choice(found)))
     if folder == "workloads/models" and dice.random() < 0.6:

@@ -11,19 +11,30 @@ from typing import Any, Final
 Spot = tuple[Any, Any]  # a container, and the key or index of a value in it
 
 VALUES: Final[tuple[Any, ...]] = (
-    0, 1, -1, 2, 3, 7, 10**6, 10**9, 10**15, 2**31, 2**53, 2**63, 2**64, -(2**63), 10**39, 0.5, 0.1, -0.0, 1e-300, 5e-324, 1e290, 1e308, -1e308,
-    "0 s", "1 fs", "0.1 fs", "1 s", "3 h", "1e9 s", "1e290 s", "-1 s", "0 B", "1 B", "9.3 EB", "1e290 B", "0 GB/s", "1 B/s", "1e300 GB/s",
-    "-5 GB/s", "1 FLOP/s", "1e-300 GFLOP/s", "100 %", "0 %", "1000 %", "-3 %", "5 Hz", "1 1/s", "1e-30 1/s", "1e30 1/s", "1 W", "1 USD",
-    None, True, False, "", " ", "\n", "nan", "inf", ".inf", ".nan", "~", "~x/y.yaml", "on", "0x7", "017", "12:30", [], {}, [[]], {"a": 1}, [1, 2],
-    "$n", "$nope", "$", "${", "$self", "$rank", "($rank + 1) mod $ranks", "$n / 0", "9**9**9", "2 * 3 s", "1 GB + 1 s", "min(", "ceil(1e300)",
-    "cpu", "gpu", "gpu*", "cpu*", "gpu0", "gpu[0]", "gpu[99]", "gpu[-1]", "gpu[0..9999999]", "*", "**", "all", "rest", "auto", "none", "every",
-    "disk", "nic*", "node0.gpu1", "node*.gpu*", "../x.yaml", "/etc/hostname", "/dev/null", ".", "d2l-gpu", "d2l-laptop", "v100-sxm2-32gb",
-    "ring", "tree", "last-use", "\u202e", "\u00a0", "\ufeff", "é" * 50, "x" * 3000, "\x1b]0;x\x07", "\x00", "a: b", "'", '"', "#", "- x",
-    "1..3", "1..1000000", "1..0", "1..64:x1", "1..64:x0", "1,2,,3", "poisson", {"poisson": "1 1/s"}, {"every": "1 ms"}, {"clients": 10**9},
-    {"value": "1 s", "source": "guess"}, {"value": 1, "source": "measured", "ref": "x", "low": 2, "high": 1}, {"use": "nope"}, {"use": "."},
+    0, 1, -1, 2, 3, 7, 10**6, 10**9, 10**15, 2**31, 2**53, 2**63, 2**64, -(2**63), 10**39, 0.5, 0.1, -0.0, 1e-300, 5e-324,
+    1e290, 1e308, -1e308,
+    "0 s", "1 fs", "0.1 fs", "1 s", "3 h", "1e9 s", "1e290 s", "-1 s", "0 B", "1 B", "9.3 EB", "1e290 B", "0 GB/s", "1 B/s",
+    "1e300 GB/s",
+    "-5 GB/s", "1 FLOP/s", "1e-300 GFLOP/s", "100 %", "0 %", "1000 %", "-3 %", "5 Hz", "1 1/s", "1e-30 1/s", "1e30 1/s",
+    "1 W", "1 USD",
+    None, True, False, "", " ", "\n", "nan", "inf", ".inf", ".nan", "~", "~x/y.yaml", "on", "0x7", "017", "12:30", [], {},
+    [[]], {"a": 1}, [1, 2],
+    "$n", "$nope", "$", "${", "$self", "$rank", "($rank + 1) mod $ranks", "$n / 0", "9**9**9", "2 * 3 s", "1 GB + 1 s",
+    "min(", "ceil(1e300)",
+    "cpu", "gpu", "gpu*", "cpu*", "gpu0", "gpu[0]", "gpu[99]", "gpu[-1]", "gpu[0..9999999]", "*", "**", "all", "rest",
+    "auto", "none", "every",
+    "disk", "nic*", "node0.gpu1", "node*.gpu*", "../x.yaml", "/etc/hostname", "/dev/null", ".", "d2l-gpu", "d2l-laptop",
+    "v100-sxm2-32gb",
+    "ring", "tree", "last-use", "\u202e", "\u00a0", "\ufeff", "é" * 50, "x" * 3000, "\x1b]0;x\x07", "\x00", "a: b", "'", '"',
+    "#", "- x",
+    "1..3", "1..1000000", "1..0", "1..64:x1", "1..64:x0", "1,2,,3", "poisson", {"poisson": "1 1/s"}, {"every": "1 ms"},
+    {"clients": 10**9},
+    {"value": "1 s", "source": "guess"}, {"value": 1, "source": "measured", "ref": "x", "low": 2, "high": 1},
+    {"use": "nope"}, {"use": "."},
 )  # fmt: skip
 TOKENS: Final = tuple(
-    b"{ } [ ] , : - # & * ! | > ' \" % @ ` ? << $ \x00 \xff \xff\xfe \xfe\xff \xef\xbb\xbf \x1b[2J \r \t --- ... !!python/object:os.system "
+    b"{ } [ ] , : - # & * ! | > ' \" % @ ` ? << $ \x00 \xff \xff\xfe \xfe\xff \xef\xbb\xbf \x1b[2J \r \t --- ... "
+    b"!!python/object:os.system "
     b"&a *a \xe2\x80\xae 1e999 -1 nan NaN Infinity null true 99999999999999999999 0x 1_000".split(b" ")
 )
 _NUMBER: Final = re.compile(r"^\s*(-?[0-9.]+(?:[eE][-+]?[0-9]+)?)(.*)$", re.DOTALL)

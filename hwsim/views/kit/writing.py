@@ -30,7 +30,7 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> Path:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors of the system inside say which file they are of: that of a full disk does not."""
+    """Errors of the system inside name the file; the error of a full disk does not by itself."""
     try:
         yield
     except OSError as error:

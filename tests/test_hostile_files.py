@@ -1,0 +1,179 @@
+"""Files that are no files, or made to hurt: each is refused in words that say what it is."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import random
+import sys
+import zipfile
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import hwsim
+from hwsim.cli import main
+from hwsim.graph.files import npz
+from hwsim.results.invariants import BrokenInvariant, printed
+from hwsim.spec import SpecError, read
+from hwsim.spec.packed import read_json
+
+LOOP = "hwsim: workload/1\nprogram: [{busy: {device: cpu, time: 1 ms}}]\n"
+
+
+def called(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_what_is_no_file_is_called_what_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, thing in ((tmp_path / "pipe", "a pipe"), (tmp_path, "a folder"), (Path(os.devnull), "a device or a socket")):
+        done = called("simulate", "d2l-laptop", f"{name}")
+        assert done.exit_code == 2
+        assert f"'{name}' is {thing}, not a file" in done.stderr
+
+
+def test_closed_standard_input_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(SpecError, match="standard input is closed"):
+        read("-")
+
+
+@pytest.mark.parametrize("coding", ["utf-32", "utf-16"])
+def test_the_coding_of_a_file_is_named(coding: str, tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text(LOOP, encoding=coding)
+    with pytest.raises(SpecError, match=f"the file is {coding.upper()}"):
+        read(tmp_path / "w.yaml")
+
+
+@pytest.mark.parametrize("text", ['"\\e]0;title\\a"', '"\\u202Egnp.exe"', '"\\x07"', '"\\0"'])
+def test_no_text_of_a_file_commands_the_terminal(text: str) -> None:
+    with pytest.raises(SpecError, match="the control character U"):
+        read(LOOP + f"name: {text}\n")
+
+
+def test_an_unknown_word_in_the_environment_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HWSIM_FAST", "foo")
+    with pytest.raises(SpecError, match="HWSIM_FAST is one of auto, always, never, not 'foo'"):
+        hwsim.simulate("d2l-laptop", LOOP)
+
+
+def test_json_is_unpacked_up_to_a_limit(tmp_path: Path) -> None:
+    file = tmp_path / "m.json.gz"
+    file.write_bytes(gzip.compress(b" " * 100_000 + b"{}"))
+    assert read_json(file) == {}
+    with pytest.raises(SpecError, match="more than 0 MB, unpacked"):
+        read_json(file, most=99_999)
+
+
+def test_packed_json_is_read_or_refused_wherever_it_is_damaged(tmp_path: Path) -> None:
+    file, dice = tmp_path / "m.json.gz", random.Random(1)
+    data = gzip.compress(json.dumps({"ops": [{"name": f"op{each}", "s": each / 7} for each in range(50)]}).encode())
+    for _ in range(200):
+        torn = bytearray(data)
+        torn[dice.randrange(len(torn))] ^= 1 << dice.randrange(8)
+        file.write_bytes(torn[: dice.choice((len(torn), dice.randrange(len(torn))))])
+        with suppress(SpecError):
+            read_json(file)
+
+
+def test_an_archive_that_would_unpack_to_gigabytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(npz, "LARGE", 1_000_000)
+    file = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("tables.npy", "w") as inside:
+        header = io.BytesIO()
+        import numpy as np
+
+        np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (3_000_000,)})
+        inside.write(header.getvalue())
+        for _ in range(3):
+            inside.write(bytes(1_000_000))
+    with pytest.raises(SpecError, match="it unpacks to 3 MB, more than 50 times its size"):
+        hwsim.load_graph(file)
+
+
+def tables(change: Any, tmp_path: Path) -> Path:
+    """An op graph's file, its tables changed."""
+    import numpy as np
+
+    run = hwsim.simulate("d2l-4gpu-pcie", "hwsim: workload/1\nprogram: [{copy: {from: cpu, to: gpu0, bytes: 1 MB}}]\n")
+    file = hwsim.save_graph(run.timeline.flat.graph, tmp_path / "g.npz")
+    with np.load(file, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    made = json.loads(arrays["tables"].tobytes())
+    change(made)
+    arrays["tables"] = np.frombuffer(json.dumps(made).encode(), np.uint8)
+    np.savez(file, **arrays)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("costs", 0, "moved"), [["uplink:cpu->psw", 1e6]]),
+        (("costs", 0, "why", 0, "seconds"), "long"),
+        (("costs", 0, "why", 0, "inputs"), [{}]),
+        (("costs", 0, "demand", "latency"), [1]),
+        (("costs", 0, "demand", "latency"), -1.0),
+        (("costs", 0, "demand", "amounts"), [["uplink:cpu->psw", 1e6, 3]]),
+        (("capacities", 0, "rate"), "16 GB/s"),
+        (("capacities", 0, "rate"), 0.0),
+        (("labels", 0, "name"), None),
+        (("times",), [1 << 70]),
+    ],
+)
+def test_tables_of_an_op_graph_are_checked_value_by_value(path: tuple[Any, ...], value: Any, tmp_path: Path) -> None:
+    def change(inside: Any) -> None:
+        for key in path[:-1]:
+            inside = inside[key]
+        inside[path[-1]] = value
+
+    with pytest.raises(SpecError):
+        hwsim.simulate("d2l-4gpu-pcie", tables(change, tmp_path))
+
+
+def test_a_file_of_an_op_graph_that_contradicts_itself_is_the_file_s_mistake(tmp_path: Path) -> None:
+    def change(made: Any) -> None:
+        for cost in made["costs"]:
+            cost["moved"] = [[name, amount * 1e9, unit] for name, amount, unit in cost["moved"]]
+
+    with pytest.raises(SpecError, match="the op graph contradicts itself"):
+        hwsim.simulate("d2l-4gpu-pcie", tables(change, tmp_path))
+
+
+def test_what_a_user_wrote_is_no_contradiction_of_hwsim() -> None:
+    workload = {
+        "hwsim": "workload/1",
+        "name": "-3 s nan s",
+        "program": [{"busy": {"name": "-9 ms", "device": "cpu", "time": "1 s"}}],
+    }
+    assert "-3 s nan s" in str(hwsim.simulate("d2l-laptop", workload))
+    with pytest.raises(BrokenInvariant):
+        printed("it took -3 s", ["-4 s"])
+
+
+def test_a_damaged_cache_of_compiled_code_counts_as_none() -> None:
+    pytest.importorskip("numba")
+    Mended: Any = import_module("hwsim.engine.kernels").Mended
+
+    flushed: list[bool] = []
+
+    class Torn:
+        path = "here"
+
+        def load_overload(self, signature: object, target: object) -> object:
+            raise EOFError(signature, target)
+
+        def flush(self) -> None:
+            flushed.append(True)
+
+    mended = Mended(Torn())
+    assert mended.load_overload("signature", "target") is None
+    assert (flushed, mended.path) == ([True], "here")

@@ -1,0 +1,147 @@
+"""Nothing that was computed is lost: not by a kill, a full disk, or a file that cannot be written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hwsim.cli import main
+from hwsim.studies import Interrupted, journal, sweep
+from hwsim.views.kit.writing import write
+
+LOOP = ("d2l-laptop", "d2l/async-loop")
+POINTS = ("sweep", *LOOP, "--vary", "n=1..6", "--workers", "1")
+
+
+class Killed(BaseException):
+    """An end that nothing catches."""
+
+
+def hwsim(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
+
+
+def killed_after(points: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next sweep ends, as by SIGKILL, once so many rows are in its journal."""
+    add = journal.Journal.add
+
+    def counted(self: journal.Journal, number: int, row: Any) -> None:
+        add(self, number, row)
+        if len(self.done) == points:
+            raise Killed
+
+    monkeypatch.setattr(journal.Journal, "add", counted)
+
+
+@pytest.mark.parametrize("points", [1, 4])
+def test_a_killed_sweep_goes_on_with_the_same_command(points: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, torn = tmp_path / "whole.csv", tmp_path / "torn.csv"
+    assert hwsim(*POINTS, "-o", whole).exit_code == 0
+    with monkeypatch.context() as patched:
+        killed_after(points, patched)
+        with pytest.raises(Killed):
+            hwsim(*POINTS, "-o", torn)
+    kept = torn.with_suffix(".journal.jsonl")
+    assert len(kept.read_text().splitlines()) == points + 1
+    assert not torn.exists()
+    seen: list[int] = []
+    sweep(*LOOP, {"n": "1..6"}, workers=1, journal=kept, progress=lambda done, _: seen.append(done))
+    assert seen == list(range(points, 7))
+    assert hwsim(*POINTS, "-o", torn).exit_code == 0
+    assert torn.read_bytes() == whole.read_bytes()
+    assert not kept.exists()
+
+
+def test_the_journal_of_another_sweep_is_not_replaced(tmp_path: Path) -> None:
+    kept = tmp_path / "s.journal.jsonl"
+    sweep(*LOOP, {"n": [7, 8]}, workers=1, journal=kept)
+    before = kept.read_bytes()
+    done = hwsim(*POINTS, "-o", tmp_path / "s.csv")
+    assert done.exit_code == 2
+    assert "it is the journal of something else" in done.stderr
+    assert kept.read_bytes() == before
+
+
+def test_a_full_disk_ends_a_study_with_the_points_that_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "s.journal.jsonl"
+    add = journal.Journal.add
+
+    def full(self: journal.Journal, number: int, row: Any) -> None:
+        if len(self.done) == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        add(self, number, row)
+
+    monkeypatch.setattr(journal.Journal, "add", full)
+    with pytest.raises(Interrupted) as stopped:
+        sweep(*LOOP, {"n": "1..6"}, workers=1, journal=kept)
+    assert len(stopped.value.sweep.rows) == 4
+    assert stopped.value.error is not None
+    done = hwsim(*POINTS, "-o", tmp_path / "t.csv")
+    assert done.exit_code == 130
+    assert f"{tmp_path / 't.journal.jsonl'}: No space left on device" in done.stderr
+    assert "4 of 6 points are done" in done.stderr
+    assert done.stdout.count("us") >= 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (("simulate", *LOOP, "--set", "n=5", "--trace"), "capacity"),
+        (("explain", *LOOP, "--set", "n=5", "--plot"), "critical path"),
+        ((*POINTS, "-o"), "fastest"),
+        (("latency", "d2l-latency", "--plot"), "latency numbers"),
+    ],
+)
+def test_an_answer_is_shown_before_a_full_disk_is_reported(
+    arguments: tuple[str, ...], answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Path.open
+
+    def full(self: Path, *given: Any, **more: Any) -> Any:
+        file = opened(self, *given, **more)
+        if self.name.endswith(".part"):
+            file.close()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return file
+
+    monkeypatch.setattr(Path, "open", full)
+    file = tmp_path / ("out.svg" if arguments[-1] == "--plot" else "out.json" if arguments[-1] == "--trace" else "out.csv")
+    done = hwsim(*arguments, file)
+    assert done.exit_code == 1
+    assert done.stderr.splitlines()[-1] == f"{file}: No space left on device"
+    assert answer in done.stdout
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no modes of files")
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    file = tmp_path / "secret.json"
+    file.touch(mode=0o600)
+    write(file, [b"new"])
+    assert (stat.S_IMODE(file.stat().st_mode), file.read_bytes()) == (0o600, b"new")
+
+
+def test_an_op_graph_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy as np
+
+    import hwsim
+
+    graph = hwsim.simulate(*LOOP, set={"n": 3}, expect=False).timeline.flat.graph
+    file = hwsim.save_graph(graph, tmp_path / "g.npz")
+    before = file.read_bytes()
+
+    def half(opened: Any, **arrays: Any) -> None:
+        opened.write(b"PK")
+        raise Killed
+
+    monkeypatch.setattr(np, "savez", half)
+    with pytest.raises(Killed):
+        hwsim.save_graph(graph, file)
+    assert file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["g.npz"]

@@ -1,0 +1,54 @@
+"""What would take hours or terabytes is refused before it begins, says what it would take, and can be asked for all the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import hwsim
+from hwsim.cli import main
+from hwsim.spec import SpecError, limits
+from hwsim.spec.limits import LIMITS, refuse_beyond
+
+PIPELINE = {
+    "hwsim": "workload/1",
+    "pipeline": {"batches": 10, "epochs": 2_000_000_000, "stages": [{"busy": {"device": "cpu", "time": "1 ms"}}]},
+}
+TRAIN = {
+    "hwsim": "workload/1",
+    "train": {"model": "gpt2", "parallel": {"dp": 4}, "microbatch": 1, "global_batch": 8_000_000_000_000, "sequence": 128},
+}
+SERVED = {"hwsim": "workload/1", "infer": {"model": "gpt2", "device": "gpu0", "requests": 1_000_000_000}}
+LOOP = {"hwsim": "workload/1", "program": [{"repeat": {"times": 10**9, "do": [{"busy": {"device": "cpu", "time": "1 ms"}}]}}]}
+
+
+@pytest.mark.parametrize(
+    ("workload", "unit"),
+    [(PIPELINE, "ops"), (TRAIN, "ops"), (SERVED, "requests"), (LOOP, "ops")],
+    ids=["epochs", "batch", "service", "loop"],
+)
+def test_too_much_is_refused_with_what_it_would_take(workload: dict[str, Any], unit: str) -> None:
+    with pytest.raises(SpecError, match=rf"\d {unit} would take about .*; the limit is {LIMITS[unit].most:,}") as caught:
+        hwsim.simulate("d2l-4gpu-pcie", workload)
+    assert "--no-limits" in str(caught.value)
+
+
+def test_the_limit_itself_may_be_reached() -> None:
+    for unit, limit in LIMITS.items():
+        refuse_beyond(unit, limit.most)
+        with pytest.raises(SpecError):
+            refuse_beyond(unit, limit.most + 1)
+
+
+def test_one_option_lifts_all_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LIMITS", {unit: limit._replace(most=2) for unit, limit in LIMITS.items()})
+    monkeypatch.delenv(limits.VARIABLE, raising=False)
+    monkeypatch.setenv("HWSIM_LIMITS", "")
+    (tmp_path / "w.yaml").write_text(json.dumps(PIPELINE))
+    arguments = ["simulate", "d2l-laptop", str(tmp_path / "w.yaml"), "--set", "workload.pipeline.epochs=2", "-q"]
+    assert CliRunner().invoke(main, arguments).exit_code == 2
+    assert CliRunner().invoke(main, ["--no-limits", *arguments]).exit_code == 0
