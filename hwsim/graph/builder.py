@@ -74,10 +74,13 @@ def block(
     first = np.asarray(label, np.int64)
 
     def column(values: ArrayLike) -> Ints:
-        return np.broadcast_to(np.asarray(values, np.int64), first.shape).copy()
+        filled = np.empty(first.shape, np.int64)
+        filled[:] = values
+        return filled
 
     times_fs = ticks.column([int(time)] if isinstance(time, int | np.integer) else time)
-    sizes: Floats = np.broadcast_to(np.asarray(size, np.float64), first.shape).copy()
+    sizes: Floats = np.empty(first.shape, np.float64)
+    sizes[:] = size
     return Block(
         label=first,
         cost=column(cost),

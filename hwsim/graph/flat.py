@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,8 +83,13 @@ def flatten(graph: OpGraph) -> FlatGraph:
     )
 
 
-def _tiled(column: Ints, times: int) -> Ints:
-    return column if times == 1 else np.tile(column, times)
+def _tiled(values: NDArray[Any], times: int) -> NDArray[Any]:
+    """The values repeated as a whole; `np.tile` takes ten times as long for few."""
+    if times == 1:
+        return values
+    rows = np.empty((times, len(values)), values.dtype)
+    rows[:] = values
+    return rows.ravel()
 
 
 def _expand_edges(block: Block, base: int, sources: list[Ints], targets: list[Ints]) -> None:
@@ -119,7 +125,7 @@ def inserting_ops(graph: OpGraph) -> Ints:
     for block in graph.blocks:
         starts = base + np.repeat(np.arange(block.times, dtype=np.int64) * len(block), len(block))
         base += block.total
-        positions = np.tile(block.insert, block.times)
+        positions = _tiled(block.insert, block.times)
         columns.append(np.where(positions < 0, -1, starts + positions))
     return np.concatenate([np.empty(0, np.int64), *columns])
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from operator import is_
 from typing import Any, Final
 
@@ -214,7 +213,9 @@ def _stamp(tree: Tree, default: Origin | None, file: str) -> Tree:
     if isinstance(tree.value, list):
         elements = [_stamp(each, default, file) for each in tree.value]
         return tree if all(map(is_, elements, tree.value)) else tree.having(elements)
-    return replace(tree, origin=default) if tree.origin is None and default is not None and tree.place.file == file else tree
+    if tree.origin is not None or default is None or tree.place.file != file:
+        return tree
+    return Tree(tree.value, tree.place, tree.keys, default)
 
 
 def _inside(tree: Tree, default: Origin | None, file: str) -> tuple[Origin | None, str]:

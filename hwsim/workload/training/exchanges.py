@@ -8,7 +8,7 @@ Between nodes a collective reaches the part of the NICs' rate that it reaches in
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +25,7 @@ from hwsim.workload.training.rings import Rings
 if TYPE_CHECKING:
     from hwsim.communication.algorithms import Algorithm
     from hwsim.communication.flows import Flows
+    from hwsim.workload.training.sends import Sends
 
 IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
 EXPOSED: Final = "of its time what its devices wait for: the rest hides behind kernels"
@@ -45,6 +46,7 @@ class Exchanges:
     _alone: dict[int, tuple[Cost, float]] = field(default_factory=dict)  # by id of a cost: it, and its seconds
     _flows: dict[tuple[object, ...], Flows] = field(default_factory=dict)
     _nodes: dict[str, str] = field(default_factory=dict)
+    _sends: Sends | None = None
 
     def __post_init__(self) -> None:
         self.rates = self.rates or self.machine.rates()
@@ -106,25 +108,22 @@ class Exchanges:
         return self._represented[key]
 
     def _together(self, groups: Sequence[Names], operation: Operation, size: float) -> Cost:
-        from hwsim.communication.timing import timed
-
         latency = floor = 0.0
         amounts: dict[str, float] = {}
         moved: dict[str, tuple[float, Unit]] = {}
         first: Cost | None = None
-        for members in groups:
-            phases = timed(self.machine, None, operation, members, size).phases
+        for phases in self._phases(groups, operation, size):
             bodies = 0.0
-            for phase in phases:
-                demand = phase.cost.demand
+            for cost in phases:
+                demand = cost.demand
                 bodies += demand.body(self.rates)
-                first = first or phase.cost
+                first = first or cost
                 for name, amount in demand.amounts:
                     amounts[name] = amounts.get(name, 0.0) + amount
-                for name, amount, unit in phase.cost.moved:
+                for name, amount, unit in cost.moved:
                     if self.machine.capacities[name].unit != "1":  # messages are counted, and move nothing
                         moved[name] = (moved.get(name, (0.0, unit))[0] + amount, unit)
-            latency = max(latency, math.fsum(phase.cost.demand.latency for phase in phases))
+            latency = max(latency, math.fsum(cost.demand.latency for cost in phases))
             floor = max(floor, bodies)
         if first is None:
             return Cost(Demand())
@@ -145,6 +144,20 @@ class Exchanges:
             choice=first.choice,
             exchange=first.exchange,
         )
+
+    def _phases(self, groups: Sequence[Names], operation: Operation, size: float) -> Iterator[tuple[Cost, ...]]:
+        """Costs of the phases of the collective in each group."""
+        if operation == "send":
+            if self._sends is None:
+                from hwsim.workload.training.sends import Sends  # few trainings have stages
+
+                self._sends = Sends(self.machine)
+            yield from self._sends.of(groups, size)
+            return
+        from hwsim.communication.timing import timed
+
+        for members in groups:
+            yield tuple(phase.cost for phase in timed(self.machine, None, operation, members, size).phases)
 
     def _leaves(self, groups: Sequence[Names]) -> bool:
         """Whether some group spans several nodes that no switch of NVLinks joins."""

@@ -59,7 +59,7 @@ def lower(
     try:
         hosts = [_host(machine, device) for device in layout.devices] if kernels else []
         unlike = ""
-        if layout.dp > 1 and (many or fold == "always"):
+        if layout.dp > 1 and (many or fold == "always") and (fold != "never" or _detail_depends(plan)):
             unlike = _difference(plan, machine, hosts, exchanging)
         folded = fold != "never" and layout.dp > 1 and (fold == "always" or many) and not unlike
         if unlike and fold != "never":
@@ -123,6 +123,12 @@ def _by_layer(plan: Plan, pieces: Pieces, replicas: int) -> bool:
     """Whether every stretch between two exchanges is an op: as the file says, or if they are few."""
     ops = replicas * plan.layout.pp * plan.microbatches * 2 * pieces.layers * (9 if plan.layout.tp > 1 else 1)
     return pieces.detail == "layer" or (pieces.detail == "auto" and ops <= OPS)
+
+
+def _detail_depends(plan: Plan) -> bool:
+    """Whether the ops of a step depend on how many replicas are written: of many identical ones, one."""
+    pieces, dp = plan.exchange, plan.layout.dp
+    return isinstance(pieces, Pieces) and _by_layer(plan, pieces, 1) != _by_layer(plan, pieces, dp)
 
 
 def _difference(plan: Plan, machine: Machine, hosts: Sequence[str], exchanging: Exchanges) -> str:

@@ -1,0 +1,85 @@
+"""Sends between two GPUs, many at once: one of those over equal routes is timed, and the others draw alike from capacities of
+other names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hwsim.communication.placing import all_of_kind, leads_out
+from hwsim.communication.timing import library_of, timed
+from hwsim.demand import Cost, Demand
+from hwsim.machine import Machine
+from hwsim.machine.handling import Handling
+from hwsim.machine.libraries.nccl import Nccl
+from hwsim.workload.training.layout import Names
+
+_BY_KERNELS = Handling(by="sm")
+
+
+class _Timed(NamedTuple):
+    """A send that was timed.  alike: what its key holds by id; drawn: capacities on its route, in the order of their names."""
+
+    alike: tuple[Cost, Nccl]
+    drawn: tuple[str, ...]
+    costs: tuple[Cost, ...]
+
+    def over(self, drawn: Sequence[str]) -> tuple[Cost, ...]:
+        """The same over a route with these capacities."""
+        renamed = dict(zip(self.drawn, drawn, strict=True))
+        costs = []
+        for cost in self.costs:
+            demand = cost.demand
+            amounts = tuple([(renamed[capacity], amount) for capacity, amount in demand.amounts])
+            moved = tuple([(renamed[capacity], amount, unit) for capacity, amount, unit in cost.moved])
+            drawn_there = Demand(demand.latency, amounts, demand.floor, (), demand.share)
+            costs.append(Cost(drawn_there, moved, cost.why, choice=cost.choice, exchange=cost.exchange))
+        return tuple(costs)
+
+
+class Sends:
+    """Costs of the phases of sends on a machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._timed: dict[tuple[object, ...], _Timed] = {}
+
+    def of(self, pairs: Sequence[Names], size: float) -> Iterator[tuple[Cost, ...]]:
+        """The costs of each pair's phases, without what kernels hold.
+
+        Raises:
+            CannotCollect, NoRoute: the machine does not link the devices.
+        """
+        machine = self._machine
+        if size <= 0 or len(pairs) < 2 or not all_of_kind(machine, [name for pair in pairs for name in pair], "gpu"):
+            yield from (self._alone(pair, size) for pair in pairs)
+            return
+        draws = machine.draws([a for a, _ in pairs], [b for _, b in pairs], size, _BY_KERNELS)
+        for number, pair in enumerate(pairs):
+            low, high = draws.first[number : number + 2].tolist()
+            names = tuple(map(machine.capacity_name, draws.capacity[low:high].tolist()))
+            library, route = library_of(machine, pair), draws.costs[int(draws.shape[number])]
+            if not isinstance(library, Nccl):
+                yield self._alone(pair, size)
+                continue
+            # names decide which of equally slow links is named, so that their order is part of what is equal
+            order = tuple(sorted(range(len(names)), key=names.__getitem__))
+            key = id(route), id(library), self._is_across(*pair), order
+            if key in self._timed:
+                yield self._timed[key].over(names)
+                continue
+            costs = self._alone(pair, size)
+            drawn = {name for cost in costs for name, _ in cost.demand.amounts}
+            if drawn <= set(names) and not any(term.capacity for cost in costs for term in cost.why):
+                self._timed[key] = _Timed((route, library), names, costs)
+            yield costs
+
+    def _alone(self, pair: Names, size: float) -> tuple[Cost, ...]:
+        return tuple(phase.cost for phase in timed(self._machine, None, "send", pair, size).phases)
+
+    def _is_across(self, a: str, b: str) -> bool:
+        """Whether the library sees two nodes."""
+        if a.rpartition(".")[0] == b.rpartition(".")[0]:
+            return False
+        switch = leads_out(self._machine, a)
+        return not switch or switch != leads_out(self._machine, b)
