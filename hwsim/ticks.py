@@ -35,7 +35,10 @@ class TooLong(ValueError):
         self.seconds, self.op = seconds, op
         self.message = f"'{op}' takes {seconds:.4g} s, which is too long" if op else f"a time of {seconds:.4g} s is too long"
         self.hint = f"times go up to {LONGEST_TEXT}"
-        super().__init__(f"{self.message}: {self.hint}")
+        super().__init__(seconds, op)  # SimPy makes an error of a process anew, from its arguments
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.hint}"
 
 
 def femtoseconds(seconds: float) -> int:

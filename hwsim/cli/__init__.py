@@ -94,6 +94,9 @@ class Commands(click.Group):
         except BrokenInvariant as error:
             click.echo(f"{CONTRADICTS}: {error}\n    {DEFECT}", err=True)
             ctx.exit(EXIT_BROKEN)
+        except MemoryError:
+            click.echo("there is not enough memory for this; fewer ops, requests or points need less", err=True)
+            ctx.exit(EXIT_FAILED)
         except OSError as error:
             if isinstance(error, BrokenPipeError):  # the reader of the output closed it: click ends quietly
                 raise

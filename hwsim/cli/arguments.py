@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
@@ -46,11 +47,16 @@ WORKLOAD: Final = LibraryName("workload")
 
 def as_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """--set K=V ... as a mapping; the last value of a path wins."""
+    from hwsim.spec.mistakes import one_line
+    from hwsim.spec.reading import unprintable
+
     settings: dict[str, str] = {}
     for text in values:
         path, equals, value = text.partition("=")
         if not equals or not path:
-            raise click.BadParameter(f"'{text}' is not of the form PATH=VALUE", ctx, param)
+            raise click.BadParameter(f"'{one_line(text)}' is not of the form PATH=VALUE", ctx, param)
+        if (bad := unprintable(text)) is not None:
+            raise click.BadParameter(f"the control character U+{ord(bad):04X} does not belong in '{one_line(text)}'", ctx, param)
         settings.pop(path, None)
         settings[path] = value
     return settings
@@ -142,7 +148,7 @@ def printed(text: str) -> str:
 
 def _words(value: object) -> Iterator[str]:
     if isinstance(value, str):
-        yield from (value, *value.split("=", 1))
+        yield from (value, *re.split("[=,]", value))
     elif isinstance(value, Mapping):
         yield from (word for each in (*value, *value.values()) for word in _words(each))
     elif isinstance(value, tuple | list):

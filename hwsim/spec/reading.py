@@ -41,6 +41,12 @@ _CONSTANTS: Final[dict[str, bool | None]] = {
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+def unprintable(text: str) -> str | None:
+    """The first character of a text that would command a terminal, or that no file may have; None if there is none."""
+    found = _UNPRINTABLE.search(text)
+    return None if found is None else found[0]
+
+
 def read(path: Path | str) -> Tree:
     """The tree of a file; `-` is standard input; a text with a line break in it is a document itself.
 

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from hwsim.graph.files.typed import refuse_unfit
 from hwsim.results.interval import Interval, Part
 from hwsim.spec import CODES, Mistake, Place, SpecError, Warning
 from hwsim.studies.cells import Column
@@ -170,6 +171,8 @@ def read_interval(cell: str, value: float) -> Interval:
     """
     try:
         fields = json.loads(cell)
-        return Interval(**{**fields, "value": value, "parts": tuple(Part(**part) for part in fields["parts"])})
+        interval = Interval(**{**fields, "value": value, "parts": tuple(Part(**part) for part in fields["parts"])})
+        refuse_unfit(interval)
+        return interval
     except (TypeError, KeyError) as error:
         raise ValueError(f"'{cell:.60}' is no interval") from error

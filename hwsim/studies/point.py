@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hwsim.api import OutOfMemory, Run, Source, simulate
 from hwsim.engine import Deadlock
+from hwsim.graph.files.typed import refuse_unfit
 from hwsim.machine import Machine, build
 from hwsim.records import dataclass
 from hwsim.results.critical import families, limited_by
@@ -90,9 +91,11 @@ class Outcome:
             if "interval" in row:
                 parts = tuple(Part(**part) for part in row["interval"]["parts"])
                 values["interval"] = Interval(**{**row["interval"], "parts": parts})
-        except (TypeError, KeyError, AttributeError) as error:
+            outcome = cls(**values)
+            refuse_unfit(outcome)
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise ValueError(f"no outcome of a point: {error}") from error
-        return cls(**values)
+        return outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from hwsim.records import dataclass
-from hwsim.spec import SpecError
+from hwsim.spec import Mistake, Place, SpecError
 from hwsim.studies.grid import Points, written
 from hwsim.studies.journal import Journal
 from hwsim.studies.measures import TIME, measure
@@ -104,6 +104,24 @@ class Study:
         )
 
 
+def _kept(journal: Journal, points: int) -> dict[int, Outcome]:
+    """The outcomes of a journal.
+
+    Raises:
+        SpecError: a row was changed since it was written.
+    """
+    outcomes: dict[int, Outcome] = {}
+    for number, row in journal.done.items():
+        try:
+            outcomes |= {number: Outcome.of(row)} if 0 <= number < points else {}
+        except ValueError as error:
+            message = f"the row of point {number} is damaged: {error}"
+            raise SpecError(
+                [Mistake(Place(str(journal.path), 0, 0), message, "remove the line: the point is run again")]
+            ) from None
+    return outcomes
+
+
 def run(
     study: Study,
     *,
@@ -130,7 +148,7 @@ def run(
         kept = opened.enter_context(Journal(journal, study.head())) if journal is not None else None
         try:
             if kept is not None:
-                outcomes |= {number: Outcome.of(row) for number, row in kept.done.items() if 0 <= number < len(study.points)}
+                outcomes |= _kept(kept, len(study.points))
             waiting = {}
             for number, values in enumerate(study.points):
                 before = study.known(values, earlier) if earlier and number not in outcomes else None

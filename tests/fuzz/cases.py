@@ -275,8 +275,15 @@ def _earlier(dice: random.Random) -> Made:
     sweep = ["sweep", "d2l-laptop", "d2l/async-loop", "--vary", "n=1..4"]
     if dice.random() < 0.5:
         return [*sweep, "--resume", "s.csv"], {"s.csv": torn(corpus.rows(), dice)}
-    head = b'{"hwsim":"journal/1","study":"x"}\n{"n":0,"makespan_s":0.1}\n'
-    return [*sweep, "-o", "s.csv"], {"s.journal.jsonl": torn(head, dice)}
+    return [*sweep, "-o", "s.csv"], {"s.journal.jsonl": _journal(dice)}
+
+
+def _journal(dice: random.Random) -> bytes:
+    head, *rows = corpus.journal().splitlines()
+    if dice.random() < 0.4:
+        return torn(corpus.journal(), dice)
+    made = [json.dumps(damaged(json.loads(row), dice, lambda: json.loads(dice.choice(rows)))) for row in rows]
+    return b"\n".join([head, *(each.encode("utf-8", "surrogatepass") for each in made)]) + b"\n"
 
 
 def _trace(dice: random.Random) -> Made:

@@ -106,6 +106,19 @@ def rows() -> bytes:
     return sweep("d2l-laptop", "d2l/async-loop", {"n": [1, 2, 3]}).to_csv().encode()
 
 
+@cache
+def journal() -> bytes:
+    """The journal of the same sweep, one point more."""
+    from tempfile import TemporaryDirectory
+
+    from hwsim.studies import sweep
+
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "s.journal.jsonl")
+        sweep("d2l-laptop", "d2l/async-loop", {"n": "1..4"}, journal=file)
+        return file.read_bytes()
+
+
 def packed(data: bytes) -> bytes:
     """The same, packed."""
     return gzip.compress(data, mtime=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -49,6 +50,8 @@ def play(case: Case, seconds: float = SECONDS) -> Outcome:
                 done = CliRunner().invoke(main, list(case.arguments), prog_name="hwsim", input="")
         except TookLong as over:
             return Outcome(-1, "", _where(over))
+    if done.exit_code == -1 or "not enough memory" in done.stderr:
+        gc.collect()
     if isinstance(done.exception, TookLong):
         return Outcome(-1, "", _where(done.exception))
     if done.exception is not None and not isinstance(done.exception, SystemExit):

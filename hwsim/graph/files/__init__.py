@@ -70,6 +70,8 @@ def problems(graph: OpGraph) -> list[str]:
     if wrong:
         return wrong
     names = {capacity.name for capacity in graph.capacities}
+    if len(names) < len(graph.capacities):
+        return ["two capacities have one name"]
     for capacity in graph.capacities:
         if not capacity.rate > 0:
             return [f"capacity '{capacity.name}' has rate {capacity.rate}: it must be positive"]
