@@ -151,6 +151,22 @@ def test_cores_are_busy_with_tcp_and_not_with_rdma(net: Machine) -> None:
     assert "node0.cpu.cores" not in rdma
 
 
+@pytest.mark.parametrize("slot", ["kind: pcie", "kind: direct"])
+@pytest.mark.parametrize("wire", ["kind: direct, bandwidth: 10 Gb/s", "kind: ethernet, rate: 10 Gb/s, mtu: 1500 B"])
+@pytest.mark.parametrize("middle", [True, False])
+def test_a_card_sends_what_leaves_and_receives_what_arrives_by_whatever_link_its_host_has_it(
+    slot: str, wire: str, middle: bool
+) -> None:
+    """A direct link from a card to its own host is no network: else both directions would draw from each half of the card."""
+    card = "{kind: nic, bandwidth: 10 Gb/s, protocol: rdma, overhead: {rdma: 1 us}, message_rate: 5e6 1/s, count: 2}"
+    ends = f"{{between: [nic0, sw], {wire}}}, {{between: [nic1, sw], {wire}}}" if middle else f"{{between: [nic0, nic1], {wire}}}"
+    slots = ", ".join(f"{{between: [host{n}, nic{n}], {slot}, bandwidth: 16 GB/s}}" for n in range(2))
+    of = machine(f"parts: {{host: {{{HOST}, count: 2}}, nic: {card}, sw: {{kind: switch}}}}\nlinks: [{slots}, {ends}]\n")
+    demand = of.transfer("host0", "host1", 1e9, Handling(protocol="rdma")).demand
+    drawn = {capacity for capacity, _ in demand.amounts if capacity.startswith("nic")}
+    assert drawn == {"nic0.tx", "nic0.tx_messages", "nic1.rx", "nic1.rx_messages"}
+
+
 def test_an_oversubscribed_switch_shares_its_backplane() -> None:
     hosts = f"{{{HOST}, count: 4}}"
     of = machine(

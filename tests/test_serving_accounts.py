@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hwsim.api import simulate
 from hwsim.results.accounting import PARTS
+from hwsim.results.piles import Pile
 from hwsim.results.serving import RequestRow, ServiceStatistics
 from hwsim.ticks import FEMTO
 
@@ -44,3 +48,18 @@ def test_parts_of_a_request_add_up_to_its_latency_to_the_femtosecond(keys: Mappi
         assert sum(row.parts_fs) == round(row.end_s * FEMTO) - round(row.arrival_s * FEMTO)
     for where in found.where:
         assert sum(seconds for _, seconds in where.parts) == pytest.approx(where.mean_s, rel=1e-12)
+
+
+@given(
+    values=st.lists(st.integers(1, 10**15), min_size=1, max_size=60),
+    late=st.lists(st.integers(10**16, 10**18), max_size=10),
+    share=st.sampled_from([0.5, 0.95, 0.99]),
+)
+def test_the_requests_around_a_percentile_take_about_as_long_as_it(values: list[int], late: list[int], share: float) -> None:
+    """Half a per cent of requests that wait a hundred times as long say nothing of those at p99."""
+    times, pile = np.array([*values * 5, *late]), Pile()
+    pile.add_all(times.astype(np.float64), [times, *[np.zeros_like(times)] * (len(PARTS) - 1)])
+    value = pile.at(share)
+    requests, shared_by, sums = pile.around(share - 0.005, share + 0.005, value)
+    assert requests == shared_by > 0
+    assert 0.49 * value <= sum(sums) / shared_by <= 2.02 * value

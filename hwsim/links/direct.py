@@ -10,7 +10,7 @@ from hwsim.units import BytesPerSecond, Metres
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Direct(LinkKind):
-    """Bandwidth and latency as given."""
+    """Bandwidth and latency as given. A network, but where it joins a network card to its own host."""
 
     kind, called, short, colour = "direct", "direct", "DIR", "sky"
     joins, network, budget = "anything", True, "ports"

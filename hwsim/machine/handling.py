@@ -15,7 +15,7 @@ from hwsim.devices.network import ON_CORES
 from hwsim.devices.roofline import WORKLOAD, source_of
 from hwsim.formats import precise
 from hwsim.links import Protocol
-from hwsim.machine.placed import Link, PlacedDevice
+from hwsim.machine.placed import Link, PlacedDevice, network_sides
 from hwsim.records import dataclass
 
 LINE: Final = 64.0  # bytes
@@ -95,8 +95,7 @@ def send_messages(
         model = devices[name].model
         if not isinstance(model, Nic):
             continue
-        out = at < len(links) and links[at].model.network
-        into = at > 0 and links[at - 1].model.network
+        into, out = network_sides(devices, links[at - 1] if at > 0 else None, links[at] if at < len(links) else None)
         if out == into:
             continue  # passed from network to network, or never left
         overhead = model.overhead.get(protocol, 0.0)

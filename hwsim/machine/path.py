@@ -14,7 +14,7 @@ from hwsim.formats import precise
 from hwsim.links import Framing, Protocol
 from hwsim.machine.capacities import Backplanes
 from hwsim.machine.handling import Input
-from hwsim.machine.placed import Link, PlacedDevice
+from hwsim.machine.placed import Link, PlacedDevice, network_sides
 from hwsim.machine.routes import Route
 from hwsim.records import dataclass
 
@@ -187,8 +187,9 @@ class Collector:
                 source = source_of(model.sources, "latency")
                 self.latencies.append(latency_term(f"through {name}", model.latency, source, f"{name}.tx"))
             rate = ("bandwidth", precise(model.bandwidth, "B/s"), source_of(model.sources, "bandwidth"))
-            for link, suffix, direction in ((after, "tx", "out of"), (before, "rx", "into")):
-                if link is not None and link.model.network:
+            into, out = network_sides(self.devices, before, after)
+            for link, passed, suffix, direction in ((after, out, "tx", "out of"), (before, into, "rx", "into")):
+                if link is not None and passed:
                     framing = link.model.framing(self.protocol)
                     self.draws.append(
                         Draw(f"{name}.{suffix}", 1.0, 1 / model.bandwidth, f"{direction} {name}", rate, framing=framing)

@@ -104,3 +104,16 @@ def listed(names: Sequence[str]) -> str:
 def below(scope: str, name: str) -> str:
     """The full name of what a scope calls `name`."""
     return f"{scope}.{name}" if scope else name
+
+
+def network_sides(devices: Mapping[str, PlacedDevice], before: Link | None, after: Link | None) -> tuple[bool, bool]:
+    """Whether traffic enters a network card from a network by one link, and leaves it to a network by the next.
+
+    A `direct` link may lead out of a computer or join the card to its own host. Where both links could be a network, the one that
+    leads to another card or a switch is, and the one that leads to a host is not; cards between two networks have both.
+    """
+    into, out = before is not None and before.model.network, after is not None and after.model.network
+    if before is not None and after is not None and into and out:
+        far = tuple(devices[end].kind in ("nic", "switch") for end in (before.source, after.target))
+        into, out = far if any(far) else (True, True)
+    return into, out

@@ -99,13 +99,18 @@ class Pile:
                 return min(middle(place), self.most)
         return 0.0
 
-    def around(self, low: float, high: float) -> tuple[int, int, list[int]]:
-        """(values, what they are shared by, sums of their parts) of the bins that hold these parts of all."""
+    def around(self, low: float, high: float, value: float) -> tuple[int, int, list[int]]:
+        """(values, what they are shared by, sums of their parts) of the bins that hold these parts of all.
+
+        Bins of more than twice the value, or of less than half of it, are left out: a few that wait a hundred times as long are
+        not what those around the value wait for.
+        """
         number, passed = self.number, 0
         count, many, sums = 0, 0, [0] * len(PARTS)
+        least, most = bin_of(value / 2), bin_of(2 * value)
         for place in sorted(self.parts):
             start, passed = passed, passed + self.count[place]
-            if passed > low * number and start < high * number:
+            if passed > low * number and start < high * number and least <= place <= most:
                 count += self.count[place]
                 many += self.many[place]
                 sums = [before + more for before, more in zip(sums, self.parts[place], strict=True)]

@@ -371,7 +371,7 @@ def _where(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
         for percentile in PERCENTILES:
             part = percentile / 100
             width = min(AROUND, (1 - part) / 2)
-            requests, shared_by, sums = pile.around(part - width, part + width)
+            requests, shared_by, sums = pile.around(part - width, part + width, pile.at(part))
             if shared_by:
                 times = [total / shared_by / FEMTO for total in sums]
                 value = getattr(spreads[measure], f"p{percentile}")
