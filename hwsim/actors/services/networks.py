@@ -1,4 +1,4 @@
-"""Stations of several capacities, of which one piece of work may draw from more than one; shared as the engine shares them."""
+"""Stations of several capacities, where a piece of work draws from one or more; shared as the engine shares them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_PACES: Final = 1 << 14  # numbers of members whose paces are kept
 
 
 class Tied:
-    """Capacities that nobody holds a part of, and that are no device's queue: paces follow from how many of each kind are there.
+    """Capacities without holds and without a device's queue: paces follow from how many members of each kind are there.
 
     To the femtosecond as `Network`.
     """
@@ -93,14 +93,14 @@ class Tied:
 
     def _paces_of(self, counts: tuple[int, ...]) -> list[int]:
         """Paces of one member of each kind, 0 where there is none."""
-        there = [number for number, many in enumerate(counts) if many]
-        flows = [self._classes[number].flow for number in there]
+        kinds = [number for number, many in enumerate(counts) if many]
+        flows = [self._classes[number].flow for number in kinds]
         room = {capacity: FULL for flow in flows for capacity, _ in flow.weights}
-        found, _ = fill(
-            [flow.alone for flow in flows], [counts[number] for number in there], [flow.weights for flow in flows], room
+        filled, _ = fill(
+            [flow.alone for flow in flows], [counts[number] for number in kinds], [flow.weights for flow in flows], room
         )
         paces = [0] * len(counts)
-        for number, pace in zip(there, found, strict=True):
+        for number, pace in zip(kinds, filled, strict=True):
             paces[number] = pace
         if len(self._paces) >= MOST_PACES:
             self._paces.clear()
