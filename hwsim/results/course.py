@@ -33,9 +33,7 @@ class Course:
     taken: dict[int, int] = field(default_factory=dict)
     area: int = 0
     most: int = 0
-    _starts: list[int] = field(default_factory=list)
-    _ends: list[int] = field(default_factory=list)
-    _blocks: list[int] = field(default_factory=list)
+    _taken: list[tuple[int, int, int]] = field(default_factory=list)
     _runs: list[tuple[int, int, int, int]] = field(default_factory=list)
     _later: list[int] = field(default_factory=list)
 
@@ -49,10 +47,8 @@ class Course:
 
     def takes(self, start: int, end: int, blocks: int) -> None:
         """So many blocks of a cache are taken from `start` to `end`."""
-        self._starts.append(start)
-        self._ends.append(end)
-        self._blocks.append(blocks)
-        if len(self._starts) > BLOCK:
+        self._taken.append((start, end, blocks))
+        if len(self._taken) > BLOCK:
             self.settle()
 
     def grows(self, start: int, first: int, slope: int, later: Sequence[int]) -> None:
@@ -67,11 +63,13 @@ class Course:
 
     def settle(self) -> None:
         """Add up what is known of the caches."""
-        if self._starts:
-            self.most = max(self.most, *self._blocks)
-            origin = self._origin(min(self._starts), max(self._ends))
-            start, end = (ticks.column([each - origin for each in times]) for times in (self._starts, self._ends))
-            self._adds(origin, start, end, ticks.column(self._blocks))
+        if self._taken:
+            begins, ends, taken = zip(*self._taken, strict=True)
+            self.most = max(self.most, *taken)
+            origin = self._origin(min(begins), max(ends))
+            start, end = (ticks.column([each - origin for each in times]) for times in (begins, ends))
+            self._adds(origin, start, end, ticks.column(taken))
+            self._taken.clear()
         if self._later:
             starts, firsts, slopes, counts = zip(*self._runs, strict=True)
             last = max(start + count * first + slope * (count * (count - 1) // 2) for start, first, slope, count in self._runs)
@@ -87,8 +85,6 @@ class Course:
             self._adds(origin, start[run], ticks.add(start[run], length), -blocks[kept])
             self._runs.clear()
             self._later.clear()
-        for column in (self._starts, self._ends, self._blocks):
-            column.clear()
 
     def _origin(self, first: int, last: int) -> int:
         """The start of the stretch of a time, once all times up to the last have stretches: what follows is counted from it."""

@@ -122,16 +122,14 @@ class Gaps:
     """Times between the tokens of answers, fs: single ones, and series of them that grow in equal steps."""
 
     pile: Pile = field(default_factory=Pile)
-    _times: list[int] = field(default_factory=list)
-    _counts: list[int] = field(default_factory=list)
+    _single: list[tuple[int, int]] = field(default_factory=list)  # with their counts
     _runs: list[tuple[int, int, int, int]] = field(default_factory=list)
     _many: int = 0
 
     def add(self, time: int, count: int = 1) -> None:
         """So many equal times."""
-        self._times.append(time)
-        self._counts.append(count)
-        if len(self._times) > BLOCK:
+        self._single.append((time, count))
+        if len(self._single) > BLOCK:
             self.settle()
 
     def add_run(self, first: int, slope: int, many: int, count: int) -> None:
@@ -143,10 +141,10 @@ class Gaps:
 
     def settle(self) -> None:
         """Add up what is known."""
-        if self._times:
-            self.pile.add(ticks.column(self._times), ticks.column(self._counts))
-            self._times.clear()
-            self._counts.clear()
+        if self._single:
+            times, counts = zip(*self._single, strict=True)
+            self.pile.add(ticks.column(times), ticks.column(counts))
+            self._single.clear()
         if self._runs:
             first, slope, many, count = (ticks.column(column) for column in zip(*self._runs, strict=True))
             ends = np.cumsum(many)  # count

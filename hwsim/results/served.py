@@ -216,8 +216,20 @@ class Log:
         self.iterations += count
         self.worked += worked * count
         self.course.takes(start, end, blocks)
-        if answers:
-            self._gaps(copy, start, end, answers, count, first or end - start, slope)
+        if not answers:
+            return
+        first = first or end - start
+        gaps, joined, next_end = self.gaps, self._joined[copy], start + first
+        before = answers - len(joined)  # count
+        for since in joined.values():
+            gaps.add(next_end - since)
+        if before > 0:
+            gaps.add(next_end - self._wrote[copy], before)
+        if joined:
+            joined.clear()
+        self._wrote[copy] = end
+        if count > 1:
+            gaps.add_run(first + slope, slope, count - 1, answers)
 
     def grows(self, start: int, first: int, slope: int, later: Sequence[int]) -> None:
         """Blocks that a run takes in each iteration after its first; they were said to be taken in all of it.
@@ -225,19 +237,6 @@ class Log:
         first: fs of its first iteration; slope: more for each after it.
         """
         self.course.grows(start, first, slope, later)
-
-    def _gaps(self, copy: int, start: int, end: int, answers: int, count: int, first: int, slope: int) -> None:
-        """Times between tokens."""
-        gaps, joined, next_end = self.gaps, self._joined[copy], start + first
-        for since in joined.values():
-            gaps.add(next_end - since)
-        if answers > len(joined):
-            gaps.add(next_end - self._wrote[copy], answers - len(joined))
-        if joined:
-            joined.clear()
-        self._wrote[copy] = end
-        if count > 1:
-            gaps.add_run(first + slope, slope, count - 1, answers)
 
     def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
         """The prompts of these are read and a token of each is out; out: fs until it is with the client."""

@@ -88,6 +88,8 @@ class Copy(Replica):
     @property
     def requests(self) -> int:
         """Requests that wait or are worked on."""
+        if self.slots is None and self.lower is None:
+            return len(self.waiting) + len(self.partial) + self.answers
         held = 0 if self.slots is None else len(self.slots.held)
         return len(self.waiting) + len(self.returning.loading) + len(self.loaded) + len(self.partial) + self.answers + held
 
@@ -99,6 +101,8 @@ class Copy(Replica):
     @property
     def head(self) -> Sequence | None:
         """The first to be seen of those that wait."""
+        if not self.loaded:
+            return self.waiting[0] if self.waiting else None
         return self.returning.head(self.waiting)
 
     @property
@@ -367,9 +371,10 @@ class Copy(Replica):
                 begin, first = self._came(run, end)
             self.seen, self.door = run.looked(settings.ahead, settings.look, self.door)
         spent = run.spent(first, count, begin, end)
-        all_tokens = run.tokens
-        for sequence, tokens in run.parts:
-            log.reads(sequence.number, spent.prompts * tokens // all_tokens)
+        if run.parts:
+            all_tokens = run.tokens
+            for sequence, tokens in run.parts:
+                log.reads(sequence.number, spent.prompts * tokens // all_tokens)
         log.passes(self.number, begin, end, spent)
         log.iterated(
             self.number, run.begin, end, answers=answers, worked=answers + len(run.parts),

@@ -195,7 +195,7 @@ class Costs:
         answers, parts = run.answers, run.parts
         drawn: tuple[int, ...]
         if not parts:  # as at the knot before its contexts: all iterations of a run draw alike
-            drawn = answers, knot(run.context // answers)[0]
+            drawn = answers, run.low if run.low >= 0 else knot(run.context // answers)[0]
         else:  # iterations of about as many tokens draw alike
             drawn = (grid(answers), grid(run.context // answers)) if answers else (0, 0)
             drawn += (grid(run.tokens), grid(1 + sum([sequence.read for sequence, _ in parts])), len(parts))  # integers

@@ -109,7 +109,7 @@ class Pace:
             run.first = run.host + run.kernels
             run.count = run.most = 1
             return
-        answers, context, line, beyond = run.answers, run.context, None, 0
+        answers, context, line, beyond, low = run.answers, run.context, None, 0, -1
         if answers:
             floor = context // answers
             step = 1 << max(0, floor.bit_length() - 1 - COARSE)
@@ -119,6 +119,7 @@ class Pace:
         if run.parts:
             self._of_parts(run, 0 if line is None else line.slope * beyond // answers, line)
         elif line is not None:
+            run.low = low
             run.kernels, run.slope, run.host = line.start + line.slope * beyond // answers, line.slope, line.host
             alike = -((beyond - answers * line.step) // answers)
             if alike < run.most:

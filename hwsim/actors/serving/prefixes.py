@@ -116,16 +116,17 @@ class Pool:
         used = self._used.get(key)
         return used[1] if used is not None else self._line.get(key, 0)
 
-    def uses(self, key: Key) -> int:
-        """Use a piece that is there; its blocks."""
-        used = self._used.get(key)
-        if used is not None:
-            used[0] += 1
-            return used[1]
-        count = self._line.pop(key)
-        self.free -= count
-        self._used[key] = [1, count]
-        return count
+    def uses(self, keys: Iterable[Key]) -> None:
+        """Use pieces that are there."""
+        every = self._used
+        for key in keys:
+            used = every.get(key)
+            if used is not None:
+                used[0] += 1
+                continue
+            count = self._line.pop(key)
+            self.free -= count
+            every[key] = [1, count]
 
     def keeps(self, key: Key, count: int) -> bool:
         """Note that blocks that a request took hold a piece; False if there are others that do."""
@@ -142,11 +143,13 @@ class Pool:
         if count:
             self.free += count
             self._gives(count)
+        every = self._used
         for key in reversed(keys):
-            used = self._used[key]
-            used[0] -= 1
-            if not used[0]:
-                del self._used[key]
+            used = every[key]
+            if used[0] > 1:
+                used[0] -= 1
+            else:
+                del every[key]
                 self._line[key] = used[1]
                 self._last = 0
                 self.free += used[1]
@@ -246,8 +249,7 @@ class Cache:
 
     def begins(self, sequence: Held, found: Found) -> None:
         """A request holds what was found here."""
-        for key in found.keys:
-            self.pool.uses(key)
+        self.pool.uses(found.keys)
         sequence.keys, sequence.hit, sequence.own, sequence.kept = found.keys, found.blocks, 0, 0
 
     def spared(self, sequence: Held, blocks: int) -> int:

@@ -79,7 +79,7 @@ class Run:
         most: iterations that are alike; count: iterations that it has.
         first: fs of the first, of its host, kernels and network; slope: more of the kernels for each after it.
         fetched: adapters that are loaded before it. taken: blocks of the cache that its answers have so far.
-        answered: fs that its answers would take without the prompts.
+        answered: fs that its answers would take without the prompts. low: the knot before its mean context; -1: not known.
     """
 
     index: int
@@ -100,6 +100,7 @@ class Run:
     taken: int = 0
     part: int = 0
     fetched: int = 0
+    low: int = -1
 
     @property
     def tokens(self) -> int:
@@ -122,7 +123,9 @@ class Run:
         count = last - first
         network, host = count * self.network, count * self.host
         kernels = count * self.kernels + self.slope * ((last * (last - 1) - first * (first - 1)) // 2)
-        answers = min(kernels, self.answered) if self.parts else kernels
+        if not self.parts:
+            return Spent(0, kernels, network, end - begin - kernels - network - host, host)
+        answers = min(kernels, self.answered)
         return Spent(kernels - answers, answers, network, end - begin - kernels - network - host, host)
 
     @property

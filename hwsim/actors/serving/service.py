@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from hwsim import ticks
 from hwsim.actors.serving.alone import Alone, Written
-from hwsim.actors.serving.clocked import Clocked
 from hwsim.actors.serving.copy import Copy
 from hwsim.actors.serving.costs import Costs, Exchanges, Registry
 from hwsim.actors.serving.pace import Pace, Tables
@@ -166,6 +165,8 @@ class Service:
         plan, source = self.plan, self._source()
         given = self.copies, self._pace, self._costs(driver), plan.settings, source, self.log, plan.name, self._router()
         if plan.prompts is None:
+            from hwsim.actors.serving.clocked import Clocked
+
             return Clocked(*given, self._lanes, self._scaled).actor(driver)
         from hwsim.actors.serving.apart import Apart, Links
 
