@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from benchmarks import checks, fair, inorder, lowering, network, replay, scale, simgrid, startup, study, unequal
+from benchmarks import checks, fair, inorder, lowering, network, replay, scale, served, simgrid, startup, study, unequal
 from benchmarks.raw import timeouts_per_second
 from hwsim.engine import fast
 
@@ -147,6 +147,7 @@ BENCHMARKS: Final[dict[str, Callable[[], Iterator[Row]]]] = {
     "lowering": _lowering,
     "startup": _startup,
     "scale": scale.rows,
+    "served": served.rows,
     "unequal": unequal.rows,
     "study": study.rows,
     "plans": _plans,

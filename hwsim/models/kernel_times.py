@@ -131,9 +131,12 @@ class KernelTimes:
                 else dataclasses.replace(work, experts=dataclasses.replace(work.experts, kernel=name))
             )
         if work.mix == "matmul":
-            if work.product is not None and self.framework.software:
-                work = dataclasses.replace(work, product=dataclasses.replace(work.product, software=self.framework.software))
-            return work if self.framework.starts == "stream" else dataclasses.replace(work, start=self.framework.starts)
+            product, starts = work.product, self.framework.starts
+            if product is not None and self.framework.software:
+                product = dataclasses.replace(product, software=self.framework.software)
+            if product is work.product and starts == "stream":
+                return work
+            return dataclasses.replace(work, product=product, start=work.start if starts == "stream" else starts)
         style = self.framework.ops.get(kernel.name.removeprefix("d-"))
         if style is not None:
             factor, count = style.moved, style.kernels
