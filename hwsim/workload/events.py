@@ -149,7 +149,7 @@ class Changes(LazyChanges):
         return merge(*(_changes(capacity, self._happens[capacity]) for capacity in sorted(self._happens)))
 
     def __bool__(self) -> bool:
-        return next(iter(self), None) is not None
+        return any(True for capacity in self._happens for _ in _changes(capacity, self._happens[capacity]))  # the first found
 
     def __len__(self) -> int:
         return sum(1 for _ in self)  # count
