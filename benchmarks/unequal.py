@@ -22,6 +22,8 @@ ZERO: Final = {
     }
 }  # fmt: skip
 
+SLOW: Final = {"use": "llama3-70b", "events": [{"at": "0 s", "part": "node0.gpu0", "speed": "80 %"}]}
+
 
 class Case(NamedTuple):
     """A workload on a machine at two sizes, and what is asked for the larger one (s)."""
@@ -38,6 +40,7 @@ CASES: Final = (
     Case("all-to-all, unequal parts", "scale/rail-fat-tree", "nodes", (32, 128), 2.5),
     Case("data-parallel MLP, jitter per rank", "scale/star", "ranks", (256, 1024), 1.5),
     Case("ZeRO training, every replica", "scale/rail-fat-tree", "nodes", (16, 64), 5.0, ("--no-fold",)),
+    Case("Llama 3 70B, one GPU at 80 %", "scale/rail-fat-tree", "nodes", (32, 128), 1.5),
 )
 
 
@@ -47,7 +50,7 @@ def workload(case: Case, ranks: int) -> Mapping[str, Any]:
         draw = random.Random(1)
         skew = [draw.randint(1, 100) for _ in range(ranks)]
         return {"program": [{"alltoall": {"among": "gpu*", "bytes": "64 MB", "algorithm": "pairwise", "skew": skew}}]}
-    return MLP if "jitter" in case.what else ZERO
+    return MLP if "jitter" in case.what else SLOW if "80 %" in case.what else ZERO
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
