@@ -106,6 +106,17 @@ def test_hundreds_of_flows_between_a_few_hosts(seed: int) -> None:
     assert plain(found) == plain(python(graph))
 
 
+@settings(max_examples=30, deadline=None)
+@given(networks(), st.data())
+def test_service_between_any_two_moments_is_the_same_sum(graph: OpGraph, data: st.DataObject) -> None:
+    found, expected = compiled(graph), python(graph)
+    assert found is not None
+    times = st.integers(0, expected.makespan_fs + 1)
+    for number in range(len(expected.paces)):
+        begin, end = data.draw(times), data.draw(times)
+        assert found.service(number, begin, end) == expected.service(number, begin, end)
+
+
 @pytest.mark.parametrize("servers", [1, 3])
 def test_thousands_of_ops_on_pools_that_all_end_at_once(servers: int) -> None:
     graph = random_graph(3000, seed=servers)

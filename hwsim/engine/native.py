@@ -93,7 +93,7 @@ class History(Sequence[Sequence[PaceChange]]):
 
     def service(self, number: int, begin: int, end: int) -> tuple[int, int]:
         """See `Timeline.service`; only what happened from begin to end is put together."""
-        return self._course(number, begin, end).served(begin, end)
+        return self._course(number, begin, end).served(begin, end) if begin < end else (0, 0)
 
     @cached_property
     def _of_class(self) -> tuple[Ints, Ints]:
