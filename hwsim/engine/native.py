@@ -23,7 +23,6 @@ WORD = 64
 MASK = (1 << WORD) - 1
 PACE_BITS, WIDE_BITS = 126, 190  # what the kernels keep in two words, and in three
 TIME_BITS = 63
-MOST_CROSSED: Final = 2
 FREE: Final = -1  # of what holds a class back: nothing does
 
 
@@ -187,7 +186,7 @@ def play(flat: FlatGraph, compiled: Compiled, code: Kernels) -> Timeline | None:
         flow_class=compiled.flow_class,
         paces=History([one.alone for one in compiled.classes], *notes),
         alone=tuple(one.alone for one in compiled.classes),
-        solves=int(flows.counts[code.flows.SOLVES]),
+        solves=int(flows.counts[code.columns.SOLVES]),
     )
 
 
@@ -228,10 +227,11 @@ def _words(values: Sequence[int], count: int) -> Words:
 
 def _flows(compiled: Compiled, capacities: int, code: Kernels) -> Any:
     """The columns of `kernels.flows.Flows` before anything flows."""
-    names, classes = code.flows, compiled.classes
+    names, classes = code.columns, compiled.classes
     count = len(classes)
     pairs = [(capacity, number, weight) for number, one in enumerate(classes) for capacity, weight in one.weights]
     draws = [(capacity, number, drawn, held) for number, one in enumerate(classes) for capacity, drawn, held in one.draws()]
+    weights = {weight: place for place, weight in enumerate(sorted({row[2] for row in pairs}))}
     table = np.zeros((count, names.ASKED + 1), np.int64)
     table[:, names.ROOT] = -1
     table[:, names.BOUND] = names.NOBODY
@@ -250,17 +250,18 @@ def _flows(compiled: Compiled, capacities: int, code: Kernels) -> Any:
     margins = _margins(classes, ops)
     counts = np.zeros(names.TRIES + 1, np.int64)
     counts[names.TRIES] = margins is not None
-    return names.Flows(
+    return code.flows.Flows(
         classes=table,
         class_words=np.hstack([_words([one.alone for one in classes], 2), np.zeros((count, 5), np.uint64)]),
         capacities=rooms,
         capacity_words=words,
         levels=np.full((capacities, 2), MASK, np.uint64),
         sums=sums,
-        pairs=np.array([(*row[:2], -1) for row in pairs], np.int64).reshape(-1, 3),
-        pair_words=_words([row[2] for row in pairs], 2),
-        users=np.zeros((len(pairs), names.MANY + 1), np.int32),
-        user_words=np.zeros((len(pairs), names.OTHER_WEIGHT + 2), np.uint64),
+        tops=np.full(capacities, float(2 ** (2 * WORD))),
+        pairs=np.array([(*row[:2], -1, weights[row[2]]) for row in pairs], np.int32).reshape(-1, names.WEIGHT + 1),
+        weights=_words([*weights], 2),
+        users=np.zeros((len(pairs), names.OWN_WEIGHT + 1), np.int32),
+        others=np.zeros((len(pairs), names.OTHER_WEIGHT + 1), np.int32),
         draws=np.array([row[0] for row in draws], np.int64),
         draw_words=np.hstack([_words([row[2] + row[3] for row in draws], 3), _words([row[3] for row in draws], 3)]),
         groups=groups,
@@ -270,6 +271,8 @@ def _flows(compiled: Compiled, capacities: int, code: Kernels) -> Any:
         due_heap=np.zeros(capacities + count, np.int64),
         lists=np.zeros((names.SCARCE + 1, 2 * count + len(pairs) + len(draws) + 1), np.int64),
         queue=np.zeros((2 * count + capacities + 1, 3), np.uint64),
+        waiting_tops=np.zeros(capacities + 1),
+        waiting_ones=np.zeros(capacities + 1, np.int32),
         counts=counts,
         full=_words([FULL], 3)[0],
         margins=np.concatenate([_words([part], width)[0] for part, width in zip(margins or (0, 0), (2, 3), strict=True)]),
@@ -279,11 +282,10 @@ def _flows(compiled: Compiled, capacities: int, code: Kernels) -> Any:
 def _margins(classes: Sequence[FlowClass], ops: int) -> tuple[int, int] | None:
     """By how much a level must be above a pace, and how much must be left of a capacity, for roundings to make no difference.
 
-    None where capacities are held, where demands cross more than two capacities (a level is then often equal to another but for
-    rounding, and trying costs more than it saves), or where weights differ by orders of magnitude.
+    None where capacities are held, or where weights differ by orders of magnitude.
     """
     weights = [weight for one in classes for _, weight in one.weights if weight]
-    if not weights or any(one.holds or len(one.weights) > MOST_CROSSED for one in classes):
+    if not weights or any(one.holds for one in classes):
         return None
     most = ops * max(weights)
     above = most // min(weights) + 2

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from numba import njit
 
-from hwsim.engine.kernels import flows, play, stations
+from hwsim.engine.kernels import columns, flows, play, stations
 from hwsim.engine.kernels.requests import play as services
 from hwsim.engine.kernels.requests import rows
 
-__all__ = ["begin", "flows", "longest_path", "play", "play_requests", "replay", "rows", "set_event", "stations"]
+__all__ = ["begin", "columns", "flows", "longest_path", "play", "play_requests", "replay", "rows", "set_event", "stations"]
 
 
 def _kept(digest):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hwsim.engine.kernels.flows import BOUND, CHANGED, CHANGES, FILLED, NOTED, STAMPED_ONES, STAMPS
+from hwsim.engine.kernels import columns as col
 from hwsim.engine.kernels.words import compiled, is_same, put_two, two
 
 BOUNDS, SOLVES, LEVELS = range(3)
@@ -54,8 +54,8 @@ def _longer(rows, used, wanted):
 @compiled
 def note(notes, flows, instant):
     """Add what the last settling changed."""
-    counts, fills = notes.counts, flows.counts[STAMPS]
-    bounds = _longer(notes.bounds, counts[BOUNDS], counts[BOUNDS] + flows.counts[CHANGES])
+    counts, fills = notes.counts, flows.counts[col.STAMPS]
+    bounds = _longer(notes.bounds, counts[BOUNDS], counts[BOUNDS] + flows.counts[col.CHANGES])
     solves = _longer(notes.solves, counts[SOLVES], counts[SOLVES] + 1)
     filled, levels = notes.filled, notes.levels
     if counts[LEVELS] + fills > filled.size:
@@ -63,18 +63,18 @@ def note(notes, flows, instant):
         for row in range(counts[LEVELS]):
             filled[row] = notes.filled[row]
         levels = _longer(levels, counts[LEVELS], filled.size)
-    for at in range(flows.counts[CHANGES]):
-        number = flows.lists[CHANGED, at]
+    for at in range(flows.counts[col.CHANGES]):
+        number = flows.lists[col.CHANGED, at]
         row = counts[BOUNDS]
-        bounds[row, 0], bounds[row, 1], bounds[row, 2] = instant, number, flows.classes[number, BOUND]
+        bounds[row, 0], bounds[row, 1], bounds[row, 2] = instant, number, flows.classes[number, col.BOUND]
         counts[BOUNDS] += 1
     begin = counts[LEVELS]
     for at in range(fills):
-        which = flows.lists[STAMPED_ONES, at]
+        which = flows.lists[col.STAMPED_ONES, at]
         level = two(flows.levels, which, 0)
-        if not flows.capacities[which, FILLED] or is_same(level, two(flows.capacity_words, which, NOTED)):
+        if not flows.capacities[which, col.FILLED] or is_same(level, two(flows.capacity_words, which, col.NOTED)):
             continue
-        put_two(flows.capacity_words, which, NOTED, level)
+        put_two(flows.capacity_words, which, col.NOTED, level)
         filled[counts[LEVELS]] = which
         put_two(levels, counts[LEVELS], 0, level)
         counts[LEVELS] += 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwsim.engine.kernels.flows import DUE, DUES, TOUCHES, join, leave
+from hwsim.engine.kernels import columns as col
+from hwsim.engine.kernels.flows import join, leave
 from hwsim.engine.kernels.notes import empty_notes, note, noted
 from hwsim.engine.kernels.paces import LARGEST, settle
+from hwsim.engine.kernels.queue import drop_least, push
 from hwsim.engine.kernels.words import NONE, compiled, handle, spliced
 
 DONE, TOO_FAR = 0, 1  # how a replay ended
@@ -39,42 +41,6 @@ def longest_path(first, follow, missing, fixed, start, end):
     for op in range(count):
         if end[op] < 0:
             start[op] = -1
-
-
-@compiled
-def push(times, codes, size, time, code):
-    """Into a binary heap by time; its size is then one more."""
-    place = size
-    while place > 0:
-        above = (place - 1) >> 1
-        if times[above] <= time:
-            break
-        times[place] = times[above]
-        codes[place] = codes[above]
-        place = above
-    times[place] = time
-    codes[place] = code
-
-
-@compiled
-def drop_first(times, codes, size):
-    """Out of a binary heap of `size`, which is one more than it has afterwards."""
-    last = size - 1
-    time, code = times[last], codes[last]
-    place = 0
-    while True:
-        below = 2 * place + 1
-        if below >= last:
-            break
-        if below + 1 < last and times[below + 1] < times[below]:
-            below += 1
-        if times[below] >= time:
-            break
-        times[place] = times[below]
-        codes[place] = codes[below]
-        place = below
-    times[place] = time
-    codes[place] = code
 
 
 @compiled
@@ -120,14 +86,14 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
         over = 0
         while size > 0 and times[0] <= instant:
             op = codes[0]
-            drop_first(times, codes, size)
+            drop_least(times, codes, size)
             size -= 1
             if flow_class[op] >= 0:
                 join(flows, flow_class[op], op, flow[op], instant)
             else:
                 retired[over] = op
                 over += 1
-        while flows.counts[DUES] > 0 and flows.groups[flows.due_heap[0], DUE] <= instant:
+        while flows.counts[col.DUES] > 0 and flows.groups[flows.due_heap[0], col.DUE] <= instant:
             over = leave(flows, flows.due_heap[0], instant, retired, over)
         given = 0
         for place in range(over):
@@ -201,13 +167,13 @@ def replay(first, follow, missing, joins, fixed, take, give, free, start, end, g
         readied = 0
         if size > 0 and times[0] <= instant:
             continue
-        if flows.counts[TOUCHES] > 0:
+        if flows.counts[col.TOUCHES] > 0:
             if not settle(flows, instant):
                 return TOO_FAR, noted(notes)
             notes = note(notes, flows, instant)
-        due = flows.counts[DUES] > 0
+        due = flows.counts[col.DUES] > 0
         if size == 0 and not due:
             return DONE, noted(notes)
-        instant = flows.groups[flows.due_heap[0], DUE] if due else times[0]
+        instant = flows.groups[flows.due_heap[0], col.DUE] if due else times[0]
         if size > 0 and times[0] < instant:
             instant = times[0]

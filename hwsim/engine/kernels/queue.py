@@ -1,10 +1,10 @@
-"""A binary heap of events by level, the lowest first."""
+"""Binary heaps: of events by level, and of whatever by time or by a rounded level; the lowest first."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from hwsim.engine.kernels.flows import QUEUED
+from hwsim.engine.kernels import columns as col
 from hwsim.engine.kernels.words import bare
 
 # what may happen at a level, in this order; with the number of a class or of a capacity
@@ -25,8 +25,8 @@ def _precedes(low, high, what, queue, other):
 def expect(queue, counts, level, code):
     """Into the queue of what may happen."""
     low, high = level[0], level[1]
-    place = counts[QUEUED]
-    counts[QUEUED] += 1
+    place = counts[col.QUEUED]
+    counts[col.QUEUED] += 1
     while place > 0:
         above = (place - 1) >> 1
         if not _precedes(low, high, code, queue, above):
@@ -39,8 +39,8 @@ def expect(queue, counts, level, code):
 @bare
 def drop_first(queue, counts):
     """The first out of the queue."""
-    counts[QUEUED] -= 1
-    last = counts[QUEUED]
+    counts[col.QUEUED] -= 1
+    last = counts[col.QUEUED]
     low, high, code = queue[last, 0], queue[last, 1], queue[last, 2]
     place = 0
     while True:
@@ -54,3 +54,39 @@ def drop_first(queue, counts):
         queue[place, 0], queue[place, 1], queue[place, 2] = queue[below, 0], queue[below, 1], queue[below, 2]
         place = below
     queue[place, 0], queue[place, 1], queue[place, 2] = low, high, code
+
+
+@bare
+def push(times, codes, size, time, code):
+    """Into a binary heap; its size is then one more."""
+    place = size
+    while place > 0:
+        above = (place - 1) >> 1
+        if times[above] <= time:
+            break
+        times[place] = times[above]
+        codes[place] = codes[above]
+        place = above
+    times[place] = time
+    codes[place] = code
+
+
+@bare
+def drop_least(times, codes, size):
+    """Out of a binary heap of `size`, which is one more than it has afterwards."""
+    last = size - 1
+    time, code = times[last], codes[last]
+    place = 0
+    while True:
+        below = 2 * place + 1
+        if below >= last:
+            break
+        if below + 1 < last and times[below + 1] < times[below]:
+            below += 1
+        if times[below] >= time:
+            break
+        times[place] = times[below]
+        codes[place] = codes[below]
+        place = below
+    times[place] = time
+    codes[place] = code

@@ -1,58 +1,22 @@
 """Mending the levels where little changes: the last solution's stops are tried again, and those that contradict are moved.
 
 Every capacity keeps what the classes leave that stop below its level, and what the others draw. While no class stops
-elsewhere, one pass over the capacities that differ, from the lowest level up, gives all new levels. Then the classes of these
-are looked at: one that stops at a level that is not its lowest is moved, and the pass begins again from what that changes.
+elsewhere, one pass over the capacities that differ, from the lowest level up, gives all new levels. As a level changes, the
+classes are looked at that rise to it (after a rise) or stop below it (after a fall), against the levels as they are then: each
+class is so compared after the last change of any of its levels. One that stops at a level that is not its lowest is moved.
 
-A solution is accepted where each class stops at its lowest level and every level at which it does not is higher by more than
-roundings could explain (`margins`): there is only one such, and filling from zero finds it. Everything else (levels nearly equal,
-capacities that were not short before, many changes at once) is refused, and `paces` mends.
+A solution is accepted where each class stops at its lowest level, and no capacity with a higher level would have been full at
+that of a class already (see `_fills_too`): then filling from zero finds it, by induction from the lowest level up. For levels
+that are clearly higher (`margins`) this need not be asked. What is not settled in a few rounds is refused, and `paces` mends.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from hwsim.engine.kernels.flows import (
-    ALONE_BELOW,
-    ASKED_ONES,
-    BEFORE,
-    BELOW,
-    BINDING,
-    CHECKED,
-    CHECKS,
-    FILLED,
-    FIRST_PAIR,
-    FIRST_USER,
-    HOLDER,
-    KIND_OF_USER,
-    LAST_PAIR,
-    LEAST,
-    LEFT,
-    LOAD,
-    MANY,
-    MEMBERS,
-    MOVED_ONES,
-    MOVES,
-    OTHER,
-    OTHER_WEIGHT,
-    PAIR_CAPACITY,
-    QUEUED,
-    RISES,
-    ROUND,
-    SEEN,
-    SEVERAL,
-    STAMPED,
-    TICK,
-    TIES,
-    TOUCHED_CLASSES,
-    TOUCHES,
-    USER_CLASS,
-    USER_PLACE,
-    USERS,
-    WAITING,
-)
-from hwsim.engine.kernels.queue import NUMBER, drop_first
+from hwsim.engine.kernels import columns as col
+from hwsim.engine.kernels.flows import look_across, turn
+from hwsim.engine.kernels.queue import drop_least
 from hwsim.engine.kernels.sums import (
     NOWHERE,
     counted_pace,
@@ -64,6 +28,7 @@ from hwsim.engine.kernels.sums import (
     more_left,
     more_load,
     note_move,
+    set_level,
     stamp,
     taken_by,
     tie,
@@ -72,6 +37,7 @@ from hwsim.engine.kernels.sums import (
 from hwsim.engine.kernels.words import (
     NIL,
     UNIT,
+    ZERO,
     bare,
     divide,
     is_same,
@@ -79,130 +45,173 @@ from hwsim.engine.kernels.words import (
     less,
     minus_product,
     plus_product,
-    put_two,
+    put_three,
+    rounded,
     three,
     two,
-    wide,
 )
 
 FEW = 48  # classes touched at one instant that are tried
 ROUNDS = 12
-FINE, MOVE, REFUSED = range(3)
+SLACK = 2.0**-48  # of a rounded level, what roundings make of it at most
 
 
 @bare
 def _spread(flows, which, change):
     """Take a change of level off what is left where the classes that it holds back stop below."""
-    users = flows.users
-    begin = flows.capacities[which, FIRST_USER]
-    for place in range(begin, begin + flows.capacities[which, USERS]):
-        kind = users[place, KIND_OF_USER]
-        opposite = users[place, OTHER]
-        if kind == RISES and opposite >= 0:
-            weight = two(flows.user_words, place, OTHER_WEIGHT)
-            if users[place, MANY] > 1:
-                weight = plus_product(NIL, weight, wide(users[place, MANY]))
-            less_left(flows, opposite, change, weight)
-            wait(flows, opposite)
-        elif kind in (RISES, TIES):
-            number = users[place, USER_CLASS]
-            if flows.classes[number, HOLDER] != which:
+    users, others, sums = flows.users, flows.others, flows.sums
+    tick = flows.counts[col.TICK]
+    begin = flows.capacities[which, col.FIRST_USER]
+    known, product = np.int64(-1), NIL
+    for place in range(begin, begin + flows.capacities[which, col.RISERS]):
+        opposite = others[place, col.OTHER]
+        if opposite >= 0:
+            if others[place, col.OTHER_WEIGHT] != known:
+                known = np.int64(others[place, col.OTHER_WEIGHT])
+                product = plus_product(NIL, change, two(flows.weights, known, 0))
+            put_three(sums, opposite, col.LEFT, minus_product(three(sums, opposite, col.LEFT), product, UNIT))
+            if flows.capacities[opposite, col.WAITING] != tick:
+                wait(flows, opposite)
+        elif opposite != col.ONLY:
+            number = users[place, col.USER_CLASS]
+            if flows.classes[number, col.HOLDER] != which:
                 continue
-            for pair in range(flows.classes[number, FIRST_PAIR], flows.classes[number, LAST_PAIR]):
-                crossed, row = flows.pairs[pair, PAIR_CAPACITY], flows.pairs[pair, USER_PLACE]
-                if users[row, KIND_OF_USER] == BELOW:
-                    less_left(flows, crossed, change, taken_by(flows, row, users[row, MANY]))
+            for pair in range(flows.classes[number, col.FIRST_PAIR], flows.classes[number, col.LAST_PAIR]):
+                crossed, row = flows.pairs[pair, col.PAIR_CAPACITY], flows.pairs[pair, col.USER_PLACE]
+                if users[row, col.KIND_OF_USER] == col.BELOW:
+                    less_left(flows, crossed, change, taken_by(flows, row, users[row, col.MANY]))
                     wait(flows, crossed)
-
-
-@bare
-def _check_later(flows, which):
-    if flows.capacities[which, SEEN] != -flows.counts[ROUND]:
-        flows.capacities[which, SEEN] = -flows.counts[ROUND]
-        flows.lists[CHECKED, flows.counts[CHECKS]] = which
-        flows.counts[CHECKS] += 1
 
 
 @bare
 def _pass(flows, instant, budget):
     """Find the levels of all that wait; what is left of the budget of capacities, negative if that is refused."""
     capacities, counts = flows.capacities, flows.counts
-    while counts[QUEUED] > 0:
-        which = np.int64(flows.queue[0, 2] & NUMBER)
-        drop_first(flows.queue, counts)
-        capacities[which, WAITING] = 0
+    while counts[col.WAITS] > 0:
+        which = np.int64(flows.waiting_ones[0])
+        drop_least(flows.waiting_tops, flows.waiting_ones, counts[col.WAITS])
+        counts[col.WAITS] -= 1
+        capacities[which, col.WAITING] = 0
         budget -= 1
         if budget < 0:
             return -1
-        level = _filled(flows, which)
-        _check_later(flows, which)
-        was = two(flows.levels, which, 0)
-        if is_same(level, was):
-            continue
-        stamp(flows, which, instant)
-        put_two(flows.levels, which, 0, level)
-        capacities[which, FILLED] = not is_same(level, NOWHERE)
-        _spread(flows, which, minus_product(level, was, UNIT))
-        _move_users(flows, which, less(level, was))
+        level, was = _filled(flows, which), two(flows.levels, which, 0)
+        if not is_same(level, was):
+            stamp(flows, which, instant)
+            set_level(flows, which, level)
+            capacities[which, col.FILLED] = not is_same(level, NOWHERE)
+            _spread(flows, which, minus_product(level, was, UNIT))
+        _look(flows, which, was, level)
     return budget
 
 
 @bare
-def _move_users(flows, which, fell):
-    """Move the classes at once that a new level makes stop elsewhere: capacities with higher levels have yet to come."""
-    users = flows.users
-    level = two(flows.levels, which, 0)
-    below_alone = less(level, two(flows.sums, which, LEAST))
-    begin = flows.capacities[which, FIRST_USER]
-    for place in range(begin, begin + flows.capacities[which, USERS]):
-        kind, number = users[place, KIND_OF_USER], users[place, USER_CLASS]
-        if kind in (BELOW, ALONE_BELOW):
-            stops = not fell or not less(level, counted_pace(flows, number))
-        else:
-            stops = kind == RISES and (fell or (below_alone and _is_least(flows, place, level)))
-        if not stops and _verdict(flows, number) == MOVE:
-            _move(flows, number, counted_pace(flows, number))
+def _look(flows, which, was, level):
+    """Look at the classes of a capacity that may stop elsewhere, or that its level is near; move what clearly does."""
+    suspects = _suspects_above(flows, which, level, is_clear(flows, level, was))
+    if _is_nearly_full(flows, which) if is_same(level, NOWHERE) else not is_clear(flows, was, level):
+        suspects = _suspects_below(flows, which, level, suspects)
+    for at in range(suspects):
+        number = flows.lists[col.SUSPECTS, at]
+        if _is_off(flows, number):
+            _move(flows, number)
+        elif is_new(flows, number):
+            flows.lists[col.ASKED_ONES, flows.counts[col.DOUBTS]] = number
+            flows.counts[col.DOUBTS] += 1
 
 
 @bare
-def _is_least(flows, place, level):
-    """Whether no other capacity of a user has a lower level."""
-    opposite = flows.users[place, OTHER]
-    if opposite >= 0:
-        return not less(two(flows.levels, opposite, 0), level)
-    if opposite == SEVERAL:
-        number = flows.users[place, USER_CLASS]
-        for pair in range(flows.classes[number, FIRST_PAIR], flows.classes[number, LAST_PAIR]):
-            if less(two(flows.levels, flows.pairs[pair, PAIR_CAPACITY], 0), level):
-                return False
-    return True
+def _suspects_above(flows, which, level, fell):
+    """List the classes that rise at a capacity unless all their other levels are clearly higher, now or before it fell; how many."""
+    users, others, tops = flows.users, flows.others, flows.tops
+    limit = rounded(plus_product(level, (flows.margins[0], flows.margins[1], ZERO), UNIT)) * (1.0 + SLACK)
+    below_alone = less(level, two(flows.sums, which, col.LEAST))
+    begin = flows.capacities[which, col.FIRST_USER]
+    suspects = 0
+    for place in range(begin, begin + flows.capacities[which, col.RISERS]):
+        opposite = others[place, col.OTHER]
+        if fell:
+            if opposite != col.TIED:
+                continue
+        elif below_alone:
+            if opposite == col.ONLY or (opposite >= 0 and tops[opposite] > limit):
+                continue
+            number = users[place, col.USER_CLASS]
+            if opposite == col.SEVERAL:
+                near = False
+                for pair in range(flows.classes[number, col.FIRST_PAIR], flows.classes[number, col.LAST_PAIR]):
+                    crossed = flows.pairs[pair, col.PAIR_CAPACITY]
+                    near = near or (crossed != which and tops[crossed] <= limit)
+                if not near:
+                    continue
+        flows.lists[col.SUSPECTS, suspects] = users[place, col.USER_CLASS]
+        suspects += 1
+    return suspects
+
+
+@bare
+def _suspects_below(flows, which, level, suspects):
+    """List the classes that stop below the level of a capacity, unless that is clearly higher; how many are listed then."""
+    users, others, tops = flows.users, flows.others, flows.tops
+    margin = (flows.margins[0], flows.margins[1], ZERO)
+    limit = 0.0  # at NOWHERE: all are near that are held back
+    if less(margin, level) and not is_same(level, NOWHERE):
+        limit = rounded(minus_product(level, margin, UNIT)) * (1.0 - SLACK)
+    begin = flows.capacities[which, col.FIRST_USER]
+    for place in range(begin + flows.capacities[which, col.RISERS], begin + flows.capacities[which, col.USERS]):
+        opposite = others[place, col.OTHER]
+        number = users[place, col.USER_CLASS]
+        if tops[opposite] < limit if opposite >= 0 else not less(level, two(flows.class_words, number, col.ALONE)):
+            continue
+        flows.lists[col.SUSPECTS, suspects] = number
+        suspects += 1
+    return suspects
+
+
+@bare
+def _is_nearly_full(flows, which):
+    """Whether so little is left of a capacity that is not full that it might be, but for roundings."""
+    return less(three(flows.sums, which, col.LEFT), (flows.margins[2], flows.margins[3], flows.margins[4]))
+
+
+@bare
+def _highest(flows, which):
+    """Of the classes that others hold back, the highest pace; 0: there are none."""
+    users = flows.users
+    begin = flows.capacities[which, col.FIRST_USER]
+    highest = NIL
+    for place in range(begin + flows.capacities[which, col.RISERS], begin + flows.capacities[which, col.USERS]):
+        pace = counted_pace(flows, users[place, col.USER_CLASS])
+        if users[place, col.KIND_OF_USER] == col.BELOW and less(highest, pace):
+            highest = pace
+    return highest
 
 
 @bare
 def _filled(flows, which):
     """The level at which a capacity is full with what its classes draw as they are counted; NOWHERE: it is not."""
-    left, load = three(flows.sums, which, LEFT), two(flows.sums, which, LOAD)
+    left, load = three(flows.sums, which, col.LEFT), two(flows.sums, which, col.LOAD)
     if left[2] >> np.uint64(63) == 0:
         if not is_zero(load):
             return divide(left, load)
-        if not less(left, (flows.margins[2], flows.margins[3], flows.margins[4])):
+        if not _is_nearly_full(flows, which):
             return NOWHERE
+        highest = _highest(flows, which)
+        return highest if not is_zero(highest) and _fills_too(flows, which, highest) else NOWHERE
     users = flows.users
-    begin, level, under = flows.capacities[which, FIRST_USER], NIL, NOWHERE
+    begin, level, under = flows.capacities[which, col.FIRST_USER], NIL, NOWHERE
+    first, end = begin + flows.capacities[which, col.RISERS], begin + flows.capacities[which, col.USERS]
     while True:  # of those that stop below, the highest rise instead, until the others stop below
         highest = NIL
-        for place in range(begin, begin + flows.capacities[which, USERS]):
-            kind = users[place, KIND_OF_USER]
-            if kind in (BELOW, ALONE_BELOW):
-                pace = counted_pace(flows, users[place, USER_CLASS])
-                if less(pace, under) and less(highest, pace):
-                    highest = pace
+        for place in range(first, end):
+            pace = counted_pace(flows, users[place, col.USER_CLASS])
+            if less(pace, under) and less(highest, pace):
+                highest = pace
         if is_zero(highest) or (not is_zero(load) and left[2] >> np.uint64(63) == 0 and not less(level, highest)):
             return level
-        for place in range(begin, begin + flows.capacities[which, USERS]):
-            kind = users[place, KIND_OF_USER]
-            if kind in (BELOW, ALONE_BELOW) and is_same(counted_pace(flows, users[place, USER_CLASS]), highest):
-                weight = taken_by(flows, place, users[place, MANY])
+        for place in range(first, end):
+            if is_same(counted_pace(flows, users[place, col.USER_CLASS]), highest):
+                weight = taken_by(flows, place, users[place, col.MANY])
                 left = plus_product(left, highest, weight)
                 load = plus_product(load, weight, UNIT)
         under = highest
@@ -210,83 +219,105 @@ def _filled(flows, which):
 
 
 @bare
-def _contradictions(flows):
-    """List the classes that may stop elsewhere, of the capacities to be checked; how many.
-
-    After a rise of a level the classes that rise to it are looked at, after a fall those that stop below.
-    """
-    users, counts = flows.users, flows.counts
-    doubtful = 0
-    for at in range(counts[CHECKS]):
-        which = flows.lists[CHECKED, at]
-        level = two(flows.levels, which, 0)
-        below_alone = less(level, two(flows.sums, which, LEAST))
-        rose = fell = False
-        if flows.capacities[which, STAMPED] == counts[TICK]:
-            before = two(flows.capacity_words, which, BEFORE)
-            rose, fell = is_clear(flows, before, level), is_clear(flows, level, before)
-        begin = flows.capacities[which, FIRST_USER]
-        for place in range(begin, begin + flows.capacities[which, USERS]):
-            kind, number = users[place, KIND_OF_USER], users[place, USER_CLASS]
-            if kind == RISES:
-                fine = fell or (below_alone and _clear_of_others(flows, place, which, level))
-            else:
-                fine = kind != TIES and (rose or is_clear(flows, counted_pace(flows, number), level))
-            if not fine and is_new(flows, number):
-                flows.lists[ASKED_ONES, doubtful] = number
-                doubtful += 1
-    return doubtful
+def _is_off(flows, number):
+    """Whether a class is not counted where the levels say that it stops; one that rises at several is not asked yet."""
+    users = flows.users
+    holder, level = lowest(flows, number)
+    off = False
+    for pair in range(flows.classes[number, col.FIRST_PAIR], flows.classes[number, col.LAST_PAIR]):
+        which, kind = flows.pairs[pair, col.PAIR_CAPACITY], users[flows.pairs[pair, col.USER_PLACE], col.KIND_OF_USER]
+        if not flows.capacities[which, col.BINDING]:
+            continue
+        if kind == col.TIES:
+            return False
+        if holder >= 0 and is_same(two(flows.levels, which, 0), level):
+            off = off or kind != col.RISES
+        else:
+            off = off or kind != (col.BELOW if holder >= 0 else col.ALONE_BELOW)
+    return off
 
 
 @bare
-def _clear_of_others(flows, place, which, level):
-    """Whether the levels of all other capacities of a user are clearly higher."""
-    opposite = flows.users[place, OTHER]
-    if opposite >= 0:
-        return is_clear(flows, level, two(flows.levels, opposite, 0))
-    if opposite == SEVERAL:
-        number = flows.users[place, USER_CLASS]
-        for pair in range(flows.classes[number, FIRST_PAIR], flows.classes[number, LAST_PAIR]):
-            crossed = flows.pairs[pair, PAIR_CAPACITY]
-            if crossed != which and not is_clear(flows, level, two(flows.levels, crossed, 0)):
+def _is_settled(flows, number):
+    """Whether a class stops where the levels say, in a solution that filling finds; if not, it is moved."""
+    users = flows.users
+    holder, level = lowest(flows, number)
+    for pair in range(flows.classes[number, col.FIRST_PAIR], flows.classes[number, col.LAST_PAIR]):
+        which, kind = flows.pairs[pair, col.PAIR_CAPACITY], users[flows.pairs[pair, col.USER_PLACE], col.KIND_OF_USER]
+        if not flows.capacities[which, col.BINDING]:
+            continue
+        if holder >= 0 and is_same(two(flows.levels, which, 0), level):
+            if kind not in (col.RISES, col.TIES):
+                _move(flows, number)
                 return False
+        elif kind != (col.BELOW if holder >= 0 else col.ALONE_BELOW):
+            _move(flows, number)
+            return False
+    if holder < 0:
+        return True
+    if flows.classes[number, col.HOLDER] != holder:  # of several at one level the first by number
+        flows.classes[number, col.HOLDER] = holder
+        look_across(flows, number)
+        note_move(flows, number)
+    for pair in range(flows.classes[number, col.FIRST_PAIR], flows.classes[number, col.LAST_PAIR]):
+        which, place = flows.pairs[pair, col.PAIR_CAPACITY], flows.pairs[pair, col.USER_PLACE]
+        at = two(flows.levels, which, 0)
+        if not flows.capacities[which, col.BINDING] or is_same(at, level):
+            continue
+        if not (_is_nearly_full(flows, which) if is_same(at, NOWHERE) else not is_clear(flows, level, at)):
+            continue
+        if _fills_too(flows, which, level):
+            weight = taken_by(flows, place, users[place, col.MANY])
+            more_left(flows, which, level, weight)
+            more_load(flows, which, weight)
+            turn(flows, pair, col.RISES)
+            tie(flows, number)
+            look_across(flows, number)
+            wait(flows, which)
+            note_move(flows, number)
+            return False
     return True
 
 
 @bare
-def _verdict(flows, number):
-    """FINE: a class stops where the levels say; MOVE: elsewhere; REFUSED: levels are too near each other to say."""
+def _fills_too(flows, which, level):
+    """Whether a capacity is full at this level already, if all classes rise there that do not stop below it."""
     users = flows.users
-    holder, level = lowest(flows, number)
-    fine = True
-    for pair in range(flows.classes[number, FIRST_PAIR], flows.classes[number, LAST_PAIR]):
-        which, place = flows.pairs[pair, PAIR_CAPACITY], flows.pairs[pair, USER_PLACE]
-        if not flows.capacities[which, BINDING]:
-            continue
-        kind = users[place, KIND_OF_USER]
-        at = two(flows.levels, which, 0)
-        if holder >= 0 and is_same(at, level):
-            fine = fine and kind in (RISES, TIES)
-            continue
-        if not is_clear(flows, level, at):
-            return REFUSED
-        if kind != (BELOW if holder >= 0 else ALONE_BELOW):
-            fine = False
-    return FINE if fine else MOVE
+    following = plus_product(level, UNIT, UNIT)
+    begin = flows.capacities[which, col.FIRST_USER]
+    drawn = three(flows.capacity_words, which, col.HELD)
+    for place in range(begin, begin + flows.capacities[which, col.USERS]):
+        kind, number = users[place, col.KIND_OF_USER], users[place, col.USER_CLASS]
+        pace = following
+        if kind in (col.BELOW, col.ALONE_BELOW):
+            pace = counted_pace(flows, number)
+            if less(level, pace) or (kind == col.BELOW and is_same(level, pace)):
+                pace = following
+        drawn = plus_product(drawn, pace, taken_by(flows, place, users[place, col.MANY]))
+    return less((flows.full[0], flows.full[1], flows.full[2]), drawn)
 
 
 @bare
-def _move(flows, number, before):
+def _move(flows, number):
+    """Count a class where the levels say that it stops."""
+    _recount(flows, number, counted_pace(flows, number))
+
+
+@bare
+def _recount(flows, number, before):
     """Count a class where the levels say that it stops; `before`: the pace at which it is counted."""
     users, classes = flows.users, flows.classes
     holder, level = lowest(flows, number)
+    classes[number, col.HOLDER] = holder
+    below = col.BELOW if holder >= 0 else col.ALONE_BELOW
     rising = 0
-    for pair in range(classes[number, FIRST_PAIR], classes[number, LAST_PAIR]):
-        which, place = flows.pairs[pair, PAIR_CAPACITY], flows.pairs[pair, USER_PLACE]
-        if not flows.capacities[which, BINDING]:
+    for pair in range(classes[number, col.FIRST_PAIR], classes[number, col.LAST_PAIR]):
+        which, place = flows.pairs[pair, col.PAIR_CAPACITY], flows.pairs[pair, col.USER_PLACE]
+        if not flows.capacities[which, col.BINDING]:
+            turn(flows, pair, below)
             continue
-        weight = taken_by(flows, place, users[place, MANY])
-        rose = users[place, KIND_OF_USER] in (RISES, TIES)
+        weight = taken_by(flows, place, users[place, col.MANY])
+        rose = users[place, col.KIND_OF_USER] in (col.RISES, col.TIES)
         rises = holder >= 0 and is_same(two(flows.levels, which, 0), level)
         if rises and not rose:
             more_left(flows, which, before, weight)
@@ -298,58 +329,55 @@ def _move(flows, number, before):
             more_left(flows, which, before, weight)
             less_left(flows, which, level, weight)
         wait(flows, which)
-        users[place, KIND_OF_USER] = RISES if rises else (BELOW if holder >= 0 else ALONE_BELOW)
+        turn(flows, pair, col.RISES if rises else below)
         rising += rises
     if rising > 1:
         tie(flows, number)
-    classes[number, HOLDER] = holder
+    look_across(flows, number)
     note_move(flows, number)
 
 
 @bare
-def release(flows, which, instant):
-    """A capacity that is no longer short holds no class back."""
-    stamp(flows, which, instant)
-    was = two(flows.levels, which, 0)
-    put_two(flows.levels, which, 0, NOWHERE)
-    flows.capacities[which, FILLED] = 0
-    begin = flows.capacities[which, FIRST_USER]
-    for place in range(begin, begin + flows.capacities[which, USERS]):
-        number = flows.users[place, USER_CLASS]
-        if flows.classes[number, HOLDER] == which:
-            _move(flows, number, was)
+def release(flows, slack, instant):
+    """Listed capacities that are no longer short (the first so many of STOPPING) hold no class back."""
+    for at in range(slack):
+        which = flows.lists[col.STOPPING, at]
+        stamp(flows, which, instant)
+        set_level(flows, which, NOWHERE)
+        flows.capacities[which, col.FILLED] = 0
+    for at in range(slack):
+        which = flows.lists[col.STOPPING, at]
+        was = two(flows.capacity_words, which, col.BEFORE)
+        while flows.capacities[which, col.RISERS] > 0:
+            place = flows.capacities[which, col.FIRST_USER] + flows.capacities[which, col.RISERS] - 1
+            _recount(flows, flows.users[place, col.USER_CLASS], was)
 
 
 @bare
 def attempt(flows, instant):
     """Whether the levels could be found this way; the touched classes are counted in the sums, and what they move is noted."""
     counts = flows.counts
-    for at in range(counts[TOUCHES]):
-        number = flows.lists[TOUCHED_CLASSES, at]
-        if flows.classes[number, MEMBERS] > 0:
+    for at in range(counts[col.TOUCHES]):
+        number = flows.lists[col.TOUCHED_CLASSES, at]
+        if flows.classes[number, col.MEMBERS] > 0:
             note_move(flows, number)
     budget = 8 * flows.levels.shape[0]
+    counts[col.DOUBTS] = 0
     for _ in range(ROUNDS):
         budget = _pass(flows, instant, budget)
         if budget < 0:
             return False
-        doubtful = _contradictions(flows)
-        for at in range(counts[MOVES]):  # what was moved, against levels that have not changed since
-            number = flows.lists[MOVED_ONES, at]
+        for at in range(counts[col.MOVES]):  # what was moved, against levels that have not changed since
+            number = flows.lists[col.MOVED_ONES, at]
             if is_new(flows, number):
-                flows.lists[ASKED_ONES, doubtful] = number
-                doubtful += 1
-        counts[CHECKS] = 0
-        counts[ROUND] += 1
-        moved = 0
-        for at in range(doubtful):
-            number = flows.lists[ASKED_ONES, at]
-            verdict = _verdict(flows, number)
-            if verdict == REFUSED:
-                return False
-            if verdict == MOVE:
-                _move(flows, number, counted_pace(flows, number))
-                moved += 1
-        if moved == 0:
+                flows.lists[col.ASKED_ONES, counts[col.DOUBTS]] = number
+                counts[col.DOUBTS] += 1
+        doubts = counts[col.DOUBTS]
+        counts[col.DOUBTS] = 0
+        counts[col.ROUND] += 1
+        settled = True
+        for at in range(doubts):
+            settled = _is_settled(flows, flows.lists[col.ASKED_ONES, at]) and settled
+        if settled:
             return True
     return False

@@ -204,7 +204,8 @@ def is_same(one, other):
 
 
 @bare
-def _as_float(value):
+def rounded(value):
+    """The nearest float, nearly."""
     return (float(value[2]) * 18446744073709551616.0 + float(value[1])) * 18446744073709551616.0 + float(value[0])
 
 
@@ -215,11 +216,11 @@ def divide(dividend, divisor):
     Digits are guessed with floats, never too high, and what is left is divided again: a guess is right to 30 bits or more.
     """
     quotient = NIL
-    by = _as_float(divisor)
-    if _as_float(dividend) / by > 1e38:
+    by = rounded(divisor)
+    if rounded(dividend) / by > 1e38:
         return MOST, MOST, ZERO
     while True:
-        guess = _as_float(dividend) / by * (1.0 - 2.0**-49)
+        guess = rounded(dividend) / by * (1.0 - 2.0**-49)
         if guess < 1.0:
             break
         if guess < 2.0**62:
