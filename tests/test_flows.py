@@ -54,9 +54,8 @@ def by_definition(graph: OpGraph, active: list[int]) -> list[Fraction]:
     """Rates of active flows, by progressive filling in fractions: nothing of the engine's."""
     left = {each.name: Fraction(each.rate) for each in graph.capacities}
     demands = [graph.costs[number].demand for number in active]
-    limits = [
-        min([Fraction(left[name]) for name, _ in one.amounts] + [1 / Fraction(one.floor)] * bool(one.floor)) for one in demands
-    ]
+    limits = [min([left[name] for name, _ in one.amounts]) for one in demands]
+    limits = [min(limit, 1 / Fraction(one.floor)) if one.floor else limit for limit, one in zip(limits, demands, strict=True)]
     rates: list[Fraction | None] = [None] * len(active)
     while None in rates:
         rising = [place for place, rate in enumerate(rates) if rate is None]

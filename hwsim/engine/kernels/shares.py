@@ -1,13 +1,15 @@
 """Mending the levels where little changes: the last solution's stops are tried again, and those that contradict are moved.
 
 Every capacity keeps what the classes leave that stop below its level, and what the others draw. While no class stops
-elsewhere, one pass over the capacities that differ, from the lowest level up, gives all new levels. As a level changes, the
-classes are looked at that rise to it (after a rise) or stop below it (after a fall), against the levels as they are then: each
-class is so compared after the last change of any of its levels. One that stops at a level that is not its lowest is moved.
+elsewhere, one pass over the capacities that differ, from the lowest level up, gives all new levels.
 
-A solution is accepted where each class stops at its lowest level, and no capacity with a higher level would have been full at
-that of a class already (see `_fills_too`): then filling from zero finds it, by induction from the lowest level up. For levels
-that are clearly higher (`margins`) this need not be asked. What is not settled in a few rounds is refused, and `paces` mends.
+When a level has risen, the classes that rise to it are compared with their other levels; when it has fallen, the classes that
+stop below it. So each class is compared after the last change of any of its levels. A class that stops at a level that is
+not its lowest is moved.
+
+A solution is accepted if each class stops at its lowest level and no capacity of it fills earlier than its level says
+(`_fills_too`). Filling from zero finds that solution: by induction from the lowest level up. Levels that are clearly higher
+(`margins`) need no such question. If a few rounds do not settle all classes, the attempt is refused, and `paces` mends.
 """
 
 from __future__ import annotations
@@ -62,13 +64,13 @@ def _spread(flows, which, change):
     users, others, sums = flows.users, flows.others, flows.sums
     tick = flows.counts[col.TICK]
     begin = flows.capacities[which, col.FIRST_USER]
-    known, product = np.int64(-1), NIL
+    weight_number, product = np.int64(-1), NIL
     for place in range(begin, begin + flows.capacities[which, col.RISERS]):
         opposite = others[place, col.OTHER]
         if opposite >= 0:
-            if others[place, col.OTHER_WEIGHT] != known:
-                known = np.int64(others[place, col.OTHER_WEIGHT])
-                product = plus_product(NIL, change, two(flows.weights, known, 0))
+            if others[place, col.OTHER_WEIGHT] != weight_number:
+                weight_number = np.int64(others[place, col.OTHER_WEIGHT])
+                product = plus_product(NIL, change, two(flows.weights, weight_number, 0))
             put_three(sums, opposite, col.LEFT, minus_product(three(sums, opposite, col.LEFT), product, UNIT))
             if flows.capacities[opposite, col.WAITING] != tick:
                 wait(flows, opposite)
@@ -122,7 +124,7 @@ def _look(flows, which, was, level):
 
 @bare
 def _suspects_above(flows, which, level, fell):
-    """List the classes that rise at a capacity unless all their other levels are clearly higher, now or before it fell; how many."""
+    """List the classes that rise at a capacity unless their other levels are clearly higher, or it fell below them; how many."""
     users, others, tops = flows.users, flows.others, flows.tops
     limit = rounded(plus_product(level, (flows.margins[0], flows.margins[1], ZERO), UNIT)) * (1.0 + SLACK)
     below_alone = less(level, two(flows.sums, which, col.LEAST))
@@ -176,7 +178,7 @@ def _is_nearly_full(flows, which):
 
 @bare
 def _highest(flows, which):
-    """Of the classes that others hold back, the highest pace; 0: there are none."""
+    """The highest pace of the classes that others hold back; 0: there are none."""
     users = flows.users
     begin = flows.capacities[which, col.FIRST_USER]
     highest = NIL
@@ -339,7 +341,7 @@ def _recount(flows, number, before):
 
 @bare
 def release(flows, slack, instant):
-    """Listed capacities that are no longer short (the first so many of STOPPING) hold no class back."""
+    """The listed capacities are no longer short and hold no class back; `slack`: how many STOPPING lists."""
     for at in range(slack):
         which = flows.lists[col.STOPPING, at]
         stamp(flows, which, instant)

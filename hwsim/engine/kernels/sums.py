@@ -119,7 +119,7 @@ def is_new(flows, number):
 
 @bare
 def is_clear(flows, low, high):
-    """Whether a level is above a pace by so much that roundings make no difference."""
+    """Whether a level is above a pace by more than the margin of roundings."""
     return less(plus_product(low, (flows.margins[0], flows.margins[1], np.uint64(0)), UNIT), high)
 
 
