@@ -255,16 +255,25 @@ async def workers(limits: Limits) -> AsyncIterator[Workers]:
 
 def test_what_takes_too_long_is_killed_and_the_next_is_answered() -> None:
     async def tried() -> None:
-        async with workers(Limits(seconds=1.0, memory=3 << 30)) as found:
+        async with workers(Limits(seconds=1.0, memory=3 << 30, beside=1000.0)) as found:
             page = texts() | {"page": "one"}
             assert json.loads(await found.ask("run", page))["seconds"] > 0
             long = json.loads(await found.ask("run", page | LONG))
-            assert long["mistakes"][0]["says"] == "stopped after 1 s"
+            assert long["mistakes"][0]["says"] == "stopped after 1 s of computing"
             assert json.loads(await found.ask("run", page))["seconds"] > 0, "the process that stood by"
             with pytest.raises(KeyError):
                 await found.ask("nothing", {})
             with pytest.raises(Stopped, match="'machine' is a text"):
                 await found.ask("run", {})
+
+    asyncio.run(tried())
+
+
+def test_what_is_kept_from_computing_is_killed_by_the_clock() -> None:
+    async def tried() -> None:
+        async with workers(Limits(seconds=60.0, memory=3 << 30, beside=0.01)) as found:
+            long = json.loads(await found.ask("run", texts() | LONG))
+            assert "as other programs take the processors" in long["mistakes"][0]["says"]
 
     asyncio.run(tried())
 

@@ -30,6 +30,9 @@ def command(
 
     The page is for this computer's browser alone: the address has a secret, and no other page can use it.
     """
+    from hwsim.explore import starting
+
+    starting.begin()  # beside the imports of this process
     try:
         from hwsim.explore import server
     except ModuleNotFoundError as missing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from hwsim.explore.completing import complete
 from hwsim.explore.curves import MOST_POINTS, curve, grid, picked
 from hwsim.explore.deriving import more, op
 from hwsim.explore.picture import Picture, picture
+from hwsim.explore.questions import HAND, REST
 from hwsim.explore.scenes import Player, animated
 from hwsim.explore.sliders import sliders
 from hwsim.explore.spans import Tints
@@ -33,11 +35,6 @@ from hwsim.workload import sources
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-HAND: Final = frozenset({"run", "op", "picture", "ready"})  # answered by one process: they are of the run that is seen
-REST: Final = frozenset({"animated", "check", "complete", "curve", "exported", "file", "grid", "more", "sliders"})
-NEWEST: Final = frozenset(
-    {"run", "op", "more", "curve", "picture", "check", "complete", "grid", "animated"}
-)  # the newest alone matters
 MOST_SESSIONS: Final = 2
 TRIED: Final = ("d2l-gpu-workstation", "d2l/copy-overlap")
 GRID_SECONDS: Final = 100.0
@@ -252,11 +249,19 @@ def serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> 
     desk = Desk(roots)
     try:
         while True:
-            door, question = json.loads(line.recv_bytes())
+            door, question, seconds = json.loads(line.recv_bytes())
+            _end_after(seconds)
             status, text = desk.answered(door, question)
+            _end_after(0.0)
             line.send_bytes(b"%03d" % status + text)
     except (EOFError, OSError):
         return
+
+
+def _end_after(seconds: float) -> None:
+    """End this process by SIGPROF once it has computed for so long, where the system can; 0: never."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _limit(memory: int) -> None:

@@ -1,25 +1,26 @@
 """Processes that answer: one for the hand that moves, one for what may take longer, and one that stands by for either.
 
 A process is forked from a server that has imported everything and has run once, so that its first answer is as quick as any.
-A question may be hostile or endless: a process is killed by this one's clock, and the one that stands by takes its place. A
-question that a newer one of the same kind overtakes is not answered; if it is being computed, it is killed once it is older than
-`PATIENCE`.
+A question may be hostile or endless: a process ends once it has computed for too long, or is killed by this one's clock where
+it is kept from computing, and the one that stands by takes its place. A question that a newer one of the same kind overtakes is
+not answered; if it is being computed, it is killed once it is older than `PATIENCE`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import multiprocessing
+import signal
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.explore.doors import HAND, NEWEST, REST, serve
+from hwsim.explore import starting
+from hwsim.explore.questions import HAND, NEWEST, REST
 from hwsim.records import dataclass
-from hwsim.studies.pool import bare_main
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from multiprocessing.connection import Connection
 
 PATIENCE: Final = 1.0  # seconds that a computation may go on while a newer one waits
@@ -30,11 +31,15 @@ _LOOK: Final = 0.05  # seconds between two looks at the clock
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one answer: seconds, seconds of a grid, and bytes of memory (0: any)."""
+    """Bounds of one answer: seconds of computing, those of a grid, and bytes of memory (0: any).
+
+    beside: times as long that it may last where other programs take the processors.
+    """
 
     seconds: float = 20.0
     grid_seconds: float = 120.0
     memory: int = 2 << 30
+    beside: float = 10.0
 
     def of(self, door: str) -> float:
         """Seconds of an answer."""
@@ -62,7 +67,7 @@ class Workers:
         self._lanes = {name: _Lane(self, doors) for name, doors in (("hand", HAND), ("rest", REST))}
         self._spare = self._start()
         for lane in self._lanes.values():
-            lane.process.answer("ready", {})
+            lane.process.answer("ready", {}, self._limits.seconds)
 
     def stop(self) -> None:
         """End all of them, whatever they do."""
@@ -137,50 +142,59 @@ class _Lane:
             while self._waiting:
                 question = min(self._waiting, key=lambda each: each.door != "run")
                 self._waiting.remove(question)
-                question.say(await self._answered(question, limits.of(question.door)))
+                question.say(await self._answered(question, limits.of(question.door), limits.beside))
         finally:
             self._busy = False
 
-    async def _answered(self, question: _Question, seconds: float) -> bytes | Stopped:
+    async def _answered(self, question: _Question, seconds: float, beside: float) -> bytes | Stopped:
         began = time.monotonic()
-        work = asyncio.ensure_future(asyncio.to_thread(self.process.answer, question.door, question.said))
+        work = asyncio.ensure_future(asyncio.to_thread(self.process.answer, question.door, question.said, seconds))
         while not (await asyncio.wait([work], timeout=_LOOK))[0]:
             took = time.monotonic() - began
             is_stale = took > PATIENCE and question.door in NEWEST and any(each.kind == question.kind for each in self._waiting)
-            if is_stale or took > seconds:
+            if is_stale or took > beside * seconds:
                 self.process.end()
                 await asyncio.wait([work])
                 work.exception()  # that its process has ended
                 self.process = self._workers.another()
-                return (
-                    STALE if is_stale else _mistake(f"stopped after {seconds:g} s", "make it smaller: fewer steps, ops or values")
+                if is_stale:
+                    return STALE
+                return _mistake(
+                    f"stopped after {took:.0f} s, as other programs take the processors", "try again, or make it smaller"
                 )
         try:
             status, answer = work.result()
         except (EOFError, OSError):
-            self.process.end()
+            ended = self.process.ended()
             self.process = self._workers.another()
+            if ended == -getattr(signal, "SIGPROF", 0):
+                return _mistake(f"stopped after {seconds:g} s of computing", "make it smaller: fewer steps, ops or values")
             return _mistake("the process that computed it ended: out of memory, perhaps", "make it smaller")
         return answer if status == 200 else Stopped(answer.decode(), status)
 
 
 class _Starter:
-    """Starts processes from a server that has imported and tried what they do, where the system can."""
+    """Starts processes, from a server that has imported and tried what they do, where the system can."""
 
     def __init__(self, roots: tuple[str, ...], memory: int) -> None:
         self._given = roots, memory
-        ways = multiprocessing.get_all_start_methods()
-        self._context: Any = multiprocessing.get_context("forkserver" if "forkserver" in ways else "spawn")
-        if "forkserver" in ways:
-            self._context.set_forkserver_preload(["hwsim.explore.tried"])
+        self._context = starting.context()
 
     def __call__(self) -> _Process:
+        from hwsim.studies.pool import bare_main  # while the server of processes does its own imports
+
         line, its_end = self._context.Pipe()
-        process = self._context.Process(target=serve, args=(its_end, *self._given), daemon=True)
+        process = self._context.Process(target=_serve, args=(its_end, *self._given), daemon=True)
         with bare_main():
             process.start()
         its_end.close()
         return _Process(process, line)
+
+
+def _serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> None:
+    from hwsim.explore.doors import serve  # there already, where it was forked
+
+    serve(line, roots, memory)
 
 
 class _Process:
@@ -193,9 +207,9 @@ class _Process:
     def is_alive(self) -> bool:
         return bool(self._process.is_alive())
 
-    def answer(self, door: str, said: Mapping[str, Any]) -> tuple[int, bytes]:
-        """The status and the answer. Raises EOFError or OSError once it has ended."""
-        self._line.send_bytes(json.dumps([door, said]).encode())
+    def answer(self, door: str, said: Mapping[str, Any], seconds: float) -> tuple[int, bytes]:
+        """The status and the answer. Raises EOFError or OSError once it has ended, as after so many seconds of computing."""
+        self._line.send_bytes(json.dumps([door, said, seconds]).encode())
         answer = self._line.recv_bytes()
         return int(answer[:3]), answer[3:]
 
@@ -203,6 +217,13 @@ class _Process:
         """Kill it, and forget it."""
         self._process.kill()
         self._process.join(1.0)
+
+    def ended(self) -> int | None:
+        """What ended it by itself: the number of a signal, below 0."""
+        self._process.join(1.0)
+        code: int | None = self._process.exitcode
+        self.end()
+        return code
 
 
 def _mistake(says: str, hint: str) -> bytes:
