@@ -12,7 +12,8 @@ import pytest
 
 import hwsim
 from hwsim.explore.completing import complete
-from hwsim.explore.doors import HAND, REST, Desk
+from hwsim.explore.doors import Desk
+from hwsim.explore.questions import HAND, REST
 from hwsim.explore.spans import TICKS
 from hwsim.formats import format_quantity
 from hwsim.results.critical import critical_path
