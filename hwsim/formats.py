@@ -68,6 +68,21 @@ def format_between(low: float, high: float, unit: str, digits: int = 3) -> tuple
     return texts
 
 
+def lasting(seconds: float, digits: int = 4) -> str:
+    """A long time in words, as one says how long a training takes.
+
+    >>> lasting(5640), lasting(45.2), lasting(754), lasting(30.5 * 3600), lasting(53.21 * DAY), lasting(1442.6 * DAY, 3)
+    ('1 h 34 min', '45.2 s', '12 min 34 s', '30 h 30 min', '53.21 days', '1,443 days')
+    """
+    if seconds >= 2 * DAY:
+        return f"{seconds / DAY:,.0f} days" if seconds >= 1000 * DAY else f"{seconds / DAY:.{digits}g} days"
+    if seconds < 119.5:
+        return format_quantity(seconds, "s")
+    size, names = (60, ("h", "min")) if seconds >= 3599.5 else (1, ("min", "s"))
+    first, second = divmod(round(seconds / size), 60)
+    return f"{first} {names[0]} {second} {names[1]}" if second else f"{first} {names[0]}"
+
+
 def format_share(fraction: float) -> str:
     """A fraction in per cent, with two significant digits; what is nearly all of it is not called all.
 

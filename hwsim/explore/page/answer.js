@@ -1,5 +1,5 @@
 // The answer: time, interval, what limits it as a bar, sentences, what would help, and the difference from a pinned run.
-import { $, against, amount, causeTint, colours, counted, el, percent, seconds, tintCauses, told, value } from "./words.js";
+import { $, against, amount, causeTint, colours, counted, el, isHatched, percent, seconds, tintCauses, told, value } from "./words.js";
 
 const SHOWN = new Set(["time", "interval", "limited by", "expected", "set"]); // they stand elsewhere on the page
 const LAST = new Set(["doubt", "collective", "memory", "plan", "energy"]); // below what the workload is asked for
@@ -15,7 +15,7 @@ export function show(run, pinned, hidden) {
   $("interval").textContent = run.wanted ? run.wanted.name : hidden || !run.interval ? "" : `9 of 10 such runs take ${seconds(run.interval.low)} to ${seconds(run.interval.high)}`;
   $("interval").title = hidden || !run.interval ? "" : run.interval.says;
   $("now").textContent = hidden ? "?" : `${told(run)}${run.limits.length ? `, ${run.limits[0][0]} ${percent(run.limits[0][2])}` : ""}`;
-  bar(hidden ? [] : run.limits);
+  bar(hidden ? { ...run, limits: [] } : run);
   $("limits-of").textContent = hidden || !run.wanted || !run.limits.length ? "" : run.ops ? `What the run of ${seconds(run.seconds)} goes to, arrivals included` : "What the slowest answers, those above p99, take";
   if (hidden || !$("says").textContent) $("says").textContent = hidden ? "" : run.says;
   if (hidden) $("helps").replaceChildren();
@@ -40,14 +40,18 @@ function facts(rows) {
 export const wire = () =>
   new IntersectionObserver(([seen]) => ($("now").hidden = seen.isIntersecting)).observe($("time"));
 
-function bar(limits) {
-  tintCauses(limits.map(([cause]) => cause));
-  const { tints } = colours();
+function bar(run) {
+  const { limits } = run, { tints, of } = colours();
+  tintCauses(run);
+  const look = (cause) => {
+    const tint = tints[causeTint(cause)];
+    return isHatched(cause) ? `repeating-linear-gradient(135deg, ${tint} 0 4px, ${of("card")} 4px 6px)` : tint;
+  };
   $("bar").replaceChildren(
     ...limits.map(([cause, , share]) => {
       const piece = el("i");
       piece.style.width = `${share * 100}%`;
-      piece.style.background = tints[causeTint(cause)];
+      piece.style.background = look(cause);
       return piece;
     }),
   );
@@ -56,7 +60,7 @@ function bar(limits) {
   $("legend").replaceChildren(
     ...limits.filter(([, , share], at) => at < 2 || share >= 0.005).slice(0, 6).map(([cause, time, share]) => {
       const swatch = el("i");
-      swatch.style.background = tints[causeTint(cause)];
+      swatch.style.background = look(cause);
       return el("li", { title: seconds(time) }, swatch, el("b", {}, cause), ` ${percent(share)}`);
     }),
   );

@@ -5,7 +5,7 @@ import { fitted, SvgPaper } from "./paper.js";
 import { sliders } from "./sliders.js";
 import { asked, fragment, keep, state } from "./state.js";
 import { draw, laidOut } from "./timeline.js";
-import { $, against, causeTint, colours, download, el, percent, seconds, told } from "./words.js";
+import { $, against, causeTint, colours, download, el, isHatched, percent, seconds, told } from "./words.js";
 
 const WIDE = 1280, EDGE = 32;
 
@@ -64,10 +64,14 @@ export function figure(run, pinned) {
   let from = EDGE, key = EDGE;
   for (const [cause, , share] of run.limits.filter(([, , part]) => part >= 0.005)) {
     const tint = theme.tints[causeTint(cause)], words = `${cause} ${percent(share)}`;
-    paper.rects([from, bars, Math.max(1, share * (WIDE - 2 * EDGE) - 1), 22], tint);
+    const piece = (...box) => {
+      paper.rects(box, tint);
+      if (isHatched(cause)) paper.hatch(box, theme.of("card"));
+    };
+    piece(from, bars, Math.max(1, share * (WIDE - 2 * EDGE) - 1), 22);
     from += share * (WIDE - 2 * EDGE);
     if (key + words.length * 8 > WIDE - EDGE) continue;
-    paper.rects([key, legend - 6, 12, 12], tint);
+    piece(key, legend - 6, 12, 12);
     paper.text(key + 18, legend, words);
     key += words.length * 7.6 + 44;
   }

@@ -101,8 +101,14 @@ export function colours() {
 
 const causes = new Map();
 
-/** Give each of these causes, eight at most, a colour of its own: it stays while a slider moves, until another needs it. */
-export function tintCauses(names) {
+const ops = new Map();
+
+/** Give each cause of a run, eight at most, a colour: that of its op, as the timeline has it, or one of its own, which stays while a
+ * slider moves until another needs it. Those are hatched beside a timeline, as its ops have the same colours. */
+export function tintCauses(run) {
+  ops.clear();
+  if (run.lanes.length) run.names.forEach((name, at) => ops.set(name, run.tints[at]));
+  const names = run.limits.map(([cause]) => cause).filter((cause) => ofOp(cause) === undefined);
   for (const name of names) {
     if (causes.has(name)) continue;
     const gone = causes.size < 8 ? null : [...causes.keys()].find((each) => !names.includes(each));
@@ -111,7 +117,9 @@ export function tintCauses(names) {
     causes.set(name, tint ?? 7);
   }
 }
-export const causeTint = (cause) => causes.get(cause) ?? 7;
+const ofOp = (cause) => ops.get(cause.slice(0, Math.max(0, cause.lastIndexOf(" on "))));
+export const causeTint = (cause) => ofOp(cause) ?? causes.get(cause) ?? 7;
+export const isHatched = (cause) => ops.size > 0 && ofOp(cause) === undefined;
 
 /** Black or white, whichever is read better on a colour (WCAG's relative luminance). */
 export function ink(hex) {

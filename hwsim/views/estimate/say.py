@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.formats import format_quantity, format_share
+from hwsim.formats import format_quantity, format_share, lasting
 from hwsim.results import invariants
-from hwsim.units import DAY
 from hwsim.views.interval import say as intervals
 from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved_lines
 from hwsim.views.kit.lines import titled
@@ -69,7 +68,7 @@ def training(
     out += titled("utilisation", f"MFU {_part(step.mfu)}, HFU {_part(step.hfu)}{fewer}")
     out += titled("memory", _fits(step.memory, step.verdict, size, f", on a GPU of stage {step.memory.stage}"))
     if tokens is not None:
-        out += titled("training", f"{_count(tokens)} tokens take {_days(tokens / step.tokens_per_second)}")
+        out += titled("training", f"{_count(tokens)} tokens take {lasting(tokens / step.tokens_per_second, 3)}")
     if fails is not None:
         for name, line in (*saved_lines(fails[0]), *failing_lines(fails[1], sure)):
             out += titled(name, line)
@@ -124,7 +123,7 @@ def searched(
             f"{plan.microbatch} x {step.laid.microbatches}", _sharding(plan), plan.recompute,
         ])  # fmt: skip
         if tokens is not None:
-            rows[-1].append(_days(tokens / step.tokens_per_second))
+            rows[-1].append(lasting(tokens / step.tokens_per_second, 3))
     titles += [] if tokens is None else [f"{_count(tokens)} tokens"]
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     out += [""] + [
@@ -375,15 +374,6 @@ def _fits(found: Footprint, verdict: str, size: float | None, where: str) -> str
 
 def _part(fraction: float) -> str:
     return format_quantity(fraction, "%", 3)
-
-
-def _days(seconds: float) -> str:
-    """
-    >>> _days(86400 * 53.21), _days(3600)
-    ('53.2 days', '0.0417 days')
-    """
-    days = seconds / DAY
-    return f"{days:,.0f} days" if days >= 1000 else f"{days:.3g} days"
 
 
 def _count(value: float) -> str:

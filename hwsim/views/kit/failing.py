@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from hwsim.formats import format_quantity, format_share, percent
+from hwsim.formats import format_quantity, format_share, lasting, percent
 from hwsim.results.failing import in_all
 from hwsim.units import DAY
 
@@ -54,9 +54,18 @@ def failing_lines(failing: Failing, sure: Interval | None = None) -> Iterator[tu
         days, low, p90 = (each / DAY for each in (failing.seconds, failing.low_s, failing.p90_s))
         high = "never" if failing.high_s is None else f"{failing.high_s / DAY:,.4g}"
         sites = f"{low:,.4g} to {high} by what is known of the rates; " if failing.low_s < failing.seconds else ""
-        yield "days", f"{days:,.4g} with failures ({sites}by chance 9 of 10 below {p90:,.4g})"
+        if failing.seconds >= 2 * DAY:
+            yield "days", f"{days:,.4g} with failures ({sites}by chance 9 of 10 below {p90:,.4g})"
+        else:
+            high = "never" if failing.high_s is None else lasting(failing.high_s)
+            sites = f"{lasting(failing.low_s)} to {high} by what is known of the rates; " if sites else ""
+            yield (
+                "all of it",
+                f"{lasting(failing.seconds)} with failures ({sites}by chance 9 of 10 below {lasting(failing.p90_s)})",
+            )
         if (ends := in_all(failing, sure)) is not None:
-            yield "", f"in all {ends[0] / DAY:,.3g} to {ends[1] / DAY:,.3g}, with the interval of a step"
+            low_text, high_text = (lasting(end) if failing.seconds < 2 * DAY else f"{end / DAY:,.3g}" for end in ends)
+            yield "", f"in all {low_text} to {high_text}, with the interval of a step"
 
 
 def accounted(failing: Failing) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:

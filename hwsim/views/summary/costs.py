@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.formats import format_quantity, percent
-from hwsim.units import DAY
+from hwsim.formats import format_quantity, lasting, percent
 from hwsim.views.kit.document import picked
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ def based_lines(cost: Cost) -> Iterator[tuple[str, str]]:
 
 def whole_lines(seconds: float, energy: Energy | None, cost: Cost | None) -> Iterator[tuple[str, str]]:
     """Lines of an entire training."""
-    took = f"{seconds / DAY:.4g} days"
+    took = lasting(seconds)
     if energy is not None:
         yield "all of it", f"{took}: {energy_text(energy, power=False)}"
     if cost is not None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from hwsim.formats import format_quantity, format_share
+from hwsim.formats import format_quantity, format_share, lasting
 from hwsim.results.cause import family
 from hwsim.results.training import MAIN, Training
+from hwsim.units import DAY
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.failing import as_dict as failing_as_dict
 from hwsim.views.kit.failing import failing_lines, saved_as_dict, saved_lines
@@ -41,11 +42,11 @@ def _lines(training: Training, sure: Interval | None) -> Iterator[tuple[str, str
         yield "slowest", _kinds(training)
     if training.whole > 0:
         like = "first" if training.first_alone else "last"
-        yield "training", f"{count(training.whole)} {unit} take {training.days:,.4g} days if every step is as the {like}"
+        yield "training", f"{count(training.whole)} {unit} take {lasting(training.days * DAY)} if every step is as the {like}"
     if training.saved is not None:
         yield from saved_lines(training.saved)
         if training.failing is None and training.whole > 0 and training.saved.steps:
-            yield "", f"with checkpoints {training.saving_days:,.4g} days"
+            yield "", f"with checkpoints {lasting(training.saving_days * DAY)}"
     if training.failing is not None:
         yield from failing_lines(training.failing, sure)
 
