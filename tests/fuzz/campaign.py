@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 import warnings
 from collections import Counter
@@ -87,6 +88,7 @@ def main() -> None:
     click.echo(f"{found['cases']:,} cases, {len(found['roots'])} roots, {len(found['slow'])} stopped")
     for root, each in sorted(found["roots"].items(), key=lambda item: -item[1]["times"]):
         click.echo(f"{each['times']:6} {root}   {each['kind']} {each['seed']}")
+    sys.exit(1 if found["roots"] else 0)
 
 
 if __name__ == "__main__":
