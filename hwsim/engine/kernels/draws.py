@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from hwsim.engine.kernels.words import bare, opened
+from hwsim.engine.kernels.words import bare
 from hwsim.workload.load.numbers import EXP_TERMS, HALF_ROOT, LN2_HIGH, LN2_LOW, LOG_TERMS, MIDDLE, SIDES, TAILS
 
 CONSTANT, EXPONENTIAL, LOGNORMAL, UNIFORM, PARETO, VALUES, WHOLE = range(7)
@@ -81,9 +81,8 @@ def normal(share):
 
 
 @bare
-def drawn(pointer, number, request, visit):
+def drawn(state, number, request, visit):
     """A draw of a request, equal to `Draws.at`."""
-    state = opened(pointer)
     row = state.table[number]
     first, second, cut = state.floats[row[PARAMETERS], 0], state.floats[row[PARAMETERS], 1], state.floats[row[PARAMETERS], 3]
     share = uniform(np.uint64(row[KEY]), request, visit)

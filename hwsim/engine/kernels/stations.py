@@ -22,7 +22,6 @@ from hwsim.engine.kernels.words import (
     is_zero,
     less,
     minus_product,
-    opened,
     plus_product,
     put_three,
     put_two,
@@ -64,9 +63,8 @@ def append(strands, row, head, tail, strand):
 
 
 @bare
-def count(pointer, station, instant):
+def count(state, station, instant):
     """Bring the integrals of a station up to now."""
-    state = opened(pointer)
     row, words = state.stations[station], state.words
     passed = instant - row[LAST]
     if passed == 0:
@@ -85,9 +83,8 @@ def count(pointer, station, instant):
 
 
 @bare
-def _begin(pointer, station, strand, time, instant):
+def _begin(state, station, strand, time, instant):
     """A server of a line takes on a work."""
-    state = opened(pointer)
     row = state.stations[station]
     row[WORKING] += 1
     put_three(state.targets, strand, 0, (np.uint64(row[WORKING]), np.uint64(instant + time), ZERO))
@@ -97,18 +94,17 @@ def _begin(pointer, station, strand, time, instant):
 
 
 @bare
-def join(pointer, station, flow, time, strand, instant):
+def join(state, station, flow, time, strand, instant):
     """A request comes that alone would take `time` fs; False if that is beyond an int64."""
-    state = opened(pointer)
     row = state.stations[station]
-    count(pointer, station, instant)
+    count(state, station, instant)
     row[THERE] += 1
     if time > LARGEST - instant:
         return False
     if row[KIND] == FIFO:
         if row[FREE] > 0:
             row[FREE] -= 1
-            _begin(pointer, station, strand, time, instant)
+            _begin(state, station, strand, time, instant)
             return True
         state.strands[strand, WORKS] = time
         append(state.strands, row, LINE_FIRST, TAIL, strand)
@@ -137,7 +133,7 @@ def join(pointer, station, flow, time, strand, instant):
     state.strands[strand, 0], state.strands[strand, 1] = NONE, NONE
     table[cls, ROOT] = merged(state.strands, state.targets, table[cls, ROOT], strand)
     row[DEPTH] += table[cls, OWN_DEPTH]
-    return _settle(pointer, station, instant)
+    return _settle(state, station, instant)
 
 
 @bare
@@ -153,11 +149,10 @@ def _bring(table, words, cls, instant):
 
 
 @bare
-def leave(pointer, station, instant):
+def leave(state, station, instant):
     """List the members that end now, in the order in which they came; how many, -1 if an end is beyond an int64."""
-    state = opened(pointer)
     row = state.stations[station]
-    count(pointer, station, instant)
+    count(state, station, instant)
     ended = state.lists[ENDED_LIST]
     many = 0
     if row[KIND] == FIFO:
@@ -174,7 +169,7 @@ def leave(pointer, station, instant):
                     row[TAIL] = NONE
                 if state.strands[following, WORKS] > LARGEST - instant:
                     return -1
-                _begin(pointer, station, following, state.strands[following, WORKS], instant)
+                _begin(state, station, following, state.strands[following, WORKS], instant)
             else:
                 row[FREE] += 1
         row[DUE] = np.int64(state.targets[row[HEAD], 1]) if row[HEAD] >= 0 else LARGEST
@@ -207,15 +202,14 @@ def leave(pointer, station, instant):
             ended[to] = ended[to - 1]
             to -= 1
         ended[to] = strand
-    if not _settle(pointer, station, instant):
+    if not _settle(state, station, instant):
         return -1
     return many
 
 
 @bare
-def _swell(pointer, station):
+def _swell(state, station):
     """Bring the classes of a crowd to its present size."""
-    state = opened(pointer)
     row, table, words = state.stations[station], state.stations, state.words
     drawn = NIL
     for cls in range(row[FIRST_CLASS], row[LAST_CLASS]):
@@ -231,9 +225,8 @@ def _swell(pointer, station):
 
 
 @bare
-def _rises(pointer, place, cls):
+def _rises(state, place, cls):
     """List a class as one of `place` whose pace still rises, by its pace alone."""
-    state = opened(pointer)
     table, words, rising = state.stations, state.words, state.lists[RISING]
     alone = two(words, table[cls, CLASS_WORDS], ALONE)
     while place > 0 and less(alone, two(words, table[rising[place - 1], CLASS_WORDS], ALONE)):
@@ -243,9 +236,8 @@ def _rises(pointer, place, cls):
 
 
 @bare
-def _stops(pointer, station, cls, pace, instant):
+def _stops(state, station, cls, pace, instant):
     """A class rises no further: what it draws is taken off its capacities. False if an end is beyond an int64."""
-    state = opened(pointer)
     row, words = state.stations[station], state.words
     members = wide(state.stations[cls, MEMBERS])
     for at in range(row[SERVERS]):
@@ -253,13 +245,12 @@ def _stops(pointer, station, cls, pace, instant):
         tied = row[FREE] + at
         put_three(words, tied, LOAD, minus_product(three(words, tied, LOAD), drawn, UNIT))
         put_three(words, tied, LEFT, minus_product(three(words, tied, LEFT), drawn, pace))
-    return _turn(pointer, station, cls, pace, instant)
+    return _turn(state, station, cls, pace, instant)
 
 
 @bare
-def _fill(pointer, station, instant):
+def _fill(state, station, instant):
     """Paces of the classes of tied capacities, as in `hwsim.engine.fair.fill`, and ends; False if one is beyond an int64."""
-    state = opened(pointer)
     row, table, words, listed = state.stations[station], state.stations, state.words, state.lists[RISING]
     first, last = row[FREE], row[FREE] + row[SERVERS]
     for tied in range(first, last):
@@ -271,7 +262,7 @@ def _fill(pointer, station, instant):
             for tied in range(first, last):
                 weight = two(words, table[cls, SHARES] + tied - first, 0)
                 put_three(words, tied, LOAD, plus_product(three(words, tied, LOAD), weight, wide(table[cls, MEMBERS])))
-            _rises(pointer, rising, cls)
+            _rises(state, rising, cls)
             rising += 1
     while rising > 0:
         level = (MOST, MOST, ZERO)
@@ -287,7 +278,7 @@ def _fill(pointer, station, instant):
             rising -= 1
             for place in range(rising):
                 listed[place] = listed[place + 1]
-            if not _stops(pointer, station, cls, alone, instant):
+            if not _stops(state, station, cls, alone, instant):
                 return False
             continue
         for tied in range(first, last):
@@ -303,29 +294,28 @@ def _fill(pointer, station, instant):
             if not held:
                 listed[kept] = cls
                 kept += 1
-            elif not _stops(pointer, station, cls, level, instant):
+            elif not _stops(state, station, cls, level, instant):
                 return False
         rising = kept
     return True
 
 
 @bare
-def _settle(pointer, station, instant):
+def _settle(state, station, instant):
     """Paces and ends, after members have come or gone; False if an end is beyond an int64."""
-    state = opened(pointer)
     row, table, words = state.stations[station], state.stations, state.words
     row[DUE] = LARGEST
     if row[KIND] == TIED:
-        return _fill(pointer, station, instant)
+        return _fill(state, station, instant)
     if row[CROWDED] > 0:
-        _swell(pointer, station)
+        _swell(state, station)
     full = (ZERO, ZERO, WHOLE)
     drawn = three(state.words, row[WORDS_AT], DRAWN)
     begin, end = row[FIRST_CLASS], row[LAST_CLASS]
     if not less(full, drawn):
         put_three(state.words, row[WORDS_AT], USED, drawn)
         for cls in range(begin, end):
-            if table[cls, MEMBERS] > 0 and not _turn(pointer, station, cls, two(words, table[cls, CLASS_WORDS], ALONE), instant):
+            if table[cls, MEMBERS] > 0 and not _turn(state, station, cls, two(words, table[cls, CLASS_WORDS], ALONE), instant):
                 return False
         return True
     put_three(state.words, row[WORDS_AT], USED, full)
@@ -334,7 +324,7 @@ def _settle(pointer, station, instant):
         if table[cls, MEMBERS] == 0:
             continue
         load = plus_product(load, two(words, table[cls, CLASS_WORDS], WEIGHT), wide(table[cls, MEMBERS]))
-        _rises(pointer, rising, cls)
+        _rises(state, rising, cls)
         rising += 1
     level = divide(left, load)
     for place in range(rising):
@@ -351,15 +341,14 @@ def _settle(pointer, station, instant):
         if end - begin == 1 and row[CROWDED] == 0:  # what is rounded off is not used
             many = plus_product(NIL, two(words, table[cls, CLASS_WORDS], WEIGHT), wide(table[cls, MEMBERS]))
             put_three(words, row[WORDS_AT], USED, plus_product(NIL, pace, many))
-        if not _turn(pointer, station, cls, pace, instant):
+        if not _turn(state, station, cls, pace, instant):
             return False
     return True
 
 
 @bare
-def _turn(pointer, station, cls, pace, instant):
+def _turn(state, station, cls, pace, instant):
     """Another pace of a class, and when its first member then ends."""
-    state = opened(pointer)
     table, words = state.stations, state.words
     if table[cls, SEEN_ROOT] == table[cls, ROOT] and is_same(pace, two(words, table[cls, CLASS_WORDS], PACE)):
         if table[cls, CLASS_DUE] < state.stations[station, DUE]:

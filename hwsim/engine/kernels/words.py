@@ -102,28 +102,6 @@ def _read(builder, place, kind):
     return value
 
 
-@intrinsic
-def kept(typing, value):
-    """A pointer to a tuple, which is as good as the function that makes it: calls hand on one word instead of all of it."""
-    pointer = types.CPointer(value)
-
-    def code(context, builder, signature, values):
-        return builder.bitcast(cgutils.alloca_once_value(builder, values[0]), context.get_value_type(pointer))
-
-    return pointer(value), code
-
-
-@intrinsic
-def opened(typing, pointer):
-    """The tuple behind a pointer; only the parts in use are read."""
-
-    def code(context, builder, signature, values):
-        kind = context.get_value_type(pointer.dtype)
-        return _read(builder, builder.bitcast(values[0], kind.as_pointer()), kind)
-
-    return pointer.dtype(pointer), code
-
-
 class Handle(types.Type):
     """A pointer to a named tuple, read part by part where its names are used: calls hand on one word instead of all arrays."""
 

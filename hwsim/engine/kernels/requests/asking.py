@@ -54,13 +54,12 @@ from hwsim.engine.kernels.requests.rows import (
     WORST,
 )
 from hwsim.engine.kernels.stations import ASKING, FOLLOWING
-from hwsim.engine.kernels.words import NONE, bare, opened
+from hwsim.engine.kernels.words import NONE, bare
 
 
 @bare
-def ask(pointer, strand, stack):
+def ask(state, strand, stack):
     """Send an attempt to another service."""
-    state = opened(pointer)
     counts, row = state.counts, state.strands[strand]
     step = state.table[row[PC]]
     attempts = row[ATTEMPTS]
@@ -70,21 +69,20 @@ def ask(pointer, strand, stack):
     main = state.strands[row[MAIN]]
     ways = state.services[step[ASKED], ASKS]
     visit = main[VISIT] * ways * counts[WORST] + step[ASK_NUMBER] + ways * attempts
-    child = new_strand(pointer, step[ASKED], main[ROOT], visit)
+    child = new_strand(state, step[ASKED], main[ROOT], visit)
     state.strands[child, CALLER], state.strands[child, ATTEMPT] = strand, row[ASKING]
     if attempts > 0:
         state.services[step[ASKED], ASKED_AGAIN] += 1
     if step[TIMEOUT] >= 0:
-        set_timer(pointer, counts[NOW] + step[TIMEOUT], LATE, strand, row[ASKING], child, 0)
-    refused = enter(pointer, child)
+        set_timer(state, counts[NOW] + step[TIMEOUT], LATE, strand, row[ASKING], child, 0)
+    refused = enter(state, child)
     if refused >= 0:
-        end(pointer, refused, False, stack)
+        end(state, refused, False, stack)
 
 
 @bare
-def give_up(pointer, strand, attempt, child, stack):
+def give_up(state, strand, attempt, child, stack):
     """Give an attempt up that is still under way at its time limit."""
-    state = opened(pointer)
     row = state.strands[strand]
     if row[ASKING] != attempt:
         return
@@ -94,18 +92,17 @@ def give_up(pointer, strand, attempt, child, stack):
     state.services[step[ASKED], TIMEOUTS] += 1
     state.waits[strand, state.counts[RESOURCES] - 1] += step[TIMEOUT]
     if row[ATTEMPTS] <= step[RETRIES]:
-        _ask_again(pointer, strand)
+        _ask_again(state, strand)
         return
-    _blame(pointer, strand, TIMED_OUT)
-    over = fail(pointer, strand)
+    _blame(state, strand, TIMED_OUT)
+    over = fail(state, strand)
     if over >= 0:
-        end(pointer, over, True, stack)
+        end(state, over, True, stack)
 
 
 @bare
-def _ask_again(pointer, strand):
+def _ask_again(state, strand):
     """Set the timer of the next attempt."""
-    state = opened(pointer)
     row = state.strands[strand]
     step = state.table[row[PC]]
     attempts = row[ATTEMPTS]
@@ -113,50 +110,48 @@ def _ask_again(pointer, strand):
     jitter = state.floats[step[WAITS_AT], 1]
     if jitter > 0 and wait > 0:
         main = state.strands[row[MAIN]]
-        wait *= 1.0 - jitter * drawn(pointer, step[JITTER_DRAW], main[ROOT], main[VISIT] * state.counts[WORST] + attempts)
+        wait *= 1.0 - jitter * drawn(state, step[JITTER_DRAW], main[ROOT], main[VISIT] * state.counts[WORST] + attempts)
     rounded = np.int64(np.rint(wait))
     state.waits[strand, state.counts[RESOURCES] - 2] += rounded
-    set_timer(pointer, state.counts[NOW] + rounded, RETRY, strand, 0, 0, 0)
+    set_timer(state, state.counts[NOW] + rounded, RETRY, strand, 0, 0, 0)
 
 
 @bare
-def _answer(pointer, strand):
+def _answer(state, strand):
     """End a request and let its caller go on; the caller if it fails."""
-    state = opened(pointer)
-    note_end(pointer, strand)
+    note_end(state, strand)
     row = state.strands[strand]
     caller = row[CALLER]
     service = row[SERVICE]
     if caller < 0:
         keys = state.services[service]
         if keys[CLIENTS] > 0:
-            think(pointer, service, row[ROOT] // state.counts[ENTRIES] + keys[CLIENTS])
-        forget(pointer, strand)
+            think(state, service, row[ROOT] // state.counts[ENTRIES] + keys[CLIENTS])
+        forget(state, strand)
         return NONE
     waiting = state.strands[caller]
     if row[GONE] != 0 or waiting[ASKING] != row[ATTEMPT]:
-        forget(pointer, strand)
+        forget(state, strand)
         return NONE
     waiting[ASKING] = 0
     for resource in range(state.counts[RESOURCES]):
         state.waits[caller, resource] += state.waits[strand, resource]
     step = state.table[waiting[PC]]
     failed, why = row[FAILED] != 0, row[WHY]
-    forget(pointer, strand)
+    forget(state, strand)
     if not failed:
-        go_on(pointer, caller, waiting[PC] + 1)
+        go_on(state, caller, waiting[PC] + 1)
     elif step[AGAIN] != 0 and waiting[ATTEMPTS] <= step[RETRIES]:
-        _ask_again(pointer, caller)
+        _ask_again(state, caller)
     else:
-        _blame(pointer, caller, why)
+        _blame(state, caller, why)
         return caller
     return NONE
 
 
 @bare
-def _blame(pointer, strand, why):
+def _blame(state, strand, why):
     """Mark the request of a strand as failed, with its first reason."""
-    state = opened(pointer)
     main = state.strands[state.strands[strand, MAIN]]
     main[FAILED] = 1
     if main[WHY] == NO_REASON:
@@ -164,48 +159,45 @@ def _blame(pointer, strand, why):
 
 
 @bare
-def fail(pointer, strand):
+def fail(state, strand):
     """Give the locks of a failed strand back; the request that ends, or none if branches go on."""
-    state = opened(pointer)
     while True:
         row = state.strands[strand]
         for at in range(row[HELD] - 1, -1, -1):
-            give_back(pointer, state.waits[strand, state.counts[RESOURCES] + at])
+            give_back(state, state.waits[strand, state.counts[RESOURCES] + at])
         row[HELD] = 0
         if row[MAIN] == strand:
             return strand
-        following = join_branch(pointer, strand)
+        following = join_branch(state, strand)
         if following < 0:
             return NONE
         strand = following
 
 
 @bare
-def join_branch(pointer, strand):
+def join_branch(state, strand):
     """End a branch; the strand that forked it, if that strand fails."""
-    state = opened(pointer)
     main = state.strands[strand, CALLER]
     row = state.strands[main]
     row[LEFT] -= 1
     if row[LEFT] > 0:
-        forget(pointer, strand)
+        forget(state, strand)
         return NONE
     for resource in range(state.counts[RESOURCES]):
         state.waits[main, resource] += state.waits[strand, resource]
-    forget(pointer, strand)
+    forget(state, strand)
     if state.strands[row[MAIN], FAILED] != 0:
         return main
-    go_on(pointer, main, row[PC])
+    go_on(state, main, row[PC])
     return NONE
 
 
 @bare
-def end(pointer, strand, entered, stack):
+def end(state, strand, entered, stack):
     """A request ends, and all that fail of it: each gives its worker back, is noted, and lets the first of the line in.
 
     entered: whether it has a worker (one that was refused has none).
     """
-    state = opened(pointer)
     depth = 0
     while strand >= 0:
         service = state.strands[strand, SERVICE]
@@ -214,32 +206,31 @@ def end(pointer, strand, entered, stack):
             stack[depth] = service
             depth += 1
         entered = True
-        failing = _answer(pointer, strand)
+        failing = _answer(state, strand)
         strand = NONE
         if failing >= 0:
-            strand = fail(pointer, failing)
+            strand = fail(state, failing)
     while depth > 0:
         depth -= 1
-        admit(pointer, stack[depth])
+        admit(state, stack[depth])
 
 
 @bare
-def admit(pointer, service):
+def admit(state, service):
     """Give free workers to the requests in line."""
-    state = opened(pointer)
     row = state.services[service]
     while row[LINE_HEAD] >= 0 and row[FREE] > 0 and row[DOWN] == 0:
         strand = row[LINE_HEAD]
         row[LINE_HEAD] = state.strands[strand, FOLLOWING]
         if row[LINE_HEAD] < 0:
             row[LINE_TAIL] = NONE
-        count_line(pointer, service, -1)
+        count_line(state, service, -1)
         waiting = state.strands[strand]
         if waiting[GONE] != 0 and row[DROPS] != 0:
             waiting[FAILED], waiting[WHY] = 1, WAS_DROPPED
-            note_end(pointer, strand)
-            forget(pointer, strand)
+            note_end(state, strand)
+            forget(state, strand)
             continue
         state.waits[strand, row[RESOURCE_OF]] += state.counts[NOW] - waiting[SINCE]
         row[FREE] -= 1
-        go_on(pointer, strand, row[BASE])
+        go_on(state, strand, row[BASE])

@@ -23,13 +23,12 @@ from hwsim.engine.kernels.requests.rows import (
     VISIT,
 )
 from hwsim.engine.kernels.stations import FREE_LIST, READY_STEPS, READY_STRANDS
-from hwsim.engine.kernels.words import NONE, bare, opened
+from hwsim.engine.kernels.words import NONE, bare
 
 
 @bare
-def set_timer(pointer, time, kind, first, second, third, fourth):
+def set_timer(state, time, kind, first, second, third, fourth):
     """Set a timer; False if it is beyond an int64."""
-    state = opened(pointer)
     counts, timers = state.counts, state.timers
     counts[SET] += 1
     counts[FREE_TIMERS] -= 1
@@ -54,9 +53,8 @@ def set_timer(pointer, time, kind, first, second, third, fourth):
 
 
 @bare
-def drop_timer(pointer):
+def drop_timer(state):
     """Take the first timer out of the heap and return its row."""
-    state = opened(pointer)
     counts, timers = state.counts, state.timers
     first_row = timers[0, 2]
     counts[TIMERS] -= 1
@@ -83,9 +81,8 @@ def drop_timer(pointer):
 
 
 @bare
-def go_on(pointer, strand, step):
+def go_on(state, strand, step):
     """Let a strand go on at a step, in its turn of this instant."""
-    state = opened(pointer)
     counts = state.counts
     at = (counts[READY_HEAD] + counts[READY]) % state.lists.shape[1]
     state.lists[READY_STRANDS, at], state.lists[READY_STEPS, at] = strand, step
@@ -93,9 +90,8 @@ def go_on(pointer, strand, step):
 
 
 @bare
-def new_strand(pointer, service, root, visit):
+def new_strand(state, service, root, visit):
     """Begin a strand of a request and return its number."""
-    state = opened(pointer)
     counts = state.counts
     counts[FREE_STRANDS] -= 1
     strand = state.lists[FREE_LIST, counts[FREE_STRANDS]]
@@ -110,8 +106,7 @@ def new_strand(pointer, service, root, visit):
 
 
 @bare
-def forget(pointer, strand):
+def forget(state, strand):
     """Free the row of a strand."""
-    state = opened(pointer)
     state.lists[FREE_LIST, state.counts[FREE_STRANDS]] = strand
     state.counts[FREE_STRANDS] += 1

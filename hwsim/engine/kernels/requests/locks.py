@@ -20,13 +20,12 @@ from hwsim.engine.kernels.requests.rows import (
     TAKEN,
 )
 from hwsim.engine.kernels.stations import FOLLOWING, append
-from hwsim.engine.kernels.words import NONE, bare, opened
+from hwsim.engine.kernels.words import NONE, bare
 
 
 @bare
-def let_go(pointer, strand, lock):
+def let_go(state, strand, lock):
     """Strike a lock from those that a strand holds."""
-    state = opened(pointer)
     row, held = state.strands[strand], state.counts[RESOURCES]
     for place in range(held, held + row[HELD]):
         if state.waits[strand, place] == lock:
@@ -37,36 +36,34 @@ def let_go(pointer, strand, lock):
 
 
 @bare
-def give_back(pointer, number):
+def give_back(state, number):
     """Free a lock, and give it to the strands next in line."""
-    state = opened(pointer)
     lock = state.services[number]
     lock[TAKEN] = 0
     strand = lock[ALONG]
     while strand >= 0:
-        go_on(pointer, strand, state.strands[strand, PC])
+        go_on(state, strand, state.strands[strand, PC])
         strand = state.strands[strand, FOLLOWING]
     lock[ALONG], lock[ALONG_TAIL], lock[ALONG_COUNT] = NONE, NONE, 0
     if lock[LOCK_HEAD] < 0:
         return
     lock[TAKEN] = 1
-    first = _next_in_line(pointer, number)
+    first = _next_in_line(state, number)
     row = state.strands[first]
     state.waits[first, state.counts[RESOURCES] + row[HELD]] = number
     row[HELD] += 1
     while lock[LOCK_HEAD] >= 0 and lock[ALONG_COUNT] < lock[GROUP] - 1:
-        follower = _next_in_line(pointer, number)
+        follower = _next_in_line(state, number)
         member = state.strands[follower]
         member[PC], member[SINCE] = member[LOCK_END], state.counts[NOW]
         append(state.strands, lock, ALONG, ALONG_TAIL, follower)
         lock[ALONG_COUNT] += 1
-    go_on(pointer, first, row[PC])
+    go_on(state, first, row[PC])
 
 
 @bare
-def _next_in_line(pointer, number):
+def _next_in_line(state, number):
     """Take the first strand out of the line of a lock."""
-    state = opened(pointer)
     lock = state.services[number]
     strand = lock[LOCK_HEAD]
     lock[LOCK_HEAD] = state.strands[strand, FOLLOWING]

@@ -37,13 +37,12 @@ from hwsim.engine.kernels.requests.rows import (
     WINDOWS,
     WINDOWS_AT,
 )
-from hwsim.engine.kernels.words import bare, opened, plus_product, put_three, three, wide
+from hwsim.engine.kernels.words import bare, plus_product, put_three, three, wide
 
 
 @bare
-def _close_windows(pointer, service):
+def _close_windows(state, service):
     """Close the windows that end at this instant or earlier."""
-    state = opened(pointer)
     row, words, instant = state.services[service], state.words, state.counts[NOW]
     while instant >= row[EDGE]:
         edge = row[EDGE]
@@ -67,12 +66,11 @@ def _close_windows(pointer, service):
 
 
 @bare
-def count_requests(pointer, service, change):
+def count_requests(state, service, change):
     """Note that a request has come (change: 1) or left (-1)."""
-    state = opened(pointer)
     row, words, instant = state.services[service], state.words, state.counts[NOW]
     if instant >= row[EDGE]:
-        _close_windows(pointer, service)
+        _close_windows(state, service)
     put_three(words, service, AREA, plus_product(three(words, service, AREA), wide(row[HERE]), wide(instant - row[LAST])))
     row[LAST] = instant
     row[HERE] += change
@@ -87,12 +85,11 @@ def count_requests(pointer, service, change):
 
 
 @bare
-def count_line(pointer, service, change):
+def count_line(state, service, change):
     """Note that the line has become longer (change: 1) or shorter (-1)."""
-    state = opened(pointer)
     row, words, instant = state.services[service], state.words, state.counts[NOW]
     if instant >= row[EDGE]:
-        _close_windows(pointer, service)
+        _close_windows(state, service)
     put_three(
         words, service, LINE_AREA,
         plus_product(three(words, service, LINE_AREA), wide(row[LINE_LENGTH]), wide(instant - row[LINE_LAST])),
@@ -104,12 +101,11 @@ def count_line(pointer, service, change):
 
 
 @bare
-def note_end(pointer, strand):
+def note_end(state, strand):
     """Note that a request has left."""
-    state = opened(pointer)
     row, counts = state.strands[strand], state.counts
     service, instant = row[SERVICE], counts[NOW]
-    count_requests(pointer, service, -1)
+    count_requests(state, service, -1)
     took = instant - row[BEGAN]
     words, notes = state.words, state.services[service]
     put_three(words, service, STAY, plus_product(three(words, service, STAY), wide(1), wide(took)))

@@ -55,13 +55,12 @@ from hwsim.engine.kernels.requests.rows import (
 )
 from hwsim.engine.kernels.requests.steps import begin_work, run
 from hwsim.engine.kernels.stations import CROWDED, DEPTH, DUE, ENDED_LIST, FOLLOWING, LARGEST, READY_STEPS, READY_STRANDS, leave
-from hwsim.engine.kernels.words import NONE, bare, compiled, kept, opened
+from hwsim.engine.kernels.words import NONE, bare, compiled, handle
 
 
 @bare
-def _happen(pointer, number, begins):
+def _happen(state, number, begins):
     """Begin or end an event of a service."""
-    state = opened(pointer)
     event = state.table[number]
     service = event[HAPPENS_TO]
     row = state.services[service]
@@ -80,15 +79,14 @@ def _happen(pointer, number, begins):
     strand = row[PARKED]
     row[PARKED], row[PARKED_TAIL] = NONE, NONE
     while strand >= 0:
-        go_on(pointer, strand, state.strands[strand, PC])
+        go_on(state, strand, state.strands[strand, PC])
         strand = state.strands[strand, FOLLOWING]
-    admit(pointer, service)
+    admit(state, service)
 
 
 @bare
-def _is_short(pointer, margin):
+def _is_short(state, margin):
     """Whether too little room is left for all that one strand may do."""
-    state = opened(pointer)
     counts = state.counts
     if counts[FREE_STRANDS] < margin or counts[FREE_TIMERS] < margin or counts[ANSWERS] + margin > state.answers.shape[0]:
         return True
@@ -103,68 +101,67 @@ def _is_short(pointer, margin):
 
 
 @bare
-def _expire(pointer, row, stack):
+def _expire(state, row, stack):
     """Do what a timer was set for; False if an end is beyond an int64."""
-    state = opened(pointer)
     timer = state.timers[row]
     kind, first, second, third = timer[TIMER_KIND], timer[TIMER_KIND + 1], timer[TIMER_KIND + 2], timer[TIMER_KIND + 3]
     if kind == ARRIVES:
-        if is_counted(pointer, first):
-            next_arrival(pointer, first, second + 1)
-            refused = come(pointer, first, second)
+        if is_counted(state, first):
+            next_arrival(state, first, second + 1)
+            refused = come(state, first, second)
             if refused >= 0:
-                end(pointer, refused, False, stack)
+                end(state, refused, False, stack)
     elif kind == ASKS_NOW:
-        if is_counted(pointer, first):
-            refused = come(pointer, first, second)
+        if is_counted(state, first):
+            refused = come(state, first, second)
             if refused >= 0:
-                end(pointer, refused, False, stack)
+                end(state, refused, False, stack)
     elif kind == LATE:
-        give_up(pointer, first, second, third, stack)
+        give_up(state, first, second, third, stack)
     elif kind == RETRY:
-        ask(pointer, first, stack)
+        ask(state, first, stack)
     elif kind == BEGINS_WORK:
-        return begin_work(pointer, first, second)
+        return begin_work(state, first, second)
     elif kind == GOES_ON:
-        return run(pointer, first, state.strands[first, PC], stack)
+        return run(state, first, state.strands[first, PC], stack)
     else:
-        _happen(pointer, first, kind == BEGINS)
+        _happen(state, first, kind == BEGINS)
     return True
 
 
 @compiled
-def begin(state, entry):
+def begin(columns, entry):
     """Set the first timers of an entry: its clients think, or its first request comes."""
-    pointer = kept(state)
+    state = handle(columns)
     for service in range(state.counts[SERVICES]):
         if state.services[service, ENTRY] == entry:
             if state.services[service, CLIENTS] == 0:
-                next_arrival(pointer, service, 0)
+                next_arrival(state, service, 0)
             for client in range(state.services[service, CLIENTS]):
-                think(pointer, service, client)
+                think(state, service, client)
 
 
 @compiled
-def set_event(state, time, happening, begins):
+def set_event(columns, time, happening, begins):
     """Set the timer of something that happens."""
-    pointer = kept(state)
-    set_timer(pointer, time, BEGINS if begins else OVER, happening, 0, 0, 0)
+    state = handle(columns)
+    set_timer(state, time, BEGINS if begins else OVER, happening, 0, 0, 0)
 
 
 @compiled
-def play(state, limit, margin):
+def play(columns, limit, margin):
     """Play all instants before a limit; why it returned."""
-    pointer = kept(state)
+    state = handle(columns)
     counts = state.counts
     stack = np.empty(state.strands.shape[0] + 1, np.int64)
     while True:
-        if _is_short(pointer, margin):
+        if _is_short(state, margin):
             return MORE
         if counts[READY] > 0:
             at = counts[READY_HEAD]
             counts[READY_HEAD] = (at + 1) % state.lists.shape[1]
             counts[READY] -= 1
-            if not run(pointer, state.lists[READY_STRANDS, at], state.lists[READY_STEPS, at], stack):
+            if not run(state, state.lists[READY_STRANDS, at], state.lists[READY_STEPS, at], stack):
                 return TOO_FAR
             continue
         if counts[ENDED_AT] < counts[ENDED_COUNT]:
@@ -174,7 +171,7 @@ def play(state, limit, margin):
             waited = counts[NOW] - row[SINCE] - row[ALONE]
             if waited > 0:
                 state.waits[strand, row[RESOURCE]] += waited
-            if not run(pointer, strand, row[PC], stack):
+            if not run(state, strand, row[PC], stack):
                 return TOO_FAR
             continue
         if counts[NOW] > FARTHEST:
@@ -187,13 +184,13 @@ def play(state, limit, margin):
             if state.timers[0, 0] >= limit:
                 return LIMIT
             counts[NOW] = state.timers[0, 0]
-            if not _expire(pointer, drop_timer(pointer), stack):
+            if not _expire(state, drop_timer(state), stack):
                 return TOO_FAR
             continue
         if soonest >= limit or which < 0:
             return LIMIT
         counts[NOW] = soonest
-        many = leave(pointer, which, soonest)
+        many = leave(state, which, soonest)
         if many < 0:
             return TOO_FAR
         counts[ENDED_AT], counts[ENDED_COUNT] = 0, many

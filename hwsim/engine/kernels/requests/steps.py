@@ -75,13 +75,12 @@ from hwsim.engine.kernels.requests.rows import (
     WORKED_AT,
 )
 from hwsim.engine.kernels.stations import LARGEST, append, join
-from hwsim.engine.kernels.words import NONE, bare, opened, plus_product, put_three, three, wide
+from hwsim.engine.kernels.words import NONE, bare, plus_product, put_three, three, wide
 
 
 @bare
-def _hit_rate(pointer, cache):
+def _hit_rate(state, cache):
     """The hit rate of a cache for the next lookup; -1: it is full, and no event has changed it."""
-    state = opened(pointer)
     row = state.table[cache]
     hit, lookups = state.floats[row[CACHE_HITS], 0], row[LOOKUPS]
     if lookups >= 0:
@@ -95,12 +94,11 @@ def _hit_rate(pointer, cache):
 
 
 @bare
-def _size(pointer, number, strand):
+def _size(state, number, strand):
     """Time of a work whose size differs from request to request, in fs."""
-    state = opened(pointer)
     row, main = state.table[number], state.strands[strand, MAIN]
     if row[NUMBER_DRAW] >= 0:
-        x = drawn(pointer, row[NUMBER_DRAW], state.strands[main, ROOT], state.strands[main, VISIT])
+        x = drawn(state, row[NUMBER_DRAW], state.strands[main, ROOT], state.strands[main, VISIT])
     else:
         x = state.slots[main, row[NUMBER_SLOT]]
     amount = x
@@ -113,21 +111,19 @@ def _size(pointer, number, strand):
 
 
 @bare
-def begin_work(pointer, strand, time):
+def begin_work(state, strand, time):
     """Begin the work before the next step of a strand at its station; False if its end is beyond an int64."""
-    state = opened(pointer)
     row, instant = state.strands[strand], state.counts[NOW]
     step = state.table[row[PC] - 1]
     row[RESOURCE], row[SINCE], row[ALONE] = step[WAITS_FOR], instant, time
     worked = state.counts[WORKED_AT] + step[COST]
     put_three(state.words, worked, 0, plus_product(three(state.words, worked, 0), wide(1), wide(time)))
-    return join(pointer, step[STATION], step[FLOW], time, strand, instant)
+    return join(state, step[STATION], step[FLOW], time, strand, instant)
 
 
 @bare
-def run(pointer, strand, at, stack):
+def run(state, strand, at, stack):
     """Let a strand go on from a step until it waits; False if an end is beyond an int64."""
-    state = opened(pointer)
     service = state.services[state.strands[strand, SERVICE]]
     row = state.strands[strand]
     if service[DOWN] != 0:
@@ -139,29 +135,29 @@ def run(pointer, strand, at, stack):
         step = state.table[at]
         kind = step[0]
         if kind == SERVE:
-            time = step[TIME] if step[NUMBER] < 0 else _size(pointer, step[NUMBER], strand)
+            time = step[TIME] if step[NUMBER] < 0 else _size(state, step[NUMBER], strand)
             row[PC] = at + 1
             instant = state.counts[NOW]
             if step[STATION] < 0:
                 if time > LARGEST - instant - step[LATENCY]:
                     return False
-                set_timer(pointer, instant + step[LATENCY] + time, GOES_ON, strand, 0, 0, 0)
+                set_timer(state, instant + step[LATENCY] + time, GOES_ON, strand, 0, 0, 0)
                 return True
             if step[LATENCY] > 0:
-                set_timer(pointer, instant + step[LATENCY], BEGINS_WORK, strand, time, 0, 0)
+                set_timer(state, instant + step[LATENCY], BEGINS_WORK, strand, time, 0, 0)
                 return True
-            return begin_work(pointer, strand, time)
+            return begin_work(state, strand, time)
         if kind == END:
-            end(pointer, strand, True, stack)
+            end(state, strand, True, stack)
             return True
         if kind == KEEP:
-            state.slots[main, step[SLOT]] = drawn(pointer, step[DRAW], state.strands[main, ROOT], state.strands[main, VISIT])
+            state.slots[main, step[SLOT]] = drawn(state, step[DRAW], state.strands[main, ROOT], state.strands[main, VISIT])
             at += 1
         elif kind == BRANCH:
-            share = drawn(pointer, step[DRAW], state.strands[main, ROOT], state.strands[main, VISIT])
+            share = drawn(state, step[DRAW], state.strands[main, ROOT], state.strands[main, VISIT])
             hit, following = -1.0, at + 1
             if step[CACHE] >= 0:
-                hit = _hit_rate(pointer, step[CACHE])
+                hit = _hit_rate(state, step[CACHE])
             if hit >= 0:
                 at = state.table[step[WAY], WAY_TO] if share < hit else following
                 continue
@@ -176,21 +172,21 @@ def run(pointer, strand, at, stack):
             at = step[TO]
         elif kind == ASK:
             row[PC], row[ATTEMPTS] = at, 0
-            ask(pointer, strand, stack)
+            ask(state, strand, stack)
             return True
         elif kind == FORK:
             row[PC], row[LEFT] = step[GOES_TO], step[MANY]
             for place in range(step[BRANCHES], step[BRANCHES] + step[MANY]):
-                branch = new_strand(pointer, row[SERVICE], row[ROOT], row[VISIT])
+                branch = new_strand(state, row[SERVICE], row[ROOT], row[VISIT])
                 state.strands[branch, MAIN], state.strands[branch, CALLER] = main, strand
-                go_on(pointer, branch, state.table[place, 0])
+                go_on(state, branch, state.table[place, 0])
             return True
         elif kind == JOIN:
-            failing = join_branch(pointer, strand)
+            failing = join_branch(state, strand)
             if failing >= 0:
-                over = fail(pointer, failing)
+                over = fail(state, failing)
                 if over >= 0:
-                    end(pointer, over, True, stack)
+                    end(state, over, True, stack)
             return True
         elif kind == TAKE:
             lock = state.services[step[LOCK]]
@@ -204,6 +200,6 @@ def run(pointer, strand, at, stack):
             row[HELD] += 1
             at += 1
         else:
-            let_go(pointer, strand, step[LOCK])
-            give_back(pointer, step[LOCK])
+            let_go(state, strand, step[LOCK])
+            give_back(state, step[LOCK])
             at += 1
