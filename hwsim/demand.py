@@ -11,11 +11,11 @@ Patterson, CACM 52(4), 2009, for one op; weighted max-min fairness between sever
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -278,6 +278,47 @@ class Term:
     doubts: tuple[Doubt, ...] = ()
 
 
+class Later(Sequence[Term]):
+    """Lines of the derivation of a transfer, written when they are first read: most are never read.
+
+    Args:
+        write: makes the lines from the other arguments; a function of a module, so that costs can be sent to other processes.
+    """
+
+    __slots__ = ("_given", "_lines", "_write")
+
+    def __init__(self, write: Callable[..., tuple[Term, ...]], *given: object) -> None:
+        self._write, self._given = write, given
+        self._lines: tuple[Term, ...] | None = None
+
+    def _all(self) -> tuple[Term, ...]:
+        if self._lines is None:
+            self._lines = self._write(*self._given)
+        return self._lines
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __iter__(self) -> Iterator[Term]:
+        return iter(self._all())
+
+    @overload
+    def __getitem__(self, place: int) -> Term: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Term, ...]: ...
+    def __getitem__(self, place: int | slice) -> Term | tuple[Term, ...]:
+        return self._all()[place]
+
+    def __eq__(self, other: object) -> bool:
+        return self._all() == (other._all() if isinstance(other, Later) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+
 Pattern = Literal["sequential", "strided", "random", "dependent"]
 
 
@@ -383,12 +424,15 @@ class Cost:
 
     demand: Demand
     moved: tuple[tuple[str, float, Unit], ...] = ()
-    why: tuple[Term, ...] = ()
+    why: Sequence[Term] = ()
     requests: Requests | None = None
     played: bool = False
     choice: Choice | None = None
     wide: Wide | None = None
     exchange: Exchanged | None = None
+
+    def __hash__(self) -> int:  # of what it draws: a derivation is long, and says the same
+        return hash((self.demand, self.moved))
 
     def in_full(self) -> Cost:
         """The same with all that it draws by name."""

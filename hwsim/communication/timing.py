@@ -132,7 +132,7 @@ def courses_of(
 
 def _chosen(cost: Cost, choice: Choice) -> Cost:
     """A cost with the choice that led to it; its derivation begins with the choice, and with what came second."""
-    why: tuple[Term, ...] = cost.why
+    why: Sequence[Term] = cost.why
     if why and why[0].inputs:
         (name, value, source), *inputs = why[0].inputs
         why = (replace(why[0], inputs=((name, value, f"{source}; chosen: {choice}"), *inputs)), *why[1:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from hwsim.demand import Term
@@ -91,7 +91,7 @@ class Path:
 
     Args:
         draws: sorted by capacity; a copy in place passes its memory twice.
-        lines: lines of the derivation, in the order of the route.
+        drawn: what `draws` adds up, in the order of the route, by capacity.
         latency: sum of the latencies, in seconds.
         passes: share per byte.
     """
@@ -101,14 +101,22 @@ class Path:
     protocol: Protocol | None
     latencies: tuple[Term, ...]
     draws: tuple[PerByte, ...]
-    lines: tuple[Line, ...]
+    drawn: tuple[tuple[Draw, ...], ...]
     latency: float
     passes: float
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """Lines of the derivation, in the order of the route."""
+        return tuple(map(_line, self.drawn))
 
 
 def on_wire(framing: Framing | None, size: float, messages: float) -> float:
     """Wire bytes of a size in equal messages."""
     return size if framing is None else messages * framing.wire(size / messages)
+
+
+Passed = tuple[tuple[Draw, ...], tuple[Term, ...]]  # draws and latencies of a link, or of an end
 
 
 @dataclass(slots=True)
@@ -118,6 +126,7 @@ class Collector:
     devices: Mapping[str, PlacedDevice]
     backplanes: Backplanes
     protocol: Protocol | None
+    known: dict[object, Passed] = field(default_factory=dict)  # of links and ends that were added before, on whatever route
     draws: list[Draw] = field(default_factory=list)
     latencies: list[Term] = field(default_factory=list)
 
@@ -134,11 +143,15 @@ class Collector:
             draws.append(PerByte(capacity, amount, times, draw.framing))
         latency = math.fsum(term.seconds for term in self.latencies)
         passes = 1 if links else max((draw.times for draw in draws), default=1)
-        lines = tuple(map(_line, by_capacity.values()))
-        return Path(tuple(stops), links, self.protocol, tuple(self.latencies), tuple(draws), lines, latency, passes)
+        drawn = tuple(map(tuple, by_capacity.values()))
+        return Path(tuple(stops), links, self.protocol, tuple(self.latencies), tuple(draws), drawn, latency, passes)
 
     def end(self, name: str, *, leaving: bool, inside: bool) -> None:
         """Add the memory (or disk) at one end; `inside`: the other end is the same."""
+        self._once((name, leaving, inside), lambda alone: alone.end_anew(name, leaving=leaving, inside=inside))
+
+    def end_anew(self, name: str, *, leaving: bool, inside: bool) -> None:
+        """As `end`, whatever is known."""
         model, inner = self.devices[name].model, None
         if isinstance(model, Storage):
             (capacity, seconds), wait = model.copy_bytes(name, 1.0, leaving=leaving), model.copy_latency(leaving=leaving)
@@ -159,6 +172,20 @@ class Collector:
 
     def cross(self, link: Link) -> None:
         """Add a link: its direction, what both directions share, and its latency."""
+        self._once((id(link), self.protocol), lambda alone: alone.cross_anew(link))  # links are kept as long as their machine
+
+    def _once(self, key: object, add: Callable[[Collector], None]) -> None:
+        """Add what is known under a key, or what `add` adds to a collector of its own."""
+        passed = self.known.get(key)
+        if passed is None:
+            alone = Collector(self.devices, self.backplanes, self.protocol)
+            add(alone)
+            passed = self.known[key] = tuple(alone.draws), tuple(alone.latencies)
+        self.draws += passed[0]
+        self.latencies += passed[1]
+
+    def cross_anew(self, link: Link) -> None:
+        """As `cross`, whatever is known."""
         model, name, framing = link.model, f"link {link.source}->{link.target}", link.model.framing(self.protocol)
         rate = ("bandwidth", precise(link.bandwidth, "B/s"), model.origin(link.count))
         beside = model.joins in ("host", "gpus")

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from hwsim.demand import Cost, Demand, Unit
+from hwsim.demand import Cost, Demand, Later, Term, Unit
 from hwsim.devices import Sockets, Storage
 from hwsim.links import Protocol
 from hwsim.machine.capacities import Backplanes
 from hwsim.machine.handling import PLAIN, Handling, Tally, copy_by, protocol_on, send_messages
-from hwsim.machine.path import Collector, Path, on_wire, shared_by_sockets
+from hwsim.machine.path import Collector, Passed, Path, on_wire, shared_by_sockets
 from hwsim.machine.placed import NoRoute, PlacedDevice, UnknownName
 from hwsim.machine.routes import Routes
 
@@ -34,6 +34,7 @@ class Transfers:
     ) -> None:
         self._devices, self._groups, self.routes, self.backplanes = devices, groups, routes, backplanes
         self._paths: dict[tuple[str, str, bool, Protocol | None], Path] = {}
+        self._passed: dict[object, Passed] = {}
         self._costs: dict[tuple[str, str, float, bool, Handling], Cost] = {}
 
     @cached_property
@@ -88,9 +89,8 @@ class Transfers:
         if path.protocol is not None:
             send_messages(tally, self._devices, path.stops, path.links, handling.messages, path.protocol)
         latency = path.latency + math.fsum(term.seconds for term in tally.latencies)
-        waits = (*path.latencies, *tally.latencies)
         if size <= 0:
-            return Cost(Demand(latency=latency), why=waits)
+            return Cost(Demand(latency=latency), why=(*path.latencies, *tally.latencies))
         messages = handling.messages
         drawn: dict[str, tuple[float, float, Unit]] = {
             draw.capacity: ((wire := on_wire(draw.framing, size, messages)) * draw.amount, wire * draw.times, "B")
@@ -108,7 +108,7 @@ class Transfers:
                 share=path.passes * size,
             ),
             moved=tuple([(name, moved, unit) for name, (_, moved, unit) in sorted(drawn.items())]),
-            why=(*waits, *(line.term(size, messages) for line in path.lines), *tally.terms, *tally.floors),
+            why=Later(_derivation, path, size, messages, tally),
         )
 
     def _path(self, a: str, b: str, ends: bool, protocol: Protocol | None) -> Path:
@@ -121,7 +121,7 @@ class Transfers:
             return collector.path((a,), ())
         route = self.routes.route(a, b)
         stops = route.stops(a)
-        collector = Collector(self._devices, self.backplanes, protocol_on(self._devices, stops, protocol))
+        collector = Collector(self._devices, self.backplanes, protocol_on(self._devices, stops, protocol), self._passed)
         for name, leaving in ((a, True), (b, False)):
             if ends or not isinstance(self._devices[name].model, Storage):
                 collector.end(name, leaving=leaving, inside=not route.links)
@@ -130,6 +130,11 @@ class Transfers:
         else:
             collector.along(stops, route.links)
         return collector.path(stops, route.links)
+
+
+def _derivation(path: Path, size: float, messages: float, tally: Tally) -> tuple[Term, ...]:
+    lines = (line.term(size, messages) for line in path.lines)
+    return (*path.latencies, *tally.latencies, *lines, *tally.terms, *tally.floors)
 
 
 def join(first: Cost, then: Cost) -> Cost:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.demand import Cost
+from hwsim.demand import Cost, Later
 from hwsim.formats import format_share
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
@@ -94,6 +94,8 @@ def _longest(marks: Sequence[tuple[str, str]], wanted: str, spent: NDArray[np.fl
 
 def mark_of(cost: Cost) -> tuple[str, str]:
     """(label, function that was not measured) of a cost; ("", "") if its device has no measured functions."""
+    if isinstance(cost.why, Later):  # of a transfer: no function of a device
+        return "", ""
     labels = {term.label: term for term in cost.why}
     for mark in (UNCALIBRATED, RELATED, EXTRAPOLATED):
         if mark in labels:

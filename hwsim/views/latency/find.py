@@ -9,7 +9,7 @@ workload is; `text_s` is the number of the text.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Literal
 
@@ -41,7 +41,7 @@ class Row:
     text_s: float | None
     part: str
     how: str
-    why: tuple[Term, ...]
+    why: Sequence[Term]
 
     @property
     def uses_text(self) -> bool:

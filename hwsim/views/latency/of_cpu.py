@@ -8,6 +8,7 @@ a set, so that caches serve a part of the reads and page walks cost their time.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -166,5 +167,5 @@ def _chain(working_set: float, remote: float = 0.0) -> Accesses:
     return Accesses(count=1.0, pattern="dependent", working_set=working_set, cores=1, remote=remote)
 
 
-def _chains(why: tuple[Term, ...]) -> tuple[Term, ...]:
+def _chains(why: Sequence[Term]) -> tuple[Term, ...]:
     return tuple(term for term in why if term.label == "chain")

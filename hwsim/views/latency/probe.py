@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -25,7 +25,7 @@ class Timed:
     seconds: float
     part: str
     how: str
-    why: tuple[Term, ...] = ()
+    why: Sequence[Term] = ()
 
 
 class Lacks(Exception):
