@@ -18,6 +18,7 @@ Times are tabled (`hwsim.models.kernel_tables`). An iteration of answers is a li
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -120,6 +121,16 @@ class Iterations:
         self._sent: dict[int, Taken] = {}
         self._around: dict[tuple[int, int, int], float] = {}
         self._lines: dict[tuple[int, int], tuple[float, float]] = {}
+
+    @functools.cached_property
+    def starts(self) -> int:
+        """Kernels and exchanges of all layers: the host starts each one where no graph does."""
+        ops = self.times.framework.ops
+        return sum(  # integers
+            layer.times * (ops[item.name].kernels if item.name in ops else round(item.times))
+            for layer in passed(self.model, self._slice(1, 1, 1))[:-1]
+            for item in layer.forward
+        )
 
     def line(self, answers: int, context: float) -> Line:
         """An iteration of answers alone, exchanges included, at a mean context and as it grows."""

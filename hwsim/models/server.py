@@ -44,7 +44,7 @@ class Graphs:
     pad: bool | None = field("a batch between two sizes is padded to the next; if not, it has no graph", default=None)
     mixed: bool | None = field("iterations with prompts have graphs as well", default=None)
     eager: Seconds | None = field("of an iteration that no graph has, beyond one with a graph", default=None)
-    layer: Seconds | None = field("the host starts the kernels of a layer in, where no graph has them", default=None)
+    kernel: Seconds | None = field("the host starts a kernel in, where no graph has it", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +190,7 @@ PLAIN: Final = ServerKeys(
     block=16,
     prefixes=False,
     windows=True,
-    graphs=Graphs(sizes=(), largest=1 << 30, each=float(1 << 30), pad=True, mixed=True, eager=0.0, layer=0.0),
+    graphs=Graphs(sizes=(), largest=1 << 30, each=float(1 << 30), pad=True, mixed=True, eager=0.0, kernel=0.0),
     memory=Room(of="all", part=0.9, kept=1.5e9, activations=0.0, token=0.0, graph=0.0, gpu=0.0, least=0.0),
     host=HostTimes(step=0.0, each=0.0, api=0.0, out=0.0),
     sizes=(),

@@ -207,13 +207,12 @@ class Pace:
 
     def _late(self, run: Run) -> int:
         """fs that the GPUs wait for kernels to be started, in an iteration with prompts that no graph has."""
-        plan, settings = self.plan, self.plan.settings
-        layer = settings.layer
-        if not layer or not isinstance(plan.model, Transformer):
+        settings, model = self.plan.settings, self._eager
+        if not settings.kernel or model is None:
             return 0
         if settings.mixed and settings.graphs and run.rows <= settings.graphs[-1]:
             return 0
-        return max(0, plan.model.layers * layer - run.kernels - run.network)
+        return max(0, model.starts * settings.kernel - run.kernels - run.network)
 
     def _host_of(self, sequences: int, rows: int) -> int:
         settings = self.plan.settings

@@ -49,7 +49,7 @@ class Settings:
     exact: bool = False
     mixed: bool = True
     eager: int = 0
-    layer: int = 0
+    kernel: int = 0
     step: int = 0
     each: int = 0
     api: int = 0
@@ -117,7 +117,7 @@ def settings_of(
         exact=not graphs.pad,
         mixed=bool(graphs.mixed),
         eager=ticks.femtoseconds(graphs.eager or 0.0),
-        layer=ticks.femtoseconds(graphs.layer or 0.0),
+        kernel=ticks.femtoseconds(graphs.kernel or 0.0),
         step=ticks.femtoseconds(host.step or 0.0),
         each=ticks.femtoseconds((host.each or 0.0) / groups),
         api=ticks.femtoseconds(host.api or 0.0),

@@ -37,7 +37,7 @@ SERVER: Final[dict[str, Any]] = {
     "ratio": {"first": 0.9, "least": 0.3, "steps": 30, "most": 16}, "spare": "1 %", "ahead": 1, "look": 3, "gather": 8,
     "padded": False, "block": 16, "prefixes": True, "windows": True,
     "graphs": {"sizes": [1, 2, {"from": 4, "to": 64, "by": 4}], "largest": 48, "each": 4.0, "pad": True, "mixed": True,
-        "eager": "2 ms", "layer": "20 ms"},
+        "eager": "2 ms", "kernel": "2 ms"},
     "memory": {"of": "all", "part": "1.42 %", "kept": "100 MB", "activations": 1.0, "token": "100 kB", "graph": "1 MB",
         "gpu": "1 MB", "least": "85 MB"},
     "host": {"step": "1 ms", "each": "10 us", "api": "2 ms", "out": "100 us"},
