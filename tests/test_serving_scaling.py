@@ -13,8 +13,10 @@ from click.testing import CliRunner
 
 import hwsim
 from hwsim.cli import main
+from hwsim.costs.amount import Amount
 from hwsim.costs.bill import Paying, bill_of
 from hwsim.costs.prices import load_prices
+from hwsim.costs.site import Site
 from hwsim.results.scaling import Scaling
 from hwsim.results.serving import ServiceStatistics
 from hwsim.spec import SpecError
@@ -187,6 +189,23 @@ def test_weights_come_over_the_links_of_the_machine() -> None:
 def test_what_cannot_be_is_refused(keys: dict[str, Any], text: str) -> None:
     with pytest.raises(SpecError, match=text):
         served("auto", device="gpu*", scale={**RULES, **keys})
+
+
+@pytest.mark.parametrize(("device", "most"), [("gpu0", 1), ("gpu0..3", 2), ("gpu*", 4)])
+def test_a_copy_that_is_always_on_costs_its_share_of_the_machine(device: str, most: int) -> None:
+    """Whatever else the machine has, and however many copies there might have been."""
+    keys: dict[str, Any] = {"device": device, "requests": 20, "arrivals": {"every": "50 ms"}, "output": 5}
+    wide = {"parallel": {"tp": 1 if most == 1 else 2}}
+    paying = Paying(load_prices(), "purchase", Site(electricity=Amount.exact(1e-7), hosting=Amount.exact(5e-8)))
+    run = served("auto", **keys, **wide, scale={**RULES, "least": 1, "most": most, "target": 1000})
+    always = served("auto", **{**keys, "device": "gpu0" if most == 1 else "gpu0..1"}, **wide)
+    part, whole = (bill_of(each, paying).cost for each in (run, always))
+    assert part is not None
+    assert whole is not None
+    items, entire = ({item.name: item.amount.value for item in cost.items} for cost in (part, whole))
+    share = (1 if most == 1 else 2) / 8
+    for name in ("machines", "hosting"):
+        assert items[name] / part.seconds == pytest.approx(share * entire[name] / whole.seconds, rel=1e-9)
 
 
 def test_cost_and_energy_are_of_copies_that_were_on() -> None:

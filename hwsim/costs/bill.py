@@ -153,7 +153,7 @@ def _unused(result: Result) -> Iterator[str]:
     if (part := part_on(result)) < 1.0:
         paid = f"{format_share(part)} of the machine's GPU-hours are paid for"
         yield f"{paid}, those of copies that were on; what was off is others' (without `scale:` all {every} GPUs are paid for)"
-    if service.gpus < every:
+    elif service.gpus < every:
         yield f"all {every} GPUs are paid for, the service has {service.gpus}"
 
 

@@ -108,7 +108,7 @@ def energy_of(result: Result, site: Site | None = None) -> Energy | None:
 def part_on(result: Result, *, at_most: bool = False) -> float:
     """Part of the GPU-hours of a machine that is paid for: all, unless its one service starts and stops copies by the load.
 
-    GPUs outside the service count as on.
+    Then it is the part in which copies were on; GPUs outside the service are others'.
 
     Args:
         at_most: the part of the GPUs while the most copies are on.
@@ -118,10 +118,8 @@ def part_on(result: Result, *, at_most: bool = False) -> float:
     scaling, every = result.serving[0].scaling, len(result.built.devices_of("gpu"))
     if scaling is None or not every:
         return 1.0
-    if at_most:
-        return 1.0 - scaling.gpus * (result.serving[0].copies - scaling.peak) / every
-    off = scaling.gpus * (result.serving[0].copies * scaling.span_s - scaling.paid_s)
-    return max(0.0, 1.0 - off / (every * result.makespan_s))
+    copies = scaling.peak if at_most else scaling.paid_s / result.makespan_s
+    return min(scaling.gpus * copies / every, 1.0)
 
 
 def energy_at(
@@ -189,8 +187,8 @@ def _energy(
         joules = plug.of(site.pue)
         rows.append(EnergyItem("cooling and distribution", "", 1, joules.value - plug.value))
     mean = value / seconds if seconds > 0 else power.idle.value
-    loaded = power.loaded.value * most
-    peak = mean if above is None else min(loaded, max(mean, power.idle.value * most + steady + above))
+    loaded = power.loaded.value
+    peak = mean if above is None else min(loaded * most, max(mean, power.idle.value * most + steady + above))
     carbon = None if site.grid is None else joules.of(site.grid)
     is_measured = rated < RATED_PART * value
     return Energy(joules, seconds, plug, mean, peak, loaded, tuple(rows), power.missing, is_measured, carbon, site, on < 1.0)
