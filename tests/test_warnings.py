@@ -124,6 +124,13 @@ services:
 requests: $n
 """
 
+APART: Final = """hwsim: workload/1
+let: {n: 2}
+programs:
+  a: [{repeat: {times: $n, do: [{allreduce: {among: gpu*, bytes: 1 MB}}]}}]
+  b: [{repeat: {times: $n, do: [{allreduce: {among: gpu*, bytes: 1 MB}}]}}]
+"""
+
 OF_ROWS: Final = ("unlike-provenance",)  # of rows beside others, see tests/test_classes.py
 CASES: Final = {
     "class-guessed": Case(machine(gpus(2)).replace("class: ideal\n", ""), repeat(BUSY), "m"),
@@ -139,6 +146,7 @@ CASES: Final = {
     "nothing-makes-it": Case(machine(), READS_ANOTHER, "w"),
     "lone-barrier": Case(machine(), ALONE, "w"),
     "idle-workers": Case(machine(), STAGES, "w", vary="n=10,20"),
+    "collectives-apart": Case(machine(gpus(2)), APART, "w"),
     "disk-overfull": Case(machine(CPU + DISK.replace(", CACHE", "")), repeat("{write: {to: disk, bytes: 80 GB}}")),
     "faster-apart": Case(machine(CPU + DISK.replace("CACHE", CACHE)), repeat("{write: {to: disk, bytes: 15 GB}}")),
     "working-set-too-large": Case(machine(), FAR),

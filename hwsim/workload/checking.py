@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from hwsim.ops import OPS, FetchOp
+from hwsim.ops import OPS, ExchangeOp, FetchOp
 from hwsim.spec import Mistakes, Tree, Value, Warning, decode, did_you_mean, different, substitute
 from hwsim.workload.file import Workload
 from hwsim.workload.reading import STATEMENTS
@@ -77,6 +77,7 @@ def suspicions(workload: Workload) -> tuple[Warning, ...]:
             for name, who in sorted(barriers.items())
             if len(who) == 1
         ]
+        warnings += _collectives_apart(programs, [name for name, tree in _named(workload).items() if not tree.is_mapping])
     warnings += _idle_workers(workload.pipeline)
     return different(warnings)
 
@@ -111,11 +112,32 @@ def _idle_workers(pipeline: Tree | None) -> Iterator[Warning]:
         )
 
 
-def _programs(workload: Workload) -> dict[str, tuple[Tree, ...]]:
-    named: Mapping[str, Tree] = workload.programs if workload.programs is not None else {}
+def _collectives_apart(programs: Mapping[str, tuple[Tree, ...]], alone: Sequence[str]) -> Iterator[Warning]:
+    """Collectives that several programs issue alike; each program alone speaks for all devices, so each does it all."""
+    issuers: dict[tuple[str, ...], dict[str, Tree]] = {}
+    for program in alone:
+        for tree in _all(programs[program]):
+            for kind, inner in _items(tree):
+                if issubclass(OPS.get(kind, FetchOp), ExchangeOp) and inner.is_mapping:
+                    key = kind, inner.text("name") or "", *_names(inner.get("among"))
+                    issuers.setdefault(key, {}).setdefault(program, inner)
+    for (kind, name, *among), found in issuers.items():
+        if len(found) > 1:
+            what = f"{kind} '{name}'" if name else kind
+            who = f"programs {', '.join(repr(each) for each in found)} each do their own {what} among {', '.join(among)}"
+            text = f"{who}: {len(found)} exchanges of all bytes; for one that each takes part in, write `each: [{', '.join(among)}]`"
+            yield Warning("collectives-apart", text, next(iter(found.values())).place)
+
+
+def _named(workload: Workload) -> Mapping[str, Tree]:
+    """The programs by name; "" for the only one."""
     if workload.program is not None:
-        named = {"": workload.program}
-    return {name: _statements(tree) for name, tree in sorted(named.items())}
+        return {"": workload.program}
+    return workload.programs if workload.programs is not None else {}
+
+
+def _programs(workload: Workload) -> dict[str, tuple[Tree, ...]]:
+    return {name: _statements(tree) for name, tree in sorted(_named(workload).items())}
 
 
 def _statements(tree: Tree | None) -> tuple[Tree, ...]:
