@@ -125,9 +125,7 @@ def _collectives_apart(programs: Mapping[str, tuple[Tree, ...]], alone: Sequence
         if len(found) > 1:
             what = f"{kind} '{name}'" if name else kind
             who = f"programs {', '.join(repr(each) for each in found)} each do their own {what} among {', '.join(among)}"
-            text = (
-                f"{who}: {len(found)} exchanges of all bytes; for one that each takes part in, write `each: [{', '.join(among)}]`"
-            )
+            text = f"{who}: {len(found)} exchanges of all bytes; `each: [{', '.join(among)}]` makes it one"
             yield Warning("collectives-apart", text, next(iter(found.values())).place)
 
 
