@@ -17,7 +17,7 @@ from hwsim.results.interval import Interval, Part
 from hwsim.spec import CODES, Mistake, Place, SpecError, Warning
 from hwsim.studies.cells import Column
 from hwsim.studies.measures import UNITS
-from hwsim.studies.point import Outcome, Row
+from hwsim.studies.point import Outcome, Row, refuse_wide
 from hwsim.studies.work import Work
 
 REQUESTED: Final = "by:"  # before the name of a column that `by` requested
@@ -173,6 +173,7 @@ def read_interval(cell: str, value: float) -> Interval:
         fields = json.loads(cell)
         interval = Interval(**{**fields, "value": value, "parts": tuple(Part(**part) for part in fields["parts"])})
         refuse_unfit(interval)
+        refuse_wide(interval)
         return interval
     except (TypeError, KeyError) as error:
         raise ValueError(f"'{cell:.60}' is no interval") from error

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hwsim.costs import Paying
 
 PRICE: Final = "price"  # the key of a machine or part that no time depends on
+WIDEST: Final = 100.0  # ends of an interval, as a logarithm
 MOST_RUNS: Final = 4  # that a study keeps
 
 
@@ -93,9 +94,17 @@ class Outcome:
                 values["interval"] = Interval(**{**row["interval"], "parts": parts})
             outcome = cls(**values)
             refuse_unfit(outcome)
+            if outcome.interval is not None:
+                refuse_wide(outcome.interval)
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise ValueError(f"no outcome of a point: {error}") from error
         return outcome
+
+
+def refuse_wide(interval: Interval) -> None:
+    """Raise ValueError for ends that no answer has: beyond e to the hundredth, or on the wrong side."""
+    if not (0 <= interval.below < WIDEST and 0 <= interval.above < WIDEST):
+        raise ValueError("the ends of an interval lie around its answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,6 +75,8 @@ def problems(graph: OpGraph) -> list[str]:
     for capacity in graph.capacities:
         if not capacity.rate > 0:
             return [f"capacity '{capacity.name}' has rate {capacity.rate}: it must be positive"]
+    if any(cost.played for cost in graph.costs):
+        return ["requests of an op were simulated one by one, which a file cannot repeat: simulate the workload itself"]
     for cost in graph.costs:
         if flaw := cost.demand.flaw():
             return [flaw]
