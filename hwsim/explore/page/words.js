@@ -112,7 +112,8 @@ export function tintCauses(run) {
   for (const name of names) {
     if (causes.has(name)) continue;
     const gone = causes.size < 8 ? null : [...causes.keys()].find((each) => !names.includes(each));
-    const taken = new Set(causes.values()), tint = gone === null ? [...Array(8).keys()].find((each) => !taken.has(each)) : causes.get(gone);
+    const taken = new Set(causes.values()), shown = new Set(ops.values()), free = [...Array(8).keys()].filter((each) => !taken.has(each));
+    const tint = gone === null ? (free.find((each) => !shown.has(each)) ?? free[0]) : causes.get(gone);
     causes.delete(gone);
     causes.set(name, tint ?? 7);
   }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
         for number, answers in enumerate(shown):
             above = figure.add_subplot(grid[2 * number])
             _times(above, answers)
-            above.set_title(answers.name)
+            above.set_title(_answered(answers))
             _there(figure.add_subplot(grid[2 * number + 1], sharex=above), answers)
         _ladder(figure.add_subplot(grid[len(heights) - 1]), rungs)
         titled(figure, _finding(rungs), about(result.workload, result.machine, result.settings))
@@ -44,18 +45,27 @@ def _finding(rungs: Sequence[Rung]) -> str:
 
 
 def _named(rung: Rung) -> str:
-    return rung.name if rung.kind == "capacity" else f"{rung.kind} {rung.name}"
+    """A limit as the summary calls it."""
+    return {"workers": f"workers of {rung.name}", "lock": f"lock {rung.name}"}.get(rung.kind, rung.name)
+
+
+def _answered(answers: Answers) -> str:
+    """A service, and its goodput where answers may come too late or not at all."""
+    if answers.good >= answers.served and not answers.refused and not answers.failed:
+        return answers.name
+    return f"{answers.name}: {_count(answers.goodput)} good answers a second"
 
 
 def _times(axes: Any, answers: Answers) -> None:
     """Percentiles of the answers of each stretch of the run."""
-    course = [stretch for stretch in answers.course if stretch.answers_per_s > 0]
-    if not course:
+    times = [(each.p50_s, each.p99_s) if each.answers_per_s > 0 else (math.nan, math.nan) for each in answers.course]
+    longest = max((p99 for _, p99 in times if not math.isnan(p99)), default=None)
+    if longest is None:
         return
-    scale, unit = time_scale(max(stretch.p99_s for stretch in course))
-    at = [stretch.until_s for stretch in course]
-    axes.plot(at, [stretch.p50_s / scale for stretch in course], color=COLOURS[0], label="half")
-    axes.plot(at, [stretch.p99_s / scale for stretch in course], color=COLOURS[5], linestyle="--", label="99 %")
+    scale, unit = time_scale(longest)
+    at = [stretch.until_s for stretch in answers.course]
+    axes.plot(at, [p50 / scale for p50, _ in times], color=COLOURS[0], label="half")  # no line where nothing is answered
+    axes.plot(at, [p99 / scale for _, p99 in times], color=COLOURS[5], linestyle="--", label="99 %")
     axes.set_ylabel(f"until the answer ({unit})")
     axes.set_ylim(bottom=0)
     open_axes(axes, "y")
