@@ -255,7 +255,7 @@ async def workers(limits: Limits) -> AsyncIterator[Workers]:
 
 def test_what_takes_too_long_is_killed_and_the_next_is_answered() -> None:
     async def tried() -> None:
-        async with workers(Limits(seconds=1.0, memory=3 << 30, beside=1000.0)) as found:
+        async with workers(Limits(seconds=1.0, memory=3 << 30, longer=1000.0)) as found:
             page = texts() | {"page": "one"}
             assert json.loads(await found.ask("run", page))["seconds"] > 0
             long = json.loads(await found.ask("run", page | LONG))
@@ -271,7 +271,7 @@ def test_what_takes_too_long_is_killed_and_the_next_is_answered() -> None:
 
 def test_what_is_kept_from_computing_is_killed_by_the_clock() -> None:
     async def tried() -> None:
-        async with workers(Limits(seconds=60.0, memory=3 << 30, beside=0.01)) as found:
+        async with workers(Limits(seconds=60.0, memory=3 << 30, longer=0.01)) as found:
             long = json.loads(await found.ask("run", texts() | LONG))
             assert "as other programs take the processors" in long["mistakes"][0]["says"]
 

@@ -32,7 +32,7 @@ def command(
     """
     from hwsim.explore import starting
 
-    starting.begin()  # beside the imports of this process
+    starting.begin()  # while this process imports
     try:
         from hwsim.explore import server
     except ModuleNotFoundError as missing:

@@ -1,6 +1,6 @@
 """The start of the processes that answer: forked, where the system can, from one that has imported and tried what they do.
 
-It imports little, so that this process begins at once, and imports beside the server's own.
+It imports little, so that this process begins at once, and both import at the same time.
 """
 
 from __future__ import annotations

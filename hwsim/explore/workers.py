@@ -31,15 +31,15 @@ _LOOK: Final = 0.05  # seconds between two looks at the clock
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one answer: seconds of computing, those of a grid, and bytes of memory (0: any).
+    """Bounds of one answer: seconds of computing, seconds for a grid, and bytes of memory (0: any).
 
-    beside: times as long that it may last where other programs take the processors.
+    longer: factor by which the clock may show more than that, where other programs take the processors.
     """
 
     seconds: float = 20.0
     grid_seconds: float = 120.0
     memory: int = 2 << 30
-    beside: float = 10.0
+    longer: float = 10.0
 
     def of(self, door: str) -> float:
         """Seconds of an answer."""
@@ -142,17 +142,17 @@ class _Lane:
             while self._waiting:
                 question = min(self._waiting, key=lambda each: each.door != "run")
                 self._waiting.remove(question)
-                question.say(await self._answered(question, limits.of(question.door), limits.beside))
+                question.say(await self._answered(question, limits.of(question.door), limits.longer))
         finally:
             self._busy = False
 
-    async def _answered(self, question: _Question, seconds: float, beside: float) -> bytes | Stopped:
+    async def _answered(self, question: _Question, seconds: float, longer: float) -> bytes | Stopped:
         began = time.monotonic()
         work = asyncio.ensure_future(asyncio.to_thread(self.process.answer, question.door, question.said, seconds))
         while not (await asyncio.wait([work], timeout=_LOOK))[0]:
             took = time.monotonic() - began
             is_stale = took > PATIENCE and question.door in NEWEST and any(each.kind == question.kind for each in self._waiting)
-            if is_stale or took > beside * seconds:
+            if is_stale or took > longer * seconds:
                 self.process.end()
                 await asyncio.wait([work])
                 work.exception()  # that its process has ended
@@ -208,7 +208,7 @@ class _Process:
         return bool(self._process.is_alive())
 
     def answer(self, door: str, said: Mapping[str, Any], seconds: float) -> tuple[int, bytes]:
-        """The status and the answer. Raises EOFError or OSError once it has ended, as after so many seconds of computing."""
+        """The status and the answer. Raises EOFError or OSError once it has ended, as after `seconds` of computing."""
         self._line.send_bytes(json.dumps([door, said, seconds]).encode())
         answer = self._line.recv_bytes()
         return int(answer[:3]), answer[3:]
@@ -219,7 +219,7 @@ class _Process:
         self._process.join(1.0)
 
     def ended(self) -> int | None:
-        """What ended it by itself: the number of a signal, below 0."""
+        """The number of the signal that ended it, below 0."""
         self._process.join(1.0)
         code: int | None = self._process.exitcode
         self.end()

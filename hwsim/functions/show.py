@@ -35,8 +35,8 @@ def library() -> Iterator[str]:
 
 def written(tree: Tree, *, expect: bool = True) -> Iterator[str]:
     """Lines of a file that was read, and of what it comes to; with what a workload expects, or without."""
-    asked = _with_parameters(tree) if tree.text("hwsim") == "workload/1" else tree
-    yield from _lines(resolved(asked), "", leaving_out="" if expect else "expect")
+    shown = _with_parameters(tree) if tree.text("hwsim") == "workload/1" else tree
+    yield from _lines(resolved(shown), "", leaving_out="" if expect else "expect")
     if tree.text("hwsim") == "model/1":
         from hwsim.models.library import described, read_model
 

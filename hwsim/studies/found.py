@@ -64,7 +64,7 @@ class Bounded:
         return max(above, below)
 
     def text(self, digits: int = 3) -> str:
-        """The value with so many digits and, where a service says so, how far it is known."""
+        """The value and, where a service says so, how far it is known."""
         shown = format_quantity(self.value, self.unit, digits) if math.isfinite(self.value) else "without end"
         if self.known is None:
             return shown
@@ -100,7 +100,7 @@ class Tried:
         return max(self.expected, key=lambda each: each.strain, default=None)
 
     def text(self, digits: int = 3) -> str:
-        """What came of it, values with so many digits."""
+        """The outcome in words."""
         if self.status == "overloaded":
             return f"no steady state: {self.reason}"
         if self.status == "failed":
@@ -173,10 +173,10 @@ class Found(Shown):
             low, high = (None if end is None else self.knob.shown(end, 2) for end in self.nine)
             least, most = low or "less than was tried", high or "more than was tried"
             yield "", f"for 9 of 10 such services, as far off as predictions are: {least} to {most}"
-        told = 3 if beyond is None else next((each for each in (3, 4, 5, 6) if at.text(each) != beyond.text(each)), 3)
-        yield f"at {shown(self.value)}", at.text(told)
+        digits = 3 if beyond is None else next((each for each in (3, 4, 5, 6) if at.text(each) != beyond.text(each)), 3)
+        yield f"at {shown(self.value)}", at.text(digits)
         if beyond is not None:
-            yield f"at {shown(beyond.value)}", beyond.text(told)
+            yield f"at {shown(beyond.value)}", beyond.text(digits)
         if self.limit:
             yield "limit", self.limit
 

@@ -51,7 +51,7 @@ class Heading(NamedTuple):
 
     @property
     def changes(self) -> str:
-        """What was set, as it was written."""
+        """The settings, as they were written."""
         return ", ".join(f"{path}={value}" for path, value in self.settings)
 
 
