@@ -459,3 +459,20 @@ def test_a_figure_of_the_waterfall(tmp_path: Path) -> None:
 def test_a_folded_run_compares_with_one_of_other_ranks() -> None:
     both = compare(("scale/rail-fat-tree",) * 2, ("scale/allreduce",) * 2, set_b={"bytes": "2 MB"}, attribute=False)
     assert {pair.name for pair in both.ops if pair.first and pair.second}
+
+
+def test_prices_give_energy_and_cost_of_both_runs_as_simulate_says_them(tmp_path: Path) -> None:
+    """The option is heeded whatever the runs are compared by."""
+    asked = {"train": {"model": "gpt2", "device": "gpu0", "global_batch": 16, "microbatch": 16, "sequence": 1024}}
+    (tmp_path / "w.yaml").write_text(json.dumps({"hwsim": "workload/1", **asked}), encoding="utf-8")
+    prices = ["--prices", "library", "--rent", "on-demand"]
+    words = ["compare", "dgx-h100", "dgx-a100", str(tmp_path / "w.yaml"), "--no-waterfall", *prices]
+    found = json.loads(CliRunner().invoke(main, [*words, "--json"]).output)
+    for side, machine in (("a", "dgx-h100"), ("b", "dgx-a100")):
+        ran = json.loads(CliRunner().invoke(main, ["simulate", machine, str(tmp_path / "w.yaml"), "--json", *prices]).output)
+        assert found[side]["cost_usd"] == ran["cost"]["total_usd"]["value"]
+        assert found[side]["energy_joules"] == ran["energy"]["joules"]["value"]
+    text = CliRunner().invoke(main, words).output
+    assert re.search(r"^  energy +A .+; B ", text, re.MULTILINE)
+    assert re.search(r"^  cost +A .+ USD; B .+ USD", text, re.MULTILINE)
+    assert "cost " not in CliRunner().invoke(main, words[:-4]).output

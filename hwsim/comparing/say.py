@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hwsim.formats import format_quantity
 from hwsim.results.interval import LEVEL
 from hwsim.studies.measures import TIME
+from hwsim.studies.measures import measure as measure_of
 from hwsim.ticks import FEMTO
 from hwsim.views.bars.draw import Bar, Bars
 from hwsim.views.interval.say import EXACT, factor_text, within
@@ -48,6 +49,7 @@ def _lines(both: Comparison) -> Iterator[str]:
     if both.measure is not None and both.values is not None and both.measure.column != TIME:
         shown = [both.measure.shown(value) for value in both.values]
         yield from titled(both.measure.title, f"A {shown[0]}; B {shown[1]}")
+    yield from _bills(both)
     yield from titled("answer", sentence(both))
     if both.why and both.measure is not None and both.why != "as asked for":
         yield from titled("", both.why)
@@ -56,6 +58,17 @@ def _lines(both: Comparison) -> Iterator[str]:
     yield from _ops(both)
     if both.steps is not None:
         yield from _waterfall(both, both.steps)
+
+
+def _bills(both: Comparison) -> Iterator[str]:
+    """Energy and cost of runs that prices were asked for, unless they are what is compared."""
+    sides = both.first, both.second
+    if any("cost_usd" not in side.bill for side in sides):
+        return
+    for wanted in (measure_of("energy"), measure_of("cost")):
+        if (both.measure is None or both.measure.column != wanted.column) and all(wanted.column in side.bill for side in sides):
+            shown = [wanted.shown(side.bill[wanted.column]) for side in sides]
+            yield from titled(wanted.title, f"A {shown[0]}; B {shown[1]}")
 
 
 def _time(side: Side) -> str:
@@ -273,6 +286,7 @@ def _side(side: Side) -> dict[str, Any]:
         "set": dict(side.settings),
         "interval": None if sure is None else picked(sure, "level", "case", low_s="low", high_s="high"),
         "work": {work.unit: work.amount for work in side.work},
+        **side.bill,
     }
 
 

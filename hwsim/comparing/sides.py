@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Final, Literal
 
@@ -70,6 +70,7 @@ class Side:
         interval: how sure the time is; None for a service, or if it was left out.
         number: finds a measure; raises `NoSuchNumber`.
         range_of: finds the ends of a measure that has a range of its own: energy, carbon, cost.
+        bill: energy and cost by column, where the run says its prices.
     """
 
     machine: str
@@ -85,6 +86,7 @@ class Side:
     warnings: tuple[Warning, ...]
     number: Callable[[Measure], float]
     range_of: Callable[[Measure], tuple[float, float] | None] = lambda _: None
+    bill: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def makespan_s(self) -> float:
@@ -118,7 +120,20 @@ def of_run(run: Result, document: Callable[[], Mapping[str, Any]]) -> Side:
         run.warnings,
         lambda wanted: number(run, wanted, document),
         lambda wanted: _range_of(run, wanted),
+        _bill(run),
     )
+
+
+def _bill(run: Result) -> Mapping[str, float]:
+    """Energy and cost of a run whose prices were asked for."""
+    if run.paying is None:
+        return {}
+    from hwsim.costs import bill_of
+
+    bill = bill_of(run)
+    cost = None if bill.cost is None else bill.cost.total
+    amounts = {"energy_joules": None if bill.energy is None else bill.energy.joules, "cost_usd": cost}
+    return {name: amount.value for name, amount in amounts.items() if amount is not None}
 
 
 def _range_of(run: Result, wanted: Measure) -> tuple[float, float] | None:
