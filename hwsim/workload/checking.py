@@ -121,12 +121,12 @@ def _collectives_apart(programs: Mapping[str, tuple[Tree, ...]], alone: Sequence
                 if issubclass(OPS.get(kind, FetchOp), ExchangeOp) and inner.is_mapping:
                     key = kind, inner.text("name") or "", *_names(inner.get("among"))
                     issuers.setdefault(key, {}).setdefault(program, inner)
-    for (kind, name, *among), found in issuers.items():
-        if len(found) > 1:
-            what = f"{kind} '{name}'" if name else kind
-            who = f"programs {', '.join(repr(each) for each in found)} each do their own {what} among {', '.join(among)}"
-            text = f"{who}: {len(found)} exchanges of all bytes; `each: [{', '.join(among)}]` makes it one"
-            yield Warning("collectives-apart", text, next(iter(found.values())).place)
+    for (kind, name, *among), by_program in issuers.items():
+        if len(by_program) > 1:
+            exchange = f"{kind} '{name}'" if name else kind
+            who = f"programs {', '.join(repr(each) for each in by_program)} each do their own {exchange} among {', '.join(among)}"
+            text = f"{who}: {len(by_program)} exchanges of all bytes; `each: [{', '.join(among)}]` makes it one"
+            yield Warning("collectives-apart", text, next(iter(by_program.values())).place)
 
 
 def _named(workload: Workload) -> Mapping[str, Tree]:

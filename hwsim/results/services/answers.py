@@ -307,17 +307,17 @@ def _waits(notes: ServiceNotes, resources: Sequence[str], above: float, most: fl
     everything = sum(each.count for each in bins.values())  # integers
     if sum(each.count for at, each in bins.items() if at > first) < FEWEST * everything:  # integers
         first -= 1  # most of those above are in its bin
-    count, spent = 0, 0.0
+    count = 0
     waits: dict[int, int] = {}
     for at, each in bins.items():
         if at > first:
             count += each.count
-            spent += each.spent
             for resource, time in each.waits.items():
                 waits[resource] = waits.get(resource, 0) + time
     if not count:
         return ()
     total = sum(waits.values())  # integers
+    spent = math.fsum(each.spent for at, each in bins.items() if at > first)  # whatever the order of the bins
     rows = [Wait(resources[resource], time / FEMTO / count) for resource, time in waits.items()]
     rows.append(Wait("work", max(0.0, spent / count - total / FEMTO / count)))
     return tuple(sorted(rows, key=lambda row: -row.seconds))

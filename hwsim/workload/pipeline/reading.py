@@ -203,8 +203,8 @@ def cache_bytes(cache: Cache, machine: Machine, keeper: str) -> float:
         beside = () if cache.device or not keeper else machine.devices_of("cpu", machine.node_of(keeper))
         keepers = [name for name in dict.fromkeys((keeper, *beside)) if name]
         sizes = [memory_of(machine, name) for name in keepers]
-        known = [size for size in sizes if size is not None]
-        if known and len(known) == len(sizes) and cache.bytes > (room := math.fsum(known)):
+        stated = [size for size in sizes if size is not None]
+        if stated and len(stated) == len(sizes) and cache.bytes > (room := math.fsum(stated)):
             held = f"{' and '.join(keepers)} {'has' if len(keepers) == 1 else 'have'} {format_quantity(room, 'B')}"
             raise CannotPlace(f"the cache is to have {format_quantity(cache.bytes, 'B')}, and {held}", "less for the cache")
         return cache.bytes
