@@ -373,9 +373,9 @@ def parse_as(given: str | float | Quantity, dimension: Dimension) -> float:
 
 
 def _like(shown: str, dimension: Dimension) -> str:
-    """The reader's own number with the unit of the dimension's example."""
+    """The number as given with the unit of the example; of a long one, which has another unit, the example."""
     number, (_, _, unit) = shown.strip("'"), dimension.example.partition(" ")
-    return f"{number} {unit}" if unit and len(number) <= 12 else dimension.example
+    return f"{number} {unit}" if unit and len(number) <= 7 else dimension.example
 
 
 # ---- suggestions: never from bit to byte or back, never of another dimension ----

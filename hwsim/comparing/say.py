@@ -61,7 +61,7 @@ def _lines(both: Comparison) -> Iterator[str]:
 
 
 def _bills(both: Comparison) -> Iterator[str]:
-    """Energy and cost of runs that prices were asked for, unless they are what is compared."""
+    """Energy and cost of runs with prices, each unless the runs are compared by it."""
     sides = both.first, both.second
     if any("cost_usd" not in side.bill for side in sides):
         return
