@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Final, NamedTuple
 
-from hwsim.formats import format_quantity
+from hwsim.formats import format_quantity, lasting
 from hwsim.spec.mistakes import Mistake, Place, SpecError
 
 VARIABLE: Final = "HWSIM_LIMITS"
@@ -44,7 +44,7 @@ def refuse_beyond(unit: str, count: int, place: Place | None = None) -> None:
     if count <= limit.most or os.environ.get(VARIABLE) == "off":
         return
     memory = f"{format_quantity(count * limit.bytes, 'B')} of memory and " if limit.bytes else ""
-    message = f"{count:,} {unit} would take about {memory}{format_quantity(count * limit.seconds, 's')}"
+    message = f"{count:,} {unit} would take about {memory}{lasting(count * limit.seconds, 3)}"
     raise SpecError([Mistake(place, f"{message}; the limit is {limit.most:,}", f"{limit.hint}; {LIFTED}")])
 
 
