@@ -125,6 +125,7 @@ def estimated(
         SpecError: as of `estimate`; `Misused` where an option is at fault.
     """
     written: Tree | None = None
+    changes = settings
     if looks_written(model):
         trained = training_of(model, settings)
         if trained is not None and options["infer"]:
@@ -153,7 +154,7 @@ def estimated(
         framework = framework_of(network, software)
         options["dtype"] = options["dtype"] or _usual_dtype(cluster.gpu.flop, options["infer"], of_transformer=of_transformer)
         billing = None if paying is None else Billing(machine, settings, nodes, paying)
-        case = Case(cluster, network, framework, title, called, _short(software), warnings, billing)
+        case = Case(cluster, network, framework, title, called, _short(software), warnings, billing, changes)
         return inference(case, options) if options["infer"] else training(case, options, given)
     except WrongPlan as error:
         raise SpecError([Mistake(None, message) for _, message in error.mistakes]) from error

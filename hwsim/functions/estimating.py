@@ -13,6 +13,7 @@ from hwsim.functions.files import machine_with
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, SpecError
 from hwsim.views.kit import warned
+from hwsim.views.kit.lines import titled
 from hwsim.views.kit.shown import Shown, rows_of
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Billing:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A model on a cluster."""
+    """A model on a cluster; settings: what was changed in the files."""
 
     cluster: Cluster
     model: Model
@@ -136,11 +137,13 @@ class Case:
     software: str
     warnings: tuple[Warning, ...]
     billing: Billing | None = None
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def title(self) -> str:
         gpus = self.cluster.gpus
-        return f"{self.called}  on  {self.machine}, {gpus:,} GPU" + ("s" if gpus > 1 else "")
+        changes = titled("set", ", ".join(f"{path}={value}" for path, value in self.settings.items())) if self.settings else ()
+        return "\n".join([f"{self.called}  on  {self.machine}, {gpus:,} GPU" + ("s" if gpus > 1 else ""), *changes])
 
     def document(self, numbers: Mapping[str, Any], sure: Interval | None = None, bill: Bill | None = None) -> str:
         from hwsim.views.estimate.say import document
@@ -149,6 +152,8 @@ class Case:
             from hwsim.views.summary import costs
 
             numbers = {**numbers, **costs.as_dict(bill)}
+        if self.settings:
+            numbers = {**numbers, "set": dict(self.settings)}
         return document(numbers, self.machine, self.called, self.software, self.cluster.gpus, self.warnings, sure)
 
 

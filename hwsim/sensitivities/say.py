@@ -37,8 +37,11 @@ def text(answer: Sensitivity) -> str:
 
 
 def _lines(answer: Sensitivity) -> Iterator[str]:
-    for letter, (workload, machine) in zip("AB", answer.titles, strict=False):
+    settings = answer.settings or ((),) * len(answer.titles)
+    for letter, (workload, machine), changes in zip("AB", answer.titles, settings, strict=False):
         yield from titled(letter if answer.is_choice else "run", f"{workload}  on  {machine}")
+        if changes:
+            yield from titled("set", ", ".join(f"{path}={value}" for path, value in changes))
     values = [answer.measure.shown(value) for value in answer.values]
     shown = f"A {values[0]}; B {values[1]}" if answer.is_choice else values[0]
     yield from titled(answer.measure.title, shown + ("" if answer.is_choice else _range(answer)))
@@ -176,7 +179,10 @@ def as_dict(answer: Sensitivity) -> dict[str, Any]:
     """The document."""
     return {
         "hwsim": "sensitivity/1",
-        "options": [{"workload": workload, "machine": machine} for workload, machine in answer.titles],
+        "options": [
+            {"workload": workload, "machine": machine, "set": dict(changes)}
+            for (workload, machine), changes in zip(answer.titles, answer.settings or ((),) * len(answer.titles), strict=False)
+        ],
         "by": picked(answer.measure, "title", "unit", measure="column"),
         "values": list(answer.values),
         "answer": answer.answer,

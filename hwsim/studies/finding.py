@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -61,7 +62,8 @@ def find(
     first, second = sources.with_settings(machine, workload, set or {})
     turned = knob(first, second, target)
     search = _Search(first, second, turned, max(within, 1e-4), progress)
-    return search.run()
+    changed = tuple((path, str(value)) for path, value in (set or {}).items())
+    return replace(search.run(), changed=changed)
 
 
 class _Search:

@@ -118,6 +118,7 @@ class Found(Shown):
         tried: the last round of runs, by value. runs: of all rounds.
         nine: between which it is for nine of ten such services, whose predictions are off; None: beyond what was tried.
         counts: requests of these runs where the files' were too few, by path.
+        changed: paths and values that were set in all runs.
     """
 
     machine: str
@@ -131,6 +132,7 @@ class Found(Shown):
     runs: int
     counts: tuple[tuple[str, int], ...] = ()
     nine: tuple[float | None, float | None] = (None, None)
+    changed: tuple[tuple[str, str], ...] = ()
     TABLE: ClassVar = "tried"
 
     def of(self, value: float | None) -> Tried | None:
@@ -149,6 +151,8 @@ class Found(Shown):
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         name, shown = self.knob.name, self.knob.shown
+        if self.changed:
+            yield "set", ", ".join(f"{path}={value}" for path, value in self.changed)
         runs = f"{self.runs} run{'s' if self.runs > 1 else ''}"
         at, beyond = self.of(self.value), self.of(self.next)
         if self.value is None or at is None:
@@ -221,6 +225,7 @@ class Found(Shown):
             "runs": self.runs,
             "requests": dict(self.counts),
             "settings": {} if self.value is None else self.knob.settings(self.value),
+            "set": dict(self.changed),
             "limit": self.limit or None,
             "tried": [_run(each) for each in self.tried],
         }
