@@ -147,8 +147,8 @@ def test_mean_and_peak_power_are_of_the_same_copies() -> None:
     assert whole is not None
     assert part is not None
     assert (whole.shared, part.shared) == (False, True)
-    assert part.loaded == pytest.approx(whole.loaded / 8)
-    assert part.watts <= part.peak <= part.loaded
+    assert part.loaded == whole.loaded  # of the machine, with all parts busy
+    assert part.watts <= part.peak <= part.loaded / 8
     assert "copies were on, with their share of the machine" in " ".join(str(one).split())
 
 

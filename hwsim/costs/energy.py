@@ -44,7 +44,7 @@ class Energy:
         joules: at the meter, with cooling where a site says its PUE.
         seconds: the time of the run.
         plug: joules at the plugs of the machines.
-        watts, peak: drawn at the plugs, in the mean and at the most; loaded: with all parts busy.
+        watts, peak: drawn at the plugs, in the mean and at the most; loaded: of the machine with all parts busy.
         shared: all of it is of the part of the machine whose copies of a service were on (see `part_on`).
         items: by part, in the order of the file; they add up to `joules`.
         missing: parts without `power:`, which are not in it.

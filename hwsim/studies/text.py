@@ -165,7 +165,7 @@ def _told(sweep: Sweep) -> Iterator[str]:
             apart = f"{rough(nearest.value - 1)} apart, 9 of 10 within {low} to {high}"
         if not unsure:
             best = min(over.value for over in sweep.over_best if over is not None)
-            alike = sum(over is not None and over.value <= best + 1e-9 for over in sweep.over_best) > 1
+            alike = sum(over is not None and over.value <= best + 1e-9 for over in sweep.over_best) > 1  # integers
             subject = "they are faster than every other row" if alike else "it is faster than every other row"
             yield f"{subject}, 95 % sure (the next is {apart})"
         elif any(over.outside for over in unsure):

@@ -34,11 +34,9 @@ class Tied:
         self.area += self._there * (instant - self._last)
         self._last = instant
         kind = self._classes[flow]
-        if kind.members:
-            kind.virtual += kind.pace * (instant - kind.since)
-        else:
+        kind.come_to(instant)
+        if not kind.members:
             kind.virtual = 0
-        kind.since = instant
         self._joined += 1
         self._there += 1
         self._counts[flow] += 1
@@ -54,8 +52,7 @@ class Tied:
         for number, kind in enumerate(self._classes):
             if kind.due != instant:
                 continue
-            kind.virtual += kind.pace * (instant - kind.since)
-            kind.since = instant
+            kind.come_to(instant)
             members, reached = kind.members, kind.virtual
             while members and members[0][0] <= reached:
                 _, joined, member = heappop(members)
@@ -120,11 +117,16 @@ class _Kind:
         self.due = NEVER
         self.is_touched = False
 
+    def come_to(self, instant: int) -> None:
+        """Count what members have received up to now."""
+        self.virtual += self.pace * (instant - self.since)
+        self.since = instant
+
     def turns(self, instant: int, pace: int) -> None:
         """Another pace, or other members: when the first of them then ends."""
         self.is_touched = False
-        self.virtual += self.pace * (instant - self.since)
-        self.since, self.pace = instant, pace
+        self.come_to(instant)
+        self.pace = pace
         self.due = instant - (self.virtual - self.members[0][0]) // pace if pace and self.members else NEVER
 
 

@@ -73,7 +73,7 @@ def load(path: Path, name: str) -> OpGraph:
 def _refuse_bomb(file: BinaryIO, name: str) -> None:
     """Raise if an archive says that it unpacks to far more than itself: arrays are made before they are filled."""
     with zipfile.ZipFile(file) as archive:
-        unpacked = sum(each.file_size for each in archive.infolist())
+        unpacked = sum(each.file_size for each in archive.infolist())  # integers
     if unpacked > max(LARGE, PACKED * file.seek(0, 2)):
         raise mistake(name, f"it unpacks to {format_quantity(unpacked, 'B')}, more than {PACKED} times its size", MADE_BY)
 

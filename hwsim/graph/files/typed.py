@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import UnionType
@@ -51,6 +51,8 @@ def _check_of(hint: Any) -> Fits:
         return lambda value: any(fits(value) for fits in ways)
     if origin is tuple:
         return _of_tuple(arguments)
+    if origin is Sequence:  # a file's is a tuple
+        return _of_tuple((*arguments, ...))
     if isinstance(hint, type) and not getattr(hint, "_is_protocol", False) and _has_fields(hint):
         inside = _fields(hint)
         return lambda value: type(value) is hint and all(fits(getattr(value, name)) for name, fits in inside)

@@ -314,7 +314,8 @@ class Segments:
     def _deciding_capacities(self) -> frozenset[str]:
         """Capacities that decide the seconds of the exchanges between replicas.
 
-        They are the capacities that the simulated replica uses otherwise, and one of all that carry the same.
+        They are the capacities that the simulated replica uses otherwise, and one of all links that carry the same. One of the
+        devices that carry the same stays as well: it tells how busy these are.
         """
         if self._deciding is None:
             drawn: dict[str, list[tuple[int, float]]] = {}
@@ -322,9 +323,9 @@ class Segments:
                 for name, amount in cost.demand.amounts:
                     drawn.setdefault(name, []).append((number, amount))
             rates = self._exchanges.rates
-            identical: dict[tuple[float, tuple[tuple[int, float], ...]], str] = {}
+            identical: dict[tuple[float, tuple[tuple[int, float], ...], bool], str] = {}
             for name, amounts in drawn.items():
-                identical.setdefault((rates[name], tuple(amounts)), name)
+                identical.setdefault((rates[name], tuple(amounts), ":" in name), name)
             self._deciding = frozenset(self._used_capacities() | set(identical.values()) | self._watched)
         return self._deciding
 
