@@ -19,16 +19,14 @@ from hwsim.devices import CannotCompute
 from hwsim.engine import Which
 from hwsim.graph.opgraph import Names, OpGraph
 from hwsim.machine import Machine, UnknownName
-from hwsim.prepare import GRAPHS, Lowered, Source, load_machine, load_workload, loads, prepare, too_long
+from hwsim.prepare import Lowered, Source, graph_file, load_machine, load_workload, loads, prepare, too_long
 from hwsim.results.checks import check, notes
 from hwsim.results.expect import verdicts
-from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 from hwsim.spec import (
     Mistake,
-    Place,
     SpecError,
     Tree,
     different,
@@ -308,27 +306,12 @@ def simulate(
         run = replace(run, serving_ends=_served_at_ends(lowered, parts, engine, run.interval.half))
     if interval == "runs" and answered is not None:
         run = replace(run, services_ends=_answered_at_ends(lowered, parts, engine, answered))
-    _check(run, workload)  # before a verdict: a result that contradicts itself has none
+    check(run, graph_file(workload))  # before a verdict: a result that contradicts itself has none
     if not run.fits:
         raise OutOfMemory(run)
     if not run.met:
         raise ExpectationFailed(run)
     return run
-
-
-def _check(run: Run, workload: object) -> None:
-    """Check a result; the result of an op graph is as right as its file.
-
-    Raises:
-        BrokenInvariant: it contradicts itself.
-        SpecError: the file does.
-    """
-    try:
-        check(run)
-    except BrokenInvariant as error:
-        if isinstance(workload, str | Path) and str(workload).endswith(GRAPHS):
-            raise SpecError([Mistake(Place(str(workload), 0, 0), f"the op graph contradicts itself: {error}")]) from error
-        raise
 
 
 def _trained(trainings: Callable[[Timeline], tuple[Training, ...]], lowered: Lowered, timeline: Timeline) -> tuple[Training, ...]:

@@ -57,6 +57,12 @@ class Lowered:
     files: tuple[Tree, Tree] | None = None  # machine and workload as they were run; None: one was given as a value
 
 
+def graph_file(workload: object) -> str:
+    """The file of an op graph that is given as a workload; "" for any other workload."""
+    given = str(workload) if isinstance(workload, str | Path) else ""
+    return given if given.endswith(GRAPHS) else ""
+
+
 def prepare(
     machine: Source | Machine,
     workload: Source | Workload | OpGraph,
@@ -67,8 +73,7 @@ def prepare(
     """Everything before the simulation; arguments and errors as of `simulate`."""
     mistakes = Mistakes()
     settings = dict(set or {})
-    given = str(workload) if isinstance(workload, str | Path) else ""
-    if given.endswith(GRAPHS):
+    if given := graph_file(workload):
         from hwsim.graph.files import load_graph
 
         if settings:

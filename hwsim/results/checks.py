@@ -11,19 +11,32 @@ from collections.abc import Iterator, Sequence
 
 from hwsim.formats import format_quantity, percent
 from hwsim.results.coverage import coverage
-from hwsim.results.invariants import numbers, refuse
+from hwsim.results.invariants import BrokenInvariant, numbers, refuse
 from hwsim.results.result import Result
 from hwsim.results.timeline import Steady, Timeline
-from hwsim.spec import Warning
+from hwsim.spec import Mistake, Place, SpecError, Warning
 from hwsim.ticks import FEMTO
 
 ROUNDING = 1e-9  # of a quantity worked out in floats
 PER_OP = 2  # fs by which rounding can make an op shorter than what it draws takes: of its fixed and of its flowing part
 
 
-def check(result: Result) -> None:
-    """Raise BrokenInvariant, with the breaches in words, unless the run contradicts itself nowhere."""
-    refuse(breaches(result))
+def check(result: Result, graph: str = "") -> None:
+    """Raise unless the run contradicts itself nowhere.
+
+    Args:
+        graph: the file of the op graph that was simulated; the result of one is as right as its file.
+
+    Raises:
+        BrokenInvariant: with the breaches in words.
+        SpecError: the same, of a file.
+    """
+    try:
+        refuse(breaches(result))
+    except BrokenInvariant as error:
+        if not graph:
+            raise
+        raise SpecError([Mistake(Place(graph, 0, 0), f"the op graph contradicts itself: {error}")]) from error
 
 
 def breaches(result: Result) -> Iterator[str]:
