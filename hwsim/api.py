@@ -1,7 +1,7 @@
 """The functions of `import hwsim`: read both files, lower, simulate, check.
 
-`hwsim.prepare` reads both files and lowers the workload on the machine; here it is simulated, checked, and compared with the
-`expect:` of the workload.
+`hwsim.prepare` reads both files and lowers the workload on the machine; `hwsim.playing` simulates it; here the result is
+collected, checked, and compared with the `expect:` of the workload.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
-from hwsim import engine as engines
-from hwsim import ticks
-from hwsim.devices import CannotCompute
 from hwsim.engine import Which
 from hwsim.graph.opgraph import Names, OpGraph
-from hwsim.machine import Machine, UnknownName
-from hwsim.prepare import Lowered, Source, graph_file, load_machine, load_workload, loads, prepare, too_long
+from hwsim.machine import Machine
+from hwsim.playing import Manner, Played, Progress, play
+from hwsim.prepare import Lowered, Source, graph_file, load_machine, load_workload, loads, prepare
 from hwsim.results.checks import check, notes
 from hwsim.results.expect import verdicts
 from hwsim.results.result import Result
@@ -39,18 +37,12 @@ if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from hwsim.actors.services import Running
-    from hwsim.actors.serving import Service
     from hwsim.costs.bill import Paying
     from hwsim.results.critical import Share
     from hwsim.results.interval import Interval
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf
-    from hwsim.results.requests import LatencyCurve, RequestStatistics
     from hwsim.results.result import Again, JobSpan
-    from hwsim.results.services.answers import Services
-    from hwsim.results.serving import ServiceStatistics
-    from hwsim.results.timeline import Steady
     from hwsim.results.training import Training
     from hwsim.views.explain.explained import Explained
 
@@ -69,7 +61,6 @@ __all__ = [
 ]
 
 FEW: Final = 100  # ops, up to which two more runs take no time worth a word
-Progress = Callable[[int, int], None]  # ops done, ops known
 FigureName = Literal["failures", "gantt", "interval", "latency", "memory", "queues", "services", "serving"]
 
 
@@ -240,21 +231,29 @@ def simulate(
         BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
     lowered = prepare(machine, workload, set=set, fold="never" if requests else fold)
-    parts = [requests] if isinstance(requests, str) else requests
-    services = _services(lowered)
-    running = _running(lowered)
-    few: Steady | None = None
-    served: tuple[RequestStatistics, ...] = ()
-    curves: tuple[LatencyCurve, ...] = ()
-    try:
-        if steady:
-            timeline, few = _steadily(lowered, parts, progress, engine)
-        else:
-            timeline, served, curves = _simulated(lowered, parts, progress, services, engine, latency=latency, running=running)
-    except ticks.TooLong as error:
-        raise SpecError([too_long(error, lowered.files[1] if lowered.files else None)]) from error
-    except CannotCompute as error:  # a service makes its ops while it runs
-        raise SpecError([Mistake(None, error.message, error.hint)]) from error
+    parts = (requests,) if isinstance(requests, str) else tuple(requests)
+    manner = Manner(parts, latency=latency, steady=steady, progress=progress, engine=engine)
+    played = play(lowered, manner)
+    run = replace(
+        _collected(lowered, played, wanted=steady, expect=expect),
+        again=_again(lowered, requests=requests, fold=fold, steady=steady),
+        sure=bool(interval),
+        ends=_ends(lowered, played, interval),
+        paying=paying,
+    )
+    if interval == "runs":
+        run = _at_ends(run, lowered, manner)
+    check(run, graph_file(workload))  # before a verdict: a result that contradicts itself has none
+    if not run.fits:
+        raise OutOfMemory(run)
+    if not run.met:
+        raise ExpectationFailed(run)
+    return run
+
+
+def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool | Literal["auto"]) -> Run:
+    """The result of a run, with the verdicts on what its files expect; wanted: steady loops were."""
+    timeline, running = played.timeline, played.running
     values = {"makespan": timeline.makespan}
     spans: tuple[JobSpan, ...] = ()
     if lowered.jobs:
@@ -262,56 +261,42 @@ def simulate(
 
         spans = job_spans(timeline, lowered.jobs)
         values |= {f"{job.name}.makespan": job.makespan_s for job in spans}
-    serving = tuple(statistics for service in services if (statistics := service.statistics()) is not None)
-    if serving:
+    if played.serving:
         from hwsim.results.serving import expected_of as expected_of_serving
 
-        values |= expected_of_serving(serving)
-    answered = None if running is None else running.services()
-    if answered is not None:
+        values |= expected_of_serving(played.serving)
+    if played.services is not None:
         from hwsim.results.services.answers import expected_of as expected_of_services
 
-        values |= expected_of_services(answered)
+        values |= expected_of_services(played.services)
     if timeline.flat.graph.trainings:
         from hwsim.results.training import expected_of as expected_of_training
         from hwsim.results.training import trainings
 
         values |= expected_of_training(_trained(trainings, lowered, timeline))
-    run = Run(
+    return Run(
         machine=lowered.machine_name,
         workload=lowered.workload_name,
         timeline=timeline,
         usage=usage(timeline) if running is None else running.usage(usage(timeline), timeline.makespan),
         verdicts=verdicts(lowered.wanted, values, called=lowered.called, changed=bool(lowered.settings), expect=expect),
         settings=lowered.settings,
-        warnings=different(lowered.warnings, notes(timeline, few, wanted=steady), () if running is None else running.warnings()),
+        warnings=different(
+            lowered.warnings, notes(timeline, played.steady, wanted=wanted), () if running is None else running.warnings()
+        ),
         devices=lowered.machine.kinds,
         memory=_memory(lowered, timeline),
-        requests=served,
-        curves=curves,
+        requests=played.requests,
+        curves=played.curves,
         jobs=spans,
         events=lowered.events,
         changes=lowered.changes,
-        steady=few,
+        steady=played.steady,
         names_of=_names_of(lowered),
-        serving=serving,
-        services=answered,
-        again=_again(lowered, requests=requests, fold=fold, steady=steady),
-        sure=bool(interval),
-        ends=_ends(lowered, timeline, services, interval),
+        serving=played.serving,
+        services=played.services,
         built=lowered.machine,
-        paying=paying,
     )
-    if interval == "runs" and services:
-        run = replace(run, serving_ends=_served_at_ends(lowered, parts, engine, run.interval.half))
-    if interval == "runs" and answered is not None:
-        run = replace(run, services_ends=_answered_at_ends(lowered, parts, engine, answered))
-    check(run, graph_file(workload))  # before a verdict: a result that contradicts itself has none
-    if not run.fits:
-        raise OutOfMemory(run)
-    if not run.met:
-        raise ExpectationFailed(run)
-    return run
 
 
 def _trained(trainings: Callable[[Timeline], tuple[Training, ...]], lowered: Lowered, timeline: Timeline) -> tuple[Training, ...]:
@@ -331,11 +316,10 @@ def _trained(trainings: Callable[[Timeline], tuple[Training, ...]], lowered: Low
         raise SpecError([Mistake(None if train is None else train.key_place("failures"), error.message, error.hint)]) from error
 
 
-def _ends(
-    lowered: Lowered, timeline: Timeline, services: Sequence[Service], interval: bool | Literal["runs"]
-) -> Callable[[Timeline, Interval], Interval] | None:
+def _ends(lowered: Lowered, played: Played, interval: bool | Literal["runs"]) -> Callable[[Timeline, Interval], Interval] | None:
     """A search for the ends by further runs; None if they are not wanted, or the graph alone is not the run."""
-    if services or lowered.changes or len(timeline.played) or not interval or (interval is True and len(timeline) > FEW):
+    timeline = played.timeline
+    if lowered.services or lowered.changes or len(timeline.played) or not interval or (interval is True and len(timeline) > FEW):
         return None
     return _by_runs
 
@@ -346,29 +330,23 @@ def _by_runs(timeline: Timeline, interval: Interval) -> Interval:
     return by_runs(timeline, interval)
 
 
-def _served_at_ends(
-    lowered: Lowered, parts: Sequence[str], engine: Which, half: float
-) -> tuple[tuple[ServiceStatistics, ...], tuple[ServiceStatistics, ...]]:
-    """Statistics of the services with kernels as fast, and as slow, as the ends of the interval have them."""
-    ends = []
-    for slower in (math.exp(-half), math.exp(half)):
-        services = _services(lowered, slower)
-        _simulated(lowered, parts, None, services, engine, latency=False)
-        ends.append(tuple(statistics for service in services if (statistics := service.statistics()) is not None))
-    return ends[0], ends[1]
+def _at_ends(run: Run, lowered: Lowered, manner: Manner) -> Run:
+    """The run with what its services come to if all they do is as fast, and as slow, as the ends of the interval have it."""
 
+    def ends(half: float) -> list[Played]:
+        still = replace(manner, latency=False, progress=None)
+        return [play(lowered, replace(still, slower=slower)) for slower in (math.exp(-half), math.exp(half))]
 
-def _answered_at_ends(lowered: Lowered, parts: Sequence[str], engine: Which, answered: Services) -> tuple[Services, Services]:
-    """Answers of `services:` with their work as fast, and as slow, as the ends of its interval have it."""
-    from hwsim.results.services.unsure import work_interval
+    if run.serving:
+        fast, slow = ends(run.interval.half)
+        run = replace(run, serving_ends=(fast.serving, slow.serving))
+    if run.services is not None:
+        from hwsim.results.services.unsure import work_interval
 
-    half, ends = work_interval(answered).half, []
-    for slower in (math.exp(-half), math.exp(half)):
-        running = _running(lowered, slower)
-        _simulated(lowered, parts, None, (), engine, latency=False, running=running)
-        if running is not None:
-            ends.append(running.services())
-    return ends[0], ends[1]
+        fast, slow = ends(work_interval(run.services).half)
+        if fast.services is not None and slow.services is not None:
+            run = replace(run, services_ends=(fast.services, slow.services))
+    return run
 
 
 def _again(lowered: Lowered, **options: Any) -> Again | None:
@@ -408,87 +386,3 @@ def _names_of(lowered: Lowered) -> NamesOf | None:
         return names_of(workload, lowered.machine, alike, rank)
 
     return names
-
-
-def _steadily(
-    lowered: Lowered, requests: Sequence[str], progress: Progress | None, which: Which
-) -> tuple[Timeline, Steady | None]:
-    """The timeline, long loops simulated only until they repeat.
-
-    Raises:
-        SpecError: something happens that does not repeat.
-    """
-    from hwsim.engine.long_loops import play_steady
-
-    parts = [*requests, *lowered.machine.by_requests()]
-    irregular = "events" if lowered.changes else "a service" if lowered.services or lowered.program else ""
-    if irregular := irregular or (f"requests served one by one by {parts[0]}" if parts else ""):
-        raise SpecError([Mistake(None, f"a run with {irregular} does not repeat", "simulate it in full, without `steady`")])
-    return play_steady(lowered.graph, partial(engines.simulate, progress=progress, which=which))
-
-
-def _running(lowered: Lowered, slower: float = 1.0) -> Running | None:
-    if lowered.program is None:
-        return None
-    from hwsim.actors.services import Running
-
-    return Running(lowered.program, lowered.machine.capacities, slower)
-
-
-def _services(lowered: Lowered, slower: float = 1.0) -> tuple[Service, ...]:
-    if not lowered.services:
-        return ()
-    from hwsim.actors.serving import Service
-
-    return tuple(Service(plan, lowered.machine, slower) for plan in lowered.services)
-
-
-def _simulated(
-    lowered: Lowered,
-    requests: Sequence[str],
-    progress: Progress | None,
-    services: Sequence[Service],
-    which: Which,
-    *,
-    latency: bool,
-    running: Running | None = None,
-) -> tuple[Timeline, tuple[RequestStatistics, ...], tuple[LatencyCurve, ...]]:
-    """The timeline, with statistics and latency curves of parts that are simulated request by request."""
-    machine = lowered.machine
-    in_file = machine.by_requests()
-    graph = lowered.graph
-    actors: list[engines.Actor] = []
-    if services:
-        from hwsim.actors.serving import played
-
-        clocked = bool(lowered.changes or in_file or requests or running or which == "simpy")
-        graph, more = played(services, graph, clocked=clocked)
-        actors += more
-    if running is not None:
-        actors.append(running.actor)
-    if not in_file and not requests:
-        return engines.simulate(graph, actors=actors, changes=lowered.changes, progress=progress, which=which), (), ()
-
-    from hwsim.actors import request_level
-
-    try:
-        named = [name for pattern in requests for name in machine.select(pattern)]
-        parts = {name: machine.device(name) for name in [*in_file, *named]}
-        plays = {name: request_level.play_of(part.kind, part.model, name) for name, part in parts.items()}
-        requested = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
-        if idle := [name for name in named if name not in requested]:
-            raise request_level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
-        players = request_level.Players(graph, plays)
-        timeline = engines.simulate(
-            players.graph, actors=actors, changes=lowered.changes, server=players.server, progress=progress, which=which
-        )
-        curves = tuple(
-            request_level.latency_curve(
-                name, partial(request_level.play_of, parts[name].kind, parts[name].model, name), requested[name]
-            )
-            for name in sorted(parts)
-            if latency and name in requested
-        )
-    except (request_level.CannotPlay, UnknownName) as error:
-        raise SpecError([Mistake(None, str(error.args[0]), error.hint)]) from error
-    return timeline, players.statistics(timeline), curves

@@ -1,0 +1,166 @@
+"""Play a lowered workload: in the engine alone, with services that react, and request by request where that is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hwsim import engine as engines
+from hwsim import ticks
+from hwsim.devices import CannotCompute
+from hwsim.engine import Which
+from hwsim.graph.opgraph import OpGraph
+from hwsim.machine import UnknownName
+from hwsim.prepare import Lowered, too_long
+from hwsim.records import dataclass
+from hwsim.results.timeline import Timeline
+from hwsim.spec import Mistake, SpecError
+
+if TYPE_CHECKING:  # what few runs have is imported when it is asked for
+    from hwsim.actors.services import Running
+    from hwsim.actors.serving import Service
+    from hwsim.results.requests import LatencyCurve, RequestStatistics
+    from hwsim.results.services.answers import Services
+    from hwsim.results.serving import ServiceStatistics
+    from hwsim.results.timeline import Steady
+
+Progress = Callable[[int, int], None]  # ops done, ops known
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a workload is simulated; the words are the arguments of `hwsim.simulate`.
+
+    slower: factor on the time of all that services do, 1 as their kernels and steps are.
+    """
+
+    requests: tuple[str, ...] = ()
+    latency: bool = False
+    steady: bool = False
+    progress: Progress | None = None
+    engine: Which = "auto"
+    slower: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A simulated workload.
+
+    Args:
+        serving: statistics of every service of `infer:`.
+        running: the services of `services:` as they ended; services: what they come to.
+        requests: statistics of every part that was simulated request by request; curves: latency against load.
+        steady: iterations of a long loop that were simulated, if the rest was to be left out.
+    """
+
+    timeline: Timeline
+    serving: tuple[ServiceStatistics, ...] = ()
+    running: Running | None = None
+    services: Services | None = None
+    requests: tuple[RequestStatistics, ...] = ()
+    curves: tuple[LatencyCurve, ...] = ()
+    steady: Steady | None = None
+
+
+def play(lowered: Lowered, manner: Manner) -> Played:
+    """Simulate a workload.
+
+    Raises:
+        SpecError: a time that is too long, a part that cannot be simulated request by request, a run that cannot be steady,
+            an op of a service that its device cannot compute.
+        Deadlock: ops wait for each other.
+    """
+    try:
+        if manner.steady:
+            return _steadily(lowered, manner)
+        services, running = _services(lowered, manner.slower), _running(lowered, manner.slower)
+        played = _simulated(lowered, manner, services, running)
+        return replace(
+            played,
+            serving=tuple(statistics for service in services if (statistics := service.statistics()) is not None),
+            services=None if running is None else running.services(),
+        )
+    except ticks.TooLong as error:
+        raise SpecError([too_long(error, lowered.files[1] if lowered.files else None)]) from error
+    except CannotCompute as error:  # a service makes its ops while it runs
+        raise SpecError([Mistake(None, error.message, error.hint)]) from error
+
+
+def _steadily(lowered: Lowered, manner: Manner) -> Played:
+    """Long loops simulated only until they repeat.
+
+    Raises:
+        SpecError: something happens that does not repeat.
+    """
+    from hwsim.engine.long_loops import play_steady
+
+    parts = [*manner.requests, *lowered.machine.by_requests()]
+    irregular = "events" if lowered.changes else "a service" if lowered.services or lowered.program else ""
+    if irregular := irregular or (f"requests served one by one by {parts[0]}" if parts else ""):
+        raise SpecError([Mistake(None, f"a run with {irregular} does not repeat", "simulate it in full, without `steady`")])
+    simulate = partial(engines.simulate, progress=manner.progress, which=manner.engine)
+    timeline, steady = play_steady(lowered.graph, simulate)
+    return Played(timeline, steady=steady)
+
+
+def _services(lowered: Lowered, slower: float) -> tuple[Service, ...]:
+    if not lowered.services:
+        return ()
+    from hwsim.actors.serving import Service
+
+    return tuple(Service(plan, lowered.machine, slower) for plan in lowered.services)
+
+
+def _running(lowered: Lowered, slower: float) -> Running | None:
+    if lowered.program is None:
+        return None
+    from hwsim.actors.services import Running
+
+    return Running(lowered.program, lowered.machine.capacities, slower)
+
+
+def _simulated(lowered: Lowered, manner: Manner, services: Sequence[Service], running: Running | None) -> Played:
+    """The timeline, with the actors that react to it; parts request by request if any are to be."""
+    alone = lowered.machine.by_requests()
+    graph = lowered.graph
+    actors: list[engines.Actor] = []
+    if services:
+        from hwsim.actors.serving import played
+
+        clocked = bool(lowered.changes or alone or manner.requests or running or manner.engine == "simpy")
+        graph, more = played(services, graph, clocked=clocked)
+        actors += more
+    if running is not None:
+        actors.append(running.actor)
+    simulate = partial(engines.simulate, actors=actors, changes=lowered.changes, progress=manner.progress, which=manner.engine)
+    if alone or manner.requests:
+        return replace(_by_requests(lowered, manner, graph, simulate), running=running)
+    return Played(simulate(graph), running=running)
+
+
+def _by_requests(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Callable[..., Timeline]) -> Played:
+    """The timeline, with statistics and latency curves of the parts that are simulated request by request.
+
+    Raises:
+        SpecError: a part cannot be, or is asked for no single requests.
+    """
+    from hwsim.actors import request_level as level
+
+    machine = lowered.machine
+    try:
+        named = [name for pattern in manner.requests for name in machine.select(pattern)]
+        parts = {name: machine.device(name) for name in [*machine.by_requests(), *named]}
+        simulations = {name: partial(level.play_of, part.kind, part.model, name) for name, part in parts.items()}
+        plays = {name: simulation() for name, simulation in simulations.items()}
+        asked = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
+        if idle := [name for name in named if name not in asked]:
+            raise level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
+        players = level.Players(graph, plays)
+        timeline = simulate(players.graph, server=players.server)
+        loaded = sorted(parts.keys() & asked.keys()) if manner.latency else ()
+        curves = tuple(level.latency_curve(name, simulations[name], asked[name]) for name in loaded)
+    except (level.CannotPlay, UnknownName) as error:
+        raise SpecError([Mistake(None, str(error.args[0]), error.hint)]) from error
+    return Played(timeline, requests=players.statistics(timeline), curves=curves)
