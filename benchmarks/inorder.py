@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.replay import random_graph
-from hwsim.engine import fast, simulate_many
+from hwsim.engine import simulate_many
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.inorder import longest_path
 from hwsim.graph.flat import flatten
@@ -31,12 +31,12 @@ def in_order(ops: int) -> OpGraph:
     )
 
 
-def ops_per_second(ops: int, code: fast.Kernels | None) -> float:
+def ops_per_second(ops: int, *, fast: bool) -> float:
     """CPU time of the longest path alone, the graph being flat."""
     flat = flatten(in_order(ops))
     compiled = compile_flat(flat)
     begin = time.process_time()
-    longest_path(flat, compiled, code)
+    longest_path(flat, compiled, fast=fast)
     return ops / (time.process_time() - begin)
 
 

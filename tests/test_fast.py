@@ -15,19 +15,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.replay import random_graph
-from hwsim import ticks
 from hwsim.demand import Capacity, Demand
-from hwsim.engine import Driver, fast, inorder, native, simulate
+from hwsim.engine import Driver, fast, native, simulate
 from hwsim.engine.compile import compile_flat
-from hwsim.engine.inorder import _sweep as sweep
-from hwsim.engine.inorder import longest_path
 from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import OpGraph, Pool
 from hwsim.results.timeline import Timeline
 from tests.engine_graphs import graph_of, transfers
 from tests.strategies import graphs, make_block, networks
 from tests.stretching import stretched
-from tests.test_inorder import columns, without_arbitration
+from tests.test_inorder import columns
 
 numba = pytest.importorskip("numba", reason="the extra [fast] is not installed: nothing to compare Python with")
 
@@ -132,21 +129,12 @@ def test_thousands_of_ops_on_pools_that_all_end_at_once(servers: int) -> None:
     assert plain(found) == plain(python(tied))
 
 
-@CASES
-@given(graphs().map(without_arbitration))
-def test_longest_paths(graph: OpGraph) -> None:
-    flat = flatten(graph)
-    made = compile_flat(flat)
-    assert columns(longest_path(flat, made, fast.code_for(0, choice="always"))) == columns(longest_path(flat, made))
-
-
 def test_ops_that_never_end_are_the_same_ones(code: fast.Kernels) -> None:
     circle = graph_of(make_block([-1] * 4, time=[1, 2, 3, 4], edges=[(0, 1, 0), (1, 2, 0), (2, 1, 0), (2, 3, 0)]))
-    flat = flatten(circle)
-    for found in (compiled(circle), longest_path(flat, compile_flat(flat), code)):
-        assert found is not None
-        assert found.end.tolist() == python(circle).end.tolist() == [1, -1, -1, -1]
-        assert found.start.tolist() == python(circle).start.tolist()
+    found = compiled(circle)
+    assert found is not None
+    assert found.end.tolist() == python(circle).end.tolist() == [1, -1, -1, -1]
+    assert found.start.tolist() == python(circle).start.tolist()
 
 
 # ---------------------------------------------------------------- words
@@ -234,31 +222,6 @@ def test_flows_are_compiled_up_to_the_longest_int64(hours: float) -> None:
     assert (found is not None) == (hours < 2.56)
     if found is not None:
         assert plain(found) == plain(python(graph))
-
-
-@pytest.mark.parametrize(("each", "is_compiled"), [(2**62, True), (2**63 - 1, True), (2**63, False)])
-def test_many_queues_are_compiled_however_much_they_do(
-    each: int, is_compiled: bool, code: fast.Kernels, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queues = 64
-    body = replace(make_block([-1] * queues), time=ticks.column([each] * queues))
-    swept = []
-
-    def noticed(*given: Any) -> tuple[list[int], list[int]]:
-        swept.append(given)
-        return sweep(*given)
-
-    monkeypatch.setattr(inorder, "_sweep", noticed)
-    timeline = simulate(graph_of(body), fast="always")
-    assert set(timeline.end.tolist()) == {each}
-    assert (not swept) == is_compiled
-
-
-def test_a_longest_path_that_wraps_is_found_again_by_python(code: fast.Kernels) -> None:
-    body = make_block([-1] * 5, time=[2**62 + 1] * 5, edges=[(op, op + 1, 0) for op in range(4)])
-    flat = flatten(graph_of(body))
-    timeline = longest_path(flat, compile_flat(flat), code)
-    assert timeline.end.tolist() == [(2**62 + 1) * (op + 1) for op in range(5)]
 
 
 # ---------------------------------------------------------------- when it is chosen

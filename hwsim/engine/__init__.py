@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from hwsim.engine.compile import Compiled, compile_flat
-from hwsim.engine.fast import LOADED, Choice, code_for
+from hwsim.engine.fast import LOADED, Choice, code_for, plays
 from hwsim.engine.inorder import is_in_order, longest_path
 from hwsim.engine.issued import IssuedOp
 from hwsim.engine.verdict import Deadlock, check, deadlock
@@ -151,9 +151,9 @@ def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compil
 
 def _at_once(flat: FlatGraph, compiled: Compiled, fast: Choice | None) -> Timeline | None:
     """The timeline, where that takes no clock of SimPy's; None where it does."""
-    code = code_for(_ops_of_study(len(flat)), len(compiled.classes), fast)
     if is_in_order(flat, compiled):
-        return longest_path(flat, compiled, code)
+        return longest_path(flat, compiled, fast=plays(_ops_of_study(len(flat)), choice=fast))
+    code = code_for(_ops_of_study(len(flat)), len(compiled.classes), fast)
     if code is None:
         return None
     from hwsim.engine.native import play

@@ -11,6 +11,7 @@ import sys
 from importlib.util import find_spec
 from typing import Any, Final, Literal, cast
 
+from hwsim.engine import core
 from hwsim.spec import Mistake, SpecError
 
 Choice = Literal["auto", "always", "never"]
@@ -41,6 +42,18 @@ def code_for(ops: int, classes: int = 0, choice: Choice | None = None) -> Kernel
     from hwsim.engine import kernels
 
     return kernels
+
+
+def plays(ops: int, classes: int = 0, choice: Choice | None = None) -> bool:
+    """Whether the compiled library is to play a graph with that many ops and classes of competing demands.
+
+    choice: instead of what the environment says.
+
+    Raises:
+        SpecError: HWSIM_FAST is none of its words.
+    """
+    wanted = choice_of(choice)
+    return wanted != "never" and (wanted == "always" or ops + CLASS * classes >= LOADED) and core.is_there()
 
 
 def choice_of(choice: Choice | None) -> Choice:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.engine import fast
+from hwsim.engine import core
 from hwsim.engine.compile import Compiled
 from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Ints
@@ -26,17 +26,17 @@ def is_in_order(flat: FlatGraph, compiled: Compiled) -> bool:
     return not ((flat.take >= 0).any() or (compiled.flow_class >= 0).any() or compiled.played.any())
 
 
-def longest_path(flat: FlatGraph, compiled: Compiled, kernels: fast.Kernels | None = None) -> Timeline:
+def longest_path(flat: FlatGraph, compiled: Compiled, *, fast: bool = False) -> Timeline:
     """The timeline of an in-order graph, bit for bit as by replay.
 
     Ops that wait for each other, and those behind them, never start: -1.
-    kernels: compiled code to use instead of Python's.
+    fast: by compiled code, which is there.
     """
     fixed = compiled.fixed
-    if kernels is not None and fixed.dtype != object:
-        start, end = np.zeros(len(flat), np.int64), np.full(len(flat), -1, np.int64)
-        kernels.longest_path(flat.first, flat.next, flat.waits_for.copy(), fixed, start, end)
-        if not wrapped(end).any():
+    if fast and fixed.dtype != object:
+        start, end = np.empty(len(flat), np.int64), np.empty(len(flat), np.int64)
+        sweep = core.kernel("hwsim_longest_path", core.INT, core.LONGS, core.INTS, core.INTS, core.LONGS, core.LONGS, core.LONGS)
+        if sweep(len(flat), flat.first, flat.next, flat.waits_for, fixed, start, end) == core.DONE:
             return timeline_of(flat, compiled, start, end)
     start, end = (ticks.column(times) for times in _sweep(flat, fixed.tolist()))
     return timeline_of(flat, compiled, start, end)

@@ -1,0 +1,65 @@
+"""The compiled library of the distribution `hwsim-core` (extra [fast]): found, checked and loaded when it is first wanted."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+ABI: Final = 1  # of core/src/hwsim_core.h
+DONE, TOO_FAR, NO_MEMORY = range(3)  # what kernels return
+
+INT: Final = ctypes.c_int64
+POINTER: Final = ctypes.c_void_p
+BOOLS, INTS, LONGS, WORDS, FLOATS = (  # columns of them
+    np.ctypeslib.ndpointer(dtype, flags="C_CONTIGUOUS") for dtype in (np.bool_, np.int32, np.int64, np.uint64, np.float64)
+)
+
+
+@cache
+def found() -> ctypes.CDLL | str:
+    """The library, or why there is none."""
+    spec = find_spec("hwsim_core")
+    places = [] if spec is None else [Path(place) for place in spec.submodule_search_locations or ()]
+    files = [file for place in places for name in ("hwsim_core.so", "hwsim_core.dll") if (file := place / name).is_file()]
+    if not files:
+        return "hwsim-core is not installed: pip install 'hwsim[fast]'"
+    try:
+        library = ctypes.CDLL(str(files[0]))
+        abi = library.hwsim_core_abi()
+    except (OSError, AttributeError) as error:
+        return f"{files[0]} is no library of hwsim's: {error}"
+    if abi != ABI:
+        return f"the installed hwsim-core has interface {abi}, not {ABI}: pip install --upgrade 'hwsim[fast]'"
+    return library
+
+
+def is_there() -> bool:
+    """Whether the library is installed, and fits this hwsim."""
+    return not isinstance(found(), str)
+
+
+@cache
+def kernel(name: str, *arguments: Any) -> Callable[..., int]:
+    """A function of the library, which must be there; its status is DONE or TOO_FAR.
+
+    Args:
+        arguments: types; columns are refused that have another one or are not contiguous.
+    """
+    function = getattr(found(), name)
+    function.argtypes = arguments
+    function.restype = ctypes.c_int32
+    function.errcheck = _no_memory
+    checked: Callable[..., int] = function
+    return checked
+
+
+def _no_memory(status: int, _: object, __: object) -> int:
+    if status == NO_MEMORY:
+        raise MemoryError
+    return status

@@ -1,0 +1,133 @@
+"""The compiled library is found, fits or is left alone, and its longest paths are Python's, bit for bit."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from ctypes import ArgumentError
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from hwsim import ticks
+from hwsim.engine import core, inorder, simulate
+from hwsim.engine.compile import compile_flat
+from hwsim.engine.fast import Choice, plays
+from hwsim.engine.inorder import _sweep as sweep
+from hwsim.engine.inorder import longest_path
+from hwsim.graph.flat import flatten
+from hwsim.graph.opgraph import OpGraph
+from tests.engine_graphs import graph_of
+from tests.strategies import graphs, make_block
+from tests.test_inorder import columns, without_arbitration
+
+SOURCES = Path(__file__).resolve().parent.parent / "core" / "src"
+installed = pytest.mark.skipif(not core.is_there(), reason=f"nothing to compare Python with: {core.found()}")
+
+
+# ---------------------------------------------------------------- finding it
+
+
+@pytest.fixture
+def found_anew() -> Iterator[None]:
+    core.found.cache_clear()
+    yield
+    core.found.cache_clear()
+
+
+def test_the_interface_has_one_number() -> None:
+    header = (SOURCES / "hwsim_core.h").read_text("utf-8")
+    assert f"#define HWSIM_CORE_ABI {core.ABI}\n" in header
+    states = dict(re.findall(r"HWSIM_(\w+) = (\d+)", header))
+    assert {name: int(number) for name, number in states.items()} == {name: getattr(core, name) for name in states}
+
+
+@pytest.mark.usefixtures("found_anew")
+@pytest.mark.parametrize("content", [None, "not a library"])
+def test_a_library_that_is_missing_or_damaged_is_left_alone(
+    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "hwsim_core"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    if content is not None:
+        for name in ("hwsim_core.so", "hwsim_core.dll"):
+            (package / name).write_text(content, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "hwsim_core", raising=False)
+    assert not core.is_there()
+    assert ("no library of hwsim's" if content else "pip install 'hwsim[fast]'") in str(core.found())
+    assert not plays(10**9, choice="always")
+
+
+@installed
+@pytest.mark.usefixtures("found_anew")
+def test_a_library_with_another_interface_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "ABI", core.ABI + 1)
+    assert f"has interface {core.ABI - 1}, not {core.ABI}" in str(core.found())
+    assert not core.is_there()
+
+
+@pytest.mark.parametrize(("choice", "ops", "is_played"), [("never", 10**9, False), ("always", 0, True), ("auto", 10**9, True)])
+def test_who_plays_is_chosen(choice: Choice, ops: int, is_played: bool) -> None:
+    assert plays(ops, choice=choice) == (is_played and core.is_there())
+
+
+@installed
+def test_columns_of_another_type_are_refused() -> None:
+    kernel = core.kernel("hwsim_longest_path", core.INT, core.LONGS, core.INTS, core.INTS, core.LONGS, core.LONGS, core.LONGS)
+    none, short = np.zeros(1, np.int64), np.zeros(1, np.int32)
+    with pytest.raises(ArgumentError, match="int32"):
+        kernel(0, none, none, short, none, none, none)
+    with pytest.raises(ArgumentError, match="C_CONTIGUOUS"):
+        kernel(0, none, np.zeros(4, np.int32)[::2], short, none, none, none)
+
+
+# ---------------------------------------------------------------- longest paths
+
+
+@installed
+@settings(max_examples=120, deadline=None)
+@given(graphs().map(without_arbitration))
+def test_longest_paths(graph: OpGraph) -> None:
+    flat = flatten(graph)
+    made = compile_flat(flat)
+    assert columns(longest_path(flat, made, fast=True)) == columns(longest_path(flat, made))
+
+
+@installed
+def test_ops_that_wait_for_each_other_never_start() -> None:
+    flat = flatten(graph_of(make_block([-1] * 4, time=[1, 2, 3, 4], edges=[(0, 1, 0), (1, 2, 0), (2, 1, 0), (2, 3, 0)])))
+    found, expected = (longest_path(flat, compile_flat(flat), fast=fast) for fast in (True, False))
+    assert found.end.tolist() == expected.end.tolist() == [1, -1, -1, -1]
+    assert found.start.tolist() == expected.start.tolist()
+
+
+@installed
+@pytest.mark.parametrize(("each", "is_compiled"), [(2**62, True), (2**63 - 1, True), (2**63, False)])
+def test_many_queues_are_compiled_however_much_they_do(each: int, is_compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    queues = 64
+    body = replace(make_block([-1] * queues), time=ticks.column([each] * queues))
+    swept = []
+
+    def noticed(*given: Any) -> tuple[list[int], list[int]]:
+        swept.append(given)
+        return sweep(*given)
+
+    monkeypatch.setattr(inorder, "_sweep", noticed)
+    timeline = simulate(graph_of(body), fast="always")
+    assert set(timeline.end.tolist()) == {each}
+    assert (not swept) == is_compiled
+
+
+@installed
+def test_a_longest_path_that_wraps_is_found_again_by_python() -> None:
+    body = make_block([-1] * 5, time=[2**62 + 1] * 5, edges=[(op, op + 1, 0) for op in range(4)])
+    flat = flatten(graph_of(body))
+    timeline = longest_path(flat, compile_flat(flat), fast=True)
+    assert timeline.end.tolist() == [(2**62 + 1) * (op + 1) for op in range(5)]
