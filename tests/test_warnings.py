@@ -285,3 +285,11 @@ def test_the_fastest_row_says_what_it_exceeds(files: Path) -> None:
     assert "fastest: let.n=8 with 1.25 s (warning power-over-budget)" in text
     assert "fastest that the machine can do: let.n=4 with 2.50 s" in text
     assert "a: warning power-over-budget, 1 of 4 rows: the machine: its parts draw up to 2.8 kW" in text
+
+
+def test_programs_that_differ_are_not_expected_to_fold() -> None:
+    text = "hwsim: workload/1\nprograms:\n" + "".join(
+        f"  p{n}: [{{busy: {{device: cpu, time: {n + 1} ms}}}}]\n" for n in range(70)
+    )
+    assert hwsim.simulate(machine(), text).warnings == ()
+    assert [each.code for each in hwsim.simulate(machine(), text, fold="always").warnings] == ["not-folded"]

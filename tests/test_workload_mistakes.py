@@ -44,6 +44,8 @@ OP = "busy: {name: a, device: cpu, time: 1 s, updates: x}"
         ("program: []\nprograms: {}", "hwsim", "this one has program and programs", ""),
         ("name: nothing", "hwsim", "this one has none of them", ""),
         ("program: [{matmull: {m: 1}}]", "matmull", "no op or statement 'matmull'", "did you mean 'matmul'"),
+        ("program: [{each: gpu*, do: []}]", "{each", "a statement is one key", "a program for each device is `program"),
+        ("program: [{each: {count: 4}}]", "each", "no op or statement 'each'", "a program for each device is `program"),
         ("program: [{wate: all}]", "wate", "no op or statement 'wate'", "did you mean 'wait'"),
         ("program: [wait]", "wait", "a statement is a mapping", ""),
         (f"program: [{{{OP}, wait: all}}]", "{busy", "not 'busy', 'wait' together", "begin each statement"),

@@ -14,7 +14,7 @@ import numpy as np
 
 from hwsim.demand import Capacity
 from hwsim.graph.builder import GraphBuilder
-from hwsim.graph.fold import CannotFold, Classes, Fold, fold
+from hwsim.graph.fold import CannotFold, Classes, Fold, NoEquals, fold
 from hwsim.graph.opgraph import Alike, Label
 from hwsim.records import dataclass
 from hwsim.workload.emit import HostRuntime, HostTime
@@ -61,7 +61,7 @@ def folded(
         marks: capacity -> its changes during the run.
 
     Raises:
-        CannotFold: nothing is like anything else, and why.
+        NoEquals: hardly any rank is like another.
     """
     template = ProgramTemplate(builder)
     for group in groups:
@@ -75,7 +75,7 @@ def folded(
     if 2 * count > ranks and not wide:
         if ranks == 1:
             raise CannotFold("one program issues all ops, and only programs of ranks are folded")
-        raise CannotFold(f"hardly any of the {ranks:,} ranks is like another: there are {count:,} classes")
+        raise NoEquals(f"hardly any of the {ranks:,} ranks is like another: there are {count:,} classes")
     return _Restriction(template, classes_of_all, builder, capacities).of(groups, runtimes)
 
 

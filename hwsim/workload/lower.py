@@ -59,7 +59,7 @@ def lower(
     alike: Alike | None = None
     unfolded = ""
     if fold != "never" and groups and (fold == "always" or pays(groups, builder)):
-        from hwsim.graph.fold import CannotFold
+        from hwsim.graph.fold import CannotFold, NoEquals
         from hwsim.workload.folding import folded
 
         try:
@@ -74,7 +74,7 @@ def lower(
                 raise CannotFold(f"parts called {name}, with other numbers, draw other power")
             quotient = folded(groups, runtimes, builder, machine.capacities, _marks(disturbed))
         except CannotFold as reason:
-            unfolded = str(reason)
+            unfolded = "" if fold == "auto" and isinstance(reason, NoEquals) else str(reason)
         else:
             builder, alike = quotient.builder, quotient.alike
             groups, runtimes = list(quotient.groups), list(quotient.runtimes)

@@ -34,6 +34,7 @@ from hwsim.workload.statements import (
 
 _RANKED: Final = re.compile(r"\$(self|ranks?)\b")
 _CONTROL: Final = ("barrier", "call", "recv", "repeat", "wait")
+_EACH: Final = "a program for each device is `program: {each: gpu*, do: [...]}`; `repeat: {times: 4, do: [...]}` is a loop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ class _Reader:
             case _ if kind in OPS:
                 return self._issue(kind, content, Stand(self._statements, path))
             case _:
-                hint = did_you_mean(kind, [*OPS, *_CONTROL])
+                hint = _EACH if kind == "each" else did_you_mean(kind, [*OPS, *_CONTROL])
                 self._mistakes.add(tree.key_place(kind), f"there is no op or statement '{kind}'", hint)
                 return None
 
@@ -194,7 +195,8 @@ class _Reader:
         if isinstance(tree.value, dict) and tree.value:
             keys = ", ".join(f"'{key}'" for key in list(tree.value)[:4])
             message = f"a statement is one key and what belongs to it, not {keys} together"
-            self._mistakes.add(tree.place, message, "begin each statement with '- ', and put an op's keys inside its braces")
+            hint = _EACH if "each" in tree.value else "begin each statement with '- ', and put an op's keys inside its braces"
+            self._mistakes.add(tree.place, message, hint)
         else:
             self._mistakes.add(tree.place, f"a statement is a mapping such as `wait: all`, not {tree.what()}")
 

@@ -27,7 +27,7 @@ A generator emits the ops of `representatives` alone, in the order in which it w
 
 from __future__ import annotations
 
-from hwsim.graph.fold.quotient import CannotFold, Classes, Fold, fold
+from hwsim.graph.fold.quotient import CannotFold, Classes, Fold, NoEquals, fold
 from hwsim.graph.fold.template import Draw, TemplateOp
 
-__all__ = ["CannotFold", "Classes", "Draw", "Fold", "TemplateOp", "fold"]
+__all__ = ["CannotFold", "Classes", "Draw", "Fold", "NoEquals", "TemplateOp", "fold"]

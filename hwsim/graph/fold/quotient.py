@@ -20,6 +20,10 @@ class CannotFold(ValueError):
     """Ranks that are not to be folded; the message says why."""
 
 
+class NoEquals(CannotFold):
+    """Hardly any rank is like another: nothing is lost by simulating all of them."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Classes:
     """of: the class of each thing. first: of each class, its first thing. size: of each class, how many they are."""
@@ -143,7 +147,8 @@ def fold(
         marks: what happens to a capacity during the run (it slows down, it fails), and when; by its name.
 
     Raises:
-        CannotFold: the classes are not equitable (chance of a hash), or there are hardly any equals.
+        CannotFold: the classes are not equitable (chance of a hash).
+        NoEquals: hardly any rank is like another.
     """
     given = tuple(ops)
     template = template_of(colours, given, capacities, marks or {})
@@ -162,7 +167,7 @@ def fold(
     )
     classes = refine(things, ties, MOST_WORK)
     if classes is None:
-        raise CannotFold(f"hardly any of the {ranks} ranks is like another")
+        raise NoEquals(f"hardly any of the {ranks} ranks is like another")
     if not is_equitable(things, ties, classes):
         raise CannotFold("two different things came out as equal by chance")
     of_ops = numbered(classes[ranks:base])
