@@ -17,6 +17,13 @@ _ENOUGH: Final = 1000
 _COMPARED: Final = 1000  # names; among more of them the nearest is not searched
 _WORD: Final = 3  # letters of a name that is looked for as a word of others
 _PARTS: Final = re.compile(r"[-_.: ]")
+_SYNONYMS: Final = (  # keys that other tools have for the same
+    {"bandwidth", "rate", "speed", "throughput"},
+    {"bytes", "capacity", "size"},
+    {"cores", "count", "number"},
+    {"delay", "latency"},
+    {"duration", "time"},
+)
 _BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # what YAML calls a line break
 
 
@@ -164,6 +171,13 @@ def _with_word(name: str, names: Iterable[str]) -> list[str]:
     return sorted(sorted(matches, key=lambda each: (len(each), each))[:4])
 
 
+def _in_other_words(name: str, names: Iterable[str]) -> list[str]:
+    """At most two names that shorten this one, are shortened by it, or mean the same."""
+    short = [each for each in names if min(len(each), len(name)) >= _WORD and (name.startswith(each) or each.startswith(name))]
+    same = [each for each in names for words in _SYNONYMS if {name, each} <= words]
+    return sorted(short or same)[:2]
+
+
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """The hint for an unknown name: the nearest known one (two where they are as near), else the list if it is short.
 
@@ -171,6 +185,10 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
 
     >>> did_you_mean("h100", ["h100-sxm", "h200", "h100-pcie"])
     "did you mean 'h100-pcie' or 'h100-sxm'?"
+    >>> did_you_mean("generation", ["gen", "lanes"])
+    "did you mean 'gen'?"
+    >>> did_you_mean("bandwidth", ["length", "rate"])
+    "did you mean 'rate'?"
     """
     names = set(candidates)
     if len(names) > _COMPARED:
@@ -182,7 +200,7 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
         return "did you mean " + ", ".join(f"'{each}'" for each in chosen[:-1]) + f" or '{chosen[-1]}'?"
     import difflib  # few runs have a mistake
 
-    chosen = chosen or difflib.get_close_matches(name, names, 2, 0.6)
+    chosen = chosen or difflib.get_close_matches(name, names, 2, 0.6) or _in_other_words(name, names)
     if len(chosen) == 2 and not _with_word(name, names):
         first, second = (difflib.SequenceMatcher(None, each, name).ratio() for each in chosen)
         chosen = chosen[:1] if first - second > 0.05 else sorted(chosen) if first == second else chosen
