@@ -110,11 +110,8 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate,
     doubt = Doubt(f"nccl/{size_regime(task.size)}", _case(source, links, most), f"{links} links", 0.0)
     terms = (
         Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),
-        Term(
-            "flow", "flow", (("flow", precise(flow, "s"), f"nccl: {source}"),), flow, kind="flow",
-            doubts=(doubt._replace(seconds=flow),),
-        ),
-    )  # fmt: skip
+        flow_term(task.machine, together, flow, f"nccl: {source}", doubt),
+    )
     return as_one(task.machine, together, f"{best.method}, {best.protocol}", best.latency, flow, terms)
 
 
@@ -152,7 +149,7 @@ def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
     terms = (
         Term("latency", "start", (("start", precise(start, "s"), source),), start, kind="latency",
              doubts=(doubt._replace(seconds=start),)),
-        Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow, kind="flow", doubts=(doubt._replace(seconds=flow),)),
+        flow_term(task.machine, together, flow, source, doubt),
     )  # fmt: skip
     return as_one(task.machine, together, "as measured", start, flow, terms)
 
@@ -169,6 +166,21 @@ def _on_wires(task: Task, mpi: Mpi, busy: float, start: float, flow: float) -> t
     levels = math.ceil(math.log2(len(nodes)))
     flow = max(0.0, flow - busy * rate / mpi.wire) + busy
     return max(0.0, start - levels * mpi.hop) + levels * message.latency, flow, alike
+
+
+def flow_term(machine: Machine, together: Together, flow: float, source: str, doubt: Doubt) -> Term:
+    """The line of a flow: the bytes on the busiest link, and the part of the link's bandwidth that they reach."""
+    seconds, link = longest(machine, together.total)
+    moved = dict(together.total.demand.amounts).get(link, 0.0)
+    doubts = (doubt._replace(seconds=flow),)
+    if not 0 < seconds <= flow or machine.capacities[link].unit != "B":
+        return Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow, kind="flow", doubts=doubts)
+    inputs = (
+        ("bytes", precise(moved, "B"), f"of all steps, on {link}"),
+        ("bandwidth", precise(moved / seconds, "B/s"), link),
+        ("efficiency", precise(seconds / flow, "%"), source),
+    )
+    return Term("flow", "bytes / (bandwidth x efficiency)", inputs, flow, kind="flow", doubts=doubts)
 
 
 def as_one(machine: Machine, together: Together, name: str, latency: float, flow: float, terms: tuple[Term, ...]) -> Flows:
