@@ -242,7 +242,11 @@ class Names:
 
 def _several(pattern: str, found: Sequence[str]) -> UnknownName:
     family = found[0].rstrip("0123456789")
-    hint = f"name one of them; {family}* is all of them, and `each: {family}*` makes a program for each" if family != found[0] else "name one of them"
+    hint = (
+        f"name one of them; {family}* is all of them, and `each: {family}*` makes a program for each"
+        if family != found[0]
+        else "name one of them"
+    )
     return UnknownName(f"'{pattern}' is {len(found)} parts where one is needed: {listed(found)}", hint)
 
 
