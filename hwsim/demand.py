@@ -377,12 +377,26 @@ class Choice(NamedTuple):
         return f"{self.name}{channels}" + (f"; next best {self.runner_up} {slower}" if self.runner_up else "")
 
 
+_PARTS: Final = ("all-gather", "reduce-scatter", "all-to-all", "gather", "scatter")  # a rank keeps its own part
+
+
 class Exchanged(NamedTuple):
     """The exchange of a collective.  bytes: of one rank's whole array, as nccl-tests count them."""
 
     operation: str
     bytes: float
     ranks: int
+
+    @property
+    def passed(self) -> float:
+        """Bytes that must pass each rank at least; a second, they are what nccl-tests call busbw.
+
+        >>> [Exchanged(operation, 1.0, 8).passed for operation in ("all-reduce", "all-gather", "broadcast")]
+        [1.75, 0.875, 1.0]
+        """
+        if self.operation == "all-reduce":
+            return self.bytes * 2 * (self.ranks - 1) / self.ranks
+        return self.bytes * (self.ranks - 1) / self.ranks if self.operation in _PARTS else self.bytes
 
 
 class Wire(NamedTuple):

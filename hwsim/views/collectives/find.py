@@ -19,7 +19,7 @@ from typing import Final
 
 from hwsim.communication import ALGORITHMS, OPERATIONS, Algorithm, CannotCollect, Operation
 from hwsim.communication.timing import library_of, timed, usual
-from hwsim.demand import Choice
+from hwsim.demand import Choice, Exchanged
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.records import dataclass
@@ -32,7 +32,6 @@ AUTO: Final = "auto"
 ALL: Final = "all"
 MOST: Final = 10_000  # sizes
 NAMES: Final = (AUTO, *ALGORITHMS)
-_PARTS: Final[frozenset[Operation]] = frozenset({"all-gather", "reduce-scatter", "all-to-all", "gather", "scatter"})
 
 Progress = Callable[[int, int], None]  # rows done, rows in all
 
@@ -73,17 +72,6 @@ class Measured:
     def of(self, algorithm: str) -> tuple[Row, ...]:
         """The rows of one algorithm."""
         return tuple(row for row in self.rows if row.algorithm == algorithm)
-
-
-def factor(operation: Operation, ranks: int) -> float:
-    """busbw over algbw.
-
-    >>> factor("all-reduce", 8), factor("all-gather", 4), factor("broadcast", 8)
-    (1.75, 0.75, 1.0)
-    """
-    if operation == "all-reduce":
-        return 2 * (ranks - 1) / ranks
-    return (ranks - 1) / ranks if operation in _PARTS else 1.0
 
 
 def find(
@@ -162,7 +150,7 @@ def measure(
     algorithms = algorithms or (usual(machine, operation, devices),)
     named = [name for name in algorithms if name != ALL]
     wanted = tuple(dict.fromkeys([*named, *(NAMES if ALL in algorithms else ())]))
-    rates = machine.rates()
+    rates, factor = machine.rates(), Exchanged(operation, 1.0, len(devices)).passed
     rows: list[Row] = []
     cannot: dict[str, str] = {}
     for number, size in enumerate(sizes):
@@ -180,7 +168,7 @@ def measure(
             seconds = flows.alone(rates)
             algbw = size / seconds if seconds > 0 else 0.0
             choice = flows.phases[0].cost.choice if flows.phases else None
-            rows.append(Row(size, name, seconds, algbw, algbw * factor(operation, len(devices)), choice))
+            rows.append(Row(size, name, seconds, algbw, algbw * factor, choice))
             if progress is not None:
                 progress(number * len(wanted) + at + 1, len(sizes) * len(wanted))
     library = library_of(machine, devices)

@@ -1,8 +1,8 @@
 """Rows of the summary for each kind of op, if a run has few kinds.
 
     each    mean time of an op from its start to its end, without waiting in a queue.
-    rate    bytes of its accesses per second of that time; else bytes or FLOP of the capacity that limited it; else its
-            FLOP, or the bytes of the copy.
+    rate    bytes of its accesses per second of that time; of a collective that takes its library's time, its busbw as
+            nccl-tests count it; else bytes or FLOP of the capacity that limited it; else its FLOP, or the bytes of the copy.
     count/s accesses, increments or messages per second of that time.
 
 The last column is the longest cause of the slowest op.
@@ -159,6 +159,9 @@ def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) ->
     count = format_quantity(counted / seconds, "B").removesuffix("B").rstrip() if counted > 0 else ""
     if accessed > 0:
         return format_quantity(accessed / seconds, "B/s"), count
+    if cause.line == "flow" and all(cost.exchange is not None for cost, _ in costs):
+        passed = math.fsum(size * cost.exchange.passed for cost, size in costs if cost.exchange is not None)
+        return format_quantity(passed / seconds, "B/s"), count
     best = [min(amounts) for amounts in carried if amounts]
     if not best:
         return "", count
