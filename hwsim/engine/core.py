@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-ABI: Final = 1  # of core/src/hwsim_core.h
+ABI: Final = 2  # of core/src/hwsim_core.h
 DONE, TOO_FAR, NO_MEMORY = range(3)  # what kernels return
 
 INT: Final = ctypes.c_int64

@@ -154,6 +154,12 @@ class Log:
         self.first_arrival = arrival if self.first_arrival < 0 else min(self.first_arrival, arrival)
         self.last_arrival = max(self.last_arrival, arrival)
 
+    def comes(self, arrivals: Sequence[int]) -> None:
+        """Requests that come at these times, in order, to who plays the service without these notes."""
+        if arrivals:
+            self.first_arrival = arrivals[0] if self.first_arrival < 0 else self.first_arrival
+            self.last_arrival = arrivals[-1]
+
     def refuses(self, copy: int, refusal: Refusal) -> None:
         """Why the head of the line does not join the iteration that begins; "" if it does, or if none waits."""
         self.meters[copy].refusal = refusal
@@ -294,7 +300,11 @@ class Log:
         for part, name in enumerate(PARTS):
             columns[name] = ticks.column([stay.parts[part] for stay in stays])
             columns[f"first_{name}"] = ticks.column([stay.to_first[part] for stay in stays])
-        self.requests += len(stays)
+        self.settles(columns)
+
+    def settles(self, columns: Columns) -> None:
+        """Take up requests that have ended, in order: `COLUMNS`, `PARTS`, and those until their first token ("first_...")."""
+        self.requests += len(columns["number"])
         self.last_end = max(self.last_end, int(columns["end"].max()))
         self._kept.append(columns)
         if self.requests <= ROWS:

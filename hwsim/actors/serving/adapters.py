@@ -70,9 +70,9 @@ class Adapted(Pace):
         verified = self.plan.settings.verified
         return run.answers + len(run.parts), run.answers * verified + run.tokens
 
-    def _line(self, answers: int, low: int, step: int) -> Line:
+    def line(self, answers: int, low: int, step: int) -> Line:
         """The line from a knot on."""
-        line = super()._line(answers, low, step)
+        line = super().line(answers, low, step)
         more, _ = self.adds(answers, answers * self.plan.settings.verified)
         line = self._lines[answers, low] = line._replace(start=line.start + more)
         return line

@@ -107,9 +107,8 @@ class Written:
         self.runs += 1
         costs, chain = self.costs[copy], []
         if self.runs <= ROWS:
-            after, chain = self._after.pop(copy, -1), costs.ops(run)
-            self.ops.append(0, chain, (after,) if after >= 0 else ())
-            self._latest[copy] = len(self.ops) - 1
+            chain = costs.ops(run)
+            self.notes(copy, chain)
         for op in costs.sums(run, chain):
             key = copy, op.label, op.cost
             size, time = self._sums.get(key, (0.0, 0))
@@ -118,6 +117,23 @@ class Written:
         self._busy[copy] = self._busy.get(copy, 0) + end - run.begin
         self._ends[copy] = end
         return len(self.ops) - 1 if self.runs <= ROWS else -1
+
+    def notes(self, copy: int, chain: Many[IssuedOp]) -> None:
+        """The ops of a run."""
+        after = self._after.pop(copy, -1)
+        self.ops.append(0, chain, (after,) if after >= 0 else ())
+        self._latest[copy] = len(self.ops) - 1
+
+    def summed(
+        self, runs: int, ends: Many[tuple[int, int, int]], sums: Many[tuple[tuple[int, int, int], tuple[float, int]]]
+    ) -> None:
+        """All runs, added up elsewhere.
+
+        ends: (copy, end of its last run, time of all of its runs); sums: (copy, label, cost), and size and own time of such ops.
+        """
+        self.runs = 0 if runs <= ROWS else runs
+        self._ends, self._busy = {copy: end for copy, end, _ in ends}, {copy: busy for copy, _, busy in ends}
+        self._sums = dict(sums)
 
     def graph(self, like: OpGraph) -> OpGraph:
         """All of it, on the capacities and pools of a graph."""

@@ -51,6 +51,7 @@ class Registry(Protocol):
 
 
 Phase: TypeAlias = tuple[Cost, int, float]  # (cost, fs of its latency, seconds of its body)
+Exchanged: TypeAlias = tuple[IssuedOp, int, int, float]  # (all such phases, number of their cost, its latency and body)
 
 
 class Priced(dict[tuple[str, str, tuple[str, ...], float], tuple[Phase, ...]]):
@@ -149,26 +150,45 @@ class Costs:
             return self._label("tokens")
         return self._label("prompts and tokens" if run.answers else "prompts")
 
+    def drawn(self, run: Run) -> tuple[int, int]:
+        """Numbers of the label of a run, and of the cost of a second of its kernels."""
+        return self._named(run), self._kernels(run)
+
+    def exchanged(self, run: Run) -> list[Exchanged] | None:
+        """The exchanges of an iteration of a run; None where a copy has one GPU."""
+        return None if len(self.gpus) < 2 else self._exchanged(self.pace.padded(run))
+
+    def _exchanged(self, rows: int) -> list[Exchanged]:
+        return [(op, self._phase(phase), latency, body) for op, (phase, latency, body) in self.exchanges.of(rows)]
+
     def ops(self, run: Run) -> list[IssuedOp]:
         """The chain of the iterations of a run: host and kernels of all of them, then their exchanges."""
-        label, cost, kernels = self._named(run), self._kernels(run), run.computed
-        chain = [IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO, run.host * run.count)]
+        label, cost = self.drawn(run)
+        return self.chain(label, cost, run.computed, run.host * run.count, run.count, self.exchanged(run))
+
+    def chain(
+        self, label: int, cost: int, kernels: int, host: int, count: int, exchanged: Sequence[Exchanged] | None
+    ) -> list[IssuedOp]:
+        """The chain of iterations that take these fs of kernels and host, all together; exchanged: by each of them."""
+        chain = [IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO, host)]
         while kernels > LONGEST:
             kernels -= LONGEST
             chain.append(IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO))
-        if len(self.gpus) < 2:
-            return chain
-        for op, (phase, latency, body) in self.exchanges.of(self.pace.padded(run)):
-            number = self._phase(phase)
-            if run.count == 1:
-                chain.append(op._replace(label=self._label("all-reduce"), queue=self.queue, cost=number))
+        for op, number, latency, body in exchanged or ():
+            if count == 1:
+                chain.append(op._replace(label=self.exchange_label, queue=self.queue, cost=number))
             else:
-                chain += self._repeated(op, number, latency, body, run.count)
+                chain += self._repeated(op, number, latency, body, count)
         return chain
+
+    @property
+    def exchange_label(self) -> int:
+        """Number of the label of exchanges."""
+        return self._label("all-reduce")
 
     def _repeated(self, op: IssuedOp, cost: int, latency: int, body: float, count: int) -> list[IssuedOp]:
         """An op of `count` like this one, to the femtosecond."""
-        flowing, label, chain = count * ticks.femtoseconds(body * op.size), self._label("all-reduce"), []
+        flowing, label, chain = count * ticks.femtoseconds(body * op.size), self.exchange_label, []
         pieces = max(1, -(-flowing // LONGEST))
         time = count * (op.time + latency) - pieces * latency
         for number in range(pieces):

@@ -102,6 +102,12 @@ class Pace:
         other.exchanged, other.sent = exchanged, {}
         return other
 
+    @property
+    def eager(self) -> Iterations:
+        """Iterations with prompts, of a model that writes tokens."""
+        assert self._eager is not None
+        return self._eager
+
     def set(self, run: Run) -> None:
         """Give a run the time of its first iteration, how it grows, and where that changes."""
         if self._model is None:
@@ -114,7 +120,7 @@ class Pace:
             floor = context // answers
             step = 1 << max(0, floor.bit_length() - 1 - COARSE)
             low = floor // step * step
-            line = self._lines.get((answers, low)) or self._line(answers, low, step)
+            line = self._lines.get((answers, low)) or self.line(answers, low, step)
             beyond = context - answers * low
         if run.parts:
             self._of_parts(run, 0 if line is None else line.slope * beyond // answers, line)
@@ -125,35 +131,25 @@ class Pace:
             if alike < run.most:
                 run.most = alike
             sent = self.sent.get(line.rows)
-            run.network = self._sends(line.rows, mixed=False) if sent is None else sent
+            run.network = self.sends(line.rows, mixed=False) if sent is None else sent
         run.count = run.most
         run.first = run.host + run.kernels + run.network
 
     def _of_parts(self, run: Run, more: int, line: Line | None) -> None:
         """Time of an iteration with prompts."""
-        assert self._eager is not None
-        read, mixed = run.read, self._eager
+        read, mixed = run.read, self.eager
         total = run.answers * mixed.tokens + run.tokens
         rows = total if mixed.groups == 1 else mixed.rows_of(read, run.answers)
-        around = self._around.get((rows, run.ended, total))
-        if around is None:
-            around = ticks.femtoseconds(mixed.around(rows, run.ended, total) * self.slower)
-            self._around[rows, run.ended, total] = around
-        prompts, alike = 0, (len(read),)
-        for part in read:
-            key = part + alike
-            seconds_fs = self._prompts.get(key)
-            if seconds_fs is None:
-                seconds_fs = self._prompts[key] = ticks.femtoseconds(
-                    mixed.read((part,) * len(read)).seconds / len(read) * self.slower
-                )
-            prompts += seconds_fs
+        around = self._around.get((rows, run.ended, total)) or self.around(rows, run.ended, total)
+        prompts, many = 0, len(read)
+        for tokens, before in read:
+            prompts += self._prompts.get((tokens, before, many)) or self.prompt(tokens, before, many)
         run.kernels, run.slope = around + prompts, 0
         run.most = 1
         if line is not None:
             run.kernels += line.attention + more
             run.answered = line.start + more
-        run.network = self._sends(-(-total // mixed.groups), mixed=True)
+        run.network = self.sends(-(-total // mixed.groups), mixed=True)
         run.host = self._host(run) + self._late(run)
 
     def padded(self, run: Run) -> int:
@@ -176,7 +172,7 @@ class Pace:
         low, _ = knot(run.context // run.answers)
         return self._model.of((), run.answers, float(low), run.answers)
 
-    def _line(self, answers: int, low: int, step: int) -> Line:
+    def line(self, answers: int, low: int, step: int) -> Line:
         """The line from a knot on."""
         model = self._model
         assert model is not None
@@ -189,7 +185,18 @@ class Pace:
         self._lines[answers, low] = line
         return line
 
-    def _sends(self, rows: int, *, mixed: bool) -> int:
+    def around(self, rows: int, ended: int, total: int) -> int:
+        """fs of all of an iteration with prompts but attention and exchanges; arguments as of `Iterations.around`."""
+        made = self._around[rows, ended, total] = ticks.femtoseconds(self.eager.around(rows, ended, total) * self.slower)
+        return made
+
+    def prompt(self, tokens: int, before: int, many: int) -> int:
+        """fs of the attention of one of `many` prompts alike: tokens read now, and before."""
+        taken = self.eager.read(((tokens, before),) * many)
+        made = self._prompts[tokens, before, many] = ticks.femtoseconds(taken.seconds / many * self.slower)
+        return made
+
+    def sends(self, rows: int, *, mixed: bool) -> int:
         """fs of the exchanges of an iteration."""
         key = -rows if mixed else rows
         sent_fs = self.sent.get(key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hwsim import ticks
 from hwsim.actors.serving.alone import Alone, Written
@@ -17,7 +17,7 @@ from hwsim.actors.serving.slots import Slots
 from hwsim.actors.serving.static import Static
 from hwsim.actors.serving.tiers import TIERS, Tier, Tiers
 from hwsim.demand import Cost
-from hwsim.engine import Host, Waits
+from hwsim.engine import Host, Waits, fast
 from hwsim.engine.issued import Issued
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from hwsim.results.adapters import AdapterUse
     from hwsim.workload.serving.scaling import Scale
 
+OPS: Final = 10  # of a graph that a request is worth
+
 
 @dataclass(slots=True)
 class Service:
@@ -41,11 +43,13 @@ class Service:
 
     Args:
         slower: times as long as expected that kernels and collectives take, for the ends of an interval.
+        fast: whether the compiled library plays it, instead of what HWSIM_FAST says (see `hwsim.engine.fast`).
     """
 
     plan: ServicePlan
     machine: Machine
     slower: float = 1.0
+    fast: fast.Choice | None = None
     log: Log = field(init=False)
     copies: list[Copy | Static] = field(init=False)
     _exchanges: list[Exchanges] = field(init=False)
@@ -175,10 +179,30 @@ class Service:
 
     def graph(self, like: OpGraph) -> OpGraph:
         """Everything that it does, as a graph on the capacities of another: only where it has its devices and links to itself."""
-        known = Issued(like.capacities)
-        written = Written(self._costs(known), known, self.plan.name, self.plan.start)
+        if self._compiled():
+            from hwsim.actors.serving.compiled import Compiled, TooFar
+
+            try:
+                written = self._written(like)
+                Compiled(self.plan, self._pace, self.log, written).play()
+                return written.graph(like)
+            except TooFar:
+                self.__post_init__()  # from its beginning
+        written = self._written(like)
         self.play(written)
         return written.graph(like)
+
+    def _written(self, like: OpGraph) -> Written:
+        known = Issued(like.capacities)
+        return Written(self._costs(known), known, self.plan.name, self.plan.start)
+
+    def _compiled(self) -> bool:
+        """Whether the compiled library plays it."""
+        if not fast.plays(OPS * len(self.plan.requests), choice=self.fast):
+            return False
+        from hwsim.actors.serving.compiled import covers
+
+        return covers(self.plan)
 
     def play(self, written: Written | None = None) -> int:
         """Play it without a clock; when its last answer is written, fs."""

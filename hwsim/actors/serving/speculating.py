@@ -176,18 +176,18 @@ class Guessed(Pace):
             floor = run.context // answers
             step = 1 << max(0, floor.bit_length() - 1 - COARSE)
             low = floor // step * step
-            line = self._lines.get((answers, low)) or self._line(answers, low, step)
+            line = self._lines.get((answers, low)) or self.line(answers, low, step)
             beyond = (run.context - answers * low) * denominator + run.part
         if run.parts:
             self._of_parts(run, 0 if line is None else line.slope * beyond // answers, line)
         elif line is not None:
             run.kernels, run.slope, run.host = line.start + line.slope * beyond // answers, line.slope * numerator, line.host
             run.most = min(run.most, -((beyond - answers * line.step * denominator) // (answers * numerator)))
-            run.network = self._sends(line.rows, mixed=False)
+            run.network = self.sends(line.rows, mixed=False)
         run.count = run.most
         run.first = run.host + run.kernels + run.network
 
-    def _line(self, answers: int, low: int, step: int) -> Line:
+    def line(self, answers: int, low: int, step: int) -> Line:
         """The line from a knot on; its slope is of a part of a token."""
         model, draft, slower = self._model, self._draft, self.slower
         assert model is not None
@@ -221,5 +221,5 @@ class Guessed(Pace):
         if line is not None:
             run.kernels += line.attention + more
             run.answered = line.start + more
-        run.network = self._sends(-(-total // mixed.groups), mixed=True)
+        run.network = self.sends(-(-total // mixed.groups), mixed=True)
         run.host = self._host(run) + self._late(run)
