@@ -156,14 +156,14 @@ class Demand:
 
     def flaw(self) -> str:
         """The reason, in words, why no op can draw the demand; "" if one can."""
-        numbers = [self.latency, self.floor, *(amount for _, amount in self.amounts)]
-        names = [name for name, _ in (*self.amounts, *self.holds)]
-        if not all(math.isfinite(number) and number >= 0 for number in numbers):
+        drawn = [amount for _, amount in self.amounts]
+        if not all([math.isfinite(number) and number >= 0 for number in (self.latency, self.floor, *drawn)]):
             return "a demand needs finite amounts, none negative"
-        if not all(amount for _, amount in self.amounts) or not (math.isfinite(self.share) and self.share > 0):
+        if not all(drawn) or not (math.isfinite(self.share) and self.share > 0):
             return "a demand has no zero amounts and a positive share"
-        if not all(0 <= fraction < 1 for _, fraction in self.holds):
+        if self.holds and not all(0 <= fraction < 1 for _, fraction in self.holds):
             return "a demand holds less than the whole of a capacity"
+        names = [name for name, _ in (*self.amounts, *self.holds)]
         if len(set(names)) < len(names) and not self.times:
             return "a demand names each capacity once, to draw from it or to hold it"
         if self.times and (len(self.times) != len(names) or min(self.times) < 1):
@@ -177,12 +177,15 @@ class Demand:
         >>> Demand(amounts=(("uplink", 1e6),), times=(8,)).drawn, Demand(amounts=(("uplink", 1e6),)).drawn
         ((('uplink', 1000000.0, 8),), (('uplink', 1000000.0, 1),))
         """
-        many = self.times or (1,) * len(self.amounts)
-        return tuple([(name, amount, times) for (name, amount), times in zip(self.amounts, many, strict=False)])
+        if not self.times:
+            return tuple([(name, amount, 1) for name, amount in self.amounts])
+        return tuple([(name, amount, times) for (name, amount), times in zip(self.amounts, self.times, strict=False)])
 
     @property
     def held(self) -> tuple[tuple[str, float, int], ...]:
         """(capacity, part of it, how many hold it)."""
+        if not self.holds:
+            return ()
         many = self.times[len(self.amounts) :] or (1,) * len(self.holds)
         return tuple([(name, part, times) for (name, part), times in zip(self.holds, many, strict=True)])
 

@@ -111,6 +111,20 @@ def distinct(values: Column) -> Column:
     return ordered[kept]
 
 
+def order(numbers: NDArray[Any]) -> NDArray[np.signedinteger[Any]]:
+    """Places of small numbers, none negative, in ascending order; equal ones stay as they are.
+
+    Stable and by digits of 16 bits, which is as fast for any order: `np.argsort` is so for no wider numbers.
+
+    >>> order(np.array([70_000, 2, 1, 2])).tolist()
+    [2, 1, 3, 0]
+    """
+    places = np.argsort(numbers.astype(np.uint16), kind="stable")
+    for shift in range(16, int(numbers.max(initial=0)).bit_length(), 16):
+        places = places[np.argsort((numbers[places] >> shift).astype(np.uint16), kind="stable")]
+    return places
+
+
 def magnitude(values: Column | int) -> int:
     """The largest absolute value; 0 of an empty column."""
     if isinstance(values, int):

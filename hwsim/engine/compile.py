@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from hwsim import ticks
 from hwsim.demand import Capacity, Demand, rates_of
 from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
 from hwsim.engine.fluid import Crowded, FlowClass
+from hwsim.graph.alone import bodies, latencies
 from hwsim.graph.flat import FlatGraph
 from hwsim.records import dataclass
 from hwsim.spec.shelf import shared_by
@@ -85,9 +87,8 @@ def compile_flat(
         )
         if pruned.weights or pruned.holds or pruned.crowd:
             member_of[number] = table.setdefault(pruned, len(table))
-    latency = np.array([*(demand.latency for demand in demands), 0.0])
-    body = np.array([*(demand.body(rates) for demand in demands), 0.0])
-    flow = body[flat.cost]
+    latency = latencies(graph.costs)
+    flow = bodies(graph.costs, rates)[flat.cost]
     with np.errstate(over="ignore", invalid="ignore"):  # `ticks.rounded` refuses what is too long
         for factor in (flat.size, FEMTO):
             flow *= factor
@@ -142,20 +143,18 @@ def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str,
 
     Equal demands together draw a whole number of times the amount of one, so they are one class with that weight.
     """
-    share, per_share = float(demand.share).as_integer_ratio()
     weights: dict[int, int] = {}
     limits = []
     served = []  # of those, what the device of a crowd alone allows
     for name, amount, times in demand.drawn:
-        drawn, per_drawn = float(amount).as_integer_ratio()
-        rate, per_rate = float(rates[name]).as_integer_ratio()
-        taken, offered = drawn * per_share * per_rate, per_drawn * share * rate
         number = numbers[name]
-        weights[number] = weights.get(number, 0) + times * ((taken << WEIGHT_BITS) // offered)
-        limits.append((offered << LEVEL_BITS) // taken)
+        weight, limit = _weight(amount, demand.share, rates[name])
+        weights[number] = weights.get(number, 0) + times * weight
+        limits.append(limit)
         if demand.crowd is not None and name == demand.crowd.capacity:
-            served.append(limits[-1])
+            served.append(limit)
     if demand.floor:
+        share, per_share = float(demand.share).as_integer_ratio()
         floor, per_floor = float(demand.floor).as_integer_ratio()
         limits.append((share * per_floor << LEVEL_BITS) // (floor * per_share))
         served.append(limits[-1])
@@ -175,6 +174,16 @@ def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str,
         )
     )
     return FlowClass(alone, tuple(sorted(weights.items())), tuple(sorted(holds.items())), crowd)
+
+
+@lru_cache(maxsize=4096)
+def _weight(amount: float, share: float, rate: float) -> tuple[int, int]:
+    """Weight of an amount drawn from a capacity, and the pace that the capacity alone allows."""
+    drawn, per_drawn = float(amount).as_integer_ratio()
+    shared, per_share = float(share).as_integer_ratio()
+    offered_a_second, per_rate = float(rate).as_integer_ratio()
+    taken, offered = drawn * per_share * per_rate, per_drawn * shared * offered_a_second
+    return (taken << WEIGHT_BITS) // offered, (offered << LEVEL_BITS) // taken
 
 
 def _check(demands: Sequence[Demand], capacities: Sequence[Capacity]) -> None:
@@ -199,12 +208,13 @@ def _active(flat: FlatGraph) -> Active:
         for pair in ticks.distinct(number[among] * kinds + cost[among]).tolist():
             group, which = divmod(pair, kinds)
             groups.setdefault((is_pool, group), []).append(which)
-    loose, times = np.unique(cost[(queue < 0) & ~pooled], return_counts=True)
+    times = np.bincount(cost[(queue < 0) & ~pooled], minlength=kinds)
+    loose = np.flatnonzero(times)
     return Active(
         groups=tuple(
             (flat.graph.pools[group].servers if is_pool else 1, tuple(which)) for (is_pool, group), which in groups.items()
         ),
-        loose=tuple(zip(loose.tolist(), times.tolist(), strict=True)),
+        loose=tuple(zip(loose.tolist(), times[loose].tolist(), strict=True)),
     )
 
 

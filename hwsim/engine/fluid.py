@@ -62,6 +62,8 @@ class FlowClass:
 
     def draws(self) -> list[tuple[int, int, int]]:
         """(capacity, parts of FULL drawn at the pace alone, parts held) of every capacity, by number."""
+        if not self.holds:  # weights are by number
+            return [(each, weight * self.alone, 0) for each, weight in self.weights]
         weights, holds = dict(self.weights), dict(self.holds)
         return [(each, weights.get(each, 0) * self.alone, holds.get(each, 0)) for each in sorted(weights.keys() | holds.keys())]
 

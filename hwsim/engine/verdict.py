@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hwsim.demand import Cost, Demand, rates_of
+from hwsim.demand import rates_of
+from hwsim.graph.alone import bodies, latencies
 from hwsim.graph.flat import FlatGraph
 from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.timeline import Timeline
@@ -70,11 +71,8 @@ def check(timeline: Timeline) -> None:
     if early.size:
         first, second = int(sources[early[0]]), int(targets[early[0]])
         raise BrokenInvariant(f"{name(flat, second)} starts before {name(flat, first)} has ended")
-    rates = rates_of(flat.graph.capacities)
-    costs = [*flat.graph.costs, Cost(Demand())]  # the last stands for -1: no cost
-    least = np.array([cost.demand.latency for cost in costs])[flat.cost] + flat.time.astype(np.float64) / FEMTO
-    bodies = [cost.demand.body(rates) for cost in costs]
-    least += np.array(bodies)[flat.cost] * flat.size
+    latency, body = latencies(flat.graph.costs), bodies(flat.graph.costs, rates_of(flat.graph.capacities))
+    least = latency[flat.cost] + flat.time.astype(np.float64) / FEMTO + body[flat.cost] * flat.size
     took = (end - start).astype(np.float64) / FEMTO
     fast = np.flatnonzero(took < least * (1 - 1e-9) - 2e-15)
     if fast.size:
@@ -86,7 +84,7 @@ def check(timeline: Timeline) -> None:
     if slow.size:
         op = int(slow[0])
         raise BrokenInvariant(f"{name(flat, op)} shares nothing, took {took[op]} s and needs {least[op]} s")
-    _check_service(timeline, bodies)
+    _check_service(timeline, body.tolist())
 
 
 def _check_service(timeline: Timeline, bodies: Sequence[float]) -> None:

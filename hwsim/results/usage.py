@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -56,36 +57,48 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
     flat = timeline.flat
     costs, capacities = flat.graph.costs, flat.graph.capacities
     used = np.flatnonzero(flat.cost >= 0)
-    by_cost = used[np.argsort(flat.cost[used], kind="stable")]
-    bounds = np.searchsorted(flat.cost[by_cost], np.arange(len(costs) + 1))
-    ops_of = [by_cost[low:high] for low, high in pairwise(bounds.tolist())]
+    by_cost = used[ticks.order(flat.cost[used])]
+    counts = np.bincount(flat.cost[used], minlength=len(costs))
+    bounds = [0, *np.cumsum(counts).tolist()]
+    begin = drawing_since(timeline)
+    since, until = begin[by_cost], timeline.end[by_cost]
+    rows_of = [slice(*pair) for pair in pairwise(bounds)]  # of these columns, by cost
+    if (flat.size == 1).all():
+        sizes = counts.astype(np.float64).tolist()
+    else:
+        sizes = [_added_up(flat.size[by_cost[rows]]) for rows in rows_of]
     draws, holds = _who_draws(costs), _who_holds(costs)
     natural = _natural(costs)
-    sizes = [_added_up(flat.size[ops]) for ops in ops_of]
-    begin = drawing_since(timeline)
+    happens = counts.astype(np.bool_).tolist()
     holding = sorted({number for rows in holds.values() for number, _ in rows})
-    held_s = {number: ticks.total((timeline.end - begin)[ops_of[number]]) / FEMTO for number in holding}
+    held_s = {number: ticks.total(until[rows_of[number]] - since[rows_of[number]]) / FEMTO for number in holding}
+    lightening = {number for number, cost in enumerate(costs) if cost.demand.crowd is not None}
+    playing = {number for number, cost in enumerate(costs) if cost.played}
     busy: dict[tuple[int, ...], int] = {}
     rows = []
     many = flat.graph.alike.capacities if flat.graph.alike is not None else {}
     for capacity in capacities:
-        drawn = [(number, amount) for number, amount in draws.get(capacity.name, ()) if len(ops_of[number])]
-        held = [(number, part) for number, part in holds.get(capacity.name, ()) if len(ops_of[number])]
+        drawn = [(number, amount) for number, amount in draws.get(capacity.name, ()) if happens[number]]
+        held = [(number, part) for number, part in holds.get(capacity.name, ()) if happens[number]]
         who = tuple(sorted({number for number, _ in (*drawn, *held)}))
         if who not in busy:  # the links of a ring are drawn on by the same ops
-            ops = np.concatenate([ops_of[number] for number in who]) if who else used[:0]
-            busy[who] = ticks.covered(begin[ops], timeline.end[ops])
-        amount = math.fsum(sizes[number] * part for number, part in drawn) if drawn else 0
-        if any(_lightens(costs[number].demand.crowd, capacity.name) for number, _ in drawn):
-            amount = math.fsum(part * _added_up(_lighter(timeline, begin, ops_of[number])) for number, part in drawn)
-        kept = math.fsum(part * capacity.rate * held_s[number] for number, part in held)
+            busy[who] = ticks.covered(*(_joined(column, [rows_of[number] for number in who]) for column in (since, until)))
+        amount = math.fsum([sizes[number] * part for number, part in drawn]) if drawn else 0
+        if lightening and any(_lightens(costs[number].demand.crowd, capacity.name) for number, _ in drawn):
+            amount = math.fsum(part * _added_up(_lighter(timeline, begin, by_cost[rows_of[number]])) for number, part in drawn)
+        kept = math.fsum(part * capacity.rate * held_s[number] for number, part in held) if held else 0.0
         moved, unit = _moved(capacity, amount, [(number, sizes[number]) for number, _ in drawn], natural)
         offered = capacity.rate * timeline.makespan
-        if any(costs[number].played and not part for number, part in drawn):
+        if playing and any(number in playing and not part for number, part in drawn):
             kept, offered = float(busy[who]), float(timeline.makespan_fs)
         utilisation = (amount + kept) / offered if offered else 0.0
         rows.append(Usage(capacity.name, busy[who], moved, unit, utilisation, many.get(capacity.name, 1)))
     return tuple(rows)
+
+
+def _joined(column: Ints, parts: Sequence[slice]) -> Ints:
+    """These stretches of a column, one after another."""
+    return column[parts[0]] if len(parts) == 1 else np.concatenate([column[:0], *(column[each] for each in parts)])
 
 
 def _lightens(crowd: Crowd | None, capacity: str) -> bool:
@@ -130,15 +143,15 @@ def _added_up(sizes: Floats) -> float:
 def _who_draws(costs: tuple[Cost, ...]) -> dict[str, list[tuple[int, float]]]:
     table: dict[str, list[tuple[int, float]]] = {}
     for number, cost in enumerate(costs):
-        amounts: dict[str, float] = {}
-        for name, amount, times in cost.demand.drawn:
-            amounts[name] = amounts.get(name, 0.0) + times * amount
+        amounts = dict(cost.demand.amounts)
+        if cost.demand.times:  # a capacity may be named twice
+            amounts = dict.fromkeys(amounts, 0.0)
+            for name, amount, times in cost.demand.drawn:
+                amounts[name] += times * amount
+        for name, _, _ in cost.moved if cost.played else ():
+            amounts.setdefault(name, 0.0)  # of the device that serves the requests one by one
         for name, amount in amounts.items():
             table.setdefault(name, []).append((number, amount))
-        drawn = {name for name, _ in cost.demand.amounts}
-        for name, _, _ in cost.moved if cost.played else ():
-            if name not in drawn:  # of the device that serves the requests one by one
-                table.setdefault(name, []).append((number, 0.0))
     return table
 
 
