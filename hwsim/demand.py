@@ -157,7 +157,7 @@ class Demand:
     def flaw(self) -> str:
         """The reason, in words, why no op can draw the demand; "" if one can."""
         drawn = [amount for _, amount in self.amounts]
-        if not all([math.isfinite(number) and number >= 0 for number in (self.latency, self.floor, *drawn)]):
+        if not all(math.isfinite(number) and number >= 0 for number in (self.latency, self.floor, *drawn)):
             return "a demand needs finite amounts, none negative"
         if not all(drawn) or not (math.isfinite(self.share) and self.share > 0):
             return "a demand has no zero amounts and a positive share"

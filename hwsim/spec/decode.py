@@ -14,7 +14,7 @@ import dataclasses
 import re
 import types
 from collections.abc import Collection, Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hwsim.records import dataclass
@@ -83,7 +83,7 @@ def decode_value(tree: Tree, annotation: Any, mistakes: Mistakes, *, sourced: bo
     return None if value is FAILED else value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FieldPlan:
     """One field of a schema, ready to be read or documented."""
 
@@ -96,6 +96,11 @@ class FieldPlan:
     doc: str
     example: str | None
     record: str = ""  # why no result depends on it
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Its reader."""
+        return _shape(self.annotation, self.bounds)
 
 
 @cache
@@ -119,6 +124,11 @@ def plan(cls: type) -> tuple[FieldPlan, ...]:
         example, record = given.get("example"), given.get("record", "")
         plans.append(FieldPlan(entry.name, key, hints[entry.name], bounds, required, entry.default, doc, example, record))
     return tuple(plans)
+
+
+@cache
+def _keys(cls: type) -> frozenset[str]:
+    return frozenset(entry.key for entry in plan(cls))
 
 
 @cache
@@ -147,7 +157,7 @@ def _read_dataclass(cls: type, tree: Tree, context: Context, ignore: frozenset[s
         return FAILED
     complete = True  # not taken from the count of mistakes: what an alias repeats is noted once
     values: dict[str, Any] = {}
-    accepted = ignore.union(entry.key for entry in fields)
+    accepted = _keys(cls) | ignore if ignore else _keys(cls)
     for key in tree.value:
         if key not in accepted and not (context.sourced and key in SOURCE_KEYS):
             mistakes.add(tree.key_place(key), f"unknown key '{short(key)}' in {title(cls)}", did_you_mean(key, accepted))
@@ -159,7 +169,7 @@ def _read_dataclass(cls: type, tree: Tree, context: Context, ignore: frozenset[s
                 mistakes.add(tree.place, f"'{entry.key}' is missing", _what_it_is(entry))
                 complete = False
             continue
-        shape = _shape(entry.annotation, entry.bounds)
+        shape = entry.shape
         if child.value is None and shape.optional:
             values[entry.name] = None
             continue
@@ -183,7 +193,7 @@ def _read_dataclass(cls: type, tree: Tree, context: Context, ignore: frozenset[s
 
 
 def _what_it_is(each: FieldPlan) -> str:
-    needs = _shape(each.annotation, each.bounds).expects
+    needs = each.shape.expects
     return f"{each.doc.rstrip('.')}: {needs}" if each.doc else needs
 
 

@@ -92,6 +92,16 @@ def _numbered(text: str, names: Mapping[str, Value | Tree]) -> str:
     return filled
 
 
+def mentions(tree: Tree) -> bool:
+    """Whether any text in a tree may mention a parameter."""
+    value = tree.value
+    if isinstance(value, str):
+        return "$" in value
+    if isinstance(value, dict):
+        return any(map(mentions, value.values()))
+    return isinstance(value, list) and any(map(mentions, value))
+
+
 def substitute(tree: Tree, names: Mapping[str, Value | Tree], mistakes: Mistakes, keep: Collection[str] = KEPT) -> Tree:
     """The tree with every parameter replaced by its value.
 

@@ -38,6 +38,7 @@ _CONSTANTS: Final[dict[str, bool | None]] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
+_NO_KEYS: Final[dict[str, Place]] = {}  # of every scalar
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -160,51 +161,54 @@ class _Reader:
         stack: list[_Open] = []
         while True:
             event = loader.get_event()
-            mark = event.start_mark
-            if isinstance(event, yaml.ScalarEvent):
+            kind = type(event)
+            if kind is yaml.ScalarEvent:
                 done, nodes, depth = self._scalar(event), 1, 0
                 self.nodes += 1
-            elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            elif kind in _BEGINS:
                 self._refuse_tag(event)
                 if len(stack) >= MAX_DEPTH:
-                    raise self._stop(mark, f"nested more than {MAX_DEPTH} levels deep")
+                    raise self._stop(event.start_mark, f"nested more than {MAX_DEPTH} levels deep")
                 self.nodes += 1
-                stack.append(_Open(isinstance(event, yaml.MappingStartEvent), self.place(mark), event.anchor, self.nodes))
+                stack.append(_Open(kind is yaml.MappingStartEvent, self.place(event.start_mark), event.anchor, self.nodes))
                 if event.anchor:
                     self.open_anchors.append(event.anchor)
                     self.anchors.pop(event.anchor, None)
                 continue
-            elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            elif kind in _ENDS:
                 top = stack.pop()
                 done, nodes, depth = top.tree(), self.nodes - top.started + 1, top.depth
                 if top.anchor:
                     self.open_anchors.remove(top.anchor)
-            elif isinstance(event, yaml.AliasEvent):
+            elif kind is yaml.AliasEvent:
                 if event.anchor in self.open_anchors:
-                    raise self._stop(mark, f"the alias '*{event.anchor}' stands inside what it repeats")
+                    raise self._stop(event.start_mark, f"the alias '*{event.anchor}' stands inside what it repeats")
                 if event.anchor not in self.anchors:
-                    raise self._stop(mark, f"there is no anchor '&{event.anchor}' before this alias", _STAR)
+                    raise self._stop(event.start_mark, f"there is no anchor '&{event.anchor}' before this alias", _STAR)
                 done, nodes, depth = self.anchors[event.anchor]
                 self.nodes += nodes
                 if len(stack) + depth > MAX_DEPTH:
-                    raise self._stop(mark, f"nested more than {MAX_DEPTH} levels deep")
-            elif isinstance(event, yaml.DocumentStartEvent):
+                    raise self._stop(event.start_mark, f"nested more than {MAX_DEPTH} levels deep")
+            elif kind is yaml.DocumentStartEvent:
                 documents += 1
                 if documents > 1:
-                    raise self._stop(mark, "a second document begins here, but a file holds one", "put it in a file of its own")
+                    message = "a second document begins here, but a file holds one"
+                    raise self._stop(event.start_mark, message, "put it in a file of its own")
                 continue
-            elif isinstance(event, yaml.StreamEndEvent):
+            elif kind is yaml.StreamEndEvent:
                 return root
             else:
                 continue
             if self.nodes > MAX_NODES:
-                raise self._stop(mark, f"more than {MAX_NODES} values, aliases written out", _LARGE)
-            anchor = top.anchor if isinstance(event, _ENDS) else event.anchor
-            if anchor and not isinstance(event, yaml.AliasEvent):
+                raise self._stop(event.start_mark, f"more than {MAX_NODES} values, aliases written out", _LARGE)
+            anchor = top.anchor if kind in _ENDS else event.anchor
+            if anchor and kind is not yaml.AliasEvent:
                 self.anchors[anchor] = done, nodes, depth
             if stack:
-                self._put(stack[-1], done, event)
-                stack[-1].depth = max(stack[-1].depth, depth + 1)
+                parent = stack[-1]
+                self._put(parent, done, event)
+                if parent.depth <= depth:
+                    parent.depth = depth + 1
             else:
                 root = done
 
@@ -212,7 +216,12 @@ class _Reader:
         """Hand a finished node to the container it stands in."""
         if not parent.mapping:
             parent.elements.append(done)
-        elif not parent.has_key:
+        elif parent.has_key:
+            parent.has_key = False
+            if parent.key is not None:
+                parent.entries[parent.key] = done
+                parent.places[parent.key] = parent.key_place
+        else:
             parent.has_key, parent.key, parent.key_place = True, None, done.place
             if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and not event.style:
                 self.mistakes.add(
@@ -226,11 +235,6 @@ class _Reader:
                 self.mistakes.add(done.place, f"'{done.value}' stands here a second time (first in line {first.line})")
             else:
                 parent.key = done.value
-        else:
-            parent.has_key = False
-            if parent.key is not None:
-                parent.entries[parent.key] = done
-                parent.places[parent.key] = parent.key_place
 
     def _refuse_tag(self, event: Any) -> None:
         if event.tag is not None:
@@ -241,12 +245,14 @@ class _Reader:
 
     def _scalar(self, event: Any) -> Tree:
         place = self.place(event.start_mark)
-        self._refuse_tag(event)
+        if event.tag is not None:
+            self._refuse_tag(event)
+        text: str = event.value
         if event.style:  # quoted or a block: text whatever it looks like
-            if bad := _UNPRINTABLE.search(event.value):  # as an escape: "\e]0;" would command the terminal that shows it
+            if bad := _UNPRINTABLE.search(text):  # as an escape: "\e]0;" would command the terminal that shows it
                 self.mistakes.add(place, f"the control character U+{ord(bad[0]):04X} does not belong in a text")
-            return Tree(event.value, place)
-        return Tree(self._resolve(event.value, place), place)
+            return Tree(text, place, _NO_KEYS)
+        return Tree(self._resolve(text, place), place, _NO_KEYS)
 
     def _resolve(self, text: str, place: Place) -> str | int | float | bool | None:
         if text in _CONSTANTS:
@@ -267,7 +273,8 @@ class _Reader:
         return text
 
 
-_ENDS: Final = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
+_BEGINS: Final = frozenset({yaml.MappingStartEvent, yaml.SequenceStartEvent})
+_ENDS: Final = frozenset({yaml.MappingEndEvent, yaml.SequenceEndEvent})
 
 
 class _Open:
@@ -285,7 +292,7 @@ class _Open:
         self.key_place = place
 
     def tree(self) -> Tree:
-        return Tree(self.entries, self.place, self.places) if self.mapping else Tree(self.elements, self.place)
+        return Tree(self.entries, self.place, self.places) if self.mapping else Tree(self.elements, self.place, _NO_KEYS)
 
 
 # ---- libyaml's words, made into ours ----

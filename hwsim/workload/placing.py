@@ -8,10 +8,10 @@ from math import ceil
 from typing import Final
 
 from hwsim import ticks
-from hwsim.devices import CannotCompute
+from hwsim.devices import CannotCompute, Start
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import NoRoute, UnknownName
-from hwsim.ops import CannotPlace, ComputeOp, FetchOp, Home, Op, Placed, stated
+from hwsim.ops import CannotPlace, ComputeOp, FetchOp, Home, Op, Placed, Scope, stated
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes
 from hwsim.workload.file import Runtime
@@ -25,7 +25,8 @@ _ON_A_CPU: Final = "name a gpu as `device`, or take a runtime that compiles for 
 class Placing:
     """Context for placing the ops of one group, and where their values lie.
 
-    homes: where the values of each program lie, by program.  missed: values fetched before anything wrote them.
+    homes: where the values of each program lie, by program.  scopes: what names mean to a program whose kernels are started so.
+    missed: values fetched before anything wrote them.
     never: repeats around the op that run 0 times: the machine need not have what it names.
     """
 
@@ -34,6 +35,7 @@ class Placing:
     queues: Queues
     mistakes: Mistakes
     homes: dict[str, dict[str, Home]] = field(default_factory=dict)
+    scopes: dict[tuple[str, Start], Scope] = field(default_factory=dict)
     missed: set[tuple[str, str]] = field(default_factory=set)
     never: int = 0
 
@@ -61,7 +63,7 @@ class Placing:
             self.missed |= {(program.name, value) for value in op.reads if value not in homes}
         try:
             starts = self.runtime.starts if self.runtime is not None and call >= 0 else program.scope.starts
-            placed = op.lower(replace(program.scope, values=homes, starts=starts, shares=self.shares))
+            placed = op.lower(self._scope(program, homes, starts))
             if starts == "graph" and isinstance(op, ComputeOp) and program.scope.kind(placed.device) == "cpu":
                 raise CannotPlace(
                     f"'{placed.device}' is a cpu, and the runtime starts what it compiles as a graph of a gpu", _ON_A_CPU
@@ -71,7 +73,9 @@ class Placing:
             if not self.never:
                 self.mistakes.add(op.place, error.message, error.hint)
             return None
-        sizes = {**dict.fromkeys(op.writes, placed.output), **stated(op.writes), **stated(op.updates)}
+        sizes = {}
+        if op.writes or op.updates:
+            sizes = {**dict.fromkeys(op.writes, placed.output), **stated(op.writes), **stated(op.updates)}
         for name in (*op.writes, *op.updates):
             old = homes.get(name) if name in op.updates else None
             homes[name] = Home(old.memory if old else placed.memory, sizes.get(name) or (old.bytes if old else 0.0))
@@ -104,6 +108,13 @@ class Placing:
             pointwise=placed.pointwise,
             sent=placed.memory if op.kind == "send" else "",
         )
+
+    def _scope(self, program: Program, homes: dict[str, Home], starts: Start) -> Scope:
+        """The meaning of names to a program whose kernels are started so."""
+        found = self.scopes.get((program.name, starts))
+        if found is None:
+            found = self.scopes[program.name, starts] = replace(program.scope, values=homes, starts=starts, shares=self.shares)
+        return found
 
     def back_label(self, name: str, program: Program) -> int:
         """Label of a program's return from waiting for `name`."""

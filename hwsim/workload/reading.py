@@ -11,7 +11,7 @@ from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, ExchangeOp, FetchOp, Op
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Place, Tree, Value, decode, did_you_mean, field, place_field, substitute
+from hwsim.spec import Mistakes, Place, Tree, Value, decode, did_you_mean, field, mentions, place_field, substitute
 from hwsim.workload.file import Each, Runtime
 from hwsim.workload.gathering import Gatherings
 from hwsim.workload.groups import RankGroups
@@ -291,7 +291,8 @@ class _Reader:
         if fetches and not tree.is_mapping:  # `print: y` is short for `print: {reads: y}`
             tree = Tree({"reads": tree}, tree.place)
         self.names.ops.setdefault(tree.text("name") or kind, []).append(stand)  # also where the op is wrong
-        ranked = _ranked(tree)
+        written_out = not mentions(tree)
+        ranked = None if written_out else _ranked(tree)
         if ranked is not None and not self._programs[0].own:
             self._mistakes.add(ranked.place, f"{ranked.what()} has a meaning only under `each`")
             return None
@@ -300,7 +301,7 @@ class _Reader:
         placed_ops: list[PlacedOp] = []
         for place, program in enumerate(self._programs):
             if ranked is not None or place == 0:
-                op = self._decode(kind, tree, program)
+                op = self._decode(kind, tree, program, written_out=written_out)
                 self._note(op, tree, stand)
             placed = None if op is None else self._placing.place(op, kind, program, self._call, self._layers > 0)
             if op is None or placed is None:
@@ -333,10 +334,11 @@ class _Reader:
             self._awaited[placed.name] = None
         return replace(placed, block=False)
 
-    def _decode(self, kind: str, tree: Tree, program: Program) -> Op | None:
+    def _decode(self, kind: str, tree: Tree, program: Program, *, written_out: bool) -> Op | None:
+        """written_out: no text in the tree has a parameter."""
         cls: Any = OPS[kind]
         before = len(self._mistakes)
-        filled = substitute(tree, _names_of(program), self._mistakes, keep=())
+        filled = tree if written_out else substitute(tree, _names_of(program), self._mistakes, keep=())
         op: Op | None = decode(filled, cls, self._mistakes) if len(self._mistakes) == before else None
         if op is not None and op.queue == "host":
             at = tree.get("queue") or tree
