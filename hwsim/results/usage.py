@@ -72,7 +72,7 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
     happens = counts.astype(np.bool_).tolist()
     holding = sorted({number for rows in holds.values() for number, _ in rows})
     held_s = {number: ticks.total(until[rows_of[number]] - since[rows_of[number]]) / FEMTO for number in holding}
-    lightening = {number for number, cost in enumerate(costs) if cost.demand.crowd is not None}
+    crowded = {number for number, cost in enumerate(costs) if cost.demand.crowd is not None}
     playing = {number for number, cost in enumerate(costs) if cost.played}
     busy: dict[tuple[int, ...], int] = {}
     rows = []
@@ -84,7 +84,7 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
         if who not in busy:  # the links of a ring are drawn on by the same ops
             busy[who] = ticks.covered(*(_joined(column, [rows_of[number] for number in who]) for column in (since, until)))
         amount = math.fsum([sizes[number] * part for number, part in drawn]) if drawn else 0
-        if lightening and any(_lightens(costs[number].demand.crowd, capacity.name) for number, _ in drawn):
+        if crowded and any(_lightens(costs[number].demand.crowd, capacity.name) for number, _ in drawn):
             amount = math.fsum(part * _added_up(_lighter(timeline, begin, by_cost[rows_of[number]])) for number, part in drawn)
         kept = math.fsum(part * capacity.rate * held_s[number] for number, part in held) if held else 0.0
         moved, unit = _moved(capacity, amount, [(number, sizes[number]) for number, _ in drawn], natural)
