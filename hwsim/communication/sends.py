@@ -22,7 +22,7 @@ from hwsim.communication.flows import check
 from hwsim.communication.placing import handling, place
 from hwsim.communication.plan import Operation
 from hwsim.communication.steps import ExplicitSend, explicit, unrolled
-from hwsim.demand import Cost, Demand, Term
+from hwsim.demand import Cost, Demand, Later, Term
 from hwsim.devices.roofline import source_of
 from hwsim.formats import precise
 from hwsim.machine import Machine
@@ -156,5 +156,9 @@ def _cost(exchange: Exchange, source: str, target: str, moved: Cost, size: float
         moved,
         demand=demand,
         moved=tuple((name, amount, unit) for name, (amount, unit) in sorted(natural.items())),
-        why=(*terms, *moved.why),
+        why=Later(_joined, terms, moved.why) if terms else moved.why,
     )
+
+
+def _joined(first: Sequence[Term], then: Sequence[Term]) -> tuple[Term, ...]:
+    return (*first, *then)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from hwsim import ticks
-from hwsim.graph.opgraph import LAST, PAIRED, Block, Floats, Ints, OpGraph, Queue
+from hwsim.graph.opgraph import LAST, PAIRED, Block, Floats, Ints, OpGraph
 from hwsim.records import dataclass
 
 
@@ -48,8 +48,10 @@ def flatten(graph: OpGraph) -> FlatGraph:
     """Tile the blocks and lower queues and their depths to edges."""
     bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
 
-    def column(name: str) -> Ints:
-        return np.concatenate([np.empty(0, np.int64), *(_tiled(getattr(block, name), block.times) for block in graph.blocks)])
+    def column(name: str, kind: DTypeLike = np.int32) -> NDArray[Any]:
+        return np.concatenate(
+            [np.empty(0, kind), *(_tiled(getattr(block, name), block.times) for block in graph.blocks)], dtype=kind
+        )
 
     sources: list[Ints] = []
     targets: list[Ints] = []
@@ -58,8 +60,7 @@ def flatten(graph: OpGraph) -> FlatGraph:
     for row in graph.ties.tolist():
         _expand_tie(graph, bases, row, sources, targets)
     queue = column("queue")
-    insert = inserting_ops(graph)
-    _lower_queues(graph.queues, queue, insert, sources, targets)
+    _lower_queues(graph, queue, sources, targets)
     total = int(bases[-1])
     source, target = (np.concatenate([np.empty(0, np.int32), *each], dtype=np.int32) for each in (sources, targets))
     sources.clear()
@@ -69,13 +70,15 @@ def flatten(graph: OpGraph) -> FlatGraph:
     np.cumsum(np.bincount(source, minlength=total), out=first[1:])
     return FlatGraph(
         graph=graph,
-        label=column("label").astype(np.int32),
-        cost=column("cost").astype(np.int32),
-        size=column("size").astype(np.float64),
-        time=column("time"),
-        queue=queue.astype(np.int32),
-        take=column("take").astype(np.int32),
-        give=column("give").astype(np.int32),
+        label=column("label"),
+        cost=column("cost"),
+        size=column("size", np.float64),
+        time=np.concatenate(
+            [np.empty(0, np.int64), *(_tiled(block.time, block.times) for block in graph.blocks)]
+        ),  # fs: may be wide
+        queue=queue,
+        take=column("take"),
+        give=column("give"),
         iteration=np.concatenate([np.empty(0, np.int32), *(block.iteration for block in graph.blocks)]),
         first=first,
         next=target[order],
@@ -130,14 +133,18 @@ def inserting_ops(graph: OpGraph) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *columns])
 
 
-def _lower_queues(queues: Sequence[Queue], queue: Ints, insert: Ints, sources: list[Ints], targets: list[Ints]) -> None:
+def _lower_queues(graph: OpGraph, queue: Ints, sources: list[Ints], targets: list[Ints]) -> None:
     """Program order, and the end of op i - depth before the insertion of op i."""
-    order = np.argsort(queue, kind="stable")
+    queued = np.flatnonzero(queue >= 0)
+    order = queued[ticks.order(queue[queued])]
     ordered = queue[order]
-    same = (ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0)
+    same = ordered[1:] == ordered[:-1]
     sources.append(order[:-1][same])
     targets.append(order[1:][same])
-    for number, line in enumerate(queues):
+    if all(line.depth is None for line in graph.queues):
+        return
+    insert = inserting_ops(graph)
+    for number, line in enumerate(graph.queues):
         if line.depth is not None:
             ops = order[np.searchsorted(ordered, number) : np.searchsorted(ordered, number, side="right")]
             late = ops[line.depth :]
