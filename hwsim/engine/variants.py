@@ -122,7 +122,7 @@ def _played(plan: Plan | None, graphs: Sequence[OpGraph]) -> list[Timeline | Non
     timelines: list[Timeline | None] = [None] * len(graphs)
     if plan is None:
         return timelines
-    flats = [_with_times(plan.flat, graph) for graph in graphs]
+    flats = [with_times(plan.flat, graph) for graph in graphs]
     compiled: list[Compiled] = [compile_flat(each, active=plan.active if each.cost is plan.flat.cost else None) for each in flats]
     alike = [n for n, variant in enumerate(compiled) if is_in_order(flats[n], variant) and variant.fixed.dtype != object]
     end = np.empty((len(plan.flat), len(alike)), np.int64)
@@ -137,7 +137,7 @@ def _played(plan: Plan | None, graphs: Sequence[OpGraph]) -> list[Timeline | Non
     return timelines
 
 
-def _with_times(flat: FlatGraph, graph: OpGraph) -> FlatGraph:
+def with_times(flat: FlatGraph, graph: OpGraph) -> FlatGraph:
     """The flat graph of a variant."""
     columns = {}
     for column in _TIMES:

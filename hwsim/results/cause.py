@@ -129,8 +129,10 @@ class Causes:
 
     def of_label(self, kind: Literal["time", "latency", "wait"], label: Ints) -> Ints:
         """Numbers of a cause of this kind for ops with these labels."""
-        labels, where = np.unique(label, return_inverse=True)
-        return np.array([self.number(self._of_kind(kind, self._graph.labels[number])) for number in labels], np.int64)[where]
+        numbers = np.full(int(label.max(initial=-1)) + 1, -1, np.int64)
+        for each in np.flatnonzero(np.bincount(label)).tolist():
+            numbers[each] = self.number(self._of_kind(kind, self._graph.labels[each]))
+        return numbers[label]
 
     def alone(self, cost: Ints, label: Ints) -> Ints:
         """Numbers of the causes that set the duration of bodies which share nothing."""
