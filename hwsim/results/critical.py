@@ -172,11 +172,13 @@ def walk(timeline: Timeline, last: int | None = None) -> Ints:
 def walk_back(op: int, before: Sequence[int]) -> Ints:
     """Op numbers of the path to an op in order of time; `before` has the op that each one waited for."""
     path = []
-    while op >= 0:
+    for _ in range(len(before)):
+        if op < 0:
+            break
         path.append(op)
-        if len(path) > len(before):
-            raise ValueError("the timeline's ops wait for each other in a circle")
         op = before[op]
+    if op >= 0:
+        raise ValueError("the timeline's ops wait for each other in a circle")
     return np.array(path[::-1], np.int64)
 
 
