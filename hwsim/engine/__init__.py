@@ -135,7 +135,7 @@ def simulate(
 
 
 def _compiled(graph: OpGraph, limited: Collection[str]) -> tuple[FlatGraph, Compiled]:
-    """The flat graph, and what the engine needs of it; a study takes edges and queues from its latest run, where they are equal."""
+    """The flat graph, and what the engine needs of it; a study takes edges from its latest run, where they are equal."""
     earlier: dict[str, tuple[FlatGraph, Active | None]] | None = shared_by("flat")
     if earlier is None:
         return (flat := flatten(graph)), compile_flat(flat, changing=limited)
