@@ -30,13 +30,17 @@ autodoc_typehints = "description"
 HERE = Path(__file__).parent
 
 
-def without_folders(_app: Any, page: str, source: list[str]) -> None:
-    """A link to a folder of the repository leads nowhere in a site: its text stays."""
+def without_ways_out(_app: Any, page: str, source: list[str]) -> None:
+    """A link to a folder of the repository, or to a page beside docs/, leads nowhere in a site: its text stays."""
     folder = (HERE / page).parent
-    source[0] = re.sub(
-        r"(?<!!)\[([^\]]+)\]\(([^)\s#]+/)\)", lambda link: link[1] if (folder / link[2]).is_dir() else link[0], source[0]
-    )
+
+    def kept(link: re.Match[str]) -> str:
+        target = folder / link[2]
+        is_outside = target.suffix == ".md" and HERE not in target.resolve().parents
+        return link[1] if is_outside or target.is_dir() else link[0]
+
+    source[0] = re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s#:]+)(?:#[^)\s]*)?\)", kept, source[0])
 
 
 def setup(app: Any) -> None:
-    app.connect("source-read", without_folders)
+    app.connect("source-read", without_ways_out)

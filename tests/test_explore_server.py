@@ -38,7 +38,7 @@ class Inline:
     def __init__(self) -> None:
         self.desk = Desk(())
 
-    def start(self) -> None: ...
+    async def start(self) -> None: ...
     def stop(self) -> None: ...
 
     async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
@@ -246,7 +246,7 @@ def test_a_thousand_hostile_requests_leave_it_answering(app: server.Application)
 @contextlib.asynccontextmanager
 async def workers(limits: Limits) -> AsyncIterator[Workers]:
     found = Workers((), limits)
-    found.start()
+    await found.start()
     try:
         yield found
     finally:

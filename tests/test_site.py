@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Final
 
@@ -68,6 +69,21 @@ def test_every_anchor_is_a_heading() -> None:
             if link["anchor"] not in known[to]:
                 lost.append(f"{name}: {link[0]}")
     assert lost == []
+
+
+def test_no_page_links_to_a_page_beside_the_site() -> None:
+    """As `docs/conf.py` hands it to the site, which refuses such a link."""
+    made = runpy.run_path(str(DOCS / "conf.py"))["without_ways_out"]
+    lost, seen = [], 0
+    for page in sorted(reached(DOCS / "index.md")):
+        text = [page.read_text(encoding="utf-8")]
+        made(None, page.relative_to(DOCS).with_suffix("").as_posix(), text)
+        for target in re.findall(r"\]\(([^)\s#:]+\.md)", FENCE.sub("", text[0])):
+            to, seen = (page.parent / target).resolve(), seen + 1
+            if not to.is_file() or DOCS not in to.parents:
+                lost.append(f"{page.name}: {target}")
+    assert lost == []
+    assert seen > 200
 
 
 def test_headings_have_the_anchors_of_the_site(tmp_path: Path) -> None:

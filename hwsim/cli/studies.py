@@ -66,7 +66,7 @@ def carried_out(run: Run, wanted: Wanted) -> tuple[Sweep, bool]:
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
     from hwsim.studies import Interrupted
-    from hwsim.studies.pool import collect_rarely
+    from hwsim.studies.processes import collect_rarely
 
     with in_words(), ended_by_signals(), progress(shown=sys.stderr.isatty(), unit="points") as report:
         collect_rarely()

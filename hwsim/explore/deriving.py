@@ -10,8 +10,9 @@ import numpy as np
 from hwsim.api import Run
 from hwsim.explore.serving import sentence, statements, wanted
 from hwsim.results.critical import critical_path
+from hwsim.results.slack import slack
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.derivation import Derivation, derivations
+from hwsim.views.explain.derivation import Derivation, derivations, seconds
 from hwsim.views.explain.explanation import explain
 from hwsim.views.explain.waiting import waited
 from hwsim.views.explain.what_if import WhatIf
@@ -36,8 +37,20 @@ def op(run: Run, number: int) -> dict[str, Any] | None:
         "start": int(run.ops.begin[number]) / FEMTO,
         "end": int(timeline.end[number]) / FEMTO,
         **_derived(derivations(timeline, ops)[0]),
+        "spare": _spare(run, number),
         "waits": {"for": reason.name, "on": reason.device, "op": reason.earlier, "why": reason.why, "says": reason.says},
     }
+
+
+def _spare(run: Run, number: int) -> str:
+    """How much later an op could end, as a sentence; "" if that is not known, or another number than the time is wanted."""
+    every = None if wanted(run) is not None else slack(run.timeline)
+    if every is None:
+        return ""
+    spare = int(every[number])
+    if not spare:
+        return "No spare time: if it ends later, so does the run."
+    return f"Spare time {seconds(spare / FEMTO)}: it could end that much later without delaying the end, all else as it is."
 
 
 def more(run: Run, *, helps: bool = True) -> dict[str, Any]:

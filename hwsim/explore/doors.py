@@ -1,4 +1,7 @@
-"""The questions of the page, and the process that answers them: JSON in, JSON out, over a pipe."""
+"""The questions of the page, and the process that answers them: JSON in, JSON out, over a pipe.
+
+What the first answer needs is imported with this module; the rest once it is asked for, or while nothing is.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,15 @@ from hwsim.api import Run
 from hwsim.engine import Deadlock
 from hwsim.explore.answer import answer
 from hwsim.explore.asked import State, Unclear, mistake, mistakes_of, number_of, state_of, text_of, texts_of
-from hwsim.explore.completing import complete
-from hwsim.explore.curves import MOST_POINTS, curve, grid, picked
-from hwsim.explore.deriving import more, op
 from hwsim.explore.picture import Picture, picture
 from hwsim.explore.questions import HAND, REST
-from hwsim.explore.scenes import Player, animated
 from hwsim.explore.sliders import sliders
 from hwsim.explore.spans import Tints
 from hwsim.machine import Machine
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.spec import Mistakes, SpecError, find, names
 from hwsim.spec.writing import edited
-from hwsim.studies.pool import serve_parent
+from hwsim.studies.processes import serve_parent
 from hwsim.studies.session import Session
 from hwsim.workload import sources
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 MOST_SESSIONS: Final = 2
 TRIED: Final = ("d2l-gpu-workstation", "d2l/copy-overlap")
 GRID_SECONDS: Final = 100.0
+IDLE: Final = 1.0  # seconds without a question after which a process tries all of them
 MOST_TEXTS: Final = 50
 
 
@@ -86,9 +86,7 @@ class Desk:
         return self._drawn[1]
 
     def tried(self) -> None:
-        """Ask all questions about something small, so that a process forked from this one need not import."""
-        from hwsim.spec import find
-
+        """Ask all questions about something small, so that none of them has to import."""
         texts = [find(kind, name).read_text("utf-8") for kind, name in zip(("machine", "workload"), TRIED, strict=True)]
         question = {"machine": texts[0], "workload": texts[1], "file": "machine", "line": 1, "column": 1, "op": 0,
                 "path": "times", "values": ["2"], "paths": [], "kind": "machine", "name": TRIED[0],
@@ -135,12 +133,16 @@ def _tints(state: State) -> Tints:
 
 
 def _animated(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    from hwsim.explore.scenes import Player, animated
+
     state, drawn = state_of(said), "" if said.get("drawn") is None else text_of(said, "drawn")
     player = Player(desk.session(state), state.settings, desk.run(state))
     return animated(player, text_of(said, "scene"), _tints(state), listed=said.get("listed") is True, drawn=drawn)
 
 
 def _op(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    from hwsim.explore.deriving import op
+
     found = op(desk.run(state_of(said)), number_of(said, "op"))
     if found is None:
         raise Unclear("the run has no such op")
@@ -152,7 +154,18 @@ def _picture(desk: Desk, said: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"hash": "", "boxes": [], "lines": [], "frames": [], "round": False} if drawn is None else drawn.entries
 
 
+def _machine(desk: Desk, said: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The picture of the machine before it has run."""
+    state = state_of(said)
+    session = desk.session(state)
+    with session.warm():
+        machine, _ = sources.changed(*session.files, state.settings, Mistakes(), [])
+        return picture(api.load_machine(machine)).entries
+
+
 def _more(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    from hwsim.explore.deriving import more
+
     state = state_of(said)
     with desk.session(state).warm():
         return more(desk.run(state), helps=said.get("helps") is not False)
@@ -166,6 +179,8 @@ def _check(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _complete(_desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    from hwsim.explore.completing import complete
+
     file = text_of(said, "file")
     if file not in ("machine", "workload"):
         raise Unclear("'file' is machine or workload")
@@ -179,12 +194,16 @@ def _sliders(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _curve(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    from hwsim.explore.curves import curve
+
     state = state_of(said)
     session = desk.session(state)
     return curve(session.shown, state.settings, text_of(said, "path"), texts_of(said, "values", MOST_TEXTS))
 
 
 def _grid(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
+    from hwsim.explore.curves import MOST_POINTS, grid, picked
+
     state = state_of(question)
     session, steps, paths = desk.session(state), question.get("steps", 9), texts_of(question, "paths", 3)
     if not isinstance(steps, int) or not 2 <= steps <= 25 or steps ** len(paths) > MOST_POINTS:
@@ -226,10 +245,10 @@ def _file(_desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _DOORS: Final[dict[str, Callable[[Desk, Mapping[str, Any]], Mapping[str, Any]]]] = {
-    "ready": lambda _desk, _said: {},
     "run": _run,
     "op": _op,
     "picture": _picture,
+    "machine": _machine,
     "more": _more,
     "check": _check,
     "complete": _complete,
@@ -246,9 +265,12 @@ def serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> 
     """Answer until the other end closes: the work of a process."""
     serve_parent()
     _limit(memory)
-    desk = Desk(roots)
+    desk, has_tried = Desk(roots), False
     try:
         while True:
+            if not has_tried and not line.poll(IDLE):
+                Desk(roots).tried()
+                has_tried = True
             door, question, seconds = json.loads(line.recv_bytes())
             _end_after(seconds)
             status, text = desk.answered(door, question)

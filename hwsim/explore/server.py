@@ -41,7 +41,7 @@ Application = Callable[[Scope, Any, Any], Awaitable[None]]
 class Answers(Protocol):
     """A source of answers."""
 
-    def start(self) -> None: ...
+    async def start(self) -> None: ...
     def stop(self) -> None: ...
     async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
         """The answer as JSON; raises KeyError or Stopped."""
@@ -101,13 +101,14 @@ def application(
 
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        answers.start()
-        ahead = asyncio.ensure_future(_ahead(answers, opened))  # while the browser starts
+        begun = asyncio.ensure_future(answers.start())
+        ahead = asyncio.ensure_future(_ahead(answers, begun, opened))  # while the browser starts
         ready()
         try:
             yield
         finally:
             ahead.cancel()
+            await begun
             answers.stop()
 
     inner = Starlette(
@@ -215,9 +216,10 @@ class _Refused(Exception):
     """A request that is not answered: why, and the status."""
 
 
-async def _ahead(answers: Answers, opened: Mapping[str, Any]) -> None:
+async def _ahead(answers: Answers, begun: Awaitable[None], opened: Mapping[str, Any]) -> None:
     """Ask what the page will ask first: the process that answers keeps its last run."""
     with contextlib.suppress(KeyError, Stopped, asyncio.CancelledError):
+        await asyncio.shield(begun)
         await answers.ask("run", {"page": "ahead", **opened})
 
 

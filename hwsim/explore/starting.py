@@ -1,6 +1,6 @@
-"""The start of the processes that answer: forked, where the system can, from one that has imported and tried what they do.
+"""The start of the processes that answer: forked, where the system can, from one that has imported what a run needs.
 
-It imports little, so that this process begins at once, and both import at the same time.
+This module imports little, so that this process begins at once, and both import at the same time.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 from typing import Any, Final
 
-TRIED: Final = "hwsim.explore.tried"
+IMPORTED: Final = "hwsim.explore.doors"
 
 
 def context() -> Any:
@@ -16,12 +16,12 @@ def context() -> Any:
     if not _forks():
         return multiprocessing.get_context("spawn")
     made = multiprocessing.get_context("forkserver")
-    made.set_forkserver_preload([TRIED])
+    made.set_forkserver_preload([IMPORTED])
     return made
 
 
 def begin() -> None:
-    """Start what the processes are forked from: it takes a second to be ready."""
+    """Start what the processes are forked from: its imports take a while."""
     if _forks():
         from multiprocessing import forkserver
 

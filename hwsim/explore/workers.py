@@ -1,6 +1,6 @@
 """Processes that answer: one for the hand that moves, one for what may take longer, and one that stands by for either.
 
-A process is forked from a server that has imported everything and has run once, so that its first answer is as quick as any.
+A process is forked from a server that has imported what a run needs, and tries every question while none is asked.
 A question may be hostile or endless: a process ends once it has computed for too long, or is killed by this one's clock where
 it is kept from computing, and the one that stands by takes its place. A question that a newer one of the same kind overtakes is
 not answered; if it is being computed, it is killed once it is older than `PATIENCE`.
@@ -60,18 +60,21 @@ class Workers:
     def __init__(self, roots: tuple[str, ...], limits: Limits) -> None:
         self._start, self._limits = _Starter(roots, limits.memory), limits
         self._spare: _Process | None = None
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: tuple[_Lane, ...] = ()
+        self._starting: asyncio.Future[None] | None = None
 
-    def start(self) -> None:
-        """Start the processes, and wait until they are ready."""
-        self._lanes = {name: _Lane(self, doors) for name, doors in (("hand", HAND), ("rest", REST))}
+    async def start(self) -> None:
+        """Start the processes; questions may come before they are there."""
+        self._starting = asyncio.ensure_future(asyncio.to_thread(self._fork))
+        await self._starting
+
+    def _fork(self) -> None:
+        self._lanes = tuple(_Lane(self, doors) for doors in (HAND, REST))
         self._spare = self._start()
-        for lane in self._lanes.values():
-            lane.process.answer("ready", {}, self._limits.seconds)
 
     def stop(self) -> None:
         """End all of them, whatever they do."""
-        for lane in self._lanes.values():
+        for lane in self._lanes:
             lane.process.end()
         if self._spare is not None:
             self._spare.end()
@@ -93,7 +96,9 @@ class Workers:
             KeyError: there is no such question.
             Stopped: it is refused.
         """
-        lane = next((each for each in self._lanes.values() if door in each.doors), None)
+        if self._starting is not None:
+            await asyncio.shield(self._starting)
+        lane = next((each for each in self._lanes if door in each.doors), None)
         if lane is None:
             raise KeyError(door)
         return await lane.ask(_Question(door, said), self._limits)
@@ -174,14 +179,14 @@ class _Lane:
 
 
 class _Starter:
-    """Starts processes, from a server that has imported and tried what they do, where the system can."""
+    """Starts processes, from a server that has imported what they do, where the system can."""
 
     def __init__(self, roots: tuple[str, ...], memory: int) -> None:
         self._given = roots, memory
         self._context = starting.context()
 
     def __call__(self) -> _Process:
-        from hwsim.studies.pool import bare_main  # while the server of processes does its own imports
+        from hwsim.studies.processes import bare_main  # while the server of processes does its own imports
 
         line, its_end = self._context.Pipe()
         process = self._context.Process(target=_serve, args=(its_end, *self._given), daemon=True)

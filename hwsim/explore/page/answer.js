@@ -4,6 +4,12 @@ import { $, against, amount, causeTint, colours, counted, el, isHatched, percent
 const SHOWN = new Set(["time", "interval", "limited by", "expected", "set"]); // they stand elsewhere on the page
 const LAST = new Set(["doubt", "collective", "memory", "plan", "energy"]); // below what the workload is asked for
 
+/** Say that the first run is being computed. */
+export function awaited({ machine, workload }) {
+  $("title").textContent = workload && machine ? `${workload} on ${machine}` : "";
+  $("interval").textContent = "The first run is being computed.";
+}
+
 /** Show a run; `hidden`: nothing that tells its time, not even to a screen reader or in the tab's title. */
 export function show(run, pinned, hidden) {
   $("title").textContent = `${run.workload} on ${run.machine}`;

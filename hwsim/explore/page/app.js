@@ -54,11 +54,17 @@ function mistaken(mistakes) {
   const [{ file, line, says }] = mistakes, where = line ? `${file}, line ${line}: ` : "";
   $("mistaken").hidden = false;
   $("mistaken").textContent = `${run ? "This is the answer before the mistake" : "No answer yet"}: ${where}${says}${mistakes.length > 1 ? `, and ${mistakes.length - 1} more` : ""}.`;
-  if (!run) $("time").textContent = "–";
+  if (!run) noAnswer();
   if (!run && FILES.includes(file)) tab(file);
 }
 
+function noAnswer() {
+  $("time").textContent = "–";
+  $("interval").textContent = "";
+}
+
 async function troubled(error) {
+  if (!run) noAnswer();
   document.body.classList.add("stale");
   const lost = error instanceof Unanswered, text = el("textarea", { readOnly: true, ariaLabel: "the state of this page", value: lost ? await fragment() : "" });
   $("notice").replaceChildren(error.message, ...(lost ? [text] : []));
@@ -85,6 +91,16 @@ async function draw(hash) {
   picture = hash;
   drawMachine($("machine"), found);
   glow(run.busy || {}, predict.isHidden());
+}
+
+/** What is there before the first run: names, files, sliders, and the machine, which nothing has made busy yet. */
+async function beforeTheRun() {
+  answer.awaited(state.called);
+  await asksSliders();
+  const found = run ? null : await ask("machine", asked()).catch(() => null);
+  if (run || !found?.boxes) return;
+  picture = found.hash;
+  drawMachine($("machine"), found);
 }
 
 /** When the hand rests: the address, words for screen readers, sentences and what would help, the curve. */
@@ -217,7 +233,7 @@ async function begin() {
   put();
   if (predict.isHidden()) cover((covered = true));
   library(opened);
-  await Promise.all([asksSliders().then(() => run && atRest()), again()]); // two processes answer; the curve needs the sliders
+  await Promise.all([beforeTheRun().then(() => run && atRest()), again()]); // two processes answer; the curve needs the sliders
   if (state.pinned) await repin().then(show);
   document.body.dataset.ready = "yes";
 }

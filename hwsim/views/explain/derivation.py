@@ -16,6 +16,7 @@ from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
 from hwsim.results.cause import HOST, family
 from hwsim.results.critical import ready_times
+from hwsim.results.slack import slack
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
@@ -49,6 +50,7 @@ class Derivation:
         size: part of the body that an op does (1/8 for a piece of eight).
         own_s: time in addition to the lines; the longest, for arrivals.
         because: reasons, in words, that the slowest took longer; empty if all took the time of one alone.
+        spare_s: spare times of those that have one, see `hwsim.results.slack`: (number of ops, least, most); None if not worked out.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Derivation:
     shortest_s: float
     longest_s: float
     because: tuple[str, ...]
+    spare_s: tuple[int, float, float] | None = None
 
     @property
     def alone(self) -> str:
@@ -178,7 +181,16 @@ def _derive(
         shortest_s=shortest / FEMTO,
         longest_s=longest / FEMTO,
         because=(*(_shared(timeline, slowest) if longest / FEMTO > alone * (1 + 1e-6) + 1e-14 else ()), *_waited(timeline, ops)),
+        spare_s=_spare(timeline, ops),
     )
+
+
+def _spare(timeline: Timeline, ops: Ints) -> tuple[int, float, float] | None:
+    every = slack(timeline)
+    if every is None:
+        return None
+    spare = every[ops][every[ops] > 0]
+    return (len(spare), int(spare.min()) / FEMTO, int(spare.max()) / FEMTO) if len(spare) else (0, 0.0, 0.0)
 
 
 def _shared(timeline: Timeline, op: int) -> tuple[str, ...]:

@@ -77,6 +77,7 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
                     derivation, "name", "kind", "devices", "count", "size", "own_s", "alone_s", "alone", "shortest_s",
                     "longest_s", "because",
                 ),
+                "spare_s": dict(zip(("ops", "least", "most"), derivation.spare_s, strict=True)) if derivation.spare_s else None,
                 "lines": [
                     {
                         **picked(line, "label", "formula", "numbers", "time_s", "binds"),

@@ -186,6 +186,15 @@ def _derivation(derivation: Derivation) -> Iterator[str]:
         yield from _line(line, printed)
         printed.update(line.inputs)
     yield from _wrap(f"alone: {derivation.alone}; {_took(derivation)}", 4)
+    if derivation.spare_s is not None and derivation.spare_s[0]:
+        yield from _wrap(f"spare: {spare(derivation.count, *derivation.spare_s)}", 4)
+
+
+def spare(count: int, ops: int, low: float, high: float) -> str:
+    """How much later ops could end before the run does."""
+    who = "it " if count == 1 else f"{ops} of {count} " if ops < count else "each "
+    least, most = seconds(low), seconds(high)
+    return f"{who}could end {least if least == most else f'{least} to {most}'} later without delaying the end, all else as it is"
 
 
 def _line(line: Line, printed: Collection[tuple[str, str, str]]) -> Iterator[str]:
