@@ -5,9 +5,10 @@
     result = hwsim.simulate("machine.yaml", "workload.yaml", set={"batch": 128})
 
 Functions have the names of the commands: simulate, sweep, study, find, compare, sensitivity, explain, latency, roofline,
-collectives, topology, plan, estimate, check, show, new, schema, export, record, calibrate; import_run is `hwsim import`. A file
-is given by its path, by a name of the library, or as its text; every mistake in the files comes as one `SpecError` with file,
-line and column. Answers have text (`str`), numbers (`to_json()`, `to_pandas()`), and where there is something to draw `plot()`.
+collectives, topology, plan, estimate, explore, check, show, new, schema, export, record, calibrate; import_run is `hwsim
+import`. A file is given by its path, by a name of the library, or as its text; every mistake in the files comes as one
+`SpecError` with file, line and column. Answers have text (`str`), numbers (`to_json()`, `to_pandas()`), and where there is
+something to draw `plot()`.
 Names are imported on first use, so that `import hwsim` costs nothing.
 """
 
@@ -20,9 +21,9 @@ from hwsim.version import __version__
 
 __all__ = [
     "Deadlock", "ExpectationFailed", "GraphBuilder", "OpGraph", "OutOfMemory", "Paying", "Result", "Run", "Session", "SpecError",
-    "__version__", "calibrate", "check", "collectives", "compare", "estimate", "explain", "export", "find", "import_run",
-    "latency", "load_graph", "loads", "new", "plan", "record", "roofline", "save_graph", "schema", "sensitivity", "show",
-    "simulate", "study", "sweep", "topology",
+    "__version__", "calibrate", "check", "collectives", "compare", "estimate", "explain", "explore", "export", "find",
+    "import_run", "latency", "load_graph", "loads", "new", "plan", "record", "roofline", "save_graph", "schema", "sensitivity",
+    "show", "simulate", "study", "sweep", "topology",
 ]  # fmt: skip
 
 _HOMES: Final = {
@@ -42,6 +43,7 @@ _HOMES: Final = {
     "compare": "hwsim.functions.compare",
     "estimate": "hwsim.functions.estimate",
     "explain": "hwsim.functions.explain",
+    "explore": "hwsim.explorer.opening",
     "export": "hwsim.functions.export",
     "find": "hwsim.studies",
     "import_run": "hwsim.functions.imported",
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from hwsim.api import ExpectationFailed, OutOfMemory, Run, loads, simulate
     from hwsim.costs import Paying
     from hwsim.engine import Deadlock
+    from hwsim.explorer.opening import explore
     from hwsim.functions.compare import compare
     from hwsim.functions.estimate import estimate
     from hwsim.functions.explain import explain

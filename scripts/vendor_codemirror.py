@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-PAGE: Final = Path(__file__).resolve().parent.parent / "hwsim" / "explore" / "page"
+PAGE: Final = Path(__file__).resolve().parent.parent / "hwsim" / "explorer" / "page"
 PINNED: Final = PAGE / "codemirror.toml"
 ENTRY: Final = """
 export {EditorView, keymap, lineNumbers, drawSelection, highlightActiveLine} from "@codemirror/view";

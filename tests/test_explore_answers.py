@@ -11,10 +11,10 @@ from typing import Any, Final
 import pytest
 
 import hwsim
-from hwsim.explore.completing import complete
-from hwsim.explore.doors import Desk
-from hwsim.explore.questions import HAND, REST
-from hwsim.explore.spans import TICKS
+from hwsim.explorer.completing import complete
+from hwsim.explorer.doors import Desk
+from hwsim.explorer.questions import HAND, REST
+from hwsim.explorer.spans import TICKS
 from hwsim.formats import format_quantity
 from hwsim.results.critical import critical_path
 from hwsim.spec import find
@@ -79,6 +79,9 @@ def test_many_ops_are_few_spans_that_cover_the_same(desk: Desk) -> None:
     found = asked(desk, "run", said)
     assert found["ops"] == 10_000
     assert found["sent"] < 4 * 800
+    copies = found["lanes"][1]
+    busy = sum(long * full / 100 for long, full in zip(copies["long"], copies["full"], strict=True)) / TICKS * found["seconds"]
+    assert busy == pytest.approx(5000 * 9.615e-3, rel=0.02), "a row is as full as it is busy, however it is drawn"
     part = asked(desk, "run", said | {"part": [0.5, 0.51]})
     assert 90 <= part["spans"] <= 110
     assert part["sent"] == part["spans"], "zoomed in, each op is a span"
@@ -117,6 +120,10 @@ def test_an_op_has_its_numbers_and_its_reason(desk: Desk) -> None:
     assert op["name"] == "y to CPU" == piece[3]
     assert any("1.665 GB/s" in numbers for _, _, numbers, _ in op["lines"])
     assert op["waits"]["says"] == "y on gpu has ended, which it needs"
+    assert op["spare"] == "No spare time: if it ends later, so does the run."
+    copies = next(lane for lane in found["lanes"] if found["names"][lane["name_of"][0]] == "y to CPU")
+    first = asked(desk, "op", texts() | {"op": copies["op"][0]})
+    assert first["spare"] == "Spare time 62.60 ms: it could end that much later without delaying the end, all else as it is."
     assert desk.answered("op", texts() | {"op": 10**9})[0] == 400
 
 
@@ -134,6 +141,7 @@ def test_the_picture_is_of_the_machine(desk: Desk) -> None:
     found = asked(desk, "run", texts())
     drawn = asked(desk, "picture", texts())
     assert drawn["hash"] == found["picture"]
+    assert asked(Desk(()), "machine", texts()) == drawn, "before a run, too"
     assert {box["id"] for box in drawn["boxes"]} == {"cpu", "gpu", "disk"}
     slot = next(line["id"] for line in drawn["lines"] if {line["a"], line["b"]} == {"cpu", "gpu"})
     run = hwsim.simulate(MACHINE, WORKLOAD)

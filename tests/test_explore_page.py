@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-PAGE = Path(__file__).resolve().parent.parent / "hwsim" / "explore" / "page"
+PAGE = Path(__file__).resolve().parent.parent / "hwsim" / "explorer" / "page"
 OWN = sorted(path for path in PAGE.iterdir() if path.suffix in (".js", ".css", ".html") and path.name != "codemirror.js")
 
 

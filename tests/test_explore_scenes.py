@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hwsim import api
-from hwsim.explore.doors import Desk
+from hwsim.explorer.doors import Desk
 from hwsim.formats import format_quantity
 from hwsim.spec import find
 from hwsim.views.animate.draw import SCENES, render

@@ -21,9 +21,10 @@ from typing import Any, Final
 import pytest
 import uvicorn
 
-from hwsim.explore import server
-from hwsim.explore.doors import Desk
-from hwsim.explore.workers import Limits, Stopped, Workers
+import hwsim
+from hwsim.explorer import server
+from hwsim.explorer.doors import Desk
+from hwsim.explorer.workers import Limits, Stopped, Workers
 from tests.test_explore_answers import JUNK, MACHINE, WORKLOAD, texts
 
 TOKEN: Final = "a-token-of-this-test"
@@ -371,6 +372,45 @@ def test_over_sockets_it_answers_beside_what_is_broken(started: Started) -> None
     for line in half:
         line.close()
     assert started.end() == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are others there")
+def test_ctrl_c_says_nothing_while_a_run_is_computed(started: Started) -> None:
+    opened = started.asked("opened", {})
+    state = {key: opened[key] for key in ("machine", "workload", "called")} | LONG
+    line = http.client.HTTPConnection("127.0.0.1", started.port, timeout=60)
+    line.request("POST", "/ask/run", json.dumps(state), started.headers)
+    assert started.asked("complete", state | {"file": "machine", "line": 1, "column": 1}), "the run has begun"
+    started.process.send_signal(signal.SIGINT)
+    assert started.process.stdout is not None
+    assert started.process.stdout.read() == "open it in a browser of this computer; Ctrl-C ends it\n"
+    assert started.process.wait(20) == 0
+    answer = line.getresponse()
+    assert (answer.status, answer.read()) == (503, b"the explorer has been stopped")
+    line.close()
+
+
+def test_from_python_it_goes_on_beside_the_program() -> None:
+    busy = {"busy": {"name": "a", "device": "cpu", "time": "$n ms"}}
+    program = {"hwsim": "workload/1", "let": {"n": 1}, "program": [busy]}
+    found = hwsim.explore("d2l-laptop", program, set={"n": 2}, browser=False)
+    try:
+        port = int(found.address.partition("127.0.0.1:")[2].partition("/")[0])
+        cookie = f"hwsim-{port}={found.address.partition('token=')[2]}"
+        line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        line.request("POST", "/ask/opened", "{}", {"Cookie": cookie, "Content-Type": "application/json"})
+        opened = json.loads(line.getresponse().read())
+        line.request("POST", "/ask/run", json.dumps(opened), {"Cookie": cookie, "Content-Type": "application/json"})
+        assert json.loads(line.getresponse().read())["seconds"] == hwsim.simulate("d2l-laptop", program, set={"n": 2}).makespan_s
+        line.close()
+        assert found.address in found._repr_html_()
+        with pytest.raises(OSError, match="in use"):
+            hwsim.explore(port=port, browser=False)
+    finally:
+        found.stop()
+    found.wait()
+    with pytest.raises(ConnectionError):
+        socket.create_connection(("127.0.0.1", port), timeout=20)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are others there")

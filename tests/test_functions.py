@@ -16,7 +16,7 @@ import hwsim
 from hwsim.cli import COMMANDS
 from hwsim.results.invariants import document
 
-ON_THE_COMMAND_LINE: Final = {"explore", "import"}  # a page that runs until it is stopped; a word of Python: `import_run`
+ON_THE_COMMAND_LINE: Final = {"import"}  # a word of Python: `import_run`
 LOOP: Final = ("d2l-laptop", "d2l/async-loop")
 HOSTILE: Final = "<script>alert(1)</script>&"
 SERVED = """hwsim: workload/1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import hwsim
 from hwsim import api
 from hwsim.engine import Deadlock
-from hwsim.explore.sliders import made, sliders
+from hwsim.explorer.sliders import made, sliders
 from hwsim.spec import Mistakes, SpecError
 from hwsim.studies.session import Session
 from hwsim.views.explain.explanation import explain

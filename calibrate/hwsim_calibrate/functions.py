@@ -57,6 +57,7 @@ def calibrate(
     folder: str | Path | None = None,
     gpu: int = 0,
     seed: int = 0,
+    fresh: bool = False,
     replace: bool = False,
 ) -> Path:
     """Measure this computer and fit a machine file to it. Minutes; other programs that run meanwhile make it worse.
@@ -68,9 +69,11 @@ def calibrate(
         output: the machine file to write, such as here.yaml.
         budget: seconds to measure (default: as the command takes).
         suites: what is measured (default: all but torch).
-        workload: measure the ops of this one, and what a machine file needs.
+        workload: measure the ops of this one, and what a machine file needs, in addition to `suites`: the option `--for`.
         folder: where the suite `storage` makes its file.
         gpu: number of the GPU that is measured.
+        seed: of the order in which cases are measured.
+        fresh: measure anew instead of going on from an earlier run.
         replace: a machine file that is there is written over.
 
     Returns:
@@ -92,7 +95,10 @@ def calibrate(
     more = cases_for(workload)[0] if workload else ()
     plan = Plan(suites, more, needed=bool(workload), budget=usual if budget is None else budget, seed=seed,
                 folder=str(folder) if folder else None, gpu=gpu)  # fmt: skip
-    measurements = measure(plan, output.with_name(output.name.removesuffix(".yaml") + ".measurements.json.gz"))
+    store = output.with_name(output.name.removesuffix(".yaml") + ".measurements.json.gz")
+    if fresh:
+        store.unlink(missing_ok=True)
+    measurements = measure(plan, store)
     return write(output, [fit(measurements, name=output.stem, seed=seed).yaml().encode()])
 
 

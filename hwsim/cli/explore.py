@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import webbrowser
 from pathlib import Path
 
@@ -30,25 +30,22 @@ def command(
 
     The page is for this computer's browser alone: the address has a secret, and no other page can use it.
     """
-    from hwsim.explore import starting
+    from hwsim.explorer import starting
 
     starting.begin()  # while this process imports
-    try:
-        from hwsim.explore import server
-    except ModuleNotFoundError as missing:
-        click.echo(f"the explorer needs {missing.name}: pip install 'hwsim[explore]'", err=True)
-        click.get_current_context().exit(EXIT_FAILED)
     from hwsim.cli.errors import in_words
+    from hwsim.explorer.opening import explore
 
     with in_words():
-        opened = server.opened(machine, workload, settings)
-    line = server.listening(port)
-    token = secrets.token_urlsafe(24)
-    address = f"http://127.0.0.1:{line.getsockname()[1]}/?token={token}" + (f"#{state.rpartition('#')[2]}" if state else "")
-
-    def ready() -> None:
-        click.echo(f"{address}\nopen it in a browser of this computer; Ctrl-C ends it")
-        if opening:
-            webbrowser.open(address)
-
-    server.serve(server.application(token, line.getsockname()[1], opened, roots=allow, ready=ready), line)
+        try:
+            explorer = explore(machine, workload, set=settings, port=port, browser=False, allow=allow, state=state)
+        except ModuleNotFoundError as missing:
+            click.echo(str(missing), err=True)
+            click.get_current_context().exit(EXIT_FAILED)
+        except OSError as error:
+            click.echo(f"port {port}: {os.strerror(error.errno or 0)}", err=True)
+            click.get_current_context().exit(EXIT_FAILED)
+    click.echo(f"{explorer.address}\nopen it in a browser of this computer; Ctrl-C ends it")
+    if opening:
+        webbrowser.open(explorer.address)
+    explorer.wait()

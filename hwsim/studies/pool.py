@@ -16,11 +16,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
-from contextlib import contextmanager
 from functools import partial
 from multiprocessing import connection
 from queue import Empty, SimpleQueue
-from types import ModuleType
 from typing import Any, Final, Protocol
 
 from hwsim.studies.point import Outcome

@@ -50,7 +50,7 @@ class Derivation:
         size: part of the body that an op does (1/8 for a piece of eight).
         own_s: time in addition to the lines; the longest, for arrivals.
         because: reasons, in words, that the slowest took longer; empty if all took the time of one alone.
-        spare_s: spare times of those that have one, see `hwsim.results.slack`: (number of ops, least, most); None if not worked out.
+        spare_s: spare times of those that have one (`hwsim.results.slack`): how many, least, most; None if not worked out.
     """
 
     name: str

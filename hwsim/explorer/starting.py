@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing
 from typing import Any, Final
 
-IMPORTED: Final = "hwsim.explore.doors"
+IMPORTED: Final = "hwsim.explorer.doors"
 
 
 def context() -> Any:

@@ -1,6 +1,7 @@
 """The timeline as columns of whole numbers, no more of them than pixels: what is sent while a hand moves.
 
-Neighbours of one name with less than a pixel between them are one span; lanes that are equal in every tick are one row, "x 8".
+In a lane with many, neighbours of one name with less than a pixel between them are one span, with the part of it that is busy.
+Lanes that are equal in every tick are one row, "x 8".
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from hwsim.views.kit.spans import merged
 TICKS: Final = 1_000_000  # of the part that is shown
 ROWS: Final = 64
 TINTS: Final = 8  # colours of the page; the last stands for all other names
+WIDE: Final = 4  # pixels of a span in the mean, from which all are sent one by one: each is drawn at least a pixel wide
 FEW: Final = 8  # names, up to which each has a colour of its own
 
 
@@ -148,15 +150,16 @@ class _Window:
         if not seen.all():
             begin, end, ops = begin[seen], end[seen], ops[seen]
         name = self.name_of[timeline.flat.label[ops]]
-        is_whole = len(ops) <= self.pixels
+        is_whole = WIDE * len(ops) <= self.pixels
         wait = self.waiting[ops].astype(np.float64) / FEMTO if is_whole else np.zeros(0)
-        first = ops
+        first, full = ops, np.zeros(0, np.int64)
         held = None if self.inside is None else self.inside[timeline.flat.cost[ops]] * (end - begin)
         if not is_whole:
-            heads = begin
+            heads, took = begin, end - begin
             begin, end, name = merged(begin, end, name, self.length / self.pixels)
             at = np.minimum(np.searchsorted(heads, begin), len(ops) - 1)
             first, held = ops[at], None if held is None else np.add.reduceat(held, at)
+            full = np.clip(np.rint(100 * np.add.reduceat(took, at) / (end - begin)), 1, 100).astype(np.int64)
         inside = np.zeros(0, np.int64) if held is None or not held.any() else self._long(np.minimum(held, end - begin))
         at, to = self._ticks(begin), self._ticks(end)
         waits = self._long(wait) if wait.any() else np.zeros(0, np.int64)
@@ -169,6 +172,7 @@ class _Window:
             "op": first.tolist(),
             "wait": waits.tolist(),
             "inside": inside.tolist(),
+            "full": full.tolist(),  # per cent of a merged span in which an op of the row is under way
             "whole": is_whole,
             "ops": len(ops) if len(lane.ops) else 0,
             "bytes": (at.tobytes(), to.tobytes(), name.tobytes(), waits.tobytes()),

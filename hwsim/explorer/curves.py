@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from hwsim.api import Run
 from hwsim.engine import Deadlock
-from hwsim.explore.serving import wanted
-from hwsim.explore.sliders import Slider
+from hwsim.explorer.serving import wanted
+from hwsim.explorer.sliders import Slider
 from hwsim.results.critical import families, limited_by
 from hwsim.spec import SpecError
 from hwsim.ticks import TooLong

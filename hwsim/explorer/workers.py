@@ -15,8 +15,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.explore import starting
-from hwsim.explore.questions import HAND, NEWEST, REST
+from hwsim.explorer import starting
+from hwsim.explorer.questions import HAND, NEWEST, REST
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Workers:
         self._spare: _Process | None = None
         self._lanes: tuple[_Lane, ...] = ()
         self._starting: asyncio.Future[None] | None = None
+        self.has_stopped = False
 
     async def start(self) -> None:
         """Start the processes; questions may come before they are there."""
@@ -73,7 +74,8 @@ class Workers:
         self._spare = self._start()
 
     def stop(self) -> None:
-        """End all of them, whatever they do."""
+        """End all of them, whatever they do; no other takes their place."""
+        self.has_stopped = True
         for lane in self._lanes:
             lane.process.end()
         if self._spare is not None:
@@ -171,6 +173,8 @@ class _Lane:
             status, answer = work.result()
         except (EOFError, OSError):
             ended = self.process.ended()
+            if self._workers.has_stopped:
+                return Stopped("the explorer has been stopped", 503)
             self.process = self._workers.another()
             if ended == -getattr(signal, "SIGPROF", 0):
                 return _mistake(f"stopped after {seconds:g} s of computing", "make it smaller: fewer steps, ops or values")
@@ -197,7 +201,7 @@ class _Starter:
 
 
 def _serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> None:
-    from hwsim.explore.doors import serve  # there already, where it was forked
+    from hwsim.explorer.doors import serve  # there already, where it was forked
 
     serve(line, roots, memory)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from hwsim.explore.position import Position, position
+from hwsim.explorer.position import Position, position
 from hwsim.machine.schema import machine_schema
 from hwsim.spec import names
 from hwsim.spec.library import folder

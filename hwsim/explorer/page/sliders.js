@@ -1,6 +1,6 @@
 // A slider for each number of the files: positions that the server chose by its unit; numbers of the files first, parts used folded.
 import { remember, state } from "./state.js";
-import { $, el } from "./words.js";
+import { $, el, short } from "./words.js";
 
 const TITLES = { parameters: "Parameters", workload: "Workload", machine: "Machine" };
 let all = [], turned = () => {};
@@ -44,8 +44,8 @@ function slider(one) {
   const back = el("button", { className: "plain back", title: "as in the file (Delete)", ariaLabel: `${one.label}: as in the file` }, "↺");
   const write = () => {
     const text = state.set[one.path] ?? one.text;
-    said.textContent = text;
-    input.setAttribute("aria-valuetext", text);
+    said.textContent = short(text);
+    input.setAttribute("aria-valuetext", said.textContent);
     const moved = state.set[one.path] !== undefined;
     box.classList.toggle("moved", moved);
     back.hidden = !moved;

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 from hwsim import api, ticks
 from hwsim.api import Run
 from hwsim.engine import Deadlock
-from hwsim.explore.answer import answer
-from hwsim.explore.asked import State, Unclear, mistake, mistakes_of, number_of, state_of, text_of, texts_of
-from hwsim.explore.picture import Picture, picture
-from hwsim.explore.questions import HAND, REST
-from hwsim.explore.sliders import sliders
-from hwsim.explore.spans import Tints
+from hwsim.explorer.answer import answer
+from hwsim.explorer.asked import State, Unclear, mistake, mistakes_of, number_of, state_of, text_of, texts_of
+from hwsim.explorer.picture import Picture, picture
+from hwsim.explorer.questions import HAND, REST
+from hwsim.explorer.sliders import sliders
+from hwsim.explorer.spans import Tints
 from hwsim.machine import Machine
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.spec import Mistakes, SpecError, find, names
@@ -133,7 +133,7 @@ def _tints(state: State) -> Tints:
 
 
 def _animated(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explore.scenes import Player, animated
+    from hwsim.explorer.scenes import Player, animated
 
     state, drawn = state_of(said), "" if said.get("drawn") is None else text_of(said, "drawn")
     player = Player(desk.session(state), state.settings, desk.run(state))
@@ -141,7 +141,7 @@ def _animated(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _op(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explore.deriving import op
+    from hwsim.explorer.deriving import op
 
     found = op(desk.run(state_of(said)), number_of(said, "op"))
     if found is None:
@@ -164,7 +164,7 @@ def _machine(desk: Desk, said: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _more(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explore.deriving import more
+    from hwsim.explorer.deriving import more
 
     state = state_of(said)
     with desk.session(state).warm():
@@ -179,7 +179,7 @@ def _check(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _complete(_desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explore.completing import complete
+    from hwsim.explorer.completing import complete
 
     file = text_of(said, "file")
     if file not in ("machine", "workload"):
@@ -194,7 +194,7 @@ def _sliders(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _curve(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explore.curves import curve
+    from hwsim.explorer.curves import curve
 
     state = state_of(said)
     session = desk.session(state)
@@ -202,7 +202,7 @@ def _curve(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _grid(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explore.curves import MOST_POINTS, grid, picked
+    from hwsim.explorer.curves import MOST_POINTS, grid, picked
 
     state = state_of(question)
     session, steps, paths = desk.session(state), question.get("steps", 9), texts_of(question, "paths", 3)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.api import Run
-from hwsim.explore.serving import sentence, statements, wanted
+from hwsim.explorer.serving import sentence, statements, wanted
 from hwsim.results.critical import critical_path
 from hwsim.results.slack import slack
 from hwsim.ticks import FEMTO

@@ -1,4 +1,4 @@
-"""The local server: files of the page, and questions in JSON that a process answers. `serve` runs it until it is stopped."""
+"""The local server: files of the page, and questions in JSON that a process answers. `Running` runs it until it is ended."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import uvicorn
@@ -18,14 +19,16 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from hwsim.explore import guard
-from hwsim.explore.workers import Limits, Stopped, Workers
-from hwsim.spec import Mistake, Place, SpecError, find, names
+from hwsim.explorer import guard
+from hwsim.explorer.workers import Limits, Stopped, Workers
+from hwsim.spec import Mistake, Place, SpecError, Tree, find, names, tree_of
+from hwsim.spec.writing import written
 from hwsim.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
-    from pathlib import Path
+
+    from hwsim.workload.sources import Source
 
 LARGEST: Final = 256_000  # bytes of a request
 SLOWEST: Final = 5.0  # seconds until it is here
@@ -53,9 +56,7 @@ def application(
     port: int,
     opened: Mapping[str, Any],
     *,
-    roots: Sequence[Path] = (),
-    limits: Limits | None = None,
-    workers: Answers | None = None,
+    workers: Answers,
     ready: Callable[[], None] = lambda: None,
 ) -> Application:
     """The ASGI application.
@@ -64,13 +65,11 @@ def application(
         token: what the printed address has.
         port: that it listens on.
         opened: the answer to `opened`: texts and names to begin with.
-        roots: folders that files may be read from besides the library.
-        limits: bounds of one answer.  workers: the source of answers (default: processes within the limits).
+        workers: the source of answers, such as `processes()`.
         ready: called once it answers.
     """
     who = guard.Guard(token, port)
-    answers = Workers(tuple(map(str, roots)), limits or Limits()) if workers is None else workers
-    pages, first = _pages(), json.dumps(opened).encode()
+    answers, pages, first = workers, _pages(), json.dumps(opened).encode()
 
     async def file(request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -138,32 +137,59 @@ def listening(port: int = 0) -> socket.socket:
     return socket.create_server(("127.0.0.1", port))
 
 
-def serve(app: Application, line: socket.socket) -> None:
-    """Answer until Ctrl-C."""
-    config = uvicorn.Config(
-        app, http=Patient, log_level="warning", access_log=False, server_header=False, date_header=False, timeout_keep_alive=5,
-        limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=MOST_HEADERS, lifespan="on", ws="none",
-        timeout_graceful_shutdown=1,
-    )  # fmt: skip
-    with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[line])
+def processes(roots: Sequence[str | Path] = (), limits: Limits | None = None) -> Workers:
+    """The processes that answer; roots: folders that files may be read from besides the library."""
+    return Workers(tuple(map(str, roots)), limits or Limits())
 
 
-def opened(machine: str, workload: str, settings: Mapping[str, str]) -> dict[str, Any]:
+class Running:
+    """A server that answers until it is ended, in the thread that calls `run`."""
+
+    def __init__(self, app: Application, line: socket.socket, answers: Answers) -> None:
+        config = uvicorn.Config(
+            app, http=Patient, log_level="warning", access_log=False, server_header=False, date_header=False,
+            timeout_keep_alive=5, limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=MOST_HEADERS, lifespan="on",
+            ws="none", timeout_graceful_shutdown=1,
+        )  # fmt: skip
+        self._server, self._line, self._answers = uvicorn.Server(config), line, answers
+
+    def run(self) -> None:
+        """Answer."""
+        self._server.run(sockets=[self._line])
+
+    def end(self) -> None:
+        """Make `run` return: what is being computed is ended first, so that nobody waits for it."""
+        self._answers.stop()
+        self._server.should_exit = True
+
+
+def opened(machine: Source, workload: Source, settings: Mapping[str, str]) -> dict[str, Any]:
     """The page's first answer: the texts of both files, what is set, and the names of the library.
 
     Raises:
         SpecError: there is no such file.
     """
-    paths = {kind: find(kind, name) for kind, name in (("machine", machine), ("workload", workload))}
-    texts = {kind: read_whole(path) for kind, path in paths.items()}
+    given: dict[str, Source] = {"machine": machine, "workload": workload}
     return {
-        **texts,
+        **{kind: _text(kind, source) for kind, source in given.items()},
         "set": dict(settings),
-        "called": {"machine": machine, "workload": workload},
+        "called": {kind: str(source) for kind, source in given.items() if _is_name(source)},
         "version": __version__,
         "library": {"machines": list(names("machine")), "workloads": list(names("workload"))},
     }
+
+
+def _is_name(source: Source) -> bool:
+    return isinstance(source, Path) or (isinstance(source, str) and "\n" not in source)
+
+
+def _text(kind: str, source: Source) -> str:
+    """The text of a machine or a workload; raises SpecError."""
+    if isinstance(source, str) and not _is_name(source):
+        return source
+    if isinstance(source, Path | str):
+        return read_whole(source if isinstance(source, Path) else find(kind, source))
+    return written(source if isinstance(source, Tree) else tree_of(source))
 
 
 def read_whole(path: Path) -> str:
@@ -246,7 +272,7 @@ async def _body(request: Request) -> dict[str, Any]:
 def _pages() -> dict[str, tuple[str, bytes]]:
     """The files of the page, read once: no other path is ever opened."""
     pages = {}
-    for file in files("hwsim.explore").joinpath("page").iterdir():
+    for file in files("hwsim.explorer").joinpath("page").iterdir():
         kind = TYPES.get("." + file.name.rpartition(".")[2])
         if kind and file.is_file():
             pages[file.name] = kind, file.read_bytes()

@@ -57,19 +57,22 @@ export function draw(paper, place, { step = -1, hidden = false, theme }) {
 
 /** The rectangles of a lane, one list for each colour, and the hatched ones. */
 function spans(paper, { run, x, thick }, { lane, top }, theme) {
-  const lists = theme.tints.map(() => []), hatched = [], words = [];
+  const lists = theme.tints.map(() => []), pale = theme.tints.map(() => []), hatched = [], words = [];
   for (let at = 0; at < lane.at.length; at++) {
     const begin = x(time(run, lane.at[at])), end = x(time(run, lane.at[at] + lane.long[at])), tint = run.tints[lane.name_of[at]];
-    const wide = Math.max(1, end - begin - (end - begin > 5 ? 1 : 0));
-    lists[tint].push(begin, top, wide, thick);
+    const wide = Math.max(1, end - begin - (end - begin > 5 ? 1 : 0)), full = (lane.full?.[at] ?? 100) / 100;
+    const high = Math.max(2, thick * full), from = top + thick - high; // as high as it is busy: neighbours drawn as one leave gaps
+    lists[tint].push(begin, from, wide, high);
+    if (full < 1) pale[tint].push(begin, top, wide, thick);
     const waits = lane.wait?.[at] || 0, inside = lane.inside?.[at] || 0;
     if (waits) hatched.push(begin, top, Math.min(wide, x(time(run, lane.at[at] + waits)) - begin), thick);
     if (inside) {
       const long = Math.min(wide, x(time(run, lane.at[at] + inside)) - begin);
-      hatched.push(begin + wide - long, top, long, thick);
+      hatched.push(begin + wide - long, from, long, high);
     }
-    if (wide > 14 && thick >= 14 && words.length < 200) words.push([begin + 6, named(run.names[lane.name_of[at]], wide - 9), ink(theme.tints[tint])]);
+    if (wide > 14 && thick >= 14 && words.length < 200) words.push([begin + 6, named(run.names[lane.name_of[at]], wide - 9), full < 0.5 ? "" : ink(theme.tints[tint])]);
   }
+  pale.forEach((list, tint) => list.length && paper.rects(list, theme.tints[tint], 0.2));
   lists.forEach((list, tint) => list.length && paper.rects(list, theme.tints[tint]));
   if (hatched.length) paper.hatch(hatched, theme.of("card"));
   for (const [px, text, fill] of words) if (text) paper.text(px, top + thick / 2, text, { fill, size: Math.min(TEXT, thick - 2) });
@@ -144,5 +147,5 @@ export function spanAt({ run, lanes, high, above, x, left }, px, py) {
   const start = time(run, lane.at[low]), end = time(run, lane.at[low] + lane.long[low]);
   if (px < x(start) - 2 || px > x(end) + 2) return null;
   const waits = ((lane.wait?.[low] || 0) + (lane.inside?.[low] || 0)) / TICKS * (run.part[1] - run.part[0]);
-  return { lane: each.name, name: run.names[lane.name_of[low]], start, end, waits, op: lane.op[low], whole: lane.whole };
+  return { lane: each.name, name: run.names[lane.name_of[low]], start, end, waits, op: lane.op[low], whole: lane.whole, full: lane.full?.[low] ?? 100 };
 }

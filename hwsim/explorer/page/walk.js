@@ -117,7 +117,7 @@ export function wire(again) {
     over = found;
     tip.hidden = !found;
     if (!found) return detail.stop();
-    const waits = found.waits ? `, of it ${seconds(found.waits)} waiting` : "", many = found.whole ? "" : " (neighbours of one name, drawn as one)";
+    const waits = found.waits ? `, of it ${seconds(found.waits)} waiting` : "", many = found.whole ? "" : ` (neighbours of one name, drawn as one${found.full < 100 ? `, busy for ${found.full} % of it` : ""})`;
     tip.replaceChildren(el("b", {}, `${found.name} on ${found.lane}`), el("p", {}, `${seconds(found.start, 4)} to ${seconds(found.end, 4)}: ${seconds(found.end - found.start)}${waits}${many}`));
     put(event);
     detail(found);

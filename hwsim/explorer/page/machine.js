@@ -1,4 +1,5 @@
 // The machine as a picture: boxes and lines where hwsim's own layout puts them; links as wide as they are fast, glowing as busy as they are.
+import { fitted } from "./paper.js";
 import { el, percent } from "./words.js";
 
 const INCH = 96, TINTS = { cpu: 4, gpu: 0, switch: 7, nic: 3, disk: 2 };
@@ -26,7 +27,7 @@ export function drawMachine(place, picture) {
   const deepest = picture.lines.filter((line) => line.shape === "arc").map((line) => boxes.get(line.a).y + line.depth * INCH);
   const bottom = Math.max(...all.map((box) => box.y + box.high / 2), ...frames.map((each) => each.y + each.height), ...deepest) + 22 + BELOW;
   const svg = make("svg", { viewBox: `${low} ${top} ${right - low} ${bottom - top}`, role: "img" });
-  svg.style.minWidth = `${Math.min(right - low, 1800) * 0.75}px`;
+  svg.style.minWidth = `${Math.min(right - low, 1800) * (words ? 0.75 : 0.6)}px`;
   svg.style.maxWidth = `${(right - low) * 1.1}px`;
   const fastest = Math.max(...picture.lines.map((line) => line.bandwidth || 0), 1), crowd = picture.round ? Math.min(1, 40 / picture.lines.length) : 1;
   const back = make("g", {}), glows = make("g", {}), front = make("g", {});
@@ -40,7 +41,7 @@ export function drawMachine(place, picture) {
   for (const box of picture.boxes) {
     const { x, y, wide, high } = boxes.get(box.id), at = { x: x - wide / 2, y: y - high / 2, height: high, rx: 6 }, tint = `var(--c${TINTS[box.kind] ?? 6})`;
     front.append(make("rect", { ...at, width: wide, class: "back" }), make("rect", { ...at, width: 0, class: "busy", "data-busy": box.id, "data-wide": wide, fill: tint }));
-    front.append(make("rect", { ...at, width: wide, class: "frame", stroke: tint }, make("title", { "data-box": box.id }, box.label)), make("text", { x, y: y + 4, "text-anchor": "middle", class: "name", "font-size": Math.max(9, Math.min(15.5, (wide - 8) / (0.6 * Math.max(1, box.label.length)))) }, box.label));
+    front.append(make("rect", { ...at, width: wide, class: "frame", stroke: tint }, make("title", { "data-box": box.id }, box.label)), make("text", { x, y: y + 4, "text-anchor": "middle", class: "name", "font-size": Math.max(9, Math.min(15.5, (wide - 8) / (0.6 * Math.max(1, box.label.length)))) }, fitted(box.label, wide - 4, 9.6)));
   }
   svg.append(back, glows, front);
   place.replaceChildren(svg);

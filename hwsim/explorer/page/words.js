@@ -35,6 +35,9 @@ export const unit = (run) => run.wanted?.unit ?? "s";
 /** The number of a run in words. */
 export const told = (run) => (value(run) === null ? "no steady state" : amount(value(run), unit(run)));
 
+/** A number of a file as people read it: 15000000000000.0 is 15 T; what has a unit or few digits stays as it is written. */
+export const short = (text) => (/^\d{10,}(\.0*)?$/.test(text) ? new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 }).format(Number(text)) : text);
+
 export function rounded(value, digits = 3) {
   return Math.abs(value) >= 10 ** digits * 0.9995 ? Math.round(value).toLocaleString("en") : value.toPrecision(digits);
 }

@@ -9,9 +9,9 @@ export const HIGH = 210, ABOVE = 22, BELOW = 30;
 const MANY = 11;
 let curve = null, token = 0, hidden = false;
 
-/** The slider whose curve is shown: the one in the address, else the first that is turned, else the first quantity. */
+/** The slider whose curve is shown: the one in the address, else the first that is turned, else the first rate or time of the files. */
 export const shownSlider = () =>
-  find(state.curve) || sliders().find((one) => one.path in state.set) || sliders().find((one) => one.kind === "quantity" && one.group !== "parts") || sliders()[0];
+  find(state.curve) || sliders().find((one) => one.path in state.set) || sliders().find((one) => one.kind === "quantity" && one.group !== "parts" && !/B$/.test(one.unit)) || sliders()[0];
 export const shownCurve = () => curve;
 
 /** The positions asked for: ends, the file's own, where it stands, others evenly between. */

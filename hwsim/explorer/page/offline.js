@@ -67,7 +67,7 @@ function zoomed(run, [low, high]) {
     const kept = [...lane.at.keys()].filter((at) => lane.at[at] + lane.long[at] >= from && lane.at[at] <= high * TICKS);
     const begin = kept.map((at) => Math.max(0, (lane.at[at] - from) * scale)), pick = (list) => (list.length ? kept.map((at) => list[at]) : []);
     const long = kept.map((at, each) => Math.min(TICKS, (lane.at[at] + lane.long[at] - from) * scale) - begin[each]);
-    return { ...lane, at: begin, long, name_of: pick(lane.name_of), op: pick(lane.op), wait: pick(lane.wait).map((each) => each * scale), inside: pick(lane.inside || []).map((each) => each * scale) };
+    return { ...lane, at: begin, long, name_of: pick(lane.name_of), op: pick(lane.op), wait: pick(lane.wait).map((each) => each * scale), full: pick(lane.full || []), inside: pick(lane.inside || []).map((each) => each * scale) };
   });
   return { lanes, part: [low * run.seconds, high * run.seconds] };
 }

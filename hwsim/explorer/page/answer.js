@@ -34,7 +34,8 @@ export function show(run, pinned, hidden) {
 /** The summary's other lines: equal names are one row; the first few are in sight, the others folded. */
 function facts(rows) {
   const byName = new Map(), many = 4;
-  for (const [name, text] of rows) byName.set(name, [...(byName.get(name) || []), text]);
+  let last = "";
+  for (const [name, text] of rows) byName.set((last = name || last), [...(byName.get(last) || []), text]); // no name: it goes on
   const ordered = [...byName].sort(([one], [other]) => LAST.has(one) - LAST.has(other));
   const shown = ordered.map(([name, texts]) => [el("dt", {}, name), el("dd", { title: texts.join("\n") }, texts[0], texts.length > 1 ? el("small", {}, ` and ${texts.length - 1} more alike`) : "")]);
   $("measures").replaceChildren(...shown.slice(0, many).flat());

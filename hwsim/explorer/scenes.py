@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hwsim.api import Run
-from hwsim.explore.spans import Tints
+from hwsim.explorer.spans import Tints
 from hwsim.formats import format_quantity
 from hwsim.ops import OPS
 from hwsim.ops.exchange import ExchangeOp

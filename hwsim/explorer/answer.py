@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.api import Run
-from hwsim.explore.serving import sentence, waits, wanted
-from hwsim.explore.spans import TICKS, Spans, Tints, spans
+from hwsim.explorer.serving import sentence, waits, wanted
+from hwsim.explorer.spans import TICKS, Spans, Tints, spans
 from hwsim.results.critical import critical_path, families
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.overlap import activities

@@ -1,0 +1,98 @@
+"""`hwsim.explore`: the page, with the server behind it in a thread of its own."""
+
+from __future__ import annotations
+
+import atexit
+import html
+import json
+import secrets
+import threading
+import webbrowser
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hwsim.explorer import starting
+
+if TYPE_CHECKING:
+    from hwsim.workload.sources import Source
+
+LOOK: Final = 0.5  # seconds between looks for Ctrl-C, which does not end a wait on every system
+
+
+class Explorer:
+    """An explorer that runs until `stop()`, or until Python ends. A notebook shows its address as a link."""
+
+    def __init__(self, address: str, thread: threading.Thread, end: Callable[[], None]) -> None:
+        self.address = address
+        self._thread, self._end = thread, end
+        atexit.register(self.stop)
+
+    def wait(self) -> None:
+        """Wait until Ctrl-C, which stops it."""
+        try:
+            while self._thread.is_alive():
+                self._thread.join(LOOK)
+        except KeyboardInterrupt:
+            self.stop()
+
+    def stop(self) -> None:
+        """End the server and the processes that compute for it; the address answers no more."""
+        atexit.unregister(self.stop)
+        self._end()
+        self._thread.join()
+
+    def __repr__(self) -> str:
+        return f"Explorer at {self.address}"
+
+    def _repr_html_(self) -> str:
+        return f'<p>hwsim explorer: <a href="{html.escape(self.address)}" target="_blank">open the page</a></p>'
+
+
+def explore(
+    machine: Source = "d2l-gpu-workstation",
+    workload: Source = "d2l/copy-overlap",
+    *,
+    set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
+    port: int = 0,
+    browser: bool = True,
+    allow: Sequence[str | Path] = (),
+    state: str = "",
+) -> Explorer:
+    """Open a page on this computer that shows a run and moves with the hand: `hwsim explore`, which needs the extra [explore].
+
+    It goes on beside the program that calls it; `explore(...).wait()` waits until Ctrl-C.
+
+    Args:
+        set: settings that the page begins with.
+        port: of this computer; 0: a free one.
+        browser: whether to open the browser; the address is in the answer.
+        allow: folders whose files the texts of the page may use, besides the library.
+        state: what stands behind the # of an address of another explorer.
+
+    Raises:
+        SpecError: there is no such file.
+        OSError: the port is taken.
+        ModuleNotFoundError: the extra is not installed.
+    """
+    starting.begin()  # while this process imports
+    try:
+        from hwsim.explorer import server
+    except ModuleNotFoundError as missing:
+        message = f"the explorer needs {missing.name}: pip install 'hwsim[explore]'"
+        raise ModuleNotFoundError(message, name=missing.name) from None
+    settings = {path: value if isinstance(value, str) else json.dumps(value) for path, value in (set or {}).items()}
+    opened = server.opened(machine, workload, settings)
+    line = server.listening(port)
+    own, token = line.getsockname()[1], secrets.token_urlsafe(24)
+    answers, ready = server.processes(allow), threading.Event()
+    running = server.Running(server.application(token, own, opened, workers=answers, ready=ready.set), line, answers)
+    thread = threading.Thread(target=running.run, name="hwsim explore", daemon=True)
+    thread.start()
+    while not ready.wait(LOOK) and thread.is_alive():
+        pass
+    address = f"http://127.0.0.1:{own}/?token={token}" + (f"#{state.rpartition('#')[2]}" if state else "")
+    explorer = Explorer(address, thread, running.end)
+    if browser:
+        webbrowser.open(address)
+    return explorer
