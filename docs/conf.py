@@ -13,7 +13,7 @@ from typing import Any
 from hwsim import __version__
 
 project = "hwsim"
-author = "The hwsim authors"
+author = copyright = "The hwsim authors"
 release = __version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build", "jupyter_execute", ".jupyter_cache"]  # where a build leaves pages and labs that it ran

@@ -2,6 +2,7 @@
 
 python scripts/counts.py            each count, with its limit
 python scripts/counts.py --way      the functions that the bandwidth passes, in order
+python scripts/counts.py --shape    large files and functions, long lists of parameters, names of several classes
 
 The limits stand in tests/test_house.py and may only fall.
 """
@@ -9,10 +10,13 @@ The limits stand in tests/test_house.py and may only fall.
 from __future__ import annotations
 
 import argparse
+import ast
 import dataclasses
 import os
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -25,6 +29,7 @@ hwsim.simulate(MACHINE, WORKLOAD)
 print(sum(name.split(".")[0] == "hwsim" for name in sys.modules))
 """
 PRODUCTS: Final = ("hwsim", "calibrate/hwsim_calibrate")
+LONG_FILE, LONG_FUNCTION, MANY = 300, 40, 7  # lines, lines, parameters
 FEW: Final = 20  # elements of a container that is looked into
 RATE: Final = 8.125e9  # B/s: a number that nothing else of the run has
 MACHINE: Final = """{hwsim: machine/1, parts: {cpu: {kind: cpu, use: d2l-server-cpu}, gpu: {kind: gpu, use: d2l-gpu}},
@@ -88,6 +93,40 @@ def _holds(value: Any, depth: int = 2) -> bool:
     return False
 
 
+def shape() -> Iterator[tuple[str, str]]:
+    """(count, what it counts) of both products, longest examples last."""
+    for package in PRODUCTS:
+        texts = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / package).rglob("*.py"))}
+        long = sorted(((len(text.splitlines()), path.name) for path, text in texts.items()), reverse=True)
+        large = sum(lines > LONG_FILE for lines, _ in long)
+        yield f"{large} of {len(long)}", f"files of more than {LONG_FILE} lines in {package}: {_examples(long)}"
+        nodes = [node for text in texts.values() for node in ast.walk(ast.parse(text))]
+        functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        lengths = sorted((((node.end_lineno or 0) - node.lineno + 1, node.name) for node in functions), reverse=True)
+        yield (
+            str(sum(lines > LONG_FUNCTION for lines, _ in lengths)),
+            f"functions of more than {LONG_FUNCTION} lines: {_examples(lengths)}",
+        )
+        handed = sorted(((len(_parameters(node)), node.name) for node in functions), reverse=True)
+        yield str(sum(many >= MANY for many, _ in handed)), f"functions of {MANY} parameters or more: {_examples(handed)}"
+        classes = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+        several = sum(many > 1 for many in classes.values())
+        yield (
+            f"{several} of {len(classes)}",
+            f"class names of several classes: {_examples([(n, c) for c, n in classes.most_common(6)])}",
+        )
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    given = function.args
+    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+def _examples(rows: list[tuple[int, str]]) -> str:
+    return ", ".join(f"{name} {many}" for many, name in rows[:6])
+
+
 def counts() -> dict[str, int]:
     """All counts."""
     passed = way()
@@ -104,7 +143,13 @@ def main() -> int:
     """Print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--way", action="store_true")
-    if parser.parse_args().way:
+    parser.add_argument("--shape", action="store_true")
+    asked = parser.parse_args()
+    if asked.shape:
+        for many, what in shape():
+            print(f"{many:>10}  {what}")
+        return 0
+    if asked.way:
         for file, function in way():
             print(f"{file}: {function}")
         return 0

@@ -384,6 +384,7 @@ def test_ctrl_c_says_nothing_while_a_run_is_computed(started: Started) -> None:
     started.process.send_signal(signal.SIGINT)
     assert started.process.stdout is not None
     assert started.process.stdout.read() == "open it in a browser of this computer; Ctrl-C ends it\n"
+    started.process.stdout.close()
     assert started.process.wait(20) == 0
     answer = line.getresponse()
     assert (answer.status, answer.read()) == (503, b"the explorer has been stopped")
