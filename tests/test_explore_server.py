@@ -392,7 +392,7 @@ def test_ctrl_c_says_nothing_while_a_run_is_computed(started: Started) -> None:
 
 
 def test_from_python_it_goes_on_beside_the_program() -> None:
-    busy = {"busy": {"name": "a", "device": "cpu", "time": "$n ms"}}
+    busy = {"busy": {"name": "a", "device": "cpu", "time": "$n * 1 ms"}}
     program = {"hwsim": "workload/1", "let": {"n": 1}, "program": [busy]}
     found = hwsim.explore("d2l-laptop", program, set={"n": 2}, browser=False)
     try:
