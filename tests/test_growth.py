@@ -11,11 +11,14 @@ import math
 import sys
 from collections.abc import Callable
 from functools import partial
+from types import FrameType
 from typing import Any, Final
 
 import pytest
 
 import hwsim
+from hwsim.machine.net import Net
+from hwsim.machine.numbering import Numbering
 
 MOST: Final = 1.15
 
@@ -52,6 +55,23 @@ def calls(run: Callable[[], object]) -> int:
     return count
 
 
+def called(run: Callable[[], object], *functions: Callable[..., object]) -> int:
+    """Calls of these functions of Python."""
+    codes = {function.__code__ for function in functions}
+    count = 0
+
+    def profile(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code in codes
+
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
 def exponent(sizes: Sizes, costs: list[int]) -> float:
     """The power of the size that the cost beyond the first size's grows with; 0 if it does not grow by a fifth."""
     first, second, third = costs
@@ -70,3 +90,23 @@ def test_cost_grows_as_the_size(machine: str, workload: str, path: str, sizes: S
     run(sizes[-1])  # imports, and what is kept from run to run
     grown = exponent(sizes, [calls(partial(run, size)) for size in sizes])
     assert grown <= MOST, f"calls ~ size^{grown:.2f}"
+
+
+@pytest.mark.parametrize("algorithm", ["hierarchical", "halving-doubling"])
+def test_a_collective_of_many_ranks_names_few_capacities(algorithm: str) -> None:
+    def run(nodes: int) -> object:
+        settings = {"machine.let.nodes": nodes, "algorithm": algorithm}
+        return hwsim.simulate("scale/rail-fat-tree", "scale/allreduce", set=settings, expect=False)
+
+    few, many = (called(partial(run, nodes), Numbering.name, Net.drawing) for nodes in (64, 256))
+    assert many <= 1.5 * few + 20, f"{few} names of {64 * 8} ranks, {many} of {256 * 8}"
+
+
+def test_a_rank_more_in_a_collective_takes_few_calls() -> None:
+    def run(nodes: int) -> object:
+        settings = {"machine.let.nodes": nodes, "algorithm": "hierarchical"}
+        return hwsim.simulate("scale/rail-fat-tree", "scale/allreduce", set=settings, expect=False)
+
+    run(64)
+    few, many = (calls(partial(run, nodes)) for nodes in (64, 256))
+    assert (many - few) / (192 * 8) <= 300

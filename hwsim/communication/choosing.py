@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
+
 from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.direct import Direct
 from hwsim.communication.algorithms.double_tree import DoubleTree
@@ -18,7 +20,7 @@ from hwsim.communication.algorithms.hierarchical import Hierarchical
 from hwsim.communication.algorithms.in_network import InNetwork
 from hwsim.communication.algorithms.pairwise import Pairwise
 from hwsim.communication.algorithms.ring import Ring
-from hwsim.communication.flows import Flows, Task, cost, longest
+from hwsim.communication.flows import Flows, Task, longest_of_first
 from hwsim.communication.measured import as_measured, by_default
 from hwsim.communication.placing import adds, handling, place
 from hwsim.communication.plan import CannotCollect, Group, Operation
@@ -32,7 +34,7 @@ from hwsim.machine.libraries.overheads import Overheads
 from hwsim.records import dataclass
 
 _NODES: Final = 8  # the number of nodes from which on equal ones are looked for
-_PAIRS: Final = 200_000  # inside nodes: more are not compared
+_PAIRS: Final = 50_000  # inside nodes, that are compared at once
 _LONG: Final = 1e9  # bytes, against which no latency of a link shows
 RINGS: Final = Ring(found=True, both=True)
 _BUILT: Final[Mapping[str, Algorithm]] = {
@@ -172,32 +174,46 @@ def _bus(machine: Machine, devices: Sequence[str], operation: Operation, ring: A
 def _unlike(machine: Machine, nodes: Sequence[Sequence[str]]) -> list[Sequence[str]]:
     """Nodes with several ranks that differ in their devices, or in what a byte draws from one rank to another."""
     several = [names for names in nodes if len(names) > 1]
-    if len(several) < _NODES or sum(len(names) ** 2 for names in several) > _PAIRS:  # integers
+    if len(several) < _NODES:
         return several
-    ends = [(a, b) for names in several for a in names for b in names if a != b]
+    unlike: list[Sequence[str]] = []
+    at_once = max(1, _PAIRS // max(len(names) ** 2 for names in several))
+    for low in range(0, len(several), at_once):
+        unlike = _first_of_each(machine, [*unlike, *several[low : low + at_once]])
+    return unlike
+
+
+def _first_of_each(machine: Machine, nodes: list[Sequence[str]]) -> list[Sequence[str]]:
+    """The first of those nodes that are alike."""
+    ends = [np.array([(a, b) for a in range(len(names)) for b in range(len(names)) if a != b], np.int64).T for names in nodes]
+    starts = np.cumsum([0, *(len(names) for names in nodes)])
+    sources, targets = np.concatenate([pairs + start for pairs, start in zip(ends, starts.tolist(), strict=False)], axis=1)
+    everyone = [name for names in nodes for name in names]
+    how = handling(machine, Direct(), everyone[0], everyone[1])
     try:
-        shapes = machine.draws([a for a, _ in ends], [b for _, b in ends], _LONG, handling(machine, Direct(), *ends[0])).shape
+        shapes = machine.draws_among(everyone, sources, targets, _LONG, how).shape
     except NoRoute:  # of two that a ring need not join
-        return several
-    unlike: dict[tuple[object, ...], Sequence[str]] = {}
+        return nodes
+    first: dict[tuple[object, ...], Sequence[str]] = {}
     at = 0
-    for names in several:
+    for names in nodes:
         many = len(names) * (len(names) - 1)
         key = (*((id(machine.part_of(name)), name.rpartition(".")[2]) for name in names), shapes[at : at + many].tobytes())
-        unlike.setdefault(key, names)
+        first.setdefault(key, names)
         at += many
-    return list(unlike.values())
+    return list(first.values())
 
 
 def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operation: Operation) -> tuple[float, str]:
     """(B/s that pass each rank, the kind of link that binds)."""
-    flows = cost(machine, algorithm, operation, names, _LONG)
+    seconds, kind = longest_of_first(machine, algorithm, operation, names, _LONG, _binding)
     moved = _LONG if operation == "send" else (len(names) - 1) / len(names) * _LONG
-    seconds, binding = longest(machine, flows.phases[0].cost)
-    kind = machine.link_kind(binding)
-    if kind in ("pcie", "upi", "xgmi"):
-        return moved / seconds, _through(machine, names)
-    return moved / seconds, kind if kind == "nvlink" else "network"
+    return moved / seconds, _through(machine, names) if kind == "bus" else kind
+
+
+def _binding(kind: str) -> str:
+    """A word for a kind of link: "nvlink", "bus" or "network"."""
+    return "bus" if kind in ("pcie", "upi", "xgmi") else kind if kind == "nvlink" else "network"
 
 
 def _through(machine: Machine, names: Sequence[str]) -> str:

@@ -141,7 +141,8 @@ class Drawing:
             begin, end = draws.first[low], draws.first[high]
             shape, first = draws.shape[low:high], draws.first[low : high + 1] - begin
             number = draws.capacity[begin:end]
-            which = np.repeat(starts[shape] - first[:-1], np.diff(first)) + np.arange(len(number))
+            which = np.repeat((starts[shape] - first[:-1]).astype(np.int32), np.diff(first))
+            which += np.arange(len(number), dtype=np.int32)
             if stage.reduce and reads:
                 place = np.array([read.place for read in reads])[shape]  # count
                 again = place >= 0

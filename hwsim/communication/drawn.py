@@ -1,12 +1,11 @@
 """The amounts that a step of a collective draws, by name: what a step, a phase and its cost are made of.
 
-`hwsim.communication.numbered` does the same by number, for scores of ranks, `hwsim.communication.columns` for thousands. All are
-a `Ledger`.
+`hwsim.communication.numbered` does the same by number, for scores of ranks and more. Both are a `Ledger`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from hwsim.communication.algorithms.in_network import InNetwork
@@ -75,13 +74,17 @@ A = TypeVar("A", bound=Amounts)
 
 
 class Ledger(Protocol[A]):
-    """A way to keep amounts."""
+    """A way to keep amounts.
+
+    longest: seconds of the capacity that takes longest, and a word for its kind of link ("" of a device's).
+    """
 
     def nothing(self) -> A: ...
     def step(self, stage: Round) -> tuple[A, Waits]: ...
     def seconds(self, amounts: A) -> float: ...
     def slowest(self, total: A) -> list[Line]: ...
     def busy(self, total: A) -> float: ...
+    def longest(self, total: A, word: Callable[[str], str]) -> tuple[float, str]: ...
     def widest(self, total: A) -> float: ...
     def cost(self, total: A, share: float, why: tuple[Term, ...]) -> Cost: ...
 
@@ -140,8 +143,22 @@ class Names:
         capacities = self.exchange.machine.capacities
         return max((amount / capacities[name].rate for name, amount in total.amounts.items()), default=0.0)
 
+    def longest(self, total: Drawn, word: Callable[[str], str]) -> tuple[float, str]:
+        machine = self.exchange.machine
+        taken = [(amount / machine.capacities[name].rate, name) for name, amount, _ in self._rows(total)]
+        seconds, binding = max(taken, key=lambda row: row[0], default=(0.0, ""))
+        return seconds, word(machine.link_kind(binding))
+
     def slowest(self, total: Drawn) -> list[Line]:
-        return slowest_of(self.exchange, self._rows(total))
+        capacities = self.exchange.machine.capacities
+        slowest: dict[Unit, Line] = {}
+        for name, amount, moved in self._rows(total):
+            capacity = capacities[name]
+            seconds = amount / capacity.rate
+            before = slowest.get(capacity.unit)
+            if seconds > (before.seconds if before is not None else 0.0):
+                slowest[capacity.unit] = Line(capacity.unit, seconds, name, moved)
+        return sorted(slowest.values())
 
     def widest(self, total: Drawn) -> float:
         return max((amount for name, amount in total.amounts.items() if self.exchange.is_wire(name)), default=0.0)
@@ -174,16 +191,3 @@ def cost_by_name(exchange: Exchange, rows: Iterable[Row], total: Amounts, share:
         share=share,
     )
     return Cost(demand, moved=tuple([(name, moved, "B") for name, _, moved in rows if moved > 0]), why=why)
-
-
-def slowest_of(exchange: Exchange, rows: Sequence[Row]) -> list[Line]:
-    """The row of each unit that takes longest, the first of several."""
-    capacities = exchange.machine.capacities
-    slowest: dict[Unit, Line] = {}
-    for name, amount, moved in rows:
-        capacity = capacities[name]
-        seconds = amount / capacity.rate
-        before = slowest.get(capacity.unit)
-        if seconds > (before.seconds if before is not None else 0.0):
-            slowest[capacity.unit] = Line(capacity.unit, seconds, name, moved)
-    return sorted(slowest.values())

@@ -14,14 +14,13 @@ runs: the ring is held back by its slowest link at that moment, as if the chunks
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final, Generic, NamedTuple
 
 from hwsim.communication.algorithms import Algorithm
-from hwsim.communication.columns import Columns, fits
-from hwsim.communication.drawn import A, Exchange, Ledger, Line, Names, Waits
-from hwsim.communication.numbered import Numbered
+from hwsim.communication.drawn import A, Exchange, Ledger, Line, Waits
+from hwsim.communication.numbered import ledger_of
 from hwsim.communication.pairs import same_ends
 from hwsim.communication.placing import Placed, handling, place
 from hwsim.communication.plan import CannotCollect, Operation
@@ -88,7 +87,7 @@ def cost(
     """
     placed, merged, pieces = _planned(machine, algorithm, operation, devices, weights)
     exchange = Exchange(machine, placed, size, overheads)
-    ledger = Columns(exchange, _flat(merged)) if columns and fits(exchange) else by_name(exchange, _flat(merged))
+    ledger = ledger_of(exchange, _flat(merged), columns=columns)
     return Flows(placed.algorithm, operation, placed.parties, _phases(ledger, exchange, merged, pieces))
 
 
@@ -108,9 +107,16 @@ def _flat(merged: Sequence[Sequence[Round]]) -> list[Round]:
     return [stage for rounds in merged for stage in rounds]
 
 
-def by_name(exchange: Exchange, rounds: Sequence[Round]) -> Ledger[Any]:
-    """Amounts that become costs by name: kept by number where there are many ranks of one kind."""
-    return Numbered(exchange, rounds) if exchange.alike() else Names(exchange)
+def longest_of_first(
+    machine: Machine, algorithm: Algorithm, operation: Operation, devices: Sequence[str], size: float, word: Callable[[str], str]
+) -> tuple[float, str]:
+    """(seconds, word for the kind of link) of the capacity that takes longest in the first phase; arguments as of `cost`.
+
+    Cheap among very many devices: hardly anything is named.
+    """
+    placed, (rounds, *_), _ = _planned(machine, algorithm, operation, devices, ())
+    ledger = ledger_of(Exchange(machine, placed, size, PLAIN), rounds, columns=False)
+    return ledger.longest(_total(ledger, rounds), word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +155,17 @@ class Task:
             columns=self.columns,
         )
 
+    def seconds(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> float:
+        """Seconds of the phases by an algorithm when nothing else runs: `Flows.alone`, without their costs."""
+        placed, merged, pieces = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
+        exchange = Exchange(self.machine, placed, self.size, overheads)
+        return _seconds(ledger_of(exchange, _flat(merged), columns=self.columns), exchange, merged, pieces)
+
     def together(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> Together:
         """The phases by an algorithm, added up."""
         placed, merged, _ = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
         exchange = Exchange(self.machine, placed, self.size, overheads)
-        return _added(by_name(exchange, _flat(merged)), exchange, merged, self.operation)
+        return _added(ledger_of(exchange, _flat(merged), columns=False), exchange, merged, self.operation)
 
     def among(self, devices: Sequence[str]) -> Task:
         """The same collective among these devices."""
@@ -185,13 +197,16 @@ def _phases(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Rou
     )
 
 
+def _seconds(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Round]], pieces: int) -> float:
+    flows = (_flow(ledger, exchange, rounds, pieces, first=number == 0).total for number, rounds in enumerate(merged))
+    return math.fsum(total.latency + ledger.seconds(total) for total in flows)
+
+
 def _added(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Round]], operation: Operation) -> Together:
     """The phases added up, each as it would be by itself."""
     all_phases, share, taken = ledger.nothing(), 0.0, []
     for rounds in merged:
-        total = ledger.nothing()
-        for stage in rounds:
-            total.add(ledger.step(stage)[0], stage.times)
+        total = _total(ledger, rounds)
         all_phases.add(total, 1.0)
         share = max(share, ledger.widest(total) or 1.0)
         taken.append(ledger.busy(total))
@@ -201,22 +216,35 @@ def _added(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Roun
     return Together(Flows(exchange.placed.algorithm, operation, exchange.placed.parties, ()), cost, math.fsum(taken))
 
 
+def _total(ledger: Ledger[A], rounds: Sequence[Round]) -> A:
+    total = ledger.nothing()
+    for stage in rounds:
+        total.add(ledger.step(stage)[0], stage.times)
+    return total
+
+
 def _name(rounds: Sequence[Round]) -> str:
     names = list(dict.fromkeys(stage.name for stage in rounds))
     return " + ".join(names) if len(names) < 4 else f"{names[0]} ... {names[-1]}"
 
 
-def _cost(ledger: Ledger[A], exchange: Exchange, rounds: Sequence[Round], pieces: int, *, first: bool) -> Cost:
-    """One demand for rounds that flow as one."""
-    size, overheads = exchange.size, exchange.overheads
-    total = ledger.nothing()
-    terms: list[Term] = []
-    if first and overheads.start > 0:
-        inputs = (("start", precise(overheads.start, "s"), source_of(overheads.sources, "start")),)
-        terms.append(Term("latency", "start", inputs, overheads.start, kind="latency"))
+class _Flow(NamedTuple, Generic[A]):
+    """Rounds that flow as one: their amounts with latency and floor, the seconds of the amounts, and each round's share of it.
+
+    waits: by round the number of steps that wait, and how long each does.
+    """
+
+    total: A
+    body: float
+    waits: tuple[tuple[Round, int, Waits], ...]
+
+
+def _flow(ledger: Ledger[A], exchange: Exchange, rounds: Sequence[Round], pieces: int, *, first: bool) -> _Flow[A]:
+    total, overheads = ledger.nothing(), exchange.overheads
     total.latency = overheads.start if first else 0.0
     filled = 0.0  # the steps one after another, those that fill a pipeline included
     stages: dict[tuple[tuple[int, int], ...], float] = {}  # a piece's time in a pipeline, by the pairs that it uses
+    waiting = []
     for stage in rounds:
         step, waits = ledger.step(stage)
         total.add(step, stage.times)
@@ -227,14 +255,27 @@ def _cost(ledger: Ledger[A], exchange: Exchange, rounds: Sequence[Round], pieces
             pairs = tuple((source, target) for source, target, _ in stage.pairs)
             stages[pairs] = stages.get(pairs, 0.0) + taken + count * math.fsum(waits)
         total.latency += count * math.fsum(waits)
-        terms += _latency(exchange, stage, count, waits)
+        waiting.append((stage, count, waits))
     body = ledger.seconds(total)
     floor = filled + (pieces - 1) * max(stages.values(), default=0.0)
-    longest = max(body, floor) * overheads.slowdown(size)
+    longest = max(body, floor) * overheads.slowdown(exchange.size)
     total.floor = longest if longest > body * (1 + 1e-12) else 0.0
+    return _Flow(total, body, tuple(waiting))
+
+
+def _cost(ledger: Ledger[A], exchange: Exchange, rounds: Sequence[Round], pieces: int, *, first: bool) -> Cost:
+    """One demand for rounds that flow as one."""
+    total, body, waiting = _flow(ledger, exchange, rounds, pieces, first=first)
+    overheads = exchange.overheads
+    terms: list[Term] = []
+    if first and overheads.start > 0:
+        inputs = (("start", precise(overheads.start, "s"), source_of(overheads.sources, "start")),)
+        terms.append(Term("latency", "start", inputs, overheads.start, kind="latency"))
+    for stage, count, waits in waiting:
+        terms += _latency(exchange, stage, count, waits)
     terms += _capacity_terms(exchange, ledger.slowest(total))
     if total.floor > 0:
-        terms.append(_floor_term(body, total.floor, size, overheads))
+        terms.append(_floor_term(body, total.floor, exchange.size, overheads))
     return ledger.cost(total, ledger.widest(total) or 1.0, tuple(terms))
 
 

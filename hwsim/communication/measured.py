@@ -201,7 +201,7 @@ def _busy(machine: Machine, flows: Flows) -> float:
 
 def _held(machine: Machine, names: Sequence[str], channels: int) -> float:
     """Part of a GPU's compute that channels hold: each has a multiprocessor to itself."""
-    models = [machine.device(name).model for name in names]
+    models = [sample.model for sample in machine.samples(names)]
     counts = [model.sms for model in models if isinstance(model, Gpu) and model.sms]
     return min(_MOST, channels / min(counts)) if counts and channels else 0.0
 

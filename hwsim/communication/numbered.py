@@ -1,22 +1,30 @@
-"""The amounts that a step of a collective draws, by number of the capacity and added in the order of the pairs.
+"""The amounts that a step of a collective draws, by number of the capacity: `hwsim.communication.drawn` for scores of ranks.
 
-The same to the last bit as by name (`hwsim.communication.drawn.Names`), for scores of ranks and more.
+The machine distinguishes pairs of devices by the shape of their route (`Machine.draws`), so that a pair costs a microsecond.
+Each look of capacities has one rate and one unit; names are made of the capacities that an answer names, and of no others.
+
+Amounts from one capacity are added in the order of the pairs, the same to the last bit as by name. In a cost in columns
+(`Cost.wide`) they are summed as equal amounts counted, the smallest first: equal capacities come to equal sums, bit for bit,
+whatever the order of the pairs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hwsim.communication.drawing import Drawing
-from hwsim.communication.drawn import UNITS, Exchange, Line, Waits, cost_by_name
+from hwsim.communication.drawing import Drawing, Table
+from hwsim.communication.drawn import UNITS, Exchange, Ledger, Line, Names, Waits, cost_by_name
 from hwsim.communication.rounds import Round
-from hwsim.demand import Cost, Term
+from hwsim.demand import Cost, Demand, Term, Unit, Wide, Wire
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
-from hwsim.ticks import distinct
+
+LEAST: Final = 512  # ranks from which a cost may be in columns
+_DIGITS: Final = str.maketrans("", "", "0123456789")
 
 
 @dataclass(slots=True)
@@ -35,30 +43,44 @@ class Sums:
         self.moved[: len(other.moved)] += times * other.moved
 
 
-class Numbered:
-    """Amounts by place, where a capacity has the place that was next when it was first drawn from."""
+class Look(NamedTuple):
+    """The features that capacities have in common. name: without digits; link: the kind of link, "" of a device's."""
 
-    def __init__(self, exchange: Exchange, rounds: Sequence[Round]) -> None:
-        self.exchange = exchange
+    name: str
+    rate: float
+    unit: Unit
+    link: str
+
+
+class Numbered:
+    """Amounts by place, where a capacity has the place that was next when it was first drawn from.
+
+    wide: costs are in columns.
+    """
+
+    def __init__(self, exchange: Exchange, rounds: Sequence[Round], *, wide: bool = False) -> None:
+        self.exchange, self._machine, self._wide = exchange, exchange.machine, wide
         self.drawing = Drawing(exchange, rounds)
-        self._place = np.full(exchange.machine.capacity_numbers, -1, np.int32)  # by number
-        self._names: list[str] = []
-        self._rates: Floats = np.empty(0)
-        self._units = np.empty(0, "U4")
-        self._order: Ints = np.empty(0, np.int64)  # of the places by name
+        self._place = np.full(self._machine.capacity_numbers, -1, np.int32)  # by number
+        self._numbers: Ints = np.empty(0, np.int32)  # by place
+        self._look: Ints = np.empty(0, np.int32)  # by place
+        self._looks: dict[Look, int] = {}
+        self._look_of_name: dict[str, int] = {"": -1}  # of a second read, whose capacity has a row of its own
+        self._rates, self._is_wire = np.empty(0), np.empty(0, np.bool_)  # by place
+        self._names: dict[int, str] = {}  # by place, of those that were asked for
+        self._latest: tuple[Sums, tuple[Ints, Ints, Ints]] | None = None  # amounts that were separated, and their kinds
 
     def nothing(self) -> Sums:
         return Sums(np.empty(0), np.empty(0))
 
     def step(self, stage: Round) -> tuple[Sums, Waits]:
         drawn, waits = self.nothing(), (0.0, 0.0)
-        for step in self.drawing.parts(stage):
-            new = step.number[self._place[step.number] < 0]
-            if len(new):
-                self._name(distinct(new))
-            places, count = self._place[step.number], len(self._names)
-            drawn.amounts = _added(drawn.amounts, places, step.table.amounts[step.which], count)
-            drawn.moved = _added(drawn.moved, places, step.table.moved[step.which], count)
+        add = _counted if self._wide else _in_order
+        for step in [self.drawing.step(stage)] if self._wide else self.drawing.parts(stage):
+            self._give_places(step.number, step.which, step.table)
+            places, count = self._place[step.number], len(self._numbers)
+            drawn.amounts = add(drawn.amounts, places, step.table.amounts, step.which, count)
+            drawn.moved = add(drawn.moved, places, step.table.moved, step.which, count)
             drawn.floor = max(drawn.floor, step.floor)
             waits = step.waits if math.fsum(step.waits) > math.fsum(waits) else waits
         return drawn, waits
@@ -66,47 +88,127 @@ class Numbered:
     def seconds(self, amounts: Sums) -> float:
         return max(amounts.floor, self.busy(amounts))
 
+    def busy(self, total: Sums) -> float:
+        return float(self._seconds(total).max(initial=0.0))
+
+    def longest(self, total: Sums, word: Callable[[str], str]) -> tuple[float, str]:
+        seconds = self._seconds(total)
+        most = float(seconds.max(initial=0.0))
+        places = np.flatnonzero(seconds == most)
+        kinds = [look.link for look in self._looks]
+        words = {word(kinds[look]) for look in np.unique(self._look[places]).tolist()} if most > 0 else {word("")}
+        if len(words) > 1:
+            first = min(places.tolist(), key=self._name)
+            words = {word(kinds[self._look[first]])}
+        return most, words.pop()
+
     def slowest(self, total: Sums) -> list[Line]:
-        seconds = total.amounts / self._rates[: len(total.amounts)]
+        places = self._kinds(total)[1] if self._wide else np.flatnonzero(total.amounts > 0)
+        seconds, looks = self._seconds(total)[places], self._look[places]
         lines: list[Line] = []
         for unit in UNITS:
-            of_unit = np.flatnonzero(self._units[: len(seconds)] == unit)
+            of_unit = np.flatnonzero(np.array([look.unit == unit for look in self._looks], np.bool_)[looks])
             longest = float(seconds[of_unit].max(initial=0.0))
             if longest > 0:
-                at = min(of_unit[seconds[of_unit] == longest].tolist(), key=self._names.__getitem__)
-                lines.append(Line(unit, longest, self._names[at], float(total.moved[at])))
+                first = min(places[of_unit[seconds[of_unit] == longest]].tolist(), key=self._name)
+                lines.append(Line(unit, longest, self._name(first), float(total.moved[first])))
         return lines
 
-    def busy(self, total: Sums) -> float:
-        return float((total.amounts / self._rates[: len(total.amounts)]).max(initial=0.0))
-
     def widest(self, total: Sums) -> float:
-        return float(total.amounts[self._units[: len(total.amounts)] == "B"].max(initial=0.0))
+        return float(total.amounts[self._is_wire[: len(total.amounts)]].max(initial=0.0))
 
     def cost(self, total: Sums, share: float, why: tuple[Term, ...]) -> Cost:
-        if len(self._order) != len(self._names):
-            self._order = np.array(sorted(range(len(self._names)), key=self._names.__getitem__), np.int64)
-        order = self._order[self._order < len(total.amounts)]
-        order = order[total.amounts[order] > 0]
-        names = [self._names[at] for at in order.tolist()]
-        rows = zip(names, total.amounts[order].tolist(), total.moved[order].tolist(), strict=True)
+        if self._wide:
+            return Cost(Demand(latency=total.latency, floor=total.floor, share=share), why=why, wide=self._in_columns(total))
+        places = np.flatnonzero(total.amounts > 0)
+        names = map(self._name, places.tolist())
+        rows = sorted(zip(names, total.amounts[places].tolist(), total.moved[places].tolist(), strict=True))
         return cost_by_name(self.exchange, rows, total, share, why)
 
-    def _name(self, numbers: Ints) -> None:
-        """Give places to capacities."""
-        machine = self.exchange.machine
-        self._place[numbers] = np.arange(len(self._names), len(self._names) + len(numbers))
-        names = [machine.capacity_name(number) for number in numbers.tolist()]
-        self._names += names
-        capacities = machine.capacities
-        self._rates = np.append(self._rates, [capacities[name].rate for name in names])
-        self._units = np.append(self._units, [capacities[name].unit for name in names])
+    def _seconds(self, total: Sums) -> Floats:
+        seconds: Floats = total.amounts / self._rates[: len(total.amounts)]
+        return seconds
+
+    def _name(self, place: int) -> str:
+        name = self._names.get(place)
+        if name is None:
+            name = self._names[place] = self._machine.capacity_name(int(self._numbers[place]))
+        return name
+
+    def _give_places(self, number: Ints, which: Ints, table: Table) -> None:
+        """Places for the capacities of these rows that have none yet."""
+        new = np.flatnonzero(self._place[number] < 0)
+        if not len(new):
+            return
+        looks = np.array([self._look_number(name) for name in table.names], np.int32)
+        numbers, first = np.unique(number[new], return_index=True)
+        self._place[numbers] = np.arange(len(self._numbers), len(self._numbers) + len(numbers))
+        self._numbers = np.append(self._numbers, numbers.astype(np.int32))
+        self._look = np.append(self._look, looks[which[new[first]]])
+        self._rates = np.array([look.rate for look in self._looks])[self._look]
+        self._is_wire = np.array([look.unit == "B" for look in self._looks], np.bool_)[self._look]
+
+    def _look_number(self, name: str) -> int:
+        number = self._look_of_name.get(name)
+        if number is None:
+            capacity = self._machine.capacities[name]
+            look = Look(name.translate(_DIGITS), capacity.rate, capacity.unit, self._machine.link_kind(name))
+            number = self._look_of_name[name] = self._looks.setdefault(look, len(self._looks))
+        return number
+
+    def _kinds(self, total: Sums) -> tuple[Ints, Ints, Ints]:
+        """Capacities that are drawn from, in the order of their numbers; of each kind of them the first; the kind of each."""
+        if self._latest is not None and self._latest[0] is total:
+            return self._latest[1]
+        used = np.flatnonzero(total.amounts > 0)
+        used = used[np.argsort(self._numbers[used])]
+        code = self._look[used].astype(np.int64)
+        for column in (total.amounts, total.moved):
+            _, value = np.unique(column[used], return_inverse=True)
+            code = code * (int(value.max(initial=0)) + 1) + value.ravel()
+        _, first, kind = np.unique(code, return_index=True, return_inverse=True)
+        separated = used, used[first], kind.ravel().astype(np.int32)
+        self._latest = total, separated
+        return separated
+
+    def _in_columns(self, total: Sums) -> Wide | None:
+        """The amounts as columns of a cost; None if nothing is drawn."""
+        used, firsts, kind = self._kinds(total)
+        if not len(used):
+            return None
+        capacities = self._machine.capacities
+        kinds = [
+            Wire(capacities[self._name(place)], float(total.amounts[place]), float(total.moved[place]))
+            for place in firsts.tolist()
+        ]
+        return Wide(self._numbers[used], kind, tuple(kinds), self._machine.capacity_numbers, self._machine.capacity_name)
 
 
-def _added(sums: Floats, places: Ints, values: Floats, count: int) -> Floats:
-    """Sums by place with more rows, added in their order."""
+def ledger_of(exchange: Exchange, rounds: Sequence[Round], *, columns: bool) -> Ledger[Any]:
+    """Amounts by number where there are many ranks of one kind. columns: whether costs among very many may be in columns."""
+    if not exchange.alike():
+        return Names(exchange)
+    wide = columns and len(exchange.placed.parties) >= LEAST and exchange.overheads.compute <= 0
+    return Numbered(exchange, rounds, wide=wide)
+
+
+def _in_order(sums: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
+    """Sums by place with more rows, added in their order; which: the place of each row among the values."""
     if not len(sums):
-        return np.asarray(np.bincount(places, weights=values, minlength=count), np.float64)
+        return np.asarray(np.bincount(places, weights=values[which], minlength=count), np.float64)
     sums = np.pad(sums, (0, count - len(sums)))
-    np.add.at(sums, places, values)
+    np.add.at(sums, places, values[which])
     return sums
+
+
+def _counted(_: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
+    """Sums by place: equal values counted, then the smallest first."""
+    different, at = np.unique(values, return_inverse=True)
+    value = at.ravel()[which]
+    last = np.zeros(count, np.int64)
+    last[places] = value
+    if bool((last[places] == value).all()):  # all that is drawn from a capacity is equal
+        return np.asarray(np.bincount(places, minlength=count) * different[last], np.float64)
+    code, many = np.unique(places.astype(np.int64) * len(different) + value, return_counts=True)
+    weights = many * different[code % len(different)]
+    return np.asarray(np.bincount(code // len(different), weights=weights, minlength=count), np.float64)

@@ -239,13 +239,9 @@ def _measured(task: Task, library: Nccl, algorithm: Algorithm) -> tuple[Flows, E
     if best is not None:
         return as_measured(task, algorithm, library, best, max(group.sizes)), best
     carried = bus(task.machine, task.devices)
-    tried = []
-    for protocol in PROTOCOLS:
-        overheads = overheads_as(task, algorithm, group, library, protocol, carried)
-        flows = task.flows(algorithm, overheads)
-        tried.append((flows.alone(task.machine.rates()), flows, overheads))
-    _, flows, overheads = min(tried, key=lambda row: row[0])
-    return flows, overheads
+    by_protocol = [overheads_as(task, algorithm, group, library, protocol, carried) for protocol in PROTOCOLS]
+    fastest = min(by_protocol, key=lambda overheads: task.seconds(algorithm, overheads))
+    return task.flows(algorithm, fastest), fastest
 
 
 def _estimate(task: Task, library: Nccl, algorithm: Algorithm, group: Group) -> Estimate | None:

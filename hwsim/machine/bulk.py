@@ -65,6 +65,7 @@ class Bulk:
         self._kinds: dict[tuple[Handling, tuple[int, ...]], _Kind | None] = {}
         self._shapes: dict[object, int] = {}
         self._known: list[_Shape] = []
+        self._latest: tuple[Sequence[str], Ints] = (), np.empty(0, np.int32)  # names that were asked for, and their numbers
 
     def part_of(self, name: str) -> Part | None:
         """The part of a device; None if the name is no device's."""
@@ -99,11 +100,14 @@ class Bulk:
         return self._filled(a, b, kinds, size, handling)
 
     def _numbers(self, names: Sequence[str]) -> Ints:
-        found = self._ends.numbers(names)
-        missing = np.flatnonzero(found < 0)
+        if isinstance(names, tuple) and names is self._latest[0]:
+            return self._latest[1]
+        numbers = self._ends.numbers(names)
+        missing = np.flatnonzero(numbers < 0)
         if len(missing):
             raise UnknownName(f"there is no device '{names[int(missing[0])]}'", "groups of sockets are for `transfer`")
-        return found
+        self._latest = names, numbers
+        return numbers
 
     def _keys(self, a: Ints, b: Ints) -> tuple[Ints, ...]:
         """Columns that are equal for pairs that are alike."""
@@ -121,13 +125,9 @@ class Bulk:
     @cached_property
     def _shared(self) -> bool:
         """Whether equal hosts have equal ways: none passes through a third, and no card of another computer is near."""
-        layout = self._net.layout
         if not self._hosts.apart:
             return False
-        inside = [bundle for bundle in layout.wires.bundles if not bundle.model.network]
-        owner = self._hosts.owner
-        across = any(bool(((owner[each.a] >= 0) | (owner[each.b] >= 0)).any()) for each in inside)
-        return not across or all(part.kind != "nic" for part in layout.every())
+        return self._hosts.closed or all(part.kind != "nic" for part in self._net.layout.every())
 
     def _kind(self, source: str, target: str, a: int, b: int, size: float, handling: Handling) -> _Kind | None:
         """None where such pairs are to be worked out one by one."""
@@ -256,7 +256,7 @@ class Bulk:
         if nothing.any():
             many = np.where(nothing, 0, many)
         first = np.concatenate([[0], np.cumsum(many)])
-        capacity = np.empty(int(first[-1]), np.int64)
+        capacity = np.empty(int(first[-1]), np.int32)
         for form, some, pairs, which in columns if len(capacity) else ():
             if nothing.any():
                 pairs, which = pairs[~nothing[pairs]], which[~nothing[pairs]]

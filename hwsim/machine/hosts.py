@@ -58,6 +58,7 @@ class Hosts:
         self._within: dict[tuple[int, int, int], list[set[str]] | None] = {}
         self._exits: dict[tuple[int, int, int, bool], tuple[Exit, ...]] = {}
         self._latest: tuple[tuple[int, int], tuple[int, list[tuple[Exit, tuple[frozenset[int], ...], Exit]]]] = (-1, -1), (-1, [])
+        self._barred_cards: dict[tuple[int, int], frozenset[str]] = {}  # by part, or by host, and number in it
         self._core_layers: dict[tuple[int, int], tuple[frozenset[int], ...] | None] = {}
 
     @cached_property
@@ -195,13 +196,25 @@ class Hosts:
         exits = self._exits.get(key)
         if exits is None:
             part = self._layout.parts[key[0]]
-            barred = self._barred(number) if own and part.child is not None else frozenset()
+            barred = self._barred(number, host) if own and part.child is not None else frozenset()
             ways = self._leave(part, key[1], self._ports(attached, host), barred)
             exits = self._exits[key] = tuple(sorted(ways, key=lambda one: one.hops))
         return exits
 
-    def _barred(self, number: int) -> frozenset[str]:
+    @cached_property
+    def closed(self) -> bool:
+        """Whether networks alone lead out of hosts, so that the computers of equal hosts are equal."""
+        inside = [bundle for bundle in self._layout.wires.bundles if not bundle.model.network]
+        return not any(bool(((self.owner[each.a] >= 0) | (self.owner[each.b] >= 0)).any()) for each in inside)
+
+    def _barred(self, number: int, host: int) -> frozenset[str]:
         """Cards of a device's host that are not its own, by their names there."""
+        key = int(self.part_of_host[host]) if self.closed else -1 - host, number - int(self.starts[host])
+        if key not in self._barred_cards:
+            self._barred_cards[key] = self._find_barred(number)
+        return self._barred_cards[key]
+
+    def _find_barred(self, number: int) -> frozenset[str]:
         name = self._layout.name(number)
         others = self._cards.others(name) - {name} if self._cards else frozenset()
         prefix = name.partition(".")[0] + "."

@@ -18,10 +18,13 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
+import numpy as np
+
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
-from hwsim.communication.pairs import Pair
+from hwsim.communication.pairs import Pairs
 from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
 from hwsim.communication.rounds import Round, Wires
+from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
@@ -93,29 +96,28 @@ class Ring(Algorithm):
             return steps * wires.step(port)
         return steps * wires.step(port, port / (2 if self.both and n > 2 else 1))
 
-    def _pairs(self, operation: Operation, group: Group) -> tuple[Pair, ...]:
-        n = group.ranks
-        loads: dict[tuple[int, int], float] = {}
-        for order, share in self.rings(group):
-            for source, target in _hops(operation, order):
-                loads[source, target] = loads.get((source, target), 0.0) + share / n
-        return tuple((source, target, share) for (source, target), share in sorted(loads.items()))
+    def _pairs(self, operation: Operation, group: Group) -> Pairs:
+        n, rings = group.ranks, self.rings(group)
+        hops = (_hops(operation, order) for order, _ in rings)
+        codes = np.concatenate([sources * n + targets for sources, targets in hops])
+        ends, which = np.unique(codes, return_inverse=True)
+        shares = np.repeat([share / n for _, share in rings], len(codes) // len(rings))
+        return Pairs(ends // n, ends % n, np.asarray(np.bincount(which.ravel(), weights=shares), np.float64))
 
 
-def _hops(operation: Operation, order: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Pairs of sender and receiver: all around, or in a chain that begins or ends at the root."""
-    n = len(order)
-    if operation in CHAINED:
-        at = order.index(0)
-        chain = [order[(at + place) % n] for place in range(n)]
-        return [(chain[i], chain[i + 1]) if operation == "broadcast" else (chain[i + 1], chain[i]) for i in range(n - 1)]
-    return [(order[i], order[(i + 1) % n]) for i in range(n)]
+def _hops(operation: Operation, order: tuple[int, ...]) -> tuple[Ints, Ints]:
+    """Senders and their receivers: all around, or in a chain that begins or ends at the root."""
+    around = np.array(order, np.int64)
+    if operation not in CHAINED:
+        return around, np.roll(around, -1)
+    chain = np.roll(around, -order.index(0))
+    return (chain[:-1], chain[1:]) if operation == "broadcast" else (chain[1:], chain[:-1])
 
 
 def _around(operation: Operation, order: tuple[int, ...], q: int, rings: int) -> Iterator[Send]:
     """The sends of one ring."""
     n = len(order)
-    hops = _hops(operation, order)
+    hops = list(zip(*(column.tolist() for column in _hops(operation, order)), strict=True))
     if operation in CHAINED:
         for i, (source, target) in enumerate(hops):
             first = i if operation == "broadcast" else n - 2 - i

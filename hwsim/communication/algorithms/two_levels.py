@@ -7,9 +7,10 @@ with its counterparts, and gives it to its node.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import repeat
 
-from hwsim.communication.pairs import Pair
+import numpy as np
+
+from hwsim.communication.pairs import Pairs
 from hwsim.communication.plan import CannotCollect, Group, Operation, Send
 from hwsim.communication.rounds import Round
 from hwsim.records import dataclass
@@ -67,8 +68,8 @@ class Levels:
                         yield Send(step, self.ranks[i][j], target, chunk, 1, reduce)
 
     def rounds(self, operation: Operation, share: float = 1.0, pieces: int = 1) -> list[Round]:
-        """All stages as equal steps, without those that have none; both within the nodes, and both across them, are one tuple."""
-        pairs: dict[bool, tuple[Pair, ...]] = {}
+        """All stages as equal steps, without those that have none; both within the nodes, and both across them, are the same."""
+        pairs: dict[bool, Pairs] = {}
         rounds = []
         for stage, steps in self.stages(operation):
             within = stage.endswith("within")
@@ -79,11 +80,11 @@ class Levels:
             rounds.append(Round(stage, pairs[within], steps * pieces, reduce=stage.startswith("reduce")))
         return rounds
 
-    def _pairs(self, share: float, pieces: int, *, within: bool) -> tuple[Pair, ...]:
+    def _pairs(self, share: float, pieces: int, *, within: bool) -> Pairs:
         """Sender, receiver and share of the bytes in a step."""
         g, k = self.size, self.nodes
         part = share / (g if within else g * k) / pieces
-        sources = [rank for node in self.ranks for rank in node]
-        inside = [rank for node in self.ranks for rank in (*node[1:], node[0])]
-        targets = inside if within else [*sources[g:], *sources[:g]]
-        return tuple(sorted(zip(sources, targets, repeat(part))))
+        ranks = np.array(self.ranks, np.int64)
+        sources, targets = ranks.ravel(), np.roll(ranks, -1, axis=1 if within else 0).ravel()
+        order = np.lexsort((targets, sources))
+        return Pairs(sources[order], targets[order], np.full(len(order), part))
