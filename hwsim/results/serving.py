@@ -149,6 +149,7 @@ class ServiceStatistics:
         tiers: below the GPUs, in order; their tokens are among `cached_tokens`.
         scaling: copies over time, where the load starts and stops them. adapters: those that are loaded when asked for.
         cache_format: number format of keys and values where it is narrower than 16 bits; "" else.
+        stated_per_s: requests a second that come for ever, where the file says them: a steady rate, and no conversations.
         sampling: for each measure, how far its mean and percentiles are known; none if all came at once.
     """
 
@@ -197,6 +198,7 @@ class ServiceStatistics:
     scaling: Scaling | None = None
     adapters: AdapterUse | None = None
     cache_format: str = ""
+    stated_per_s: float | None = None
 
     @property
     def offered_per_s(self) -> float:
@@ -240,9 +242,12 @@ class ServiceStatistics:
     def settled_per_s(self) -> float:
         """Requests a second of a service that goes on: as many as come, where it keeps up; the last ones to end do not count.
 
-        A run of few requests is over long after the last of them came, and a whole run's rate is too low for that.
+        A run of few requests is over long after the last of them came, and a whole run's rate is too low for that. What comes is
+        what the file says, where it says a rate: few requests happen to come faster or slower.
         """
-        return self.requests_per_s if self.overloaded or not self.offered_per_s else self.offered_per_s
+        if self.overloaded or not self.offered_per_s:
+            return self.requests_per_s
+        return self.offered_per_s if self.stated_per_s is None else self.stated_per_s
 
     @property
     def settled_tokens_per_s(self) -> float:

@@ -135,6 +135,11 @@ class ArrivalKeys:
         return None if self.day is None else self.day.mean
 
     @property
+    def steady(self) -> float | None:
+        """Requests a second of arrivals that are the same at all times; None of others."""
+        return self.rate if self.day is None else None
+
+    @property
     def thinking(self) -> Distribution:
         """Seconds of a client between an answer and its next request."""
         return Constant(0.0) if self.think is None else distribution_of(self.think)
