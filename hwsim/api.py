@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf
     from hwsim.results.result import Again, JobSpan
+    from hwsim.results.serving import ServiceStatistics
     from hwsim.results.training import Training
     from hwsim.views.explain.explained import Explained
 
@@ -285,7 +286,7 @@ def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool |
             lowered.warnings, notes(timeline, played.steady, wanted=wanted), () if running is None else running.warnings()
         ),
         devices=lowered.machine.kinds,
-        memory=_memory(lowered, timeline),
+        memory=_memory(lowered, timeline, played.serving),
         requests=played.requests,
         curves=played.curves,
         jobs=spans,
@@ -365,8 +366,10 @@ def _with(files: tuple[Tree, Tree], options: Mapping[str, Any], settings: Mappin
         return failed.run
 
 
-def _memory(lowered: Lowered, timeline: Timeline) -> tuple[DeviceMemory, ...]:
-    held = [value for plan in lowered.services for value in plan.holds()] if lowered.jobs else []  # a service alone was checked
+def _memory(lowered: Lowered, timeline: Timeline, serving: Sequence[ServiceStatistics]) -> tuple[DeviceMemory, ...]:
+    lives = {each.name: each.scaling.spans_fs for each in serving if each.scaling is not None}
+    held = [value for plan in lowered.services for value in plan.holds(lives.get(plan.name))] if lowered.jobs else []
+    # a service alone was checked
     if not lowered.graph.buffers and not held:
         return ()
     from hwsim.results.memory import memory, memory_sizes

@@ -115,11 +115,16 @@ def percent(fraction: float, form: str = "") -> str:
 
     >>> percent(0.1234), percent(1), percent(0.9999), percent(0.0001), percent(1.5)
     ('12.3 %', '100 %', '99.9 %', '<0.1 %', '150.0 %')
-    >>> percent(0.1234, ".0f"), percent(-0.05, "+.1f")
-    ('12 %', '-5.0 %')
+    >>> percent(0.1234, ".0f"), percent(-0.05, "+.1f"), percent(1e-7, ".4g")
+    ('12 %', '-5.0 %', '0.00001 %')
     """
     if form:
-        return f"{100 * fraction:{form}} %"
+        number = f"{100 * fraction:{form}}"
+        if "e" in number:
+            from decimal import Decimal
+
+            number = f"{Decimal(number):f}"
+        return f"{number} %"
     if fraction == 1:
         return "100 %"
     if 0 < fraction < 0.0005:

@@ -32,7 +32,7 @@ def chat(arrivals: dict[str, Any], **keys: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_tokens_that_are_paid_for_are_those_that_come_for_ever(seed: int) -> None:
-    """Few requests happen to come faster or slower than the file says; the price of a million tokens is at the rate of the file."""
+    """Few requests happen to come faster or slower than the file says; a million tokens are priced at the rate of the file."""
     asked = {"machine": "dgx-h100", "workload": chat({"poisson": "20 1/s"}, seed=seed), "minimise": "cost per million tokens",
              "rent": "on_demand", "period": "1 day"}  # fmt: skip
     best = plan(asked).best

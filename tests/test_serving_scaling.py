@@ -21,6 +21,7 @@ from hwsim.results.scaling import Scaling
 from hwsim.results.serving import ServiceStatistics
 from hwsim.spec import SpecError
 from hwsim.studies.measures import measure, number
+from tests.test_infer import SMALL
 from tests.test_serving_ways import only, served
 
 RULES: dict[str, Any] = {"target": 8, "start": "700 ms", "every": "100 ms", "window": "400 ms"}
@@ -94,6 +95,20 @@ def test_the_first_request_of_a_service_of_nothing_waits_for_its_copy() -> None:
     assert dict(found.where[0].parts)["starting"] == pytest.approx(0.7, abs=1e-12)
     assert (found.scaling.starts, found.scaling.waited) == (1, 1)
     assert found.scaling.longest_s == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize("engine", ["auto", "simpy"])
+@pytest.mark.parametrize("by", ["requests", "waiting", "arrivals"])
+@pytest.mark.parametrize("start", ["3 s", {"disk": "disk0", "engine": "3 s"}])
+def test_a_copy_that_requests_wait_for_is_not_stopped_before_it_is_there(engine: Any, by: str, start: Any) -> None:
+    """However short the window in which requests are counted: those that came before it still wait."""
+    rules = {**RULES, "least": 0, "most": 1, "by": by, "start": start, "target": 50}
+    found = only(served(engine, device="gpu0", arrivals={"every": "1 s"}, requests=3, scale=rules))
+    assert found.requests == 3
+    assert found.scaling is not None
+    assert found.scaling.starts == 1
+    assert found.first_token is not None
+    assert 1 < found.first_token.p50 < 6
 
 
 @pytest.mark.parametrize("engine", ["auto", "simpy"])
@@ -223,3 +238,42 @@ def test_cost_and_energy_are_of_copies_that_were_on() -> None:
     said = str(scaled_run)
     assert "without `scale:` all 8 GPUs are paid for" in " ".join(bills[1].notes)
     assert f"{found.starts} started, {found.stops} stopped" in " ".join(said.split())
+
+
+def test_memory_is_taken_by_copies_that_are_on() -> None:
+    """What holds keys and values of a copy is free for others before it starts, and once it has answered its last request."""
+    busy = {"program": [{"copy": {"name": "in", "from": "cpu0", "to": "gpu1", "bytes": "40 GB", "writes": "x"}}]}
+    infer = {"model": SMALL, "device": "gpu0..1", "parallel": {"tp": 1, "dp": 2}, "prompt": 100, "output": 20, "memory": "90 %"}
+
+    def taken(rate: str, requests: int, least: int) -> dict[str, Any]:
+        scale = {**RULES, "least": least, "most": 2, "target": 6, "start": "50 ms"}
+        service = {"infer": {**infer, "arrivals": {"poisson": rate}, "requests": requests, "scale": scale}}
+        run = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {"chat": service, "batch": busy}}, expect=False)
+        scaling = run.serving[0].scaling
+        assert scaling is not None
+        assert scaling.peak == least
+        return {each.device: each for each in run.memory}
+
+    few = taken("20 1/s", 20, 1)
+    assert few["gpu1"].peak == 40_000_000_000  # the second copy never starts
+    assert few["gpu0"].peak > 70e9
+    with pytest.raises(hwsim.OutOfMemory, match="gpu1"):
+        taken("20 1/s", 20, 2)
+
+
+def test_memory_of_a_copy_is_given_back_with_it() -> None:
+    infer = {"model": SMALL, "device": "gpu0..1", "parallel": {"tp": 1, "dp": 2}, "prompt": 100, "output": 20,
+             "arrivals": {"bursts": {"poisson": "2 1/s", "size": 40}}, "requests": 200,
+             "scale": {**RULES, "target": 3}}  # fmt: skip
+    wait = {"program": [{"busy": {"device": "cpu0", "time": "1 ms"}}]}
+    run = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {"chat": {"infer": infer}, "other": wait}})
+    scaling = run.serving[0].scaling
+    assert scaling is not None
+    assert scaling.stops
+    (memory,) = [each for each in run.memory if each.device == "gpu1"]
+    for life in scaling.lives:
+        if life.copy == 1:
+            at = memory.taken[memory.time.searchsorted(round(life.on_s * 1e15), side="right") - 1]
+            assert at == memory.peak
+            if life.off_s is not None:
+                assert memory.taken[memory.time.searchsorted(round(life.off_s * 1e15), side="right") - 1] == 0

@@ -231,13 +231,14 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Memory that a service, which is no op of the graph, holds on a device from `since` (fs) to the end of the run."""
+    """Memory that a service, which is no op of the graph, holds on a device from `since` (fs) to `until` (None: the end)."""
 
     device: str
     value: str
     by: str
     bytes: int
     since: int = 0
+    until: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

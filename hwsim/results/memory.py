@@ -154,9 +154,9 @@ class _Lives:
 
     @classmethod
     def of_held(cls, held: Held, timeline: Timeline) -> _Lives:
-        since = ticks.matching([held.since], timeline.end)
+        since, until = (ticks.matching([at or 0], timeline.end) for at in (held.since, held.until))
         buffer = Buffer(held.value, held.by, held.device, held.bytes, "scope", Mark(-1, -1), ())
-        return cls(buffer, since, since, np.zeros(1, np.bool_), True)
+        return cls(buffer, since, until, np.zeros(1, np.bool_), held.until is None)
 
     @classmethod
     def of(cls, buffer: Buffer, timeline: Timeline, bases: Ints) -> _Lives:

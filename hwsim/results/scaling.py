@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hwsim import ticks
 from hwsim.records import dataclass
 from hwsim.results.expect import HOUR
 
@@ -60,6 +61,14 @@ class Scaling:
     def gpu_hours(self) -> float:
         """GPU-hours that are paid for."""
         return self.paid_s * self.gpus / HOUR
+
+    @property
+    def spans_fs(self) -> list[tuple[int, int, int | None]]:
+        """(copy, from when on, until when) of each start; fs, None for the end of the run."""
+        return [
+            (life.copy, ticks.femtoseconds(life.on_s), None if life.off_s is None else ticks.femtoseconds(life.off_s))
+            for life in self.lives
+        ]
 
     @property
     def mean(self) -> float:

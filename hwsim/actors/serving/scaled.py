@@ -7,7 +7,8 @@
 
 Looks that are due are made before anything else at an instant, so it makes no difference who calls first. A request stays with
 its copy. A copy that is stopped takes no more requests and answers those it has; it is paid for until then, and its caches are
-lost. Its GPUs start a new copy only after that. While none is there, or on its way, a request starts one without a look.
+lost. Its GPUs start a new copy only after that. While none is there, or on its way, a request starts one without a look; while
+requests wait, one stays.
 
 **Range**: a copy never fails to start, and no request is moved from one to another. Where a copy starts is not a choice: the
 first GPUs that are free.
@@ -225,6 +226,8 @@ class Scaled:
                 self._calm = at + scale.every * scale.looks
             if at < self._calm:
                 wanted = max(wanted, soon)
+        if self.line:
+            wanted = max(wanted, 1)  # whatever counts: a copy that is on its way for them is not stopped
         areas.append(self._area)
         if len(areas) > scale.looks:
             areas.popleft()

@@ -68,15 +68,21 @@ class ServicePlan:
     offload: Offload | None = None
     scale: Scale | None = None
 
-    def holds(self) -> Iterator[Held]:
-        """Memory that it takes of its GPUs from its start on, the whole cache included."""
+    def holds(self, lives: Sequence[tuple[int, int, int | None]] | None = None) -> Iterator[Held]:
+        """Memory that it takes of its GPUs, the whole cache included.
+
+        Args:
+            lives: (copy, from when on, until when) in fs, the last one None for the end of the run; default: all copies, from its
+                start on.
+        """
         if self.prompts is not None:
             yield from self.prompts.holds()
         cache = self.token_bytes * (self.tokens or 0)
-        for device in [each for copy in self.copies for each in copy]:
-            for value, size in (("weights", self.memory.weights), ("KV cache", cache), ("buffers", self.memory.buffers)):
-                if size > 0:
-                    yield Held(device, value, self.name or "service", math.ceil(size), self.start)
+        for copy, since, until in [(copy, self.start, None) for copy in range(len(self.copies))] if lives is None else lives:
+            for device in self.copies[copy]:
+                for value, size in (("weights", self.memory.weights), ("KV cache", cache), ("buffers", self.memory.buffers)):
+                    if size > 0:
+                        yield Held(device, value, self.name or "service", math.ceil(size), since, until)
 
     @property
     def kind(self) -> str:
