@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hwsim.actors.serving import alone
 from hwsim.actors.serving.alone import Written
 from hwsim.actors.serving.blocks import Windowed
+from hwsim.actors.serving.costs import Exchanged
 from hwsim.actors.serving.pace import Pace
 from hwsim.actors.serving.replica import DoesNotFit
 from hwsim.actors.serving.run import Run, Sequence
@@ -83,6 +84,7 @@ class Compiled:
     _values: Words = field(init=False)
     _floats: NDArray[np.float64] = field(init=False)
     _places: tuple[int, ...] = ()  # where these three are
+    _exchanged: dict[tuple[int, int], list[Exchanged]] = field(default_factory=dict)  # by copy and tokens
 
     def __post_init__(self) -> None:
         self._asked = np.zeros(16 + 2 * self.plan.settings.sequences, np.int64)
@@ -230,8 +232,10 @@ class Compiled:
 
     def _chain(self, copy: int, label: int, cost: int, kernels: int, host: int, count: int, rows: int) -> list[IssuedOp]:
         """The ops of a run; rows: tokens of each iteration, negative if some of them are of prompts."""
-        costs = self.written.costs[copy]
-        exchanged = costs.exchanged(Run(0, 0, 0, [(Sequence(-1, 0, 0, 0), -rows)] if rows < 0 else [], max(rows, 0), 0))
+        costs, exchanged = self.written.costs[copy], self._exchanged.get((copy, rows))
+        if exchanged is None:
+            run = Run(0, 0, 0, [(Sequence(-1, 0, 0, 0), -rows)] if rows < 0 else [], max(rows, 0), 0)
+            exchanged = self._exchanged[copy, rows] = costs.exchanged(run) or []
         return costs.chain(label, cost, kernels, host, count, exchanged)
 
 
