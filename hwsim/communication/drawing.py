@@ -6,7 +6,6 @@ microsecond and nothing is named but the capacities of one pair of each shape.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import Final, NamedTuple
@@ -132,7 +131,8 @@ class Drawing:
         draws = machine.draws_among(parties, sources, targets, float(sizes[0]) if same else sizes, how)
         _, firsts = np.unique(draws.shape, return_index=True)
         table, starts = self._table(draws)
-        far = self._far(sources, targets)
+        code = 2 * draws.shape + self._far(sources, targets)
+        waits, floors = self._waits(draws)
         reads = self._reads(draws, firsts, targets, sizes) if any(stage.reduce for stage in batch.stages) else []
         full = _with(table, reads, sizes[firsts])
         ready = {}
@@ -149,8 +149,10 @@ class Drawing:
                 memory = number[(first[:-1] + place)[again]]
                 number = np.insert(number, first[1:][again], memory)
                 which = np.insert(which, first[1:][again], len(table.names) + shape[again])
-            waits, floor = self._waits(draws, shape, None if far is None else far[low:high])
-            ready[id(stage)] = Step(number, which, full if stage.reduce else table, waits, floor)
+            longest = self._longest(draws, waits, code[low:high])
+            ready[id(stage)] = Step(
+                number, which, full if stage.reduce else table, longest, float(floors[shape].max(initial=0.0))
+            )
         return ready
 
     def _table(self, draws: Draws) -> tuple[Table, Ints]:
@@ -184,26 +186,28 @@ class Drawing:
             reads.append(_Read([machine.capacity_name(number) for number in numbers].index(read[0]), read[1]))
         return reads
 
-    def _far(self, sources: Ints, targets: Ints) -> Ints | None:
-        """By pair whether a network lies between its ends (`Placed.across`); None where a step takes as long either way."""
+    def _far(self, sources: Ints, targets: Ints) -> Ints | int:
+        """By pair whether a network lies between its ends (`Placed.across`); 0 where a step takes as long either way."""
         if self._exchange.overheads.hop is None:
-            return None
+            return 0
         apart = (self._node[sources] != self._node[targets]) & (self._joined[sources] != self._joined[targets])
         far: Ints = apart.astype(np.int64)
         return far
 
-    def _waits(self, draws: Draws, shape: Ints, far: Ints | None) -> tuple[Waits, float]:
-        """The wait of the first pair that waits longest, and the longest floor."""
-        code = shape if far is None else 2 * shape + far
-        kinds, first = np.unique(code, return_index=True)
-        waits, floor = (0.0, 0.0), 0.0
-        for kind in kinds[np.argsort(first)].tolist():
-            number, apart = (kind, 0) if far is None else divmod(kind, 2)
-            demand, overhead = draws.costs[number].demand, self._exchange.overheads.of_step(bool(apart))
-            floor = max(floor, demand.floor)
-            if overhead + demand.latency > math.fsum(waits):
-                waits = overhead, demand.latency
-        return waits, floor
+    def _waits(self, draws: Draws) -> tuple[Floats, Floats]:
+        """By shape, and by whether a network lies between the ends, the seconds that a step waits; by shape the floor."""
+        demands = [cost.demand for cost in draws.costs]
+        steps = [self._exchange.overheads.of_step(apart) for apart in (False, True)]
+        waits = np.array([[step + demand.latency for step in steps] for demand in demands], np.float64)
+        return waits.reshape(-1), np.array([demand.floor for demand in demands], np.float64)
+
+    def _longest(self, draws: Draws, waits: Floats, code: Ints) -> Waits:
+        """The wait of the first pair that waits longest; code: by pair, of a step."""
+        if not len(code):
+            return 0.0, 0.0
+        shape, apart = divmod(int(code[waits[code].argmax()]), 2)
+        overhead, latency = self._exchange.overheads.of_step(bool(apart)), draws.costs[shape].demand.latency
+        return (overhead, latency) if overhead + latency > 0 else (0.0, 0.0)
 
 
 def _with(table: Table, reads: Sequence[_Read], sizes: Floats) -> Table:

@@ -167,6 +167,12 @@ class Task:
         exchange = Exchange(self.machine, placed, self.size, overheads)
         return _added(ledger_of(exchange, _flat(merged), columns=False), exchange, merged, self.operation)
 
+    def busy(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> float:
+        """Seconds that the links are busy: `Together.busy`, without a cost."""
+        placed, merged, _ = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
+        ledger = ledger_of(Exchange(self.machine, placed, self.size, overheads), _flat(merged), columns=False)
+        return math.fsum(ledger.busy(_total(ledger, rounds)) for rounds in merged)
+
     def among(self, devices: Sequence[str]) -> Task:
         """The same collective among these devices."""
         return replace(self, devices=devices)

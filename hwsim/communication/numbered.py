@@ -77,8 +77,8 @@ class Numbered:
         drawn, waits = self.nothing(), (0.0, 0.0)
         add = _counted if self._wide else _in_order
         for step in [self.drawing.step(stage)] if self._wide else self.drawing.parts(stage):
-            self._give_places(step.number, step.which, step.table)
-            places, count = self._place[step.number], len(self._numbers)
+            places = self._places(step.number, step.which, step.table)
+            count = len(self._numbers)
             drawn.amounts = add(drawn.amounts, places, step.table.amounts, step.which, count)
             drawn.moved = add(drawn.moved, places, step.table.moved, step.which, count)
             drawn.floor = max(drawn.floor, step.floor)
@@ -135,11 +135,12 @@ class Numbered:
             name = self._names[place] = self._machine.capacity_name(int(self._numbers[place]))
         return name
 
-    def _give_places(self, number: Ints, which: Ints, table: Table) -> None:
-        """Places for the capacities of these rows that have none yet."""
-        new = np.flatnonzero(self._place[number] < 0)
-        if not len(new):
-            return
+    def _places(self, number: Ints, which: Ints, table: Table) -> Ints:
+        """The place of the capacity of each row; one that has none yet is given the next."""
+        places: Ints = self._place[number]
+        if places.min(initial=0) >= 0:
+            return places
+        new = np.flatnonzero(places < 0)
         looks = np.array([self._look_number(name) for name in table.names], np.int32)
         numbers, first = np.unique(number[new], return_index=True)
         self._place[numbers] = np.arange(len(self._numbers), len(self._numbers) + len(numbers))
@@ -147,6 +148,8 @@ class Numbered:
         self._look = np.append(self._look, looks[which[new[first]]])
         self._rates = np.array([look.rate for look in self._looks])[self._look]
         self._is_wire = np.array([look.unit == "B" for look in self._looks], np.bool_)[self._look]
+        given: Ints = self._place[number]
+        return given
 
     def _look_number(self, name: str) -> int:
         number = self._look_of_name.get(name)

@@ -205,7 +205,7 @@ class Bulk:
         sizes = np.array([each.each for each in self._net.layout.parts], np.int64)
         firsts = np.array([each.start for each in self._net.layout.parts], np.int64)  # count
         slots: Ints = starts[part] + (self._hosts.starts - firsts[part]) // sizes[part] * each[part]
-        return slots
+        return slots.astype(np.int32)
 
     @cached_property
     def _row_of_wire(self) -> Ints:
@@ -260,10 +260,11 @@ class Bulk:
         for form, some, pairs, which in columns if len(capacity) else ():
             if nothing.any():
                 pairs, which = pairs[~nothing[pairs]], which[~nothing[pairs]]
-            numbers = np.array([kind.rows for _, kind in some], np.int64).reshape(len(some), len(form), 3)
-            for at, relative_to in enumerate(form):
-                hosts = self._hosts.owner[(a if relative_to in (FROM, OUT) else b)[pairs]]
-                capacity[first[pairs] + at] = self._number(relative_to, numbers[which, at, 1], numbers[which, at, 2], hosts)
+            rows = np.array([kind.rows for _, kind in some], np.int32).reshape(len(some), len(form), 3).transpose(1, 2, 0).copy()
+            start, hosts = first[pairs], [self._hosts.owner[ends[pairs]] for ends in (a, b)]
+            for at, (relative_to, (_, number, slot)) in enumerate(zip(form, rows, strict=True)):
+                host = hosts[0 if relative_to in (FROM, OUT) else 1]
+                capacity[start + at] = self._number(relative_to, number[which], slot, which, host)
         shape, costs = self._priced(shape, list(order), size, handling)
         return Draws(shape, costs, first, capacity)
 
@@ -286,17 +287,17 @@ class Bulk:
         ]
         return place[kind.ravel()], tuple(costs)
 
-    def _number(self, relative_to: int, number: Ints, slot: Ints, hosts: Ints) -> Ints:
-        """Inverse of `_relative`, for rows that are relative to the same host or wire."""
+    def _number(self, relative_to: int, number: Ints, slot: Ints, which: Ints, hosts: Ints) -> Ints:
+        """Inverse of `_relative`, for rows that are relative to the same host or wire; slot: by kind; which: by row its kind."""
         if relative_to == ABSOLUTE:
             return number
         if relative_to in (FROM, TO):
             numbers: Ints = self._slots[hosts] + number
             return numbers
-        attached = self._attached
+        attached, slot = self._attached, slot[which]
         rows = attached.first[hosts] + number
         ways = np.where((slot == BOTH) | attached.out[rows], slot, 1 - slot)
-        wires: Ints = self.numbering.table(self._net.layout).wires + 3 * attached.wire[rows].astype(np.int64) + ways
+        wires: Ints = self.numbering.table(self._net.layout).wires + 3 * attached.wire[rows] + ways
         return wires
 
 
