@@ -67,12 +67,26 @@ def test_laws_of_every_load(keys: Mapping[str, Any]) -> None:
     assert area == sum(end - came for came, end in times)
     assert found.in_system_mean == pytest.approx(area / FEMTO / found.span_s, rel=1e-9)
     # the copies' time: iterations and idle time, no more
-    assert sum(seconds for _, seconds in found.spent_s) <= found.copies * found.span_s * (1 + 1e-9)
+    assert found.lasted_s == found.span_s
+    assert sum(seconds for _, seconds in found.spent_s) <= found.copies * found.lasted_s * (1 + 1e-9)
     # reading of prompts is charged once: what each read of its own is what the copies read
     reading = sum(row.parts_fs[PARTS.index("reading")] for row in found.rows)
     assert reading <= dict(found.spent_s)["prompts"] * FEMTO * (1 + 1e-9)
     assert found.cached_tokens < found.prompt_tokens
     assert (found.cached_tokens > 0) == bool({"shared", "sessions"} & set(keys))
+
+
+def test_copies_do_no_more_than_all_the_time_whatever_counts() -> None:
+    """A warm-up is left out of the requests, and not of the time in which copies work."""
+    keys: dict[str, Any] = {"arrivals": "all at once", "requests": 300, "batch": 8}
+    every, late = served(**keys), served(**keys, warm_up="until steady", seed=4)
+    closed = {"arrivals": {"clients": 32, "think": "1 ms"}, "requests": 300}
+    some = served(**closed, warm_up="200 ms")
+    for found in (every, late, some):
+        assert sum(seconds for _, seconds in found.spent_s) <= found.copies * found.lasted_s * (1 + 1e-9)
+    assert some.warm_up
+    assert some.lasted_s > some.span_s
+    assert served(**closed).lasted_s == pytest.approx(some.lasted_s)
 
 
 def test_clients_ask_one_after_another() -> None:

@@ -137,7 +137,8 @@ class ServiceStatistics:
         cache_peak, cache_mean: part of the blocks of the fullest copy, and of all over the span.
         course: at most 512 moments.
         where: for the first token, the time between tokens and the latency, at each of `PERCENTILES`.
-        spent_s: time of all copies by what their iterations did; idle is the rest.
+        spent_s: time of all copies by what their iterations did, warm-up included; idle is the rest of `lasted_s` of each.
+        lasted_s: from the very first arrival, of the warm-up, too, to the end of the last request.
         goal: what each request has to keep; good: requests that did.
         cached_tokens: tokens of prompts that need not be read because the cache has them.
         sampled: rows are a sample of the requests.
@@ -199,6 +200,7 @@ class ServiceStatistics:
     adapters: AdapterUse | None = None
     cache_format: str = ""
     stated_per_s: float | None = None
+    lasted_s: float = 0.0
 
     @property
     def offered_per_s(self) -> float:
@@ -340,6 +342,7 @@ def statistics(
         grows_per_s=keeps.grows_per_s,
         unsettled=keeps.unsettled,
         sampling=tuple(_sampling(log)) if came > 0 else (),
+        lasted_s=lasted / FEMTO,
     )
 
 

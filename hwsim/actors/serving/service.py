@@ -299,7 +299,7 @@ class Service:
         paced = not isinstance(arrivals, str) and arrivals.clients is None
         stated = None if isinstance(arrivals, str) or plan.keys.sessions is not None else arrivals.steady
         served = replace(served, kind=plan.kind, case=plan.case, cache_format=plan.cache_format, paced=paced, stated_per_s=stated)
-        served = replace(served, tiers=self._below(served.span_s), adapters=self._used())
+        served = replace(served, tiers=self._below(served.lasted_s), adapters=self._used())
         if self._scaled is not None:
             scaling = self._scaled.statistics(len(plan.copies[0]), self.log.last_end)
             part = scaling.paid_s / (len(plan.copies) * scaling.span_s)

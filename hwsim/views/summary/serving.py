@@ -18,7 +18,8 @@ from hwsim.views.serving import scaling
 from hwsim.views.serving.parts import LEAST, NAMES, SLOW, limited_by
 
 PLAIN: Final = (  # entries of the document with the names of the statistics
-    "name", "copies", "gpus_per_copy", "requests", "prompt_tokens", "output_tokens", "span_s", "requests_per_s", "offered_per_s",
+    "name", "copies", "gpus_per_copy", "requests", "prompt_tokens", "output_tokens", "span_s", "lasted_s", "requests_per_s",
+    "offered_per_s",
     "overloaded", "tokens_per_s", "tokens_per_s_gpu", "iterations",
     "batch_mean", "in_system_mean", "queue_mean", "queue_max", "put_off",
     "cache_tokens", "cache_bytes", "cache_peak", "cache_mean", "cached_tokens", "goodput_per_s", "sampled", "warm_up",
@@ -136,7 +137,7 @@ def _limits(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     slow = slow or [where for where in service.where if where.percentile == SLOW]
     if texts := [f"{NAMES[where.measure]} {limited_by(where)}" for where in slow]:
         yield f"p{SLOW} is", gap.join(texts)
-    total, scaled = service.copies * service.span_s, service.scaling
+    total, scaled = service.copies * service.lasted_s, service.scaling
     total = total if scaled is None else scaled.paid_s
     spent = [(name, seconds / total) for name, seconds in service.spent_s if total > 0 and seconds > LEAST * total]
     idle = 1.0 - math.fsum(seconds for _, seconds in service.spent_s) / total if total > 0 else 0.0
