@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
+from typing import Final
 
 from hwsim.functions.files import any_tree, resolved
 from hwsim.spec import Tree, names
+
+LARGE: Final = 1e6  # numbers without a unit that are written with an exponent
 
 
 def show(name: str = "", *, expect: bool = True) -> str:
@@ -136,6 +140,9 @@ def _scalar(value: object) -> str:
             import json
 
             return json.dumps(value, ensure_ascii=False)
+        case float() if abs(value) >= LARGE:
+            digits, _, power = f"{Decimal(repr(value)).normalize():E}".partition("E")
+            return f"{digits if '.' in digits else digits + '.0'}e{int(power):+}"  # as YAML 1.1 knows a number
         case _:
             return str(value)
 
