@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -92,6 +93,9 @@ def test_an_answer_shows_itself(name: str, tmp_path: Path) -> None:
     assert tags.open == []
     assert set(tags.seen) <= {"div", "pre", "p", "table", "thead", "tbody", "tr", "th", "td", "details", "summary"}
     assert "table" in tags.seen
+    printed: list[str] = []
+    answer._repr_pretty_(SimpleNamespace(text=printed.append), cycle=False)
+    assert printed == [str(answer)], "in a terminal of IPython"
     frame = answer.to_pandas()
     assert len(frame)
     with pytest.raises(ValueError, match="there is no table 'nothing'; there are"):
@@ -110,6 +114,13 @@ def test_a_figure_in_a_notebook_is_the_one_that_is_written(tmp_path: Path) -> No
     assert run.plot(tmp_path / "alone.png") == tmp_path / "alone.png"
     with pytest.raises(ValueError, match="there is no figure 'gant'"):
         run.plot("gant")
+
+
+def test_large_numbers_of_a_file_are_shown_with_an_exponent() -> None:
+    assert "  loads: 8.0e+9  # d2l 13.4\n" in hwsim.show("d2l/cache-starvation")
+    shown = hwsim.show("d2l/cache-starvation")
+    run, again = (hwsim.simulate("d2l-quad-core", each) for each in ("d2l/cache-starvation", shown))
+    assert run.makespan_fs == again.makespan_fs
 
 
 def test_names_of_files_are_text_in_a_notebook() -> None:

@@ -58,7 +58,7 @@ class Shown:
         """
         return rows_of(self.to_json(), table)
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002, FBT001 (IPython's signature, in a terminal)
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 (IPython's signature, in a terminal)
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
