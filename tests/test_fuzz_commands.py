@@ -9,23 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fuzz.case import Case
 from tests.fuzz.cases import KINDS, case_of
+from tests.fuzz.kept import kept
 from tests.fuzz.play import impossible, play
 
-# what once found a defect, or comes near one that was found
-SEEDS = (
-    ("op graph", 0), ("op graph", 7), ("op graph", 32), ("op graph", 46), ("op graph", 63),
-    ("op graph", 88), ("op graph", 107), ("op graph", 1093), ("op graph", 11204), ("op graph", 30619),
-    ("part, model, prices", 23), ("--set and --vary", 3022), ("--set and --vary", 3037), ("--set and --vary", 10527),
-    ("earlier rows", 10012),
-    ("earlier rows", 30840), ("workload", 10077), ("study", 10716), ("study", 11173),
-)  # fmt: skip
 SECONDS = 60.0  # far more than any takes: no test hangs on how fast the computer is
 
 
-@pytest.mark.parametrize(("kind", "seed"), SEEDS)
-def test_what_was_found_stays_mended(kind: str, seed: int) -> None:
-    outcome = play(case_of(kind, seed), SECONDS)
+@pytest.mark.parametrize("case", kept(), ids=lambda case: f"{case.kind} {case.seed}")
+def test_what_was_found_stays_mended(case: Case) -> None:
+    outcome = play(case, SECONDS)
     assert outcome.root == "", outcome.shown
 
 

@@ -10,6 +10,7 @@ import random
 import sys
 import zipfile
 from contextlib import suppress
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -177,3 +178,59 @@ def test_a_damaged_cache_of_compiled_code_counts_as_none() -> None:
     mended = Mended(Torn())
     assert mended.load_overload("signature", "target") is None
     assert (flushed, mended.path) == ([True], "here")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (float("nan"), "nan is not a finite number"),
+        (float("inf"), "inf is not a finite number"),
+        (10**5000, "this number has too many digits"),
+        ("\x1b]0;title\a", "the control character U"),
+        ("\u202egnp.exe", "the control character U"),
+        ({"\x07": 1}, "the control character U"),
+        ({(1, 2): 1}, "a key is a text, not tuple"),
+    ],
+    ids=["nan", "inf", "digits", "title", "direction", "key", "tuple"],
+)
+def test_data_holds_nothing_that_a_file_may_not_hold(value: object, said: str) -> None:
+    for call in (
+        lambda: hwsim.simulate("d2l-laptop", {"hwsim": "workload/1", "name": value, "program": []}),
+        lambda: hwsim.simulate("d2l-laptop", "d2l/async-loop", set={"n": value}),
+        lambda: hwsim.sweep("d2l-laptop", "d2l/async-loop", {"n": [value]}, workers=1),
+    ):
+        with pytest.raises(SpecError, match=said):
+            call()
+
+
+def test_data_nested_without_end_is_refused() -> None:
+    circle: list[Any] = []
+    circle.append(circle)
+    with pytest.raises(SpecError, match="nested more than 100 levels deep"):
+        hwsim.simulate("d2l-laptop", {"hwsim": "workload/1", "program": circle})
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    np = pytest.importorskip("numpy")
+    three = hwsim.simulate("d2l-laptop", "d2l/async-loop", set={"n": 3}, expect=False).makespan_s
+    for value in (np.int64(3), np.float32(3)):
+        assert hwsim.simulate("d2l-laptop", "d2l/async-loop", set={"n": value}, expect=False).makespan_s == three
+    with pytest.raises(TypeError, match="not Decimal"):
+        hwsim.simulate("d2l-laptop", "d2l/async-loop", set={"n": Decimal(3)})
+
+
+@pytest.mark.parametrize("given", [3, {1}, None, b"machine"])
+def test_what_gives_no_file_is_a_type_error_in_words(given: Any) -> None:
+    for call in (hwsim.check, hwsim.latency, hwsim.study, lambda each: hwsim.simulate(each, "d2l/async-loop")):
+        with pytest.raises(TypeError, match="a file is given by its path"):
+            call(given)
+
+
+def test_every_function_takes_a_file_as_text_and_as_data() -> None:
+    text, data = LOOP, {"hwsim": "workload/1", "program": [{"busy": {"device": "cpu", "time": "1 ms"}}]}
+    assert hwsim.check(text) == hwsim.check(data) == ()
+    assert hwsim.show(text) == hwsim.show(data)
+    study = {"hwsim": "study/1", "machine": "d2l-laptop", "workload": "d2l/async-loop", "points": {"grid": {"n": [1, 2]}}}
+    assert [row.makespan_s for row in hwsim.study(study, workers=1).rows] == [
+        row.makespan_s for row in hwsim.study(json.dumps(study) + "\n", workers=1).rows
+    ]

@@ -114,6 +114,15 @@ def test_rows_that_make_no_sense_are_refused_with_their_table(tmp_path: Path, st
         read("nsys", [path])
 
 
+@pytest.mark.parametrize("times", [(1000, "'x'"), (1000, 0), (1000, "NULL"), (1000, 1.5), ("'\x1b[2J'", 5)])
+def test_times_of_a_table_that_is_not_read_add_up_to_what_can_be(tmp_path: Path, times: tuple[object, object]) -> None:
+    start, end = times
+    path = changed(write_nsys(tmp_path / "a.sqlite", {1: run()}), "CREATE TABLE OTHER (start INT, end INT)",
+                   "INSERT INTO OTHER VALUES (5, 7)", f"INSERT INTO OTHER VALUES ({start}, {end})")  # fmt: skip
+    left = {each.name: each for each in read("nsys", [path]).left}
+    assert (left["OTHER"].count, left["OTHER"].duration) == (2, 2 * 10**6)
+
+
 @pytest.mark.parametrize(
     ("write", "message"),
     [

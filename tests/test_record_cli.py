@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,16 @@ def test_a_script_that_fails_leaves_nothing(script: Path, tmp_path: Path, text: 
     assert done.exit_code == 1
     assert said in done.stderr
     assert "nothing is written" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["step.py"]
+
+
+def test_a_script_that_ends_its_process_at_once_ends_in_words_and_a_code_of_hwsim(script: Path, tmp_path: Path) -> None:
+    """3 would be a missed expectation; what the script's own children end with is theirs."""
+    child = "if hasattr(os, 'fork') and not os.fork():\n    os._exit(5)\n"
+    script.write_text(f"import os\nimport numpy as np\nnp.ones(2)\n{child}os._exit(3)\n", encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "hwsim", "record", script.name], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == ["step.py ended with os._exit(3)", "nothing is written"]
     assert [path.name for path in tmp_path.iterdir()] == ["step.py"]
 
 

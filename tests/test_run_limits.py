@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import hwsim
 from hwsim.cli import main
 from hwsim.spec import SpecError, limits
-from hwsim.spec.limits import LIMITS, refuse_beyond
+from hwsim.spec.limits import LIMITS, REQUESTS, refuse_beyond
 
 PIPELINE = {
     "hwsim": "workload/1",
@@ -23,18 +23,41 @@ TRAIN = {
     "train": {"model": "gpt2", "parallel": {"dp": 4}, "microbatch": 1, "global_batch": 8_000_000_000_000, "sequence": 128},
 }
 SERVED = {"hwsim": "workload/1", "infer": {"model": "gpt2", "device": "gpu0", "requests": 1_000_000_000}}
+
+
+def services(arrivals: dict[str, Any], **end: Any) -> dict[str, Any]:
+    """A service to which requests come so."""
+    web = {"device": "cpu", "arrivals": arrivals, "request": [{"busy": {"time": "1 us"}}]}
+    return {"hwsim": "workload/1", "services": {"web": web}, **end}
+
+
+ARRIVING = services({"poisson": "1e6 1/s"}, **{"for": "100 h"})
+COUNTED = services({"every": "1 ms"}, requests=10**9)
+CROWD = services({"clients": 10**9, "think": "1 s"}, requests=5)
 LOOP = {"hwsim": "workload/1", "program": [{"repeat": {"times": 10**9, "do": [{"busy": {"device": "cpu", "time": "1 ms"}}]}}]}
 
 
 @pytest.mark.parametrize(
     ("workload", "unit"),
-    [(PIPELINE, "ops"), (TRAIN, "ops"), (SERVED, "requests"), (LOOP, "ops")],
-    ids=["epochs", "batch", "service", "loop"],
-)
+    [(PIPELINE, "ops"), (TRAIN, "ops"), (SERVED, "requests"), (LOOP, "ops"), (ARRIVING, REQUESTS),
+     (COUNTED, REQUESTS), (CROWD, "clients")],
+    ids=["epochs", "batch", "served model", "loop", "rate", "requests", "clients"],
+)  # fmt: skip
 def test_too_much_is_refused_with_what_it_would_take(workload: dict[str, Any], unit: str) -> None:
     with pytest.raises(SpecError, match=rf"\d {unit} would take about .*; the limit is {LIMITS[unit].most:,}") as caught:
         hwsim.simulate("d2l-4gpu-pcie", workload)
     assert "--no-limits" in str(caught.value)
+
+
+@pytest.mark.parametrize("compiled", ["never", "always"])
+def test_requests_of_clients_are_counted_as_they_come(compiled: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if compiled == "always":
+        pytest.importorskip("numba")
+    monkeypatch.setenv("HWSIM_FAST", compiled)
+    monkeypatch.setitem(LIMITS, REQUESTS, LIMITS[REQUESTS]._replace(most=20_000))
+    hwsim.simulate("web-server", services({"clients": 3}, requests=20_000))
+    with pytest.raises(SpecError, match="requests of services would take about"):
+        hwsim.simulate("web-server", services({"clients": 3}, **{"for": "100 ms"}))
 
 
 def test_the_limit_itself_may_be_reached() -> None:

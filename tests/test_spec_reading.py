@@ -131,10 +131,10 @@ def test_columns_count_characters_not_bytes() -> None:
         ("a: 1\nb: x\0y\n", "f.yaml:2:5", "a NUL byte does not belong in a text file"),
         ("a: x\x1by\n", "f.yaml:1:5", "the control character U+001B does not belong in a text file"),
         ("a: \ud800\n", "f.yaml:1:4", "the control character U+D800 does not belong in a text file"),
-        ("[" * 5000, "f.yaml:1:101", "nested more than 100 levels deep"),
+        ("[" * 900, "f.yaml:1:101", "nested more than 100 levels deep"),
         ("".join(" " * i + f"a{i}:\n" for i in range(5000)), "f.yaml:101:101", "nested more than 100 levels deep"),
         ("- " * 300 + "x", "f.yaml:1:201", "nested more than 100 levels deep"),
-        ("{a: " * 5000, "f.yaml:1:401", "nested more than 100 levels deep"),
+        ("{a: " * 900, "f.yaml:1:401", "nested more than 100 levels deep"),
         (b"a: " + b"x" * 20_000_001, "f.yaml", "the file is larger than 20 MB"),
     ],
     ids=lambda each: str(each)[:24],
@@ -142,6 +142,11 @@ def test_columns_count_characters_not_bytes() -> None:
 def test_what_is_not_understood_is_said_with_its_place(text: str | bytes, place: str, message: str) -> None:
     found = only(text)
     assert found[:2] == (place, message)
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "{a: " * 5000, "[" * 10**6])
+def test_deeper_than_any_reader_of_yaml_goes_is_said_the_same(text: str) -> None:
+    assert only(text)[1] == "nested more than 100 levels deep"
 
 
 def test_hints_say_what_to_do() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hwsim.engine import Deadlock, simulate
+from hwsim.engine import simulate
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine, build
 from hwsim.spec import Mistakes, SpecError, read_text
@@ -119,7 +119,26 @@ programs:
     assert [str(each.place) for each in caught.value.mistakes] == [f"w.yaml:{'5:42' if missing == 'q' else '4:17'}"]
 
 
-def test_barriers_in_opposite_order_are_a_deadlock() -> None:
-    graph = load("programs:\n  p: [{barrier: m}, {barrier: n}]\n  q: [{barrier: n}, {barrier: m}]")
-    with pytest.raises(Deadlock):
-        simulate(graph)
+def test_crossed_barriers_are_named_with_their_programs_and_a_line() -> None:
+    with pytest.raises(NeverArrives) as caught:
+        load("programs:\n  p: [{barrier: m}, {barrier: n}]\n  q: [{barrier: n}, {barrier: m}]")
+    [mistake] = caught.value.mistakes
+    assert "'q' comes to 'n' before 'm'" in mistake.message
+    assert "'p' comes to 'm' before 'n'" in mistake.message
+    assert mistake.place is not None
+    assert mistake.place.line in (3, 4)
+
+
+@pytest.mark.parametrize("times", [1, 1000])
+def test_three_programs_whose_barriers_make_a_circle_are_all_named(times: int) -> None:
+    loops = [f"{who}: [{{repeat: {{times: {times}, do: [{{barrier: {one}}}, {{barrier: {two}}}]}}}}]"
+             for who, one, two in (("p", "x", "y"), ("q", "y", "z"), ("r", "z", "x"))]  # fmt: skip
+    with pytest.raises(NeverArrives, match="crossed barriers") as caught:
+        load("programs:\n  " + "\n  ".join(loops))
+    assert all(f"'{each}'" in str(caught.value) for each in ("p", "q", "r", "x", "y", "z"))
+
+
+def test_barriers_in_one_order_finish_whatever_stands_between_them() -> None:
+    busy = "{busy: {device: cpu, time: 1 s}}"
+    first, second = f"{{barrier: m}}, {busy}, {{barrier: n}}, {{barrier: m}}", "{barrier: m}, {barrier: n}, {barrier: m}"
+    assert simulate(load(f"programs:\n  p: [{first}]\n  q: [{second}]")).makespan_fs == 10**15

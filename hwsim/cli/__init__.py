@@ -7,9 +7,11 @@ or the files; 3 an expectation is violated; 4 hwsim contradicts itself, a defect
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
 
@@ -83,6 +85,19 @@ class Commands(click.Group):
             ctx.fail(f"there is no command '{args[0]}'." + (f" Did you mean '{near[0]}'?" if near else ""))
         return super().resolve_command(ctx, args)
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """As click does; what the system refuses, also of the help, is said in words."""
+        _open_closed_streams()
+        try:
+            return super().main(*args, **extra)
+        except BrokenPipeError:  # the reader of the output closed it: click ends quietly
+            raise
+        except OSError as error:
+            with suppress(OSError):  # of the messages themselves
+                click.echo(system_error(error), err=True)
+            _drop_what_nobody_takes()
+            sys.exit(EXIT_FAILED)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors that users can cause print a message without a traceback."""
         _speak_utf8()
@@ -97,19 +112,43 @@ class Commands(click.Group):
         except MemoryError:
             click.echo("there is not enough memory for this; fewer ops, requests or points need less", err=True)
             ctx.exit(EXIT_FAILED)
-        except OSError as error:
-            if isinstance(error, BrokenPipeError):  # the reader of the output closed it: click ends quietly
-                raise
-            click.echo(system_error(error), err=True)
-            ctx.exit(EXIT_FAILED)
 
 
 def system_error(error: OSError) -> str:
-    """An error of the system, with the file first; without one it is of the output, which alone has no name."""
+    """An error of the system, with the file first; without one it is of the output, or of a working directory that is gone."""
     if error.errno is None:
         return str(error)
-    named = error.filename if error.filename is not None else "the output"
+    nameless = "the working directory" if error.errno == errno.ENOENT else "the output"
+    named = error.filename if error.filename is not None else nameless
     return f"{named}: {error.strerror or os.strerror(error.errno)}"
+
+
+def _open_closed_streams() -> None:
+    """Lead streams that are closed to nowhere: else a file that is opened later has their number, and what others print in it."""
+    closed = [number for number in range(3) if not _is_open(number)]
+    for number in closed:
+        os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+        if number > 0:
+            name = ("stdin", "stdout", "stderr")[number]
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
+
+
+def _drop_what_nobody_takes() -> None:
+    """Lead streams that take nothing more to nowhere: Python would try again at its end, and end with another code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with suppress(OSError):  # a stream in memory has no number
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def _speak_utf8() -> None:

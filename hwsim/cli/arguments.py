@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
@@ -19,6 +22,7 @@ else:  # a class without a parameter until click 8.3
 
 F = TypeVar("F", bound=Callable[..., Any])
 FILE: Final = click.Path(path_type=Path, dir_okay=False)
+LEAST_COLUMNS: Final = 20  # of a terminal; narrower ones break lines themselves
 FIGURES: Final = (".png", ".svg", ".pdf")
 
 
@@ -48,7 +52,7 @@ WORKLOAD: Final = LibraryName("workload")
 def as_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """--set K=V ... as a mapping; the last value of a path wins."""
     from hwsim.spec.mistakes import one_line
-    from hwsim.spec.reading import unprintable
+    from hwsim.spec.tree import unprintable
 
     settings: dict[str, str] = {}
     for text in values:
@@ -143,7 +147,21 @@ def printed(text: str) -> str:
     """A text, once it shows no impossible number but those that the user wrote on the command line."""
     from hwsim.results import invariants
 
-    return invariants.printed(text, _words(click.get_current_context().params))
+    return folded(invariants.printed(text, _words(click.get_current_context().params)))
+
+
+def folded(text: str) -> str:
+    """Lines longer than the terminal is wide go on in the next line, indented; what goes into a file or a pipe stays as it is."""
+    if not sys.stdout.isatty():
+        return text
+    width = max(shutil.get_terminal_size().columns, LEAST_COLUMNS)
+    if all(len(line) <= width for line in text.splitlines()):
+        return text
+    lines: list[str] = []
+    for line in text.splitlines():
+        further = " " * min(len(line) - len(line.lstrip()) + 4, width // 2)
+        lines += textwrap.wrap(line, width, subsequent_indent=further, break_on_hyphens=False, break_long_words=False) or [""]
+    return "\n".join(lines) + "\n" * text.endswith("\n")
 
 
 def _words(value: object) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from hwsim.cli.arguments import FILE, answered, refuse_unwritable, run_arguments, write_files
+from hwsim.cli.arguments import FILE, answered, folded, refuse_unwritable, run_arguments, write_files
 
 
 @click.command("explain")
@@ -59,5 +59,7 @@ def command(
             except NoSuchOp as error:
                 hint = did_you_mean(error.name, error.names)
                 raise click.BadParameter(f"{error}" + (f"; {hint}" if hint else ""), param_hint="--op") from error
-    with answered(lambda: click.echo((document.document if as_json else text)(run, explanation, path=pieces), nl=False)):
+    said = document.document if as_json else text
+    fitted = str if as_json else folded
+    with answered(lambda: click.echo(fitted(said(run, explanation, path=pieces)), nl=False)):
         write_files([(plot, lambda path: write(path, draw.render(run, explanation, suffix_of(path))))])

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from hwsim.cli import EXIT_VIOLATED
-from hwsim.cli.arguments import FILE, answered, refuse_unwritable, settings_option, write_files
+from hwsim.cli.arguments import FILE, answered, folded, refuse_unwritable, settings_option, write_files
 
 
 @click.command("plan")
@@ -63,7 +63,7 @@ def command(
     with in_words(), progress(shown=sys.stderr.isatty(), unit="simulations") as shown:
         tree = asked(*sources, settings, options) if len(sources) == 2 else over(sources[0], settings, options)
         answer = plan(read_question(tree), journal=journal, progress=shown)
-    with answered(lambda: click.echo(document(answer.to_json()) if as_json else str(answer), nl=False)):
+    with answered(lambda: click.echo(document(answer.to_json()) if as_json else folded(str(answer)), nl=False)):
         write_files([(plot if answer.options else None, answer.plot), (report, answer.report)])
     if answer.best is None:
         click.get_current_context().exit(EXIT_VIOLATED)

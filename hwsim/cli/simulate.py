@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from hwsim.cli import EXIT_FAILED, EXIT_VIOLATED
-from hwsim.cli.arguments import FILE, answered, once, printed, refuse_unwritable, run_arguments, write_files
+from hwsim.cli.arguments import FILE, answered, folded, once, printed, refuse_unwritable, run_arguments, write_files
 from hwsim.cli.paying import paying_options
 from hwsim.views import FIGURES, SCENES
 
@@ -137,7 +137,7 @@ def command(
 
     def show() -> None:
         if not quiet:
-            click.echo(_printed(run, ops=ops, rank=rank) if as_json else str(run), nl=False)
+            click.echo(_printed(run, ops=ops, rank=rank) if as_json else folded(str(run)), nl=False)
 
     with answered(show):
         _write(run, quiet=quiet, trace=trace, animate=animate, plot=plot, report=report)

@@ -14,6 +14,7 @@ from hwsim.cli.arguments import (
     MACHINE,
     WORKLOAD,
     answered,
+    folded,
     refuse_two_inputs,
     refuse_unwritable,
     settings_option,
@@ -104,7 +105,7 @@ def show(
         click.echo(f"{error}" + (f"\n    hint: {error.hint}" if error.hint else ""), err=True)
         click.get_current_context().exit(EXIT_MISTAKE)
     try:
-        with answered(lambda: click.echo(printed, nl=False)):
+        with answered(lambda: click.echo(printed if as_json else folded(printed), nl=False)):
             write_files([(plot, lambda path: write(path, view.figure(findings, heading, suffix_of(path))))])
     except Unshowable as error:
         raise click.BadParameter(str(error), param_hint=plot_option) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from hwsim import links
@@ -20,11 +21,11 @@ from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, decode, did_
 from hwsim.spec.paths import apply_set
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions
 from hwsim.workload.schema import workload_schema
-from hwsim.workload.sources import Source, title, with_settings
+from hwsim.workload.sources import Source, data_or_name, title, with_settings
 
 
-def check(source: str) -> tuple[Warning, ...]:
-    """Read a machine, workload or part of the library or of a file; its warnings.
+def check(source: Source) -> tuple[Warning, ...]:
+    """Read a machine, workload or part of the library, of a file, of a text or of data; its warnings.
 
     Raises:
         SpecError: all its mistakes.
@@ -32,7 +33,7 @@ def check(source: str) -> tuple[Warning, ...]:
     return check_tree(any_tree(source))
 
 
-def defaults_of(source: str) -> tuple[str, ...]:
+def defaults_of(source: Source) -> tuple[str, ...]:
     """A line for each part and link of a machine or part that has numbers from its class."""
     tree = any_tree(source)
     if tree.text("hwsim") not in ("machine/1", "part/1") or tree.text("kind") in (
@@ -51,7 +52,7 @@ def defaults_of(source: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def refuse_invented(source: str) -> None:
+def refuse_invented(source: Source) -> None:
     """Refuse a machine that is not of the library's parts alone; files of other formats pass.
 
     Raises:
@@ -120,22 +121,29 @@ def check_tree(tree: Tree) -> tuple[Warning, ...]:
     return warnings
 
 
-def any_tree(source: str) -> Tree:
-    """The content of a file of any kind: by path, or by a name that the library has once.
+def any_tree(given: Source) -> Tree:
+    """The content of a file of any kind: by path, by a name that the library has once, as text or as data.
 
     Raises:
         SpecError: no such file, or not YAML.
     """
-    if source == "-":
+    source = data_or_name(given)
+    if isinstance(source, Tree):
+        return source
+    if isinstance(source, Path):
+        return model_file(source) if source.suffix == ".json" else read(source)
+    if source == "-" or "\n" in source:
         return read(source)
+    if source.endswith(".json"):
+        return model_file(find("model", source))
+    if source.endswith((".yaml", ".yml")):
+        return read(find("machine", source))
     kinds = ("machine", "workload", "part", "model", "runtime", "framework", "failures", "prices")
     short = {kind: [name.rpartition("/")[2] if kind == "part" else name for name in names(kind)] for kind in kinds}
     for kind in kinds:
         if source in names(kind) or source in short[kind]:
             return read(find(kind, source))
-    if source.endswith(".json"):
-        return model_file(find("model", source))
-    if not source.endswith((".yaml", ".yml")) and "/" not in source:
+    if "/" not in source:
         every = [
             name for kind in ("machine", "workload", "model", "framework", "failures", "prices", "part") for name in short[kind]
         ]

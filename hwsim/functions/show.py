@@ -8,15 +8,16 @@ from typing import Final
 
 from hwsim.functions.files import any_tree, resolved
 from hwsim.spec import Tree, names
+from hwsim.workload.sources import Source
 
 LARGE: Final = 1e6  # numbers without a unit that are written with an exponent
 
 
-def show(name: str = "", *, expect: bool = True) -> str:
+def show(name: Source = "", *, expect: bool = True) -> str:
     """A machine, part, workload or model as YAML: everything it uses filled in, each number with its source.
 
     Args:
-        name: a name of the library, or a path; without one: what the library has.
+        name: a name of the library, a path, a text or data; without one: what the library has.
         expect: with what a workload expects, which is the answer.
 
     Raises:
@@ -25,7 +26,7 @@ def show(name: str = "", *, expect: bool = True) -> str:
     >>> print(show("d2l-gpu").splitlines()[0])
     hwsim: part/1
     """
-    if not name:
+    if isinstance(name, str) and not name:
         return "\n".join(library()) + "\n"
     return "\n".join(written(any_tree(name), expect=expect)) + "\n"
 

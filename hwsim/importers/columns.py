@@ -158,7 +158,7 @@ class LeftOut:
         """Count an event."""
         row = self._of.setdefault((name, why), [0, 0])
         row[0] += count
-        row[1] += duration
+        row[1] += max(duration, 0)  # the times of what is not read are not checked
 
     def rows(self) -> tuple[Left, ...]:
         """The longest first, then the most."""

@@ -207,10 +207,12 @@ class _Report:
         for table, columns in self.columns.items():
             if table in taken or not {"start", "end"} <= columns:
                 continue
-            query = f'SELECT count(*), sum("end" - "start") FROM "{_quoted(table)}"'
-            count, length = self.base.execute(query).fetchone()
+            are_times = """typeof("start") = 'integer' AND typeof("end") = 'integer' AND "end" > "start\""""
+            length = f'sum(CASE WHEN {are_times} THEN "end" - "start" ELSE 0 END)'
+            query = f'SELECT count(*), {length} FROM "{_quoted(table)}"'  # a time that is none takes none
+            count, spent = self.base.execute(query).fetchone()
             if count:
-                self.left.add(cleaned(table), "a table that is not read", int(length or 0) * NS, count)
+                self.left.add(cleaned(table), "a table that is not read", int(spent or 0) * NS, count)
 
 
 class _Seen:

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.spec.mistakes import Mistakes, Place, did_you_mean
-from hwsim.spec.reading import MAX_DEPTH, MAX_NODES
-from hwsim.spec.tree import Tree
+from hwsim.spec.reading import MAX_NODES
+from hwsim.spec.tree import MAX_DEPTH, Tree
 from hwsim.units import Quantity, UnitError, parse
 
 Number = int | float | Quantity

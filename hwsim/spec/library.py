@@ -55,14 +55,19 @@ def folder(kind: str) -> Path:
 def names(kind: str) -> tuple[str, ...]:
     """Names of the library's files of a kind, sorted; 'part' is every kind of part, as `gpu/v100`.
 
-    The folders of other kinds inside (machines/parts, workloads/models) are left out.
+    The folders of other kinds inside (machines/parts, workloads/models) are left out. They are listed once in a process.
     """
+    return _names(kind, library_root())
+
+
+@cache
+def _names(kind: str, library: Path) -> tuple[str, ...]:
     if kind in _ANY:
-        return tuple(sorted(name for each in _ANY[kind] for name in names(each)))
-    root = library_root() / "machines/parts" if kind == "part" else folder(kind)
+        return tuple(sorted(name for each in _ANY[kind] for name in _names(each, library)))
+    root = library / "machines/parts" if kind == "part" else folder(kind)
     if not root.is_dir():
         return ()
-    inner = [library_root() / "machines/parts", *(library_root() / each for each in _FOLDERS.values())]
+    inner = [library / "machines/parts", *(library / each for each in _FOLDERS.values())]
     others = tuple(f"{each.as_posix()}/" for each in inner if each != root and root in each.parents)
     paths = (path.as_posix() for path in root.rglob("*.yaml"))
     skipped = len(root.as_posix()) + 1

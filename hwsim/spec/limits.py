@@ -12,6 +12,9 @@ from hwsim.formats import format_quantity, lasting
 from hwsim.spec.mistakes import Mistake, Place, SpecError
 
 VARIABLE: Final = "HWSIM_LIMITS"
+_FEWER: Final = "percentiles are known after far fewer requests (docs/load.md)"
+REQUESTS: Final = "requests of services"
+LOOKS: Final = "looks of an autoscaler"
 LIFTED: Final = "hwsim --no-limits COMMAND ... goes beyond the limit"
 
 
@@ -26,7 +29,10 @@ class Limit(NamedTuple):
 
 LIMITS: Final = {
     "ops": Limit(30_000_000, 300.0, 3e-6, "repeat less often: most loops settle after a few iterations"),
-    "requests": Limit(10_000_000, 0.0, 1e-4, "percentiles are known after far fewer requests (docs/load.md)"),
+    "requests": Limit(10_000_000, 0.0, 1e-4, _FEWER),
+    REQUESTS: Limit(100_000_000, 0.0, 1e-5, _FEWER),
+    LOOKS: Limit(30_000_000, 0.0, 1e-5, "`every:` of its `scale:` may be longer, or what it serves shorter"),
+    "clients": Limit(3_000_000, 400.0, 1e-5, "a rate of arrivals stands for any number of clients"),
 }
 
 
@@ -48,4 +54,4 @@ def refuse_beyond(unit: str, count: int, place: Place | None = None) -> None:
     raise SpecError([Mistake(place, f"{message}; the limit is {limit.most:,}", f"{limit.hint}; {LIFTED}")])
 
 
-__all__ = ["LIMITS", "refuse_beyond"]
+__all__ = ["LIMITS", "LOOKS", "REQUESTS", "refuse_beyond"]

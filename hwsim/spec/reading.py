@@ -19,18 +19,13 @@ import yaml
 from hwsim.spec.confined import refuse_outside
 from hwsim.spec.mistakes import Mistake, Mistakes, Place, Source, SpecError
 from hwsim.spec.shelf import shared_by
-from hwsim.spec.tree import Tree
+from hwsim.spec.tree import DIGITS, MAX_DEPTH, UNPRINTABLE, Tree
 
 MAX_BYTES: Final = 20_000_000
-MAX_DEPTH: Final = 100
 MAX_NODES: Final = 1_000_000
 
 _LARGE: Final = "say it with `repeat` and `each`; ops that are all different go into an op graph: hwsim.save_graph, graph.npz"
 
-# control characters, and those that turn the direction of all that follows them
-_UNPRINTABLE: Final = re.compile(
-    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]"
-)
 _INT: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+|0o[0-7]+")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NOT_FINITE: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
@@ -40,12 +35,6 @@ _CONSTANTS: Final[dict[str, bool | None]] = {
 }  # fmt: skip
 _NO_KEYS: Final[dict[str, Place]] = {}  # of every scalar
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def unprintable(text: str) -> str | None:
-    """The first character of a text that would command a terminal, or that no file may have; None if there is none."""
-    found = _UNPRINTABLE.search(text)
-    return None if found is None else found[0]
 
 
 def read(path: Path | str) -> Tree:
@@ -104,7 +93,7 @@ def read_text(text: str, file: str = "<text>") -> Tree:
     source = Source(file, text)
     if len(text) > MAX_BYTES:
         raise SpecError([Mistake(Place(file, 0, 0), f"the text is longer than {MAX_BYTES // 1_000_000} MB", _LARGE)])
-    if bad := _UNPRINTABLE.search(text):
+    if bad := UNPRINTABLE.search(text):
         before = text[: bad.start()]
         line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
         message = "a NUL byte" if bad[0] == "\0" else f"the control character U+{ord(bad[0]):04X}"
@@ -249,7 +238,7 @@ class _Reader:
             self._refuse_tag(event)
         text: str = event.value
         if event.style:  # quoted or a block: text whatever it looks like
-            if bad := _UNPRINTABLE.search(text):  # as an escape: "\e]0;" would command the terminal that shows it
+            if bad := UNPRINTABLE.search(text):  # as an escape: "\e]0;" would command the terminal that shows it
                 self.mistakes.add(place, f"the control character U+{ord(bad[0]):04X} does not belong in a text")
             return Tree(text, place, _NO_KEYS)
         return Tree(self._resolve(text, place), place, _NO_KEYS)
@@ -260,7 +249,7 @@ class _Reader:
         if text[0] not in "0123456789.+-":
             return text
         if _INT.fullmatch(text):
-            if len(text) <= 40:
+            if len(text) <= DIGITS:
                 return int(text, 0)
             self.mistakes.add(place, "this number has too many digits")
         elif _FLOAT.fullmatch(text):
@@ -307,6 +296,8 @@ def _syntax(error: yaml.MarkedYAMLError, source: Source) -> Mistake:
     rest = text[column - 1 :]
     problem = " ".join(str(error.problem or error.context or "unreadable").split())
     hint = None
+    if "nesting depth" in problem:  # libyaml 0.2.6 has a limit of its own, and reads ahead
+        return Mistake(Place(source.file, line, column, source), f"nested more than {MAX_DEPTH} levels deep")
     if "\t" in text[: len(text) - len(text.lstrip())] or rest.startswith("\t"):
         problem, hint = "a tab where YAML wants spaces", "indent with spaces"
     elif "alias" in problem or "alias" in str(error.context or "") or rest.startswith("*"):

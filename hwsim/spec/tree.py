@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import ItemsView, Mapping
 from dataclasses import field
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, Final
 
 from hwsim.records import dataclass
-from hwsim.spec.mistakes import NOWHERE, Place
+from hwsim.spec.mistakes import NOWHERE, Mistake, Place, SpecError
 from hwsim.units import Quantity
+
+MAX_DEPTH: Final = 100
+DIGITS: Final = 40  # of a whole number
+
+# control characters, and those that turn the direction of all that follows them
+UNPRINTABLE: Final = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]"
+)
 
 Scalar = str | int | float | bool | None | Quantity
 
@@ -103,14 +114,51 @@ class Tree:
         return shown if len(shown) <= 60 else shown[:56] + "...'"
 
 
-def tree_of(value: Any, place: Place = NOWHERE) -> Tree:
-    """A tree from plain Python data, for machines and workloads built by a program."""
+def unprintable(text: str) -> str | None:
+    """The first character of a text that would command a terminal, or that no file may have; None if there is none."""
+    found = UNPRINTABLE.search(text)
+    return None if found is None else found[0]
+
+
+def problem(value: str | float) -> str | None:
+    """The reason why no file may hold a text or a number, in words; None if it may."""
+    if isinstance(value, str):
+        bad = unprintable(value)
+        return None if bad is None else f"the control character U+{ord(bad):04X} does not belong in a text"
+    if isinstance(value, int):
+        return None if abs(value) < 10**DIGITS else "this number has too many digits"
+    return None if math.isfinite(value) else f"{value} is not a finite number"
+
+
+def _key(key: object, place: Place) -> str:
+    if not isinstance(key, str | int):
+        raise SpecError([Mistake(place, f"a key is a text, not {type(key).__name__}")])
+    if wrong := problem(key):
+        raise SpecError([Mistake(place, wrong)])
+    return str(key)
+
+
+def tree_of(value: Any, place: Place = NOWHERE, depth: int = 0) -> Tree:
+    """A tree from plain data, for machines and workloads built by a program; the numbers of numpy are numbers as well.
+
+    Raises:
+        SpecError: what no file may hold: control characters, numbers that are not finite, too many digits, too deep nesting.
+        TypeError: what is neither a number, a text, a list nor a mapping.
+    """
     if isinstance(value, Tree):
         return value
+    if depth > MAX_DEPTH:
+        raise SpecError([Mistake(place, f"nested more than {MAX_DEPTH} levels deep")])
     if isinstance(value, Mapping):
-        return Tree({str(key): tree_of(each, place) for key, each in value.items()}, place)
+        return Tree({_key(key, place): tree_of(each, place, depth + 1) for key, each in value.items()}, place)
     if isinstance(value, list | tuple):
-        return Tree([tree_of(each, place) for each in value], place)
-    if value is None or isinstance(value, str | int | float | Quantity):
+        return Tree([tree_of(each, place, depth + 1) for each in value], place)
+    if value is None or isinstance(value, bool | Quantity):
         return Tree(value, place)
-    raise TypeError(f"a machine or workload holds numbers, texts, lists and mappings, not {type(value).__name__}")
+    if not isinstance(value, str):
+        if not isinstance(value, Real):
+            raise TypeError(f"a machine or workload holds numbers, texts, lists and mappings, not {type(value).__name__}")
+        value = int(value) if isinstance(value, Integral) else float(value)
+    if wrong := problem(value):
+        raise SpecError([Mistake(place, wrong)])
+    return Tree(value, place)

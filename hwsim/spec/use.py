@@ -14,9 +14,9 @@ from hwsim.spec.expression import KEPT, parameters, substitute
 from hwsim.spec.library import find, located, role
 from hwsim.spec.mistakes import Mistakes, SpecError, did_you_mean
 from hwsim.spec.numbers import with_origins
-from hwsim.spec.reading import MAX_DEPTH, read
+from hwsim.spec.reading import read
 from hwsim.spec.shelf import shared_by
-from hwsim.spec.tree import Tree
+from hwsim.spec.tree import MAX_DEPTH, Tree
 
 FORMATS: Final = {
     "machine": "machine/1",

@@ -27,6 +27,7 @@ from hwsim.studies.measures import refuse_unknown
 from hwsim.studies.point import Content, changed
 from hwsim.studies.rows import SUFFIXES
 from hwsim.units import UnitError, parse
+from hwsim.workload.sources import Source, data_or_name
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying
@@ -114,14 +115,15 @@ class StudyFile:
         mistakes.raise_if_any()
 
 
-def load_study(source: str | Path | Tree) -> StudyFile:
+def load_study(source: Source) -> StudyFile:
     """The study of a file.
 
     Raises:
         SpecError: all its mistakes.
         OSError: it cannot be read.
     """
-    tree = source if isinstance(source, Tree) else read(source)
+    named = data_or_name(source)
+    tree = named if isinstance(named, Tree) else read(named)
     mistakes = Mistakes()
     check_header(tree, FORMAT, mistakes)
     mistakes.raise_if_any()

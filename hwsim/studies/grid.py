@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Place, Source, SpecError, Tree, read_text
+from hwsim.spec import Mistake, Place, Source, SpecError, Tree, read_text, tree_of
 from hwsim.spec.ranges import is_range, parse_range
 from hwsim.units import Quantity, UnitError, parse_as
 
@@ -140,12 +140,12 @@ def parse_values(text: str, path: str = "") -> tuple[object, ...]:
 
 
 def scalar(value: object) -> object:
-    """A value given in Python: numpy's numbers become Python's, a text is read as in a file."""
+    """A value given in Python: numpy's numbers become Python's, a text is read as in a file. Raises as `tree_of`."""
     if isinstance(value, str):
         return _read(value)
     item = getattr(value, "item", None)
     plain: object = item() if callable(item) and not isinstance(value, Tree) else value
-    return str(plain) if isinstance(plain, Quantity) else plain
+    return str(plain) if isinstance(plain, Quantity) else plain if isinstance(plain, Tree) else tree_of(plain).plain()
 
 
 def _mistake(shown: str, column: int, message: str, hint: str | None) -> Mistake:

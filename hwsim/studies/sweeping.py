@@ -74,7 +74,7 @@ def sweep(
 
 
 def study(
-    file: str | Path | StudyFile,
+    file: Source | StudyFile,
     *,
     workers: int | None = None,
     executor: Executor | None = None,

@@ -12,7 +12,7 @@ from hwsim.graph.builder import GraphBuilder, capacities_of
 from hwsim.graph.opgraph import Alike, Change, OpGraph
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout
-from hwsim.spec import Mistake, Mistakes, SpecError, Tree
+from hwsim.spec import Mistakes, SpecError, Tree
 from hwsim.workload.assemble import add_blocks, tie_meetings
 from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
 from hwsim.workload.file import DOORS, Job, Runtime, Workload
@@ -23,7 +23,7 @@ from hwsim.workload.stepping import in_full
 
 
 class NeverArrives(SpecError):
-    """A barrier that some programs reach more often than others: those who wait there wait for ever."""
+    """A barrier that programs reach unequally often, or in different orders: those who wait there wait for ever."""
 
 
 FEWEST: Final = 64  # ranks from which there is a fold, unless it is asked for
@@ -45,7 +45,7 @@ def lower(
     Raises:
         SpecError: names that nothing has, ops that do not fit the machine, a body too large to write out,
             and whatever `mistakes` held before.
-        NeverArrives: a program is missing at a barrier.
+        NeverArrives: a program is missing at a barrier, or two come to the same barriers in different orders.
     """
     builder = GraphBuilder()
     parts = _parts(workload)
@@ -219,14 +219,14 @@ def _receives(group: Group) -> bool:
     return any(isinstance(each, Receive) for each in walk(group.body))
 
 
-def _barriers(group: Group) -> dict[str, Barrier]:
+def barriers_of(group: Group) -> dict[str, Barrier]:
     """By name, the first of each."""
     return {each.name: each for each in reversed(list(walk(group.body))) if isinstance(each, Barrier)}
 
 
 def _shared_barriers(groups: Sequence[Group]) -> frozenset[str]:
     """Barriers that more than one group names."""
-    names = [name for group in groups for name in _barriers(group)]
+    names = [name for group in groups for name in barriers_of(group)]
     return frozenset(name for name in names if names.count(name) > 1)
 
 
@@ -236,12 +236,17 @@ def _emit_aligned(groups: Sequence[Group], runtimes: Sequence[HostRuntime | None
     Loops are first cut as each program likes; then all alike; at last they are written out.
     """
     emitters = _emit(groups, runtimes, shared, Tuning())
-    _refuse_missing(groups, emitters, shared)
+    if not shared:
+        return emitters
+    from hwsim.workload.barriers import refuse_crossed, refuse_missing  # few workloads share any
+
+    refuse_missing(groups, emitters, shared)
     if not _aligned(emitters, shared):
         unroll = lcm(*(each for emitter in emitters for each in emitter.unrolled))
         emitters = _emit(groups, runtimes, shared, Tuning(max(each.peeled for each in emitters), unroll))
     if not _aligned(emitters, shared):
         emitters = _emit(groups, runtimes, shared, Tuning(write_out=True))
+    refuse_crossed(groups, emitters, shared)
     return emitters
 
 
@@ -261,16 +266,3 @@ def _emit(
 
 def _aligned(emitters: Sequence[Emitter], shared: frozenset[str]) -> bool:
     return all(len({emitter.shape(name) for emitter in emitters if name in emitter.barriers}) <= 1 for name in shared)
-
-
-def _refuse_missing(groups: Sequence[Group], emitters: Sequence[Emitter], shared: frozenset[str]) -> None:
-    for name in sorted(shared):
-        counts = {}
-        for group, emitter in zip(groups, emitters, strict=True):
-            if (barrier := _barriers(group).get(name)) is not None:
-                counts[group.name] = (emitter.meetings(name), barrier)
-        most = max(counts, key=lambda each: counts[each][0])
-        for program, (count, barrier) in counts.items():
-            if count < counts[most][0]:
-                message = f"program '{program}' comes to the barrier '{name}' {count} times, '{most}' {counts[most][0]} times"
-                raise NeverArrives([Mistake(barrier.place, message, f"'{most}' would wait there for ever")])

@@ -14,23 +14,36 @@ Source = str | Path | Tree | Mapping[str, Any]  # a library name or path, the te
 
 def tree_from(kind: str, source: Source, mistakes: Mistakes) -> Tree | None:
     """The file behind a machine or a workload as given; None once its mistakes are noted."""
-    if isinstance(source, Tree):
-        return source
-    if isinstance(source, Mapping):
-        return tree_of(source)
+    named = data_or_name(source)
+    if isinstance(named, Tree):
+        return named
     try:
-        if isinstance(source, Path) or source == "-" or "\n" in source:
-            return read(source)
-        return read(find(kind, source))
+        return read(named if isinstance(named, Path) or named == "-" or "\n" in named else find(kind, named))
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None
+
+
+def data_or_name(source: Source) -> Tree | str | Path:
+    """The content of a file that is given as data; else its name, path or text.
+
+    Raises:
+        TypeError: it is none of these.
+    """
+    if isinstance(source, Mapping):
+        return tree_of(source)
+    if not isinstance(source, Tree | str | Path):
+        raise TypeError(f"a file is given by its path, a name of the library, its text or a dict, not by {type(source).__name__}")
+    return source
 
 
 def changed(
     machine: Tree, workload: Tree, settings: Mapping[str, object], mistakes: Mistakes, warnings: list[Warning]
 ) -> tuple[Tree, Tree]:
     """Both files with every setting applied; raises SpecError with all mistakes."""
+    given: object = settings
+    if not (isinstance(given, Mapping) and all(isinstance(path, str) for path in given)):
+        raise TypeError(f"`set` is a dict of paths, which are texts, and values: not {settings!r:.80}")
     from hwsim.spec.paths import apply_set
 
     for path, value in settings.items():

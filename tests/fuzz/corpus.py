@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 from functools import cache
@@ -51,6 +50,12 @@ def library(folder: str) -> tuple[Path, ...]:
 def documents(folder: str) -> tuple[Any, ...]:
     """The same files as values."""
     return tuple(yaml.load(path.read_bytes(), LOADER) for path in library(folder))
+
+
+@cache
+def studies() -> tuple[Any, ...]:
+    """Studies as values."""
+    return tuple(yaml.load(each, LOADER) for each in (STUDY, DRAWN))
 
 
 def pair(dice: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -117,8 +122,3 @@ def journal() -> bytes:
         file = Path(folder, "s.journal.jsonl")
         sweep("d2l-laptop", "d2l/async-loop", {"n": "1..4"}, journal=file)
         return file.read_bytes()
-
-
-def packed(data: bytes) -> bytes:
-    """The same, packed."""
-    return gzip.compress(data, mtime=0)

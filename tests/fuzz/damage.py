@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -138,3 +140,24 @@ def torn(data: bytes, dice: random.Random) -> bytes:
             case _:
                 del made[at if dice.random() < 0.3 else end :]
     return bytes(made)
+
+
+def json_damaged(data: bytes, dice: random.Random) -> bytes:
+    """A JSON file, damaged as a document or as bytes, packed or not."""
+    document = json.loads(data)
+    made = (
+        json.dumps(damaged(document, dice, lambda: document)).encode("utf-8", "surrogatepass")
+        if dice.random() < 0.7
+        else torn(data, dice)
+    )
+    if dice.random() < 0.3:
+        made = gzip.compress(made, mtime=0)
+        return torn(made, dice) if dice.random() < 0.5 else made
+    return made
+
+
+def paths(document: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of a document with its path, as a setting names it."""
+    for key in document if isinstance(document, dict) else range(len(document)) if isinstance(document, list) else ():
+        yield f"{before}{key}", document[key]
+        yield from paths(document[key], f"{before}{key}.")

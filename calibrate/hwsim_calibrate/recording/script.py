@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from hwsim_calibrate import blas
 from hwsim_calibrate.recording.patching import recording
 from hwsim_calibrate.recording.tape import Step, Tape
 
+FAILED: Final = 1  # exit code of a command that cannot do what it is asked
 _COARSE: Final = 1e-5  # seconds: a CPU clock with longer steps times nothing
 
 
@@ -174,7 +175,7 @@ def _together(tapes: Sequence[Tape]) -> tuple[tuple[Step, ...], int]:
 
 
 def _run(path: Path, arguments: Sequence[str]) -> None:
-    with _as_main(path, arguments):
+    with _as_main(path, arguments), _ending_said(path):
         try:
             runpy.run_path(str(path), run_name="__main__")
         except SystemExit as end:
@@ -184,6 +185,23 @@ def _run(path: Path, arguments: Sequence[str]) -> None:
             raise
         except BaseException as error:  # noqa: BLE001 (whatever a script may raise)
             raise ScriptFailed(_traceback(error, path)) from None
+
+
+@contextlib.contextmanager
+def _ending_said(path: Path) -> Iterator[None]:
+    """Inside, `os._exit`, which ends this process at once, says so first and ends it with FAILED: other codes are hwsim's own."""
+    exit_at_once, process = os._exit, os.getpid()  # children that were forked end as they like
+
+    def said(status: int) -> NoReturn:
+        if os.getpid() == process:
+            os.write(2, f"{path.name} ended with os._exit({status})\nnothing is written\n".encode())
+        exit_at_once(FAILED if os.getpid() == process else status)
+
+    os._exit = said
+    try:
+        yield
+    finally:
+        os._exit = exit_at_once
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from hwsim.engine.fast import Kernels
 from hwsim.engine.native import fits
 from hwsim.records import dataclass
 from hwsim.results.services.notes import ServiceNotes
+from hwsim.spec.limits import REQUESTS, refuse_beyond
 from hwsim.workload.load.arrivals import blocks
 from hwsim.workload.load.traces import read_trace
 from hwsim.workload.services.program import NONE, Program
@@ -115,6 +116,7 @@ class CompiledPlay:
             answers=np.zeros((ANSWERS, names.ANSWER_WIDTH + columns.resources), np.int64),
             arrivals=np.zeros((max(1, len(columns.entries)), 0), np.int64),
         )
+        self._answered = 0
         self._windows = [0] * len(program.services)
         self._grow_strands(max(ROOM, len(columns.stations)))
         self._grow_timers(ROOM)
@@ -253,9 +255,12 @@ class CompiledPlay:
         for number, notes in enumerate(self.notes):
             mine = answers[answers[:, 0] == number]
             self._widen(number)
+            if number in self._columns.entries:
+                self._answered += len(mine)
             if len(mine):
                 notes.answered(mine[:, 1], mine[:, 2], mine[:, 3], mine[:, names.ANSWER_WIDTH :])
         state.counts[names.ANSWERS] = 0
+        refuse_beyond(REQUESTS, self._answered)
 
     def _widen(self, number: int) -> None:
         """The windows of a service, as wide and as many as they are by now."""

@@ -17,6 +17,7 @@ from hwsim.actors.services.steps import made
 from hwsim.actors.services.strands import Lock, Service, Strand
 from hwsim.engine.verdict import Deadlock
 from hwsim.results.services.notes import ServiceNotes
+from hwsim.spec.limits import LIMITS, REQUESTS, refuse_beyond
 from hwsim.workload.load.arrivals import instants, thoughts
 from hwsim.workload.load.draws import Draws
 from hwsim.workload.load.numbers import stream
@@ -158,6 +159,8 @@ class Play:
         if 0 <= load.until <= self.now or self._came[id(load)] == load.requests:
             return False
         self._came[id(load)] += 1
+        if self._came[id(load)] > LIMITS[REQUESTS].most:  # of clients, which come as fast as they are answered
+            refuse_beyond(REQUESTS, self._came[id(load)])
         return True
 
     def _begin(self, number: int, count: int) -> None:

@@ -30,6 +30,7 @@ from hwsim.results import scaling as results
 from hwsim.results.accounting import SEATS, STARTING
 from hwsim.results.scaling import Copies, Scaling
 from hwsim.results.served import Late, Log
+from hwsim.spec.limits import LIMITS, LOOKS, refuse_beyond
 from hwsim.ticks import FEMTO
 from hwsim.workload.serving.scaling import Scale
 
@@ -101,6 +102,7 @@ class Scaled:
     _now: int = 0
     _starting: int = 0  # fs in which copies were starting
     _look: int = 0
+    _made: int = 0  # looks
     _areas: deque[int] = field(default_factory=deque)
     _wanted: deque[tuple[int, int]] = field(default_factory=deque)
     _calm: int = 0  # from when on copies may be stopped after a panic
@@ -204,6 +206,9 @@ class Scaled:
             self._passes(self._look)
             self._looks(self._look)
             self._look += self.scale.every
+            self._made += 1
+            if self._made > LIMITS[LOOKS].most:  # how long a run lasts is not known before
+                refuse_beyond(LOOKS, self._made)
 
     def _passes(self, at: int) -> None:
         self._area += self._counted * (at - self._now)

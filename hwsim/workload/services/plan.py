@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from hwsim import ticks
 from hwsim.devices import Cpu, Sockets
 from hwsim.machine import Machine
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Tree, decode, did_you_mean
+from hwsim.spec import Mistakes, Place, Tree, decode, did_you_mean
+from hwsim.spec.limits import REQUESTS, refuse_beyond
 from hwsim.workload.file import Workload
+from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.traces import read_trace
 from hwsim.workload.services.program import ENDLESS, NONE, Happening, Load, Program, ServiceProgram, Step
 from hwsim.workload.services.reading import Reader
 from hwsim.workload.services.rings import asked_again, endless
 from hwsim.workload.services.schema import ServiceKeys
 from hwsim.workload.services.stations import stations_of
+
+MOST_SAID: Final = 1e30  # requests; more are said to be as many
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +185,17 @@ def _load(part: Part, programs: list[ServiceProgram], mistakes: Mistakes) -> Loa
     if part.requests is not None and part.lasting is not None:
         mistakes.add(place, "a run ends after so many requests, or after so long, not both", "leave out `requests` or `for`")
         return None
+    _refuse_many(part, traces, place)
     until = NONE if part.lasting is None else part.start + ticks.femtoseconds(part.lasting)
     return Load(entries, NONE if part.requests is None else part.requests, until)
+
+
+def _refuse_many(part: Part, arrivals: Collection[ArrivalKeys | None], place: Place) -> None:
+    """Raise SpecError for more requests or clients than the limits; requests of clients are counted as they come."""
+    keys = [each for each in arrivals if each is not None]
+    refuse_beyond("clients", sum(each.clients or 0 for each in keys), place)  # integers
+    come = math.fsum(each.rate or 0.0 for each in keys) * (part.lasting or 0.0)
+    refuse_beyond(REQUESTS, part.requests or math.ceil(min(come, MOST_SAID)), place)
 
 
 def _joined(first: Program, second: Program) -> Program:
