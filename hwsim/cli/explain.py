@@ -59,7 +59,7 @@ def command(
             except NoSuchOp as error:
                 hint = did_you_mean(error.name, error.names)
                 raise click.BadParameter(f"{error}" + (f"; {hint}" if hint else ""), param_hint="--op") from error
-    said = document.document if as_json else text
+    written = document.document if as_json else text
     fitted = str if as_json else folded
-    with answered(lambda: click.echo(fitted(said(run, explanation, path=pieces)), nl=False)):
+    with answered(lambda: click.echo(fitted(written(run, explanation, path=pieces)), nl=False)):
         write_files([(plot, lambda path: write(path, draw.render(run, explanation, suffix_of(path))))])

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 import hwsim
-from hwsim.explore.doors import Desk
-from hwsim.explore.questions import HAND, REST
+from hwsim.explorer.doors import Desk
+from hwsim.explorer.questions import HAND, REST
 from hwsim.results.invariants import BrokenInvariant
 from tests.fuzz import corpus
 from tests.fuzz.case import Case, Made, text
