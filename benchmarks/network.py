@@ -8,6 +8,7 @@ The fat-tree is one of 8 leaves with 64 hosts each and 32 spines; the receiver's
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -70,6 +71,16 @@ def tasks(count: int, seed: int = 1) -> OpGraph:
     links = [f"{way}{one}" for way in ("up", "down") for one in range(WORKERS)]
     edges = np.column_stack([pairs, np.zeros(len(pairs), np.int64)])
     return _graph(cost, size, edges, costs, links, [f"host{one}" for one in range(WORKERS)])
+
+
+def as_lines(graph: OpGraph) -> Iterator[str]:
+    """The tasks and transfers of such a graph, for SimGrid."""
+    block = graph.blocks[0]
+    for cost, size in zip(block.cost.tolist(), block.size.tolist(), strict=True):
+        source, target = divmod(cost - WORKERS, WORKERS)
+        yield f"task {cost} {size:.0f}\n" if cost < WORKERS else f"move {source} {target} {size:.0f}\n"
+    for before, after, _ in block.edges.tolist():
+        yield f"edge {before} {after}\n"
 
 
 def _transfer(source: int, target: int) -> Demand:

@@ -33,12 +33,22 @@ def ring(ranks: int, size: float) -> Taken | None:
 
 def flows(fabric: str, drawn: Iterable[tuple[int, int, float]]) -> Taken | None:
     """Flows (from, to, bytes) over a star or a fat-tree of 512 hosts, all at once."""
+    return _with((f"{source} {target} {size:.0f}\n" for source, target, size in drawn), "flows", fabric)
+
+
+def tasks(lines: Iterable[str]) -> Taken | None:
+    """Tasks on 64 hosts of a star, with transfers between them (see `peers/simgrid.cpp`)."""
+    return _with(lines, "tasks")
+
+
+def _with(lines: Iterable[str], *words: str) -> Taken | None:
+    """A run whose last word is a file of these lines."""
     if program() is None:
         return None
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8", delete=False) as file:
-        file.writelines(f"{source} {target} {size:.0f}\n" for source, target, size in drawn)
+        file.writelines(lines)
     try:
-        return _run("flows", fabric, file.name)
+        return _run(*words, file.name)
     finally:
         Path(file.name).unlink()
 

@@ -14,6 +14,7 @@ import dataclasses
 from operator import attrgetter
 from reprlib import recursive_repr
 from threading import RLock
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 __all__ = ["dataclass"]
@@ -112,7 +113,12 @@ def _init(made: type, entries: Sequence[dataclasses.Field[Any]], frozen: bool) -
             value = f"{value}_()" if makes else f"{value}_"
         else:
             continue
-        body.append(f" set_(self, {entry.name!r}, {value})" if frozen else f" self.{entry.name} = {value}")
+        slot = next((vars(each)[entry.name] for each in made.__mro__ if entry.name in vars(each)), None) if frozen else None
+        if isinstance(slot, MemberDescriptorType):  # takes two thirds of the time of `object.__setattr__`
+            names[f"set_{entry.name}_"] = slot.__set__
+            body.append(f" set_{entry.name}_(self, {value})")
+        else:
+            body.append(f" set_(self, {entry.name!r}, {value})" if frozen else f" self.{entry.name} = {value}")
     if hasattr(made, "__post_init__"):
         body.append(" self.__post_init__()")
     parameters = ", ".join([*positional, *(["*", *keywords] if keywords else [])])
