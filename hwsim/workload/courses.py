@@ -7,10 +7,10 @@ for an arrival only if none of its other predecessors has, and a rank leaves aft
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -24,35 +24,59 @@ _SEEN: Final = 2  # steps of a course that are looked at
 def columns(sends: Sends, turns: Sequence[Turn], builder: GraphBuilder) -> SendColumns:
     """All sends. turns: one for each course."""
     seen = steps([_seen(*each) for each in zip(turns, sends.courses, strict=True)], sends.pieces)
-    label, cost, edges = [], [], []
     full = np.empty(len(seen), np.int32)  # by send seen its place among all; of a second step, the place in the last one
     firsts: list[int] = []  # sends seen that are in the first step of a course
-    low = base = number = 0
-    for turn, course in zip(turns, sends.courses, strict=True):
-        width = len(turn.ways) * sends.pieces
-        firsts += range(low, low + width)
-        for step in range(min(turn.times, _SEEN)):
-            rows, many = seen[low : low + width], 1 if step == 0 else turn.times - 1
-            full[low : low + width] = np.arange(width) + (base + (many - 1) * width)
-            names = [f"{sends.name}: step {number + each}" for each in range(many)]
-            labels = builder.label_grid(names, sends.kind, _devices(course), sends.program)
-            label.append(labels[:, [row.label for row in rows]].astype(np.int32).ravel())
-            cost.append(np.tile(np.array([row.cost for row in rows], np.int32), many))
-            pairs = sorted((earlier, place) for place, row in enumerate(rows) for earlier in row.after)
-            before, after = np.array(pairs, np.int32).reshape(-1, 2).T
-            before = full[before] if step == 0 else before + (base - low)
-            rows_of_edges = np.zeros((many, len(pairs), 3), np.int32)  # fits: a run has fewer sends
-            rows_of_edges[:, :, :2] = np.stack([before, after + base], axis=1)
-            rows_of_edges[:, :, :2] += np.arange(many, dtype=np.int32)[:, None, None] * width
-            edges.append(rows_of_edges.reshape(-1, 3))
-            low, base, number = low + width, base + many * width, number + many
+    stretches = list(_stretches(turns, sends))
+    count = sum(each.many * each.width for each in stretches)  # integers
+    total = sum(each.many * sum(len(row.after) for row in each.of(seen)) for each in stretches)  # integers
+    label, cost, edges = np.empty(count, np.int32), np.empty(count, np.int32), np.zeros((total, 3), np.int32)  # a run has fewer
+    base = number = done = 0
+    for stretch in stretches:
+        low, width, many, course, is_first = stretch
+        rows = stretch.of(seen)
+        firsts += range(low, low + width) if is_first else ()
+        full[low : low + width] = np.arange(width) + (base + (many - 1) * width)
+        names = [f"{sends.name}: step {number + each}" for each in range(many)]
+        labels = builder.label_grid(names, sends.kind, _devices(course), sends.program)
+        label[base : base + many * width].reshape(many, width)[:] = labels[:, [row.label for row in rows]]
+        cost[base : base + many * width].reshape(many, width)[:] = [row.cost for row in rows]
+        pairs = sorted((earlier, place) for place, row in enumerate(rows) for earlier in row.after)
+        before, after = np.array(pairs, np.int32).reshape(-1, 2).T
+        before = full[before] if is_first else before + (base - low)
+        shifted = np.arange(many, dtype=np.int32)[:, None] * width
+        written = edges[done : done + many * len(pairs)].reshape(many, len(pairs), 3)
+        np.add(shifted, before, out=written[:, :, 0])
+        np.add(shifted, after + base, out=written[:, :, 1])
+        base, number, done = base + many * width, number + many, done + many * len(pairs)
     return SendColumns(
-        label=np.concatenate(label),
-        cost=np.concatenate(cost),
-        edges=np.concatenate(edges),
+        label=label,
+        cost=cost,
+        edges=edges,
         begins=tuple((int(full[place]), ranks) for place in firsts if (ranks := _awaited(seen, place))),
         ends={rank: tuple(full[places].tolist()) for rank, places in _last(seen).items()},
     )
+
+
+class _Stretch(NamedTuple):
+    """A step that is seen, `width` sends from `low` on, and how many steps of its course are like it."""
+
+    low: int
+    width: int
+    many: int
+    course: Course
+    is_first: bool
+
+    def of(self, seen: Sequence[Step]) -> Sequence[Step]:
+        return seen[self.low : self.low + self.width]
+
+
+def _stretches(turns: Sequence[Turn], sends: Sends) -> Iterator[_Stretch]:
+    low = 0
+    for turn, course in zip(turns, sends.courses, strict=True):
+        width = len(turn.ways) * sends.pieces
+        for step in range(min(turn.times, _SEEN)):
+            yield _Stretch(low, width, 1 if step == 0 else turn.times - 1, course, step == 0)
+            low += width
 
 
 def _devices(course: Course) -> tuple[str, ...]:
