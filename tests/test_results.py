@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.engine import simulate
 from hwsim.graph.builder import GraphBuilder, OpRef
-from hwsim.graph.opgraph import OpGraph
+from hwsim.graph.opgraph import Label, OpGraph
+from hwsim.results.cause import Causes
 from hwsim.results.critical import CriticalPath, critical_path, limited_by
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
@@ -157,6 +158,17 @@ def test_a_floor_is_called_by_the_line_of_the_derivation_that_set_it() -> None:
     builder = GraphBuilder([CORES])
     builder.op("read", device="cpu", cost=Cost(Demand(amounts=((CORES.name, 6e-3),), floor=6e-3), why=why))
     assert causes(simulate(builder.build())) == [("queue depth on cpu", 6 * MS)]
+
+
+def test_causes_are_right_where_labels_times_costs_need_more_than_32_bits() -> None:
+    count = 2**16
+    links = tuple(Capacity(f"link{number}", 1e9, "B") for number in range(2))
+    labels = tuple(Label(f"send {number}", "send", "nic") for number in range(count))
+    costs = tuple(Cost(Demand(amounts=((f"link{number % 2}", 1.0 + number // 2),))) for number in range(count))
+    last = np.array([count - 1, count - 2, 0], np.int32)  # by cost, then by label: pairs beyond 2^32
+    causes = Causes(OpGraph((), labels, costs, links))
+    assert causes.alone(last, last[::-1].copy()).tolist() == [1, 0, 0]
+    assert [causes.table[parts[0][0]].name for parts in causes.latencies(last, last)[0]] == ["nic"] * 3
 
 
 def test_an_op_that_is_held_back_for_a_while_has_two_causes() -> None:

@@ -150,7 +150,7 @@ class Causes:
         if self._asked is not None and self._asked[0] is cost and self._asked[1] is label:
             return self._asked[2]
         labels, costs = self._graph.labels, (None, *self._graph.costs)
-        codes, where = np.unique((cost + 1) * len(labels) + label, return_inverse=True)
+        codes, where = ticks.numbered((cost.astype(np.int64) + 1) * len(labels) + label)
         pairs = [(costs[code // len(labels)], labels[code % len(labels)]) for code in codes.tolist()], where
         self._asked = cost, label, pairs
         return pairs

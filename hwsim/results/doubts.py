@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.demand import Case, Cost, Doubt, Term, case_of
 from hwsim.graph.opgraph import labels_where
 from hwsim.records import dataclass
@@ -77,7 +78,7 @@ def weights_of(timeline: Timeline, *, last: int | None = None, since: int = 0) -
     trained = {training.program for training in flat.graph.trainings}
     of_training = labels_where(flat.graph.labels, lambda _, program: program in trained)
     codes = flat.cost[path.op].astype(np.int64) * len(path.causes) + path.cause
-    codes, place = np.unique(2 * codes + (of_training[flat.label[path.op]] if trained else 0), return_inverse=True)
+    codes, place = ticks.numbered(2 * codes + (of_training[flat.label[path.op]] if trained else 0))
     took = np.bincount(place, (path.end - path.start).astype(np.float64)) / FEMTO
     costs = (*flat.graph.costs, None)  # the last stands for -1: no cost
     weights: list[Weight] = []
