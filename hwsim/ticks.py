@@ -113,18 +113,19 @@ def distinct(values: Column) -> Column:
 
 
 def numbered(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.signedinteger[Any]]]:
-    """The different values of a column, none negative, ascending, and the place of each row's value among them.
+    """The different values of a column, ascending, and the place of each row's value among them.
 
-    >>> [column.tolist() for column in numbered(np.array([7, 2, 7]))]
-    [[2, 7], [1, 0, 1]]
+    >>> [column.tolist() for column in numbered(np.array([7, -2, 7]))]
+    [[-2, 7], [1, 0, 1]]
     """
-    most = int(codes.max(initial=-1)) + 1
-    if most > SPARSE * len(codes) + SPARSE * SPARSE:
+    low = int(codes.min(initial=0))
+    span = int(codes.max(initial=-1)) + 1 - low
+    if span > SPARSE * len(codes) + SPARSE * SPARSE:
         return np.unique(codes, return_inverse=True)
-    values = np.flatnonzero(np.bincount(codes))
-    place = np.empty(most, np.int64)
+    values = np.flatnonzero(np.bincount(codes - low, minlength=span))
+    place = np.empty(span, np.int64)
     place[values] = np.arange(len(values))
-    return values, place[codes]
+    return values + low, place[codes - low]
 
 
 def order(numbers: NDArray[Any]) -> NDArray[np.signedinteger[Any]]:
