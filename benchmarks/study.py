@@ -9,7 +9,8 @@ from typing import Final
 
 from hwsim.engine import fast
 from hwsim.studies.point import Outcome, read_source, run_point
-from hwsim.studies.pool import collect_rarely, run_all
+from hwsim.studies.pool import run_all
+from hwsim.studies.processes import collect_rarely
 
 PAIR: Final = ("dgx-a100", "resnet50-dp")
 POINTS: Final = 40

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -10,10 +11,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hwsim.actors.serving.alone import Alone
+from hwsim.actors.serving.blocks import Windowed
 from hwsim.actors.serving.copy import Copy
 from hwsim.actors.serving.gathering import Groups
 from hwsim.actors.serving.run import Run, Sequence
 from hwsim.actors.serving.static import Static
+from hwsim.models.architectures.layer_parts import parts_held
 from hwsim.results.served import Log
 from hwsim.workload.serving.requests import Request
 from hwsim.workload.serving.settings import Settings
@@ -227,3 +230,14 @@ def test_prompts_of_groups_wait_for_each_other() -> None:
     assert groups.opens([third, other], 0, 7)  # each has one
     assert not groups.opens([third, Sequence(4, 10, 10, 9, group=1)], 0, 8)  # not seen yet
     assert groups.turn(8) == 4
+
+
+@pytest.mark.parametrize(
+    "held", [((1.0, 0),), ((0.3, 128), (0.7, 0)), ((1 / 3, 4096), (2 / 3, 0)), ((0.1, 7), (0.2, 100), (0.7, 0))]
+)
+@pytest.mark.parametrize("block", [1, 16, 64])
+def test_blocks_of_layers_with_windows_are_those_of_their_parts(held: tuple[tuple[float, int], ...], block: int) -> None:
+    growth = Windowed(block, held)
+    assert [growth.need(tokens) for tokens in range(9000)] == [
+        math.ceil(parts_held(tokens, held) / block) for tokens in range(9000)
+    ]

@@ -7,7 +7,6 @@ k mod block counts. Where layers keep a window of tokens only, a sequence wants 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import field
 from typing import Protocol, TypeAlias
@@ -106,9 +105,13 @@ class Windowed:
         """Blocks of a sequence by its length, up to this one or beyond."""
         table = self._table
         if len(table) <= tokens:
-            more = range(len(table), 2 * tokens + 1)
-            made = [math.ceil(parts_held(length, self.held) / self.block) for length in more]
-            self._table = table = np.concatenate([table, np.array(made, np.int64)])
+            more = np.arange(len(table), 2 * tokens + 1)
+            if len(self.held) <= 2:  # a sum of two numbers is rounded once, as of `parts_held`
+                parts = [share * (np.minimum(most, more) if most else more) for share, most in self.held]
+                held = np.sum(parts, axis=0)
+            else:
+                held = np.array([parts_held(length, self.held) for length in more.tolist()])
+            self._table = table = np.concatenate([table, np.ceil(held / self.block).astype(np.int64)])
         return table
 
     def add(self, tokens: int) -> None:
