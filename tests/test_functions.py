@@ -120,7 +120,7 @@ def test_large_numbers_of_a_file_are_shown_with_an_exponent() -> None:
     assert "  loads: 8.0e+9  # d2l 13.4\n" in hwsim.show("d2l/cache-starvation")
     shown = hwsim.show("d2l/cache-starvation")
     run, again = (hwsim.simulate("d2l-quad-core", each) for each in ("d2l/cache-starvation", shown))
-    assert run.makespan_fs == again.makespan_fs
+    assert run.makespan_s == again.makespan_s
 
 
 def test_names_of_files_are_text_in_a_notebook() -> None:
