@@ -17,8 +17,10 @@ from typing import Any, Final
 import pytest
 
 import hwsim
+from hwsim.machine import Machine
 from hwsim.machine.net import Net
 from hwsim.machine.numbering import Numbering
+from hwsim.prepare import load_machine
 
 MOST: Final = 1.15
 
@@ -32,6 +34,14 @@ CASES: Final[list[tuple[str, str, str, Sizes, dict[str, Any]]]] = [
     ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (8, 16, 32), {"fold": "always"}),
     ("scale/rail-fat-tree", "scale/mlp-dp", "let.nodes", (1, 2, 4), {"fold": "never"}),
     ("scale/rail-fat-tree", "scale/tp8-dp", "let.nodes", (1, 2, 4), {"fold": "never"}),
+    ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (64, 128, 256), {"algorithm": "hierarchical"}),
+    ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (16, 32, 64), {"let.per_leaf": 2, "algorithm": "hierarchical"}),
+    ("scale/rail-fat-tree", "scale/allreduce", "let.pods", (2, 4, 8), {"let.nodes": 32, "algorithm": "hierarchical"}),
+    ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (8, 16, 32), {"algorithm": "auto"}),
+    ("scale/star", "scale/allreduce", "let.ranks", (16, 32, 64), {"steps": "explicit", "fold": "always"}),
+    ("scale/star", "scale/mlp-dp", "let.ranks", (64, 128, 256), {}),
+    ("scale/star", "scale/tp8-dp", "let.ranks", (64, 128, 256), {}),
+    ("dgx-h100", "serving/chat", "requests", (50, 100, 200), {}),
     ("dgx-a100", "resnet50-dp", "steps", (2, 4, 8), {"fold": "always"}),
     ("dgx-a100", "resnet50-dp", "gpus", (1, 2, 4), {"steps": 1}),
 ]
@@ -88,6 +98,75 @@ def test_cost_grows_as_the_size(machine: str, workload: str, path: str, sizes: S
         return hwsim.simulate(machine, workload, set={path: size, **others}, expect=False, fold=fold)
 
     run(sizes[-1])  # imports, and what is kept from run to run
+    grown = exponent(sizes, [calls(partial(run, size)) for size in sizes])
+    assert grown <= MOST, f"calls ~ size^{grown:.2f}"
+
+
+def copies(flows: int) -> object:
+    some = [{"copy": {"name": f"c{at}", "from": f"gpu{at % 8}", "to": f"gpu{8 + at % 7}", "bytes": "1 MB", "queue": f"q{at}"}}
+            for at in range(flows)]  # fmt: skip
+    return hwsim.simulate("scale/star", {"hwsim": "workload/1", "program": some}, set={"machine.let.ranks": 16})
+
+
+def unequal_parts(pairs: int) -> object:
+    nodes = math.isqrt(pairs) // 8
+    skew = [1 + 7 * rank % 13 for rank in range(8 * nodes)]
+    program = [{"alltoall": {"among": "gpu*", "bytes": "64 MB", "algorithm": "pairwise", "skew": skew}}]
+    return hwsim.simulate("scale/rail-fat-tree", {"hwsim": "workload/1", "program": program}, set={"machine.let.nodes": nodes})
+
+
+def with_jitter(ranks: int) -> object:
+    jitter = {"at": "0 s", "part": "gpu*", "jitter": "5 %", "every": "10 ms", "for": "10 s", "seed": 1}
+    workload = {"hwsim": "workload/1", "use": "scale/mlp-dp", "events": [jitter]}
+    return hwsim.simulate("scale/star", workload, set={"machine.let.ranks": ranks}, expect=False)
+
+
+def with_a_slow_rank(ranks: int) -> object:
+    slow = {"at": "0 s", "part": "gpu0", "speed": "80 %"}
+    workload = {"hwsim": "workload/1", "use": "scale/mlp-dp", "events": [slow]}
+    return hwsim.simulate("scale/star", workload, set={"machine.let.ranks": ranks}, expect=False)
+
+
+def points(count: int) -> object:
+    return hwsim.sweep("d2l-laptop", "d2l/async-loop", {"n": [str(5 + at) for at in range(count)]})
+
+
+def fat_tree(nodes: int) -> Machine:
+    return load_machine({"hwsim": "machine/1", "use": "scale/rail-fat-tree", "let": {"nodes": nodes, "per_leaf": 4}})
+
+
+def links(nodes: int) -> object:
+    machine = fat_tree(nodes)
+    return list(machine.links), list(machine.capacities)
+
+
+def routes(nodes: int) -> object:
+    machine = fat_tree(nodes)
+    first, *others = machine.devices_of("gpu")
+    return [machine.route(first, other) for other in others]
+
+
+def neighbours(nodes: int) -> object:
+    machine = fat_tree(nodes)
+    gpus = machine.devices_of("gpu")
+    return machine.draws(gpus, (*gpus[8:], *gpus[:8]), 1e6)
+
+
+@pytest.mark.parametrize(
+    ("run", "sizes"),
+    [
+        (copies, (20, 40, 80)),
+        (unequal_parts, (1024, 4096, 16384)),
+        (with_jitter, (16, 32, 64)),
+        (with_a_slow_rank, (16, 32, 64)),
+        (points, (4, 8, 16)),
+        (links, (8, 16, 32)),
+        (routes, (8, 16, 32)),
+        (neighbours, (32, 64, 128)),
+    ],
+)
+def test_cost_of_other_sizes_grows_as_they_do(run: Callable[[int], object], sizes: Sizes) -> None:
+    run(sizes[-1])
     grown = exponent(sizes, [calls(partial(run, size)) for size in sizes])
     assert grown <= MOST, f"calls ~ size^{grown:.2f}"
 
