@@ -42,7 +42,7 @@ def _replay() -> Iterator[Row]:
 
 
 def _fast() -> Iterator[Row]:
-    for ops in (20_000, 1_000_000) if fast.is_there() else ():
+    for ops in (20_000, 1_000_000) if core.is_there() else ():
         ratios = []
         for _ in range(ROUNDS):
             raw = timeouts_per_second()
@@ -63,8 +63,8 @@ def _inorder() -> Iterator[Row]:
 
 
 def _network() -> Iterator[Row]:
-    choices: list[fast.Choice] = ["always", "never"] if fast.is_there() else ["never"]
-    if fast.is_there():
+    choices: list[fast.Choice] = ["always", "never"] if core.is_there() else ["never"]
+    if core.is_there():
         network.seconds(network.flows(100), "always")  # load, compile if need be
     tasks, star, tree = (network.tasks(100_000), network.flows(10_000), network.flows(10_000, fabric="fat-tree"))
     for what, graph, bounds in (

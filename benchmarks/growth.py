@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from benchmarks import network, processes, replay
-from hwsim.engine import fast, simulate
+from hwsim.engine import core, fast, simulate
 
 
 class Point(NamedTuple):
@@ -35,17 +35,17 @@ def by_ranks() -> Iterator[Point]:
 
 def by_ops() -> Iterator[Point]:
     """Replays on 64 pools, with compiled code where it is."""
-    choice: fast.Choice = "always" if fast.is_there() else "never"
+    choice: fast.Choice = "always" if core.is_there() else "never"
     simulate(replay.random_graph(1000), fast=choice)
-    for ops in (10**3, 10**4, 10**5, 10**6, 10**7) if fast.is_there() else (10**3, 10**4, 10**5, 10**6):
+    for ops in (10**3, 10**4, 10**5, 10**6, 10**7) if core.is_there() else (10**3, 10**4, 10**5, 10**6):
         graph = replay.random_graph(ops)
         yield _inside(ops, lambda graph=graph: simulate(graph, fast=choice))  # type: ignore[misc]
 
 
 def by_flows() -> Iterator[Point]:
     """Flows over a star, all started together, with compiled code where it is."""
-    choice: fast.Choice = "always" if fast.is_there() else "never"
-    for count in (10, 100, 1000, 3000, 10_000) if fast.is_there() else (10, 100, 1000):
+    choice: fast.Choice = "always" if core.is_there() else "never"
+    for count in (10, 100, 1000, 3000, 10_000) if core.is_there() else (10, 100, 1000):
         graph = network.flows(count)
         yield _inside(count, lambda graph=graph: simulate(graph, fast=choice))  # type: ignore[misc]
 

@@ -9,7 +9,7 @@ import tracemalloc
 
 import numpy as np
 
-from hwsim.engine import fast, native
+from hwsim.engine import native
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.replay import Replay
 from hwsim.graph.flat import flatten
@@ -57,11 +57,10 @@ def compiled_ops_per_second(ops: int) -> float:
     """The same by compiled code, which has been loaded."""
     flat = flatten(random_graph(ops))
     compiled = compile_flat(flat)
-    code = fast.code_for(0, choice="always")
-    native.play(flatten(random_graph(10)), compile_flat(flatten(random_graph(10))), code)
+    native.play(flatten(random_graph(10)), compile_flat(flatten(random_graph(10))))
     gc.collect()
     begin = time.process_time()
-    native.play(flat, compiled, code)
+    native.play(flat, compiled)
     return ops / (time.process_time() - begin)
 
 

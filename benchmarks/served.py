@@ -21,7 +21,6 @@ from hwsim.actors.services.running import played
 from hwsim.actors.serving import Service
 from hwsim.api import load_machine
 from hwsim.engine import core as library
-from hwsim.engine import fast
 from hwsim.engine.fast import Choice
 from hwsim.prepare import prepare
 
@@ -143,7 +142,7 @@ def rows() -> Iterator[tuple[str, str, str]]:
     yield over(
         "a request of three ops, Python, over SimPy's", lambda many: _of_service("never", many), _of_stations, REQUESTS, "<= 1"
     )
-    if fast.is_there():
+    if library.is_there():
         yield over("the same, [fast]", lambda many: _of_service("always", many), _of_stations, REQUESTS, "<= 0.1")
     yield over(
         "a served request, Python, over SimPy's iterations", lambda many: _of_model("never", many), _of_iterations, CHAT, "<= 5"

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from hwsim.engine import fast
 from hwsim.studies.point import Outcome, read_source, run_point
 from hwsim.studies.pool import run_all
 from hwsim.studies.processes import collect_rarely
@@ -63,8 +62,6 @@ def rows() -> Iterator[tuple[str, str, str]]:
     collect_rarely()
     alone = of_points(CLASSES["a link on the path"][0], CLASSES["a link on the path"][1][:12], "")
     yield f"{' x '.join(PAIR)}, a point alone", f"{1e3 * alone:.0f} ms", "-"
-    if fast.is_there():  # as after 17 points of a study
-        fast.code_for(0, choice="always")
     for name, (path, values) in CLASSES.items():
         each = of_points(path, values, f"benchmark {name} {os.getpid()}")
         yield f"a point of a study that changes {name}", f"{1e3 * each:.0f} ms = {each / alone:.2f} of alone", "-"

@@ -23,7 +23,7 @@ from typing import Final
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".venv-lowest"
 PYTHON = str(PLACE / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
-EXTRAS: Final = ("fast", "tables")
+EXTRAS: Final = ("tables",)
 TOOLS: Final = ("hypothesis", "pytest")  # of those that the tests need
 BOUND: Final = re.compile(r"([A-Za-z0-9_.-]+)>=([0-9.]+)")
 TESTS: Final = (
@@ -34,7 +34,7 @@ TESTS: Final = (
     "tests/test_fair.py",
 )
 FILES: Final = (".csv", ".json", ".npz", ".parquet", ".yaml")  # whose bytes are compared; of figures only that they are drawn
-# Every command, the kinds of machines and of workloads, and each library: simpy, yaml, numpy, numba, pyarrow, rich, matplotlib
+# Every command, the kinds of machines and of workloads, and each library: simpy, yaml, numpy, pyarrow, rich, matplotlib
 COMMANDS: Final = (
     "simulate d2l-laptop d2l/async-loop --json --ops",
     "simulate d2l-4gpu-pcie d2l/allreduce-160mb --json --ops --trace trace.json",
@@ -109,7 +109,7 @@ def install() -> int:
     print("lowest: " + ", ".join(f"{name} {version}" for name, version in lowest.items()), flush=True)
     venv.create(PLACE, with_pip=True, clear=True)
     exact = [f"{name}=={version}" for name, version in lowest.items()]
-    return subprocess.run([PYTHON, "-m", "pip", "install", "-q", *exact, "-e", "."], cwd=ROOT, check=False).returncode
+    return subprocess.run([PYTHON, "-m", "pip", "install", "-q", *exact, "./core", "-e", "."], cwd=ROOT, check=False).returncode
 
 
 def compare() -> int:

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, settings
 
 from hwsim import ticks
-from hwsim.engine import core, inorder, simulate
+from hwsim.actors.services import rows, station_rows
+from hwsim.engine import core, fast, inorder, simulate
 from hwsim.engine.compile import compile_flat
-from hwsim.engine.fast import Choice, plays
+from hwsim.engine.fast import plays
 from hwsim.engine.inorder import _sweep as sweep
 from hwsim.engine.inorder import longest_path
 from hwsim.graph.flat import flatten
@@ -35,9 +36,11 @@ installed = pytest.mark.skipif(not core.is_there(), reason=f"nothing to compare 
 
 @pytest.fixture
 def found_anew() -> Iterator[None]:
-    core.found.cache_clear()
+    for kept in (core.found, fast._say):
+        kept.cache_clear()
     yield
-    core.found.cache_clear()
+    for kept in (core.found, fast._say):
+        kept.cache_clear()
 
 
 def test_the_interface_has_one_number() -> None:
@@ -62,7 +65,10 @@ def test_a_library_that_is_missing_or_damaged_is_left_alone(
     monkeypatch.delitem(sys.modules, "hwsim_core", raising=False)
     assert not core.is_there()
     assert ("no library of hwsim's" if content else "pip install 'hwsim[fast]'") in str(core.found())
-    assert not plays(10**9, choice="always")
+    assert not plays(10**9)
+    with pytest.warns(RuntimeWarning, match="Python plays all runs, more slowly"):
+        plays(10**9, choice="always")
+    assert not plays(0, choice="always")  # without a word: warnings are errors here
 
 
 @installed
@@ -71,11 +77,6 @@ def test_a_library_with_another_interface_is_left_alone(monkeypatch: pytest.Monk
     monkeypatch.setattr(core, "ABI", core.ABI + 1)
     assert f"has interface {core.ABI - 1}, not {core.ABI}" in str(core.found())
     assert not core.is_there()
-
-
-@pytest.mark.parametrize(("choice", "ops", "is_played"), [("never", 10**9, False), ("always", 0, True), ("auto", 10**9, True)])
-def test_who_plays_is_chosen(choice: Choice, ops: int, is_played: bool) -> None:
-    assert plays(ops, choice=choice) == (is_played and core.is_there())
 
 
 @installed
@@ -103,7 +104,7 @@ def test_longest_paths(graph: OpGraph) -> None:
 @installed
 def test_ops_that_wait_for_each_other_never_start() -> None:
     flat = flatten(graph_of(make_block([-1] * 4, time=[1, 2, 3, 4], edges=[(0, 1, 0), (1, 2, 0), (2, 1, 0), (2, 3, 0)])))
-    found, expected = (longest_path(flat, compile_flat(flat), fast=fast) for fast in (True, False))
+    found, expected = (longest_path(flat, compile_flat(flat), fast=is_fast) for is_fast in (True, False))
     assert found.end.tolist() == expected.end.tolist() == [1, -1, -1, -1]
     assert found.start.tolist() == expected.start.tolist()
 
@@ -131,3 +132,24 @@ def test_a_longest_path_that_wraps_is_found_again_by_python() -> None:
     flat = flatten(graph_of(body))
     timeline = longest_path(flat, compile_flat(flat), fast=True)
     assert timeline.end.tolist() == [(2**62 + 1) * (op + 1) for op in range(5)]
+
+
+# ---------------------------------------------------------------- columns of services
+
+
+def test_names_of_columns_are_those_of_the_library() -> None:
+    header = (SOURCES / "services" / "rows.h").read_text("utf-8")
+    spaces: dict[str, dict[str, int]] = {}
+    for space, body in re.findall(r"namespace (\w+) \{\n(.*?)\n\}  // namespace", header.split("FARTHEST", 1)[1], re.DOTALL):
+        for listed in re.findall(r"enum [\w: _]+\{(.*?)\}", body, re.DOTALL):
+            at = -1
+            for name, number in re.findall(r"(\w+)(?: = (\d+))?(?:,|\s|$)", re.sub(r"//.*", "", listed)):
+                at = int(number) if number else at + 1
+                spaces.setdefault(space, {})[name] = at
+        spaces[space].update({name: int(number) for name, number in re.findall(r"(\w+) = (\d+)[,;]", body)})
+    for module, own in ((rows, ("step", "service", "strand", "timer", "counts")), (station_rows, ("station", "member"))):
+        names = {name: number for space in reversed(own) for name, number in spaces[space].items()}
+        mine = {name: number for name, number in vars(module).items() if name.isupper() and isinstance(number, int)}
+        assert {name: names.get(name) for name in mine if name not in ("FARTHEST", "LARGEST")} == {
+            name: number for name, number in mine.items() if name not in ("FARTHEST", "LARGEST")
+        }

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.replay import random_graph
 from hwsim.demand import Capacity, Demand
-from hwsim.engine import Driver, fast, native, simulate
+from hwsim.engine import Driver, core, fast, native, simulate
 from hwsim.engine.compile import compile_flat
 from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import OpGraph, Pool
@@ -26,19 +22,14 @@ from tests.strategies import graphs, make_block, networks
 from tests.stretching import stretched
 from tests.test_inorder import columns
 
-numba = pytest.importorskip("numba", reason="the extra [fast] is not installed: nothing to compare Python with")
+pytestmark = pytest.mark.skipif(not core.is_there(), reason=f"nothing to compare Python with: {core.found()}")
 
 CASES = settings(max_examples=120, deadline=None)
 
 
-@pytest.fixture(scope="module")
-def code() -> fast.Kernels:
-    return fast.code_for(0, choice="always")
-
-
 def compiled(graph: OpGraph) -> Timeline | None:
     flat = flatten(graph)
-    return native.play(flat, compile_flat(flat), fast.code_for(0, choice="always"))
+    return native.play(flat, compile_flat(flat))
 
 
 def python(graph: OpGraph) -> Timeline:
@@ -129,7 +120,7 @@ def test_thousands_of_ops_on_pools_that_all_end_at_once(servers: int) -> None:
     assert plain(found) == plain(python(tied))
 
 
-def test_ops_that_never_end_are_the_same_ones(code: fast.Kernels) -> None:
+def test_ops_that_never_end_are_the_same_ones() -> None:
     circle = graph_of(make_block([-1] * 4, time=[1, 2, 3, 4], edges=[(0, 1, 0), (1, 2, 0), (2, 1, 0), (2, 3, 0)]))
     found = compiled(circle)
     assert found is not None
@@ -140,25 +131,12 @@ def test_ops_that_never_end_are_the_same_ones(code: fast.Kernels) -> None:
 # ---------------------------------------------------------------- words
 
 
-def from_words(words: tuple[int, int, int]) -> int:
-    return sum(int(word) << 64 * place for place, word in enumerate(words))
-
-
-def to_words(number: int) -> tuple[np.uint64, np.uint64, np.uint64]:
-    low, middle, high = (np.uint64(number >> 64 * place & (2**64 - 1)) for place in range(3))
-    return low, middle, high
-
-
-@pytest.fixture(scope="module")
-def words() -> dict[str, Callable[..., Any]]:
-    made: Any = import_module("hwsim.engine.kernels.words")
-    divide, plus, minus, less = made.divide, made.plus_product, made.minus_product, made.less
-    return {
-        "divide": numba.njit(lambda one, two: divide(one, two)),  # noqa: PLW0108 (they have no Python side of their own)
-        "plus": numba.njit(lambda one, two, three: plus(one, two, three)),  # noqa: PLW0108
-        "minus": numba.njit(lambda one, two, three: minus(one, two, three)),  # noqa: PLW0108
-        "less": numba.njit(lambda one, two: less(one, two)),  # noqa: PLW0108
-    }
+def arithmetic(*numbers: int) -> list[int]:
+    """What the library makes of one, two and three: see `hwsim_words`."""
+    given = [np.array([number >> 64 * place & (2**64 - 1) for place in range(3)], np.uint64) for number in numbers]
+    found = np.zeros((4, 3), np.uint64)
+    core.kernel("hwsim_words", core.WORDS, core.WORDS, core.WORDS, core.WORDS)(*given, found)
+    return [sum(int(word) << 64 * place for place, word in enumerate(row)) for row in found]
 
 
 def numbers(bits: int) -> st.SearchStrategy[int]:
@@ -169,20 +147,20 @@ def numbers(bits: int) -> st.SearchStrategy[int]:
 
 @settings(max_examples=500, deadline=None)
 @given(one=numbers(190), two=numbers(126))
-def test_division_is_exact(one: int, two: int, words: dict[str, Callable[..., Any]]) -> None:
+def test_division_is_exact(one: int, two: int) -> None:
     divisor = max(1, two)
-    found = from_words(words["divide"](to_words(one), to_words(divisor)))
+    found = arithmetic(one, divisor, 0)[0]
     expected = one // divisor
     assert found == (expected if expected < 2**126 else 2**128 - 1) or (expected >= 2**126 and found == expected)
 
 
 @settings(max_examples=300, deadline=None)
-@given(one=numbers(190), two=numbers(128), three=numbers(64))
-def test_sums_products_and_comparisons_are_exact(one: int, two: int, three: int, words: dict[str, Callable[..., Any]]) -> None:
-    parts = [to_words(number) for number in (one, two, three)]
-    assert from_words(words["plus"](*parts)) == (one + two * three) % 2**192
-    assert from_words(words["minus"](*parts)) == (one - two * three) % 2**192
-    assert words["less"](parts[0], parts[1]) == (one < two)
+@given(one=numbers(192), two=numbers(192), three=numbers(128))
+def test_sums_products_and_comparisons_are_exact(one: int, two: int, three: int) -> None:
+    _, plus, minus, is_less = arithmetic(one, two, three)
+    assert plus == (one + two * three) % 2**192
+    assert minus == (one - two % 2**128 * (three % 2**64)) % 2**192
+    assert is_less == (one < two)
 
 
 # ---------------------------------------------------------------- when numbers do not fit
@@ -227,34 +205,23 @@ def test_flows_are_compiled_up_to_the_longest_int64(hours: float) -> None:
 # ---------------------------------------------------------------- when it is chosen
 
 
-def test_small_graphs_are_python_s_until_the_code_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_graphs_are_python_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HWSIM_FAST", raising=False)
-    monkeypatch.delitem(sys.modules, fast.MODULE, raising=False)
-    assert fast.code_for(fast.LARGE - 1) is None
-    assert fast.code_for(0, fast.LARGE // fast.CLASS - 1) is None
-    assert fast.code_for(10, choice="never") is None
-    assert fast.code_for(10**9, choice="never") is None
-    monkeypatch.setitem(sys.modules, fast.MODULE, sys)
-    assert fast.code_for(fast.LOADED - 1) is None
-    assert fast.code_for(fast.LOADED) is not None
+    assert not fast.plays(fast.LARGE - 1)
+    assert fast.plays(fast.LARGE)
+    assert fast.plays(0, fast.LARGE // fast.CLASS)
+    assert not fast.plays(10**9, choice="never")
 
 
 def test_the_environment_decides_and_an_argument_decides_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HWSIM_FAST", "always")
-    assert fast.code_for(0) is not None
-    assert fast.code_for(0, choice="never") is None
+    assert fast.plays(0)
+    assert not fast.plays(0, choice="never")
     monkeypatch.setenv("HWSIM_FAST", "never")
-    assert fast.code_for(10**9) is None
+    assert not fast.plays(10**9)
     monkeypatch.setenv("HWSIM_FAST", "perhaps")
     with pytest.raises(ValueError, match="auto, always, never, not 'perhaps'"):
-        fast.code_for(0)
-
-
-def test_without_numba_python_plays_all_and_always_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "find_spec", lambda name: None)
-    assert fast.code_for(10**9) is None
-    with pytest.raises(ImportError, match=r"hwsim\[fast\]"):
-        fast.code_for(0, choice="always")
+        fast.plays(0)
 
 
 def test_simulate_takes_the_choice_and_the_result_does_not_depend_on_it() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hwsim import engine
 from hwsim.api import load_machine, load_workload, prepare
 from hwsim.demand import Capacity, Cost, Demand
-from hwsim.engine.fast import is_there
+from hwsim.engine.core import is_there
 from hwsim.graph.fold import CannotFold, TemplateOp, fold, quotient, refine
 from hwsim.graph.fold.refine import Ties, is_equitable
 from hwsim.workload import GraphBuilder
@@ -42,7 +42,7 @@ def test_a_demand_of_a_multiplicity_is_so_many_equal_demands(
     fast: Literal["never", "always"], case: list[tuple[int, Demand]]
 ) -> None:
     if fast == "always" and not is_there():
-        pytest.skip("numba is not installed")
+        pytest.skip("the compiled core is not installed")
     rates = [*(Capacity(name, 1e6) for name in "abc"), Capacity("held", 1.0)]
 
     def own(demand: Demand, kind: int, number: int) -> Demand:

@@ -11,7 +11,6 @@ import sys
 import zipfile
 from contextlib import suppress
 from decimal import Decimal
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -158,26 +157,6 @@ def test_what_a_user_wrote_is_no_contradiction_of_hwsim() -> None:
     assert "-3 s nan s" in str(hwsim.simulate("d2l-laptop", workload))
     with pytest.raises(BrokenInvariant):
         printed("it took -3 s", ["-4 s"])
-
-
-def test_a_damaged_cache_of_compiled_code_counts_as_none() -> None:
-    pytest.importorskip("numba")
-    Mended: Any = import_module("hwsim.engine.kernels").Mended
-
-    flushed: list[bool] = []
-
-    class Torn:
-        path = "here"
-
-        def load_overload(self, signature: object, target: object) -> object:
-            raise EOFError(signature, target)
-
-        def flush(self) -> None:
-            flushed.append(True)
-
-    mended = Mended(Torn())
-    assert mended.load_overload("signature", "target") is None
-    assert (flushed, mended.path) == ([True], "here")
 
 
 @pytest.mark.parametrize(

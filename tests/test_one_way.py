@@ -19,9 +19,6 @@ from hwsim.units import BYTES
 ROOT: Final = Path(__file__).resolve().parent.parent
 ROOMS: Final = ("hwsim", "calibrate/hwsim_calibrate")
 STATEMENTS: Final = 6  # of a stretch that is compared with others
-COMPILED: Final = (
-    "hwsim/engine/kernels/"  # by numba, which calls no function of Python: loops over the three words of a sum stand written out
-)
 
 DEMAND, LINKS, STORAGE, UNITS = "hwsim/demand.py", "hwsim/links/kind.py", "hwsim/devices/storage.py", "hwsim/units.py"
 FORMATS = "hwsim/formats.py"
@@ -132,7 +129,7 @@ def stretches(code: list[tuple[ast.stmt, int, int]]) -> Iterator[list[tuple[ast.
 def test_no_stretch_of_code_stands_twice() -> None:
     near: dict[tuple[int, ...], list[tuple[Place, list[ast.stmt]]]] = defaultdict(list)
     for file, code in house().blocks:
-        for stretch in stretches(code) if not file.startswith(COMPILED) else ():
+        for stretch in stretches(code):
             place = file, stretch[0][0].lineno
             near[tuple([kinds for _, _, kinds in stretch])].append((place, [each for each, _, _ in stretch]))
     places: dict[tuple[str, ...], list[Place]] = defaultdict(list)

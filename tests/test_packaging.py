@@ -137,7 +137,13 @@ def test_importing_hwsim_imports_nothing_else(tmp_path: Path) -> None:
     assert not loaded & {"click", "matplotlib", "numpy", "rich", "simpy", "yaml"}
 
 
-MODULES = {"cupy-cuda12x": "cupy", "cupy-cuda13x": "cupy", "nvidia-ml-py": "pynvml", "ipykernel": "nbclient"}  # which starts it
+MODULES = {
+    "cupy-cuda12x": "cupy",
+    "cupy-cuda13x": "cupy",
+    "hwsim-core": "hwsim_core",
+    "nvidia-ml-py": "pynvml",
+    "ipykernel": "nbclient",
+}  # which starts it
 
 
 def imports(folders: Iterable[Path]) -> set[str]:

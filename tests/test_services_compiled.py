@@ -9,16 +9,16 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from hwsim.actors.services.compiled import CompiledPlay
 from hwsim.actors.services.play import Play
 from hwsim.actors.services.stations import NEVER
+from hwsim.engine import core
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.draws import Exponential
 from hwsim.workload.services.program import Ask, End, Load, Number, Program, Serve, ServiceProgram, Station, Step
 from tests.service_programs import CORES, DISK, LINK, MS, WORKS, one_service, programs, served
 
-numba = pytest.importorskip("numba", reason="the extra [fast] is not installed: nothing to compare Python with")
-
-from hwsim.actors.services.compiled import CompiledPlay  # noqa: E402  (needs numba)
+pytestmark = pytest.mark.skipif(not core.is_there(), reason=f"nothing to compare Python with: {core.found()}")
 
 CASES = settings(
     max_examples=2000 if environ.get("HWSIM_THOROUGH") else 25,

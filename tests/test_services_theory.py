@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.queues import CASES, COMPARED, MS, SEEDS, by_ciw, erlang, finite, held, mva, pollaczek, repairman, simulated
-from hwsim.engine.fast import is_there
+from hwsim.engine.core import is_there
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation" / "services.md"
 

@@ -25,7 +25,7 @@ VARIABLES: Final = (  # beginnings of names
     "BLIS_", "CUPY_", "GLIBC_TUNABLES", "GOTO_", "MALLOC_", "MKL_", "NPY_", "NVIDIA_TF32", "OMP_", "OPENBLAS_", "PYTHONMALLOC",
 )  # fmt: skip
 WIDE: Final = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve", "sve2", "v")
-PACKAGES: Final = ("cupy", "cupy-cuda12x", "cupy-cuda13x", "numba", "scipy", "threadpoolctl", "torch")
+PACKAGES: Final = ("cupy", "cupy-cuda12x", "cupy-cuda13x", "scipy", "threadpoolctl", "torch")
 # Two measurements may go into one file if these agree: (part of the fingerprint, key)
 SAME: Final = (
     ("cpu", "model"), ("cpu", "usable"), ("cpu", "caches"), ("memory", "thp"), ("software", "system"), ("software", "python"),

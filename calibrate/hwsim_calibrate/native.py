@@ -1,7 +1,7 @@
 """A chain of dependent reads, which numpy cannot time.
 
-A call of numpy takes half a microsecond, a read from a cache a nanosecond. So the chain is followed by ten lines of C where there
-is a compiler, else by numba where that is installed, else not at all.
+A call of numpy takes half a microsecond, a read from a cache a nanosecond. So the chain is followed by five lines of C
+where there is a compiler, else not at all.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +37,13 @@ def chaser() -> tuple[str, Chase]:
     """The function that follows a chain, and the compiler it was made by.
 
     Raises:
-        CannotMeasure: there is neither a compiler nor numba.
+        CannotMeasure: there is no compiler.
     """
     compiler = next((path for name in _COMPILERS if (path := which(name))), None)
     function = _compiled(compiler) if compiler else None
     if function:
         return "cc", function
-    if find_spec("numba"):
-        return "numba", _jitted()
-    raise CannotMeasure("a chain of reads needs a C compiler, or numba: pip install hwsim[fast]")
+    raise CannotMeasure("a chain of reads needs a C compiler: cc, gcc or clang")
 
 
 def _compiled(compiler: str) -> Chase | None:
@@ -61,19 +58,6 @@ def _compiled(compiler: str) -> Chase | None:
             return None
     function.restype, function.argtypes = ctypes.c_longlong, (ctypes.c_void_p, ctypes.c_longlong, ctypes.c_longlong)
     return lambda table, steps, at: int(function(table.ctypes.data, steps, at))
-
-
-def _jitted() -> Chase:
-    from numba import njit
-
-    @njit  # type: ignore[untyped-decorator, unused-ignore]  # numba has no types where it is not installed
-    def follow(table: Any, steps: int, at: int) -> int:
-        for _ in range(steps):
-            at = table[at]
-        return at
-
-    follow(np.zeros(1, np.int64), 1, 0)
-    return lambda table, steps, at: int(follow(table, steps, at))
 
 
 def chain(size: int, line: int = 64, seed: int = 0) -> NDArray[np.int64]:

@@ -1,8 +1,7 @@
 // What hwsim calls: plain C, on columns of numbers that Python owns.
 //
-// A whole number of several words has the least word first. Times are femtoseconds. Nothing here calls Python, keeps a
-// pointer into a column after it has returned, or shares anything between two calls (but for what a handle stands for): each may
-// run in a thread of its own.
+// A whole number of several words has the least word first. Times are femtoseconds. Nothing here calls Python, keeps a pointer
+// into a column after it has returned, or shares anything but the handle it is given: calls may run in threads of their own.
 #pragma once
 
 #include <stdint.h>
@@ -14,16 +13,21 @@
 #endif
 
 // One more whenever a declaration below changes, comes or goes; `hwsim.engine.core.ABI` is the same number.
-#define HWSIM_CORE_ABI 2
+#define HWSIM_CORE_ABI 6
 
 HWSIM_CORE_API int32_t hwsim_core_abi(void);
 
-// What a kernel returns that can fail.
+// What every kernel returns.
 enum hwsim_status {
   HWSIM_DONE = 0,
   HWSIM_TOO_FAR = 1,    // a time or a sum would leave its words: Python's engine, whose integers have no end, is to do it
   HWSIM_NO_MEMORY = 2,
+  HWSIM_MORE = 3,       // room or numbers are wanted before it can go on
 };
+
+// For tests, on numbers of three words: one / two (two words wide at the most; 0 where two is), one + two x three (two words of
+// three), one - two x three (two words of two, one of three), one < two; three words each, one after the other.
+HWSIM_CORE_API int32_t hwsim_words(const uint64_t* one, const uint64_t* two, const uint64_t* three, uint64_t* found);
 
 // Start and end of every op that can start; -1 for the others. Ops wait for nothing but ends of others.
 // first: ops + 1 places in `next`, of the successors of each op. missing: predecessors of each op.
@@ -61,3 +65,76 @@ HWSIM_CORE_API int32_t hwsim_served_ended(int64_t handle, int64_t* rows);
 HWSIM_CORE_API int32_t hwsim_served_sizes(int64_t handle, int64_t* sizes);
 HWSIM_CORE_API int32_t hwsim_served_results(int64_t handle, int64_t* numbers, int64_t* meters, int64_t* course, int64_t* bins,
                                             int64_t* sums, double* sizes, int64_t* records);
+
+// Demands that compete for capacities, and after a replay the notes on their paces.
+typedef struct hwsim_flows hwsim_flows;
+
+// alone: two words of each class. first_pair: classes + 1 places in the columns of pairs (capacity, number of the weight).
+// weight_words: two words each. first_draw: as first_pair, of draws; draw_words: what one member draws alone with what it holds,
+// and what it holds, three words each. full: a whole capacity, three words. margins: of levels (two words; 0: they are unknown, and
+// the last stops are never tried), and of what is left (three words), for roundings to make no difference.
+HWSIM_CORE_API int32_t hwsim_flows_new(int64_t classes, const uint64_t* alone, const int64_t* first_pair,
+                                       const int32_t* pair_capacity, const int32_t* pair_weight, int64_t weights,
+                                       const uint64_t* weight_words, const int64_t* first_draw, const int32_t* draw_capacity,
+                                       const uint64_t* draw_words, int64_t capacities, const uint64_t* full,
+                                       const uint64_t* margins, hwsim_flows** flows);
+
+// Play ops. flow: fs that an op of a class takes alone, after its fixed time; flow_class: -1 if it is of none. take, give: the
+// pool of which it takes and gives back a server, or -1. granted: the op that gave it its server, -1 if none did.
+HWSIM_CORE_API int32_t hwsim_replay(int64_t ops, const int64_t* first, const int32_t* next, const int32_t* missing,
+                                    const uint8_t* joins, const int64_t* fixed, const int64_t* flow, const int64_t* flow_class,
+                                    const int32_t* take, const int32_t* give, int64_t pools, const int64_t* servers,
+                                    hwsim_flows* flows, int64_t* start, int64_t* end, int64_t* granted);
+
+// Notes of a replay, which live as long as the handle. sizes: rows of bounds, solves and levels; then how often shares were
+// found. columns: of bounds fs (int64), class, what holds it back from then on (int32 each; -1: nothing, -2: it has no member);
+// of solves fs, first row of its levels (int64 each); levels of full capacities (two words each); the rows of levels by capacity
+// (uint32), and capacities + 1 places in them (int64).
+HWSIM_CORE_API int32_t hwsim_flows_notes(const hwsim_flows* flows, int64_t* sizes, const void** columns);
+
+HWSIM_CORE_API int32_t hwsim_flows_free(hwsim_flows* flows);
+
+// Notes as above, with what sorts them: rows of bounds by class, and classes + 1 places in them. alone: two words of each class.
+typedef struct hwsim_notes {
+  const int64_t* bound_times;
+  const int32_t* bounds;
+  const int64_t *of_class, *first_of_class;
+  const int64_t *solve_times, *solve_firsts;
+  const uint64_t* levels;
+  const uint32_t* order;
+  const int64_t* first;
+  const uint64_t* alone;
+  int64_t solves, rows;  // rows: of levels
+} hwsim_notes;
+
+// What one member of a class received from `begin` to `end`, pace x fs, in three words, and its pace at the end, in two.
+HWSIM_CORE_API int32_t hwsim_notes_service(const hwsim_notes* notes, int64_t number, int64_t begin, int64_t end, uint64_t* found);
+
+// A program of services and its run, in columns that Python owns and makes longer between calls; `src/services/rows.h` says what
+// the rows are. strand_rows: of strands, targets, slots, waits, and the length of a list.
+typedef struct hwsim_services {
+  int64_t* table;     // steps, and what they name
+  double* floats;
+  int64_t* services;  // behind them loads and locks
+  int64_t* stations;  // behind them classes
+  uint64_t* words;
+  int64_t* counts;
+  int64_t* strands;
+  uint64_t* targets;  // service of its class at which each ends, three words
+  double* slots;
+  int64_t* waits;     // by what for, then the locks held
+  int64_t* lists;
+  int64_t* timers;
+  int64_t* answers;
+  int64_t* arrivals;  // instants of each entry
+  int64_t strand_rows, slot_width, wait_width, answer_rows, arrival_width;
+} hwsim_services;
+
+// Set the first timers of an entry: its clients think, or its first request comes.
+HWSIM_CORE_API int32_t hwsim_services_begin(const hwsim_services* columns, int64_t entry);
+
+// Set the timer at which something begins or is over: a row of the table.
+HWSIM_CORE_API int32_t hwsim_services_event(const hwsim_services* columns, int64_t time, int64_t happening, int64_t begins);
+
+// Play all instants before a limit. margin: room that one strand may need.
+HWSIM_CORE_API int32_t hwsim_services_play(const hwsim_services* columns, int64_t limit, int64_t margin);

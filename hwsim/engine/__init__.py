@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from hwsim.engine.compile import Active, Compiled, compile_flat
-from hwsim.engine.fast import LOADED, Choice, code_for, plays
+from hwsim.engine.fast import Choice, plays
 from hwsim.engine.inorder import is_in_order, longest_path
 from hwsim.engine.issued import IssuedOp
 from hwsim.engine.verdict import Deadlock, check, deadlock
@@ -168,23 +168,14 @@ def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compil
 
 def _at_once(flat: FlatGraph, compiled: Compiled, fast: Choice | None) -> Timeline | None:
     """The timeline, where that takes no clock of SimPy's; None where it does."""
+    is_fast = plays(len(flat), len(compiled.classes), fast)
     if is_in_order(flat, compiled):
-        return longest_path(flat, compiled, fast=plays(_ops_of_study(len(flat)), choice=fast))
-    code = code_for(_ops_of_study(len(flat)), len(compiled.classes), fast)
-    if code is None:
+        return longest_path(flat, compiled, fast=is_fast)
+    if not is_fast:
         return None
     from hwsim.engine.native import play
 
-    return play(flat, compiled, code)
-
-
-def _ops_of_study(ops: int) -> int:
-    """The ops for which compiled code is loaded or not: of all runs of a study so far, the large ones."""
-    tally = shared_by("ops")
-    if tally is None or ops < LOADED:
-        return ops
-    tally[""] = tally.get("", 0) + ops
-    return int(tally[""])
+    return play(flat, compiled)
 
 
 def simulate_many(graphs: Iterable[OpGraph]) -> Iterator[Timeline]:

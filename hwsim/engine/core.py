@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import weakref
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
@@ -10,9 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
-ABI: Final = 2  # of core/src/hwsim_core.h
-DONE, TOO_FAR, NO_MEMORY = range(3)  # what kernels return
+ABI: Final = 6  # of core/src/hwsim_core.h
+DONE, TOO_FAR, NO_MEMORY, MORE = range(4)  # what kernels return
 
 INT: Final = ctypes.c_int64
 POINTER: Final = ctypes.c_void_p
@@ -57,6 +60,24 @@ def kernel(name: str, *arguments: Any) -> Callable[..., int]:
     function.errcheck = _no_memory
     checked: Callable[..., int] = function
     return checked
+
+
+class Handle:
+    """Something that the library has made, and frees with the last reference to it or to a column of it."""
+
+    def __init__(self, address: int, free: str) -> None:
+        self.address = address
+        weakref.finalize(self, kernel(free, POINTER), address)
+
+    def column(self, address: int | None, dtype: DTypeLike, *shape: int) -> NDArray[Any]:
+        """A column that lies in it."""
+        if not address or 0 in shape:
+            return np.empty(shape, dtype)
+        buffer: Any = (ctypes.c_char * (math.prod(shape) * np.dtype(dtype).itemsize)).from_address(address)
+        buffer.owner = self
+        column: NDArray[Any] = np.frombuffer(buffer, dtype).reshape(shape)
+        column.flags.writeable = False
+        return column
 
 
 def _no_memory(status: int, _: object, __: object) -> int:

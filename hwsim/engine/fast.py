@@ -1,59 +1,41 @@
-"""Compiled code for large graphs: there with the extra [fast] (numba), chosen by size, and never needed.
+"""When the compiled library plays: by size, or as HWSIM_FAST says. Its results equal Python's, bit for bit.
 
-HWSIM_FAST says otherwise: `never`, `always` (whatever the size) or `auto`. Its results equal
-Python's, bit for bit; it is compiled once and kept (NUMBA_CACHE_DIR, else with the sources).
+HWSIM_FAST is `auto`, `never`, or `always` (whatever the size). The library is never needed: where it is missing or does not fit,
+Python plays everything, which is said once to who asked for `always`.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from importlib.util import find_spec
-from typing import Any, Final, Literal, cast
+import warnings
+from functools import cache
+from typing import Final, Literal, cast
 
 from hwsim.engine import core
 from hwsim.spec import Mistake, SpecError
 
 Choice = Literal["auto", "always", "never"]
-Kernels = Any  # the module hwsim.engine.kernels: what numba makes has no types
 
 CHOICES: Final = ("auto", "always", "never")
-MODULE: Final = "hwsim.engine.kernels"
-LARGE: Final = 200_000  # ops from which loading compiled code (0.4 s) pays
-LOADED: Final = 2_000  # ops from which it pays once it is loaded
+LARGE: Final = 500  # ops from which it pays to load the library (1 ms) and to hand the graph over
 CLASS: Final = 50  # ops that a class of demands counts for: what one of thousands does is felt by hundreds
 
 
-def code_for(ops: int, classes: int = 0, choice: Choice | None = None) -> Kernels | None:
-    """The compiled code, if it is to play a graph with that many ops and classes of competing demands; None if Python is.
-
-    choice: instead of what the environment says.
-
-    Raises:
-        SpecError: HWSIM_FAST is none of its words.
-        ImportError: `always`, and there is no numba.
-    """
-    wanted = choice_of(choice)
-    large = ops + CLASS * classes >= (LOADED if MODULE in sys.modules else LARGE)
-    if wanted == "never" or (wanted == "auto" and not (large and is_there())):
-        return None
-    if not is_there():
-        raise ImportError("compiled code needs numba: pip install 'hwsim[fast]'")
-    from hwsim.engine import kernels
-
-    return kernels
-
-
-def plays(ops: int, classes: int = 0, choice: Choice | None = None) -> bool:
+def plays(size: float, classes: int = 0, choice: Choice | None = None, *, large: int = LARGE) -> bool:
     """Whether the compiled library is to play a graph with that many ops and classes of competing demands.
 
     choice: instead of what the environment says.
+    large: size from which it pays, of something else than ops.
 
     Raises:
         SpecError: HWSIM_FAST is none of its words.
     """
     wanted = choice_of(choice)
-    return wanted != "never" and (wanted == "always" or ops + CLASS * classes >= LOADED) and core.is_there()
+    if wanted == "never" or (wanted == "auto" and size + CLASS * classes < large):
+        return False
+    if wanted == "always" and not core.is_there():
+        _say(str(core.found()))
+    return core.is_there()
 
 
 def choice_of(choice: Choice | None) -> Choice:
@@ -68,6 +50,6 @@ def choice_of(choice: Choice | None) -> Choice:
     return wanted
 
 
-def is_there() -> bool:
-    """Whether numba is installed."""
-    return find_spec("numba") is not None
+@cache
+def _say(why: str) -> None:
+    warnings.warn(f"Python plays all runs, more slowly: {why}", RuntimeWarning, stacklevel=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, overload
@@ -9,12 +10,13 @@ from typing import Any, Final, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim.engine import core
 from hwsim.engine.compile import Compiled
 from hwsim.engine.fair import FULL
-from hwsim.engine.fast import Kernels
 from hwsim.engine.fluid import FlowClass
 from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Ints
+from hwsim.records import dataclass
 from hwsim.results.timeline import PaceChange, Timeline
 
 Words = NDArray[np.uint64]
@@ -38,16 +40,6 @@ class Course(Sequence[PaceChange]):
     def __iter__(self) -> Iterator[PaceChange]:
         return iter(self[:])
 
-    def served(self, begin: int, end: int) -> tuple[int, int]:
-        """(pace x fs from begin to end, pace at the end), begin being in the first pace or before it."""
-        since = np.maximum(self._rows[:, 0], begin)
-        spans = np.minimum(np.append(since[1:], end), end) - since
-        used = np.flatnonzero(spans > 0)
-        if not used.size:
-            return 0, 0
-        low, high = self._paces[used[-1]].tolist()
-        return _dot(self._paces[used], spans[used]), high << WORD | low
-
     @overload
     def __getitem__(self, place: int) -> PaceChange: ...
 
@@ -62,15 +54,36 @@ class Course(Sequence[PaceChange]):
         return PaceChange(start, high << WORD | low, bound)
 
 
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Notes of a replay, as `hwsim_flows_notes` says."""
+
+    bound_times: Ints
+    bound_classes: Ints
+    bounds: Ints
+    solve_times: Ints
+    solve_firsts: Ints
+    levels: Words
+    order: NDArray[np.uint32]
+    first: Ints
+
+
+class _Notes(ctypes.Structure):
+    """`hwsim_notes` of core/src/hwsim_core.h."""
+
+    _fields_ = [(f"column{place}", ctypes.c_void_p) for place in range(10)] + [
+        (name, ctypes.c_int64) for name in ("solves", "rows")
+    ]
+
+
 class History(Sequence[Sequence[PaceChange]]):
-    """The courses of all classes, each put together when it is asked for, of the notes of `kernels.notes`.
+    """The courses of all classes, each put together when it is asked for, of what was noted.
 
     alone: pace of each class that nothing holds back.
     """
 
-    def __init__(self, alone: Sequence[int], bounds: Ints, solves: Ints, filled: Ints, levels: Words) -> None:
-        self._alone, self._bounds, self._solves = alone, bounds, solves
-        self._filled, self._levels = filled, levels
+    def __init__(self, alone: Sequence[int], notes: Notes) -> None:
+        self._alone, self._notes = alone, notes
         self._last: tuple[int, Course] | None = None
 
     def __len__(self) -> int:
@@ -87,34 +100,43 @@ class History(Sequence[Sequence[PaceChange]]):
             return [self[each] for each in range(len(self))[number]]
         place = range(len(self))[number]
         if self._last is None or self._last[0] != place:
-            self._last = place, self._course(place, None, None)
+            self._last = place, self._course(place)
         return self._last[1]
 
     def service(self, number: int, begin: int, end: int) -> tuple[int, int]:
-        """See `Timeline.service`; only what happened from begin to end is put together."""
-        return self._course(number, begin, end).served(begin, end) if begin < end else (0, 0)
+        """See `Timeline.service`."""
+        if begin >= end:
+            return 0, 0
+        found = (ctypes.c_uint64 * 5)()
+        received = core.kernel("hwsim_notes_service", ctypes.POINTER(_Notes), core.INT, core.INT, core.INT, ctypes.c_void_p)
+        received(ctypes.byref(self._sorted[0]), number, begin, end, found)
+        low, middle, high, pace, above = found
+        return high << 2 * WORD | middle << WORD | low, above << WORD | pace
+
+    def __reduce__(self) -> tuple[type[History], tuple[Sequence[int], Notes]]:
+        return History, (self._alone, self._notes)
+
+    @cached_property
+    def _sorted(self) -> tuple[_Notes, list[NDArray[Any]]]:
+        """The notes for the library, and the columns that they lie in."""
+        notes, (order, first) = self._notes, self._of_class
+        columns: list[NDArray[Any]] = [notes.bound_times, notes.bounds, order, first, notes.solve_times, notes.solve_firsts]
+        columns += [notes.levels, notes.order, notes.first, _words(self._alone, 2)]
+        return _Notes(*(column.ctypes.data for column in columns), len(notes.solve_times), len(notes.levels)), columns
 
     @cached_property
     def _of_class(self) -> tuple[Ints, Ints]:
         """Rows of bounds class by class, and the first place of each class."""
-        return _by(self._bounds[:, 1], len(self))
+        numbers = self._notes.bound_classes
+        order = np.argsort(numbers, kind="stable")
+        return order, np.searchsorted(numbers[order], np.arange(len(self) + 1))
 
-    @cached_property
-    def _of_capacity(self) -> tuple[Ints, Ints]:
-        """Rows of levels capacity by capacity, and the first place of each capacity."""
-        return _by(self._filled, int(self._filled.max(initial=-1)) + 1)
-
-    def _course(self, number: int, begin: int | None, end: int | None) -> Course:
-        """The course of a class from the pace at `begin` to `end`; None: its whole course."""
+    def _course(self, number: int) -> Course:
         order, first = self._of_class
-        rows_of_class = self._bounds[order[first[number] : first[number + 1]]]
-        low = 0 if begin is None else max(0, int(np.searchsorted(rows_of_class[:, 0], begin, "right")) - 1)
-        high = None if end is None else int(np.searchsorted(rows_of_class[:, 0], end, "left"))
-        starts, _, bounds = rows_of_class[low:high].T
-        if begin is not None:
-            starts = np.maximum(starts, begin)
-        rows, paces = [], []
-        for start, until, bound in zip(starts.tolist(), [*starts.tolist(), end][1:], bounds.tolist(), strict=True):
+        of_class = order[first[number] : first[number + 1]]
+        starts, bounds = self._notes.bound_times[of_class].tolist(), self._notes.bounds[of_class].tolist()
+        rows, paces = [np.empty((0, 2), np.int64)], [np.empty((0, 2), np.uint64)]
+        for start, until, bound in zip(starts, [*starts, None][1:], bounds, strict=True):
             if bound < 0:
                 rows.append(np.array([[start, -1]], np.int64))  # fits: a start is read from an int64 column
                 paces.append(_words([self._alone[number] if bound == FREE else 0], 2))
@@ -122,26 +144,19 @@ class History(Sequence[Sequence[PaceChange]]):
             times, levels = self._levels_of(bound, start, until)
             rows.append(np.column_stack([times, np.full(len(times), bound)]))
             paces.append(levels)
-        empty = np.empty((0, 2), np.int64), np.empty((0, 2), np.uint64)
-        return Course(np.concatenate([empty[0], *rows]), np.concatenate([empty[1], *paces]))
+        return Course(np.concatenate(rows), np.concatenate(paces))
 
     def _levels_of(self, capacity: int, begin: int, end: int | None) -> tuple[Ints, Words]:
         """(fs, level) of a capacity that is full at `begin`, and of its changes before `end`."""
-        order, first = self._of_capacity
-        rows = order[first[capacity] : first[capacity + 1]]
-        solves, firsts = self._solves.T
-        low = int(np.searchsorted(rows, _row_at(solves, firsts, begin, "right", len(self._filled)))) - 1
-        high = len(rows) if end is None else int(np.searchsorted(rows, _row_at(solves, firsts, end, "left", len(self._filled))))
+        notes = self._notes
+        rows = notes.order[notes.first[capacity] : notes.first[capacity + 1]]
+        solves, firsts, every = notes.solve_times, notes.solve_firsts, len(notes.levels)
+        low = int(np.searchsorted(rows, _row_at(solves, firsts, begin, "right", every))) - 1
+        high = len(rows) if end is None else int(np.searchsorted(rows, _row_at(solves, firsts, end, "left", every)))
         rows = rows[low:high]
         times = solves[np.searchsorted(firsts, rows, "right") - 1]
         times[0] = begin
-        return times, self._levels[rows]
-
-
-def _by(numbers: Ints, count: int) -> tuple[Ints, Ints]:
-    """Rows in order of their numbers, and the first place of each number."""
-    order = np.argsort(numbers, kind="stable")
-    return order, np.searchsorted(numbers[order], np.arange(count + 1))
+        return times, notes.levels[rows]
 
 
 def _row_at(solves: Ints, firsts: Ints, time: int, side: Literal["left", "right"], rows: int) -> int:
@@ -150,7 +165,7 @@ def _row_at(solves: Ints, firsts: Ints, time: int, side: Literal["left", "right"
     return int(firsts[place]) if place < len(firsts) else rows
 
 
-def play(flat: FlatGraph, compiled: Compiled, code: Kernels) -> Timeline | None:
+def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
     """The timeline of a graph to which nothing is added, bit for bit as by `hwsim.engine.replay`.
 
     None if compiled code cannot play it: requests are served, demands crowd at a device, or numbers do not fit its words.
@@ -158,36 +173,94 @@ def play(flat: FlatGraph, compiled: Compiled, code: Kernels) -> Timeline | None:
     narrow = object not in (compiled.fixed.dtype, compiled.flow.dtype)
     if compiled.played.any() or any(one.crowd for one in compiled.classes) or not narrow or not fits(compiled.classes, len(flat)):
         return None
-    start, end, granted = (np.full(len(flat), -1, np.int64) for _ in range(3))
-    flows = _flows(compiled, len(flat.graph.capacities), code)
-    how, notes = code.replay(
+    start, end, granted = (np.empty(len(flat), np.int64) for _ in range(3))
+    flows = _flows(compiled, len(flat.graph.capacities))
+    columns = core.LONGS, core.INTS, core.INTS, core.BOOLS, core.LONGS, core.LONGS, core.LONGS, core.INTS, core.INTS
+    replay = core.kernel(
+        "hwsim_replay", core.INT, *columns, core.INT, core.LONGS, core.POINTER, core.LONGS, core.LONGS, core.LONGS
+    )
+    how = replay(
+        len(flat),
         flat.first,
         flat.next,
-        flat.waits_for.copy(),
+        flat.waits_for,
         flat.joins(),
         compiled.fixed,
+        compiled.flow,
+        compiled.flow_class,
         flat.take,
         flat.give,
+        len(flat.graph.pools),
         np.array([pool.servers for pool in flat.graph.pools], np.int64),
+        flows.address,
         start,
         end,
         granted,
-        compiled.flow,
-        compiled.flow_class,
-        flows,
     )
-    if how != code.play.DONE:
+    if how != core.DONE:
         return None
+    notes, solves = _notes(flows, len(flat.graph.capacities))
     return Timeline(
         flat=flat,
         start=start,
         end=end,
         granted=granted,
         flow_class=compiled.flow_class,
-        paces=History([one.alone for one in compiled.classes], *notes),
+        paces=History([one.alone for one in compiled.classes], notes),
         alone=tuple(one.alone for one in compiled.classes),
-        solves=int(flows.counts[code.columns.SOLVES]),
+        solves=solves,
     )
+
+
+def _flows(compiled: Compiled, capacities: int) -> core.Handle:
+    """The classes of demands, for the library."""
+    classes, count = compiled.classes, len(compiled.classes)
+    pairs = [(number, *pair) for number, one in enumerate(classes) for pair in one.weights]
+    draws = [(number, *draw) for number, one in enumerate(classes) for draw in one.draws()]
+    weights = {weight: place for place, weight in enumerate(sorted({pair[2] for pair in pairs}))}
+    above, left = _margins(classes, len(compiled.fixed)) or (0, 0)
+    made = core.POINTER()
+    rows = core.LONGS, core.INTS
+    create = core.kernel(
+        "hwsim_flows_new", core.INT, core.WORDS, *rows, core.INTS, core.INT, core.WORDS, *rows, core.WORDS,
+        core.INT, core.WORDS, core.WORDS, ctypes.POINTER(core.POINTER),
+    )  # fmt: skip
+    create(
+        count,
+        _words([one.alone for one in classes], 2),
+        _begins([pair[0] for pair in pairs], count),
+        np.array([pair[1] for pair in pairs], np.int32),
+        np.array([weights[pair[2]] for pair in pairs], np.int32),
+        len(weights),
+        _words([*weights], 2),
+        _begins([draw[0] for draw in draws], count),
+        np.array([draw[1] for draw in draws], np.int32),
+        np.hstack([_words([draw[2] + draw[3] for draw in draws], 3), _words([draw[3] for draw in draws], 3)]),
+        capacities,
+        _words([FULL], 3),
+        np.hstack([_words([above], 2), _words([left], 3)]),
+        ctypes.byref(made),
+    )
+    return core.Handle(made.value or 0, "hwsim_flows_free")
+
+
+def _notes(flows: core.Handle, capacities: int) -> tuple[Notes, int]:
+    """What was noted of a replay, and how often shares were found."""
+    sizes, places = np.zeros(4, np.int64), (ctypes.c_void_p * 8)()
+    core.kernel("hwsim_flows_notes", core.POINTER, core.LONGS, ctypes.c_void_p)(flows.address, sizes, places)
+    bounds, solves, levels, solved = sizes.tolist()
+    kinds: Sequence[tuple[type, tuple[int, ...]]] = (
+        (np.int64, (bounds,)),
+        (np.int32, (bounds,)),
+        (np.int32, (bounds,)),
+        (np.int64, (solves,)),
+        (np.int64, (solves,)),
+        (np.uint64, (levels, 2)),
+        (np.uint32, (levels,)),
+        (np.int64, (capacities + 1,)),
+    )
+    columns = [flows.column(place, dtype, *shape) for place, (dtype, shape) in zip(places, kinds, strict=True)]
+    return Notes(*columns), solved
 
 
 def fits(classes: Sequence[FlowClass], ops: int) -> bool:
@@ -205,78 +278,10 @@ def fits(classes: Sequence[FlowClass], ops: int) -> bool:
     )
 
 
-def _dot(paces: Words, spans: Ints) -> int:
-    """Exact sum of paces x spans (fs, not negative), by halves of their words."""
-    half, parts = WORD // 2, spans.astype(np.uint64)
-    mask = np.uint64((1 << half) - 1)
-    left = [word for column in paces.T for word in (column & mask, column >> np.uint64(half))]
-    total = 0
-    for first, of_pace in enumerate(left):
-        for second, of_span in enumerate((parts & mask, parts >> np.uint64(half))):
-            products = of_pace * of_span
-            low, high = int((products & mask).sum()), int((products >> np.uint64(half)).sum())  # fits: halves of words
-            total += (low + (high << half)) << half * (first + second)
-    return total
-
-
 def _words(values: Sequence[int], count: int) -> Words:
     """Integers in words of 64 bits, the least first; a row each."""
     columns = [[value >> WORD * place & MASK for value in values] for place in range(count)]
     return np.array(columns, np.uint64).reshape(count, len(values)).T.copy()
-
-
-def _flows(compiled: Compiled, capacities: int, code: Kernels) -> Any:
-    """The columns of `kernels.flows.Flows` before anything flows."""
-    names, classes = code.columns, compiled.classes
-    count = len(classes)
-    pairs = [(capacity, number, weight) for number, one in enumerate(classes) for capacity, weight in one.weights]
-    draws = [(capacity, number, drawn, held) for number, one in enumerate(classes) for capacity, drawn, held in one.draws()]
-    weights = {weight: place for place, weight in enumerate(sorted({row[2] for row in pairs}))}
-    table = np.zeros((count, names.ASKED + 1), np.int64)
-    table[:, names.ROOT] = -1
-    table[:, names.BOUND] = names.NOBODY
-    for rows, first, last in ((pairs, names.FIRST_PAIR, names.LAST_PAIR), (draws, names.FIRST_DRAW, names.LAST_DRAW)):
-        begins = _begins([row[1] for row in rows], count)
-        table[:, first], table[:, last] = begins[:-1], begins[1:]
-    rooms = np.zeros((capacities, names.SPOILT + 1), np.int64)
-    rooms[:, names.FIRST_USER] = _begins(sorted(row[0] for row in pairs), capacities)[:-1]
-    words = np.zeros((capacities, names.BEFORE + 2), np.uint64)
-    words[:, names.NOTED :] = MASK  # no level
-    sums = np.zeros((capacities, names.LEAST + 2), np.uint64)
-    sums[:, names.LEAST :] = MASK
-    groups = np.zeros((capacities + count, names.MARKED + 1), np.int64)
-    groups[:, [names.DUE, names.DUE_PLACE, names.FIRST]] = -1
-    ops = len(compiled.fixed) if classes else 0
-    margins = _margins(classes, ops)
-    counts = np.zeros(names.TRIES + 1, np.int64)
-    counts[names.TRIES] = margins is not None
-    return code.flows.Flows(
-        classes=table,
-        class_words=np.hstack([_words([one.alone for one in classes], 2), np.zeros((count, 5), np.uint64)]),
-        capacities=rooms,
-        capacity_words=words,
-        levels=np.full((capacities, 2), MASK, np.uint64),
-        sums=sums,
-        tops=np.full(capacities, float(2 ** (2 * WORD))),
-        pairs=np.array([(*row[:2], -1, weights[row[2]]) for row in pairs], np.int32).reshape(-1, names.WEIGHT + 1),
-        weights=_words([*weights], 2),
-        users=np.zeros((len(pairs), names.OWN_WEIGHT + 1), np.int32),
-        others=np.zeros((len(pairs), names.OTHER_WEIGHT + 1), np.int32),
-        draws=np.array([row[0] for row in draws], np.int64),
-        draw_words=np.hstack([_words([row[2] + row[3] for row in draws], 3), _words([row[3] for row in draws], 3)]),
-        groups=groups,
-        group_words=np.zeros((capacities + count, names.KEY + 3), np.uint64),
-        ops=np.empty((ops, 2), np.int32),
-        op_words=np.empty((ops, 3), np.uint64),
-        due_heap=np.zeros(capacities + count, np.int64),
-        lists=np.zeros((names.SCARCE + 1, 2 * count + len(pairs) + len(draws) + 1), np.int64),
-        queue=np.zeros((2 * count + capacities + 1, 3), np.uint64),
-        waiting_tops=np.zeros(capacities + 1),
-        waiting_ones=np.zeros(capacities + 1, np.int32),
-        counts=counts,
-        full=_words([FULL], 3)[0],
-        margins=np.concatenate([_words([part], width)[0] for part, width in zip(margins or (0, 0), (2, 3), strict=True)]),
-    )
 
 
 def _margins(classes: Sequence[FlowClass], ops: int) -> tuple[int, int] | None:

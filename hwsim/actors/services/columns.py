@@ -1,4 +1,4 @@
-"""A program of services as columns for compiled code: the rows of `hwsim.engine.kernels.requests.rows`."""
+"""A program of services as columns for compiled code."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from hwsim.actors.services import rows as code
+from hwsim.actors.services import station_rows as places
 from hwsim.demand import rates_of
 from hwsim.engine.compile import flow_class
 from hwsim.engine.fair import FULL
-from hwsim.engine.fast import Kernels
 from hwsim.workload.load.arrivals import thoughts
 from hwsim.workload.load.draws import Distribution, Draws, Pareto, Values
 from hwsim.workload.load.numbers import stream
@@ -68,14 +69,12 @@ def number_of(row: Sequence[Any], at: int = 0, count: int = 3) -> int:
 
 
 class Columns:
-    """The rows of a program as it begins.  compiled: the module of the kernels."""
+    """The rows of a program as it begins."""
 
-    def __init__(self, program: Program, compiled: Kernels, slower: float) -> None:
-        self.program, self.code, self.slower = program, compiled.rows, slower
-        self.places = compiled.stations
-        code = self.code
+    def __init__(self, program: Program, slower: float) -> None:
+        self.program, self.slower = program, slower
         self.table, self.floats = Rows(8), Rows(FLOATS)
-        self.services, self.stations, self.words = Rows(code.SERVICE_WIDTH), Rows(self.places.STATION_WIDTH), Rows(16)
+        self.services, self.stations, self.words = Rows(code.SERVICE_WIDTH), Rows(places.STATION_WIDTH), Rows(places.WORDS_WIDTH)
         self.first_lock = len(program.services) + len(program.loads)
         self.draws = [self._drawn(stream(program.seed, *each.names), each.distribution) for each in program.draws]
         self.cache_rows = [self._cache(each) for each in program.caches]
@@ -108,7 +107,7 @@ class Columns:
         served = self.program.served
         longest = [*(each.latency for each in served), *(each.body for each in served), *(step.timeout for step in wanted)]
         ends = [*(each.until for each in self.program.events), *(each.start for each in self.program.services)]
-        return bool(max([*longest, *ends], default=0) > self.code.FARTHEST)
+        return bool(max([*longest, *ends], default=0) > code.FARTHEST)
 
     def _drawn(self, key: int, distribution: Distribution) -> int:
         """The row of a draw."""
@@ -122,7 +121,7 @@ class Columns:
         return self.table.add(key - (1 << 64) if key >> 63 else key, code, first, at)
 
     def _add_services(self) -> None:
-        code, program = self.code, self.program
+        program = self.program
         bases = []
         at = len(self.table)
         for service in program.services:
@@ -160,7 +159,6 @@ class Columns:
             self.services.add(*row)
 
     def _step(self, step: Step, base: int) -> list[int]:
-        code = self.code
         match step:
             case Serve(cost=cost, size=size):
                 served = self.program.served[cost]
@@ -208,10 +206,10 @@ class Columns:
         return self.table.add(NONE if size.draw < 0 else self.draws[size.draw], size.slot, first, last, body_at)
 
     def _add_station(self, number: int) -> None:
-        places, station = self.places, self.program.stations[number]
+        station = self.program.stations[number]
         row = [0] * places.STATION_WIDTH
         row[places.WORDS_AT] = self.words.add()
-        row[places.DUE] = places.LARGEST
+        row[places.DUE] = code.LARGEST
         for column in (places.HEAD, places.TAIL, places.LINE_FIRST):
             row[column] = NONE
         if station.kind == "fifo":
@@ -223,7 +221,6 @@ class Columns:
 
     def _add_classes(self) -> None:
         """The classes of the stations that are shared, behind all stations."""
-        places = self.places
         self.flows: list[Any] = []
         for number, station in enumerate(self.program.stations):
             if station.kind == "fifo":
@@ -246,7 +243,7 @@ class Columns:
                 alone = words(flow.alone, 2)
                 at = self.words.add(*alone, *words(weight, 2), *words(flow.alone * weight, 3), 0, 0, 0, 0, 0, *alone)
                 crowd = flow.crowd
-                first = self.stations.add(0, NONE, 0, places.LARGEST, NONE, 0 if crowd is None else crowd.depth, at, NONE, shares)
+                first = self.stations.add(0, NONE, 0, code.LARGEST, NONE, 0 if crowd is None else crowd.depth, at, NONE, shares)
                 if crowd is not None:
                     self.classes.append((first, flow))
                     row[places.CROWDED] = CROWD
@@ -254,7 +251,7 @@ class Columns:
 
     def crowd_rows(self, first: int, depth: int) -> Any:
         """Rows of words for all crowds up to a depth, and which row each begins at, from `first` on."""
-        rows = Rows(16)
+        rows = Rows(places.WORDS_WIDTH)
         begins = []
         for _, flow in self.classes:
             begins.append(first + len(rows))

@@ -5,17 +5,18 @@ For programs all of whose capacities are stations, and times below 38 minutes of
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from hwsim.actors.services import rows as names
+from hwsim.actors.services import station_rows as places
 from hwsim.actors.services.columns import ANSWERS, CROWD, ROOM, Columns, number_of
 from hwsim.actors.services.stations import NEVER
-from hwsim.engine import fast
+from hwsim.engine import core
 from hwsim.engine.fair import FULL
-from hwsim.engine.fast import Kernels
 from hwsim.engine.native import fits
 from hwsim.records import dataclass
 from hwsim.results.services.notes import ServiceNotes
@@ -25,13 +26,6 @@ from hwsim.workload.load.traces import read_trace
 from hwsim.workload.services.program import NONE, Program
 
 MOST: Final = 1 << 24  # members of a station at once
-
-
-def is_kept() -> bool:
-    """Whether numba has kept the compiled code of an earlier run."""
-    code: Kernels = fast.code_for(0, choice="always")
-    play = code.play_requests
-    return bool(play.signatures) or any(Path(play.stats.cache_path).glob("*play_requests*.nbc"))
 
 
 class TooFar(Exception):
@@ -67,17 +61,14 @@ class CompiledPlay:
         Raises:
             TooFar: compiled code cannot play it.
         """
-        code: Kernels = fast.code_for(0, choice="always")
         self.program, self.now = program, 0
-        self._code, self._kernels = code.rows, code
-        columns = self._columns = Columns(program, code, slower)
+        columns = self._columns = Columns(program, slower)
         if not program.compiles or columns.too_long or not fits(columns.flows, MOST):
             raise TooFar(f"{len(program.stations)} stations are not for compiled code")
         self.notes = [ServiceNotes(len(each.choices), each.within) for each in program.services]
         self.stations: list[Counted] = []
         self.worked = [0] * len(program.served)
         self._streams: dict[int, Iterator[Any]] = {}
-        names, places = code.rows, code.stations
         happens = [
             columns.table.add(
                 each.service,
@@ -100,7 +91,7 @@ class CompiledPlay:
         self._margin = columns.margin
         self._fixed = len(columns.words)
         slots = max(1, *(each.slots for each in program.services))
-        self._state: Any = names.State(
+        self._state = names.State(
             table=columns.table.column(np.int64),
             floats=columns.floats.column(np.float64),
             services=columns.services.column(np.int64),
@@ -111,7 +102,7 @@ class CompiledPlay:
             targets=np.zeros((0, 3), np.uint64),
             slots=np.zeros((0, slots), np.float64),
             waits=np.zeros((0, columns.resources + held), np.int64),
-            lists=np.zeros((places.LISTS, 0), np.int64),
+            lists=np.zeros((names.LISTS, 0), np.int64),
             timers=np.zeros((0, names.TIMER_WIDTH), np.int64),
             answers=np.zeros((ANSWERS, names.ANSWER_WIDTH + columns.resources), np.int64),
             arrivals=np.zeros((max(1, len(columns.entries)), 0), np.int64),
@@ -124,8 +115,8 @@ class CompiledPlay:
             self._grow_crowds(CROWD)
         for event, row in zip(program.events, happens, strict=True):
             self._room_for_timers(2)
-            code.set_event(self._state, event.at, row, True)
-            code.set_event(self._state, event.until, row, False)
+            for at, begins in ((event.at, True), (event.until, False)):
+                self._call("hwsim_services_event", at, row, begins)
         for entry, number in enumerate(columns.entries):
             self._open(entry, number)
         self._settle()
@@ -141,17 +132,17 @@ class CompiledPlay:
             self._streams[number] = came if came is not None else blocks(keys, self.program.seed, of.name)
             self._refill(number)
         self._room_for_timers((keys.clients or 0) + 1)
-        self._kernels.begin(self._state, entry)
+        self._call("hwsim_services_begin", entry)
 
     def next(self) -> int:
         """When something happens next; NEVER if nothing does."""
-        names, places, state = self._code, self._kernels.stations, self._state
+        state = self._state
         counts = state.counts
         dues = [int(due) for due in state.stations[: counts[names.STATIONS], places.DUE]]
         if counts[names.TIMERS]:
             dues.append(int(state.timers[0, 0]))
-        soonest = min(dues, default=places.LARGEST)
-        return NEVER if soonest >= places.LARGEST else soonest
+        soonest = min(dues, default=names.LARGEST)
+        return NEVER if soonest >= names.LARGEST else soonest
 
     def until(self, limit: int) -> None:
         """Play all instants before a limit.
@@ -159,18 +150,21 @@ class CompiledPlay:
         Raises:
             TooFar: a time is beyond an int64: play it again, otherwise.
         """
-        names = self._code
-        limit = min(limit, self._kernels.stations.LARGEST)
-        while (why := self._kernels.play_requests(self._state, limit, self._margin)) != names.LIMIT:
-            if why == names.TOO_FAR:
+        limit = min(limit, names.LARGEST)
+        while (why := self._call("hwsim_services_play", limit, self._margin)) != core.DONE:
+            if why == core.TOO_FAR:
                 raise TooFar("a time is beyond the words of compiled code")
             self._make_room()
         self._settle()
 
+    def _call(self, kernel: str, *numbers: int) -> int:
+        kinds = [core.INT] * len(numbers)
+        return core.kernel(kernel, ctypes.POINTER(names.Columns), *kinds)(ctypes.byref(names.columns(self._state)), *numbers)
+
     # ---- room
 
     def _make_room(self) -> None:
-        names, places, state = self._code, self._kernels.stations, self._state
+        state = self._state
         counts, margin = state.counts, self._margin
         if counts[names.FREE_STRANDS] < margin:
             self._grow_strands(len(state.strands))
@@ -188,7 +182,7 @@ class CompiledPlay:
 
     def _refill(self, number: int) -> None:
         """The next arrivals of a service."""
-        names, state = self._code, self._state
+        state = self._state
         row = state.services[number]
         block = next(self._streams[number], None)
         if block is None or not len(block):
@@ -205,31 +199,30 @@ class CompiledPlay:
         row[names.ARRIVED], row[names.ARRIVALS] = 0, len(block)
 
     def _grow_strands(self, more: int) -> None:
-        names, places, state = self._code, self._kernels.stations, self._state
+        state = self._state
         old, counts = len(state.strands), state.counts
         size = old + more
         if size > MOST:
             raise TooFar("too many requests at once")
-        lists = np.zeros((places.LISTS, size), np.int64)
+        lists = np.zeros((names.LISTS, size), np.int64)
         lists[:, :old] = state.lists
         if old:  # the ring of those that are ready begins anew
             turn = (np.arange(counts[names.READY]) + counts[names.READY_HEAD]) % old
-            for ring in (places.READY_STRANDS, places.READY_STEPS):
+            for ring in (names.READY_STRANDS, names.READY_STEPS):
                 lists[ring, : len(turn)] = state.lists[ring, turn]
         counts[names.READY_HEAD] = 0
         free = int(counts[names.FREE_STRANDS])
-        lists[places.FREE_LIST, free : free + more] = np.arange(size - 1, old - 1, -1)
+        lists[names.FREE_LIST, free : free + more] = np.arange(size - 1, old - 1, -1)
         counts[names.FREE_STRANDS] += more
         grown = {name: _longer(getattr(state, name), size) for name in ("strands", "targets", "slots", "waits")}
         self._state = state._replace(lists=lists, **grown)
 
     def _room_for_timers(self, many: int) -> None:
-        names = self._code
         while self._state.counts[names.FREE_TIMERS] < many:
             self._grow_timers(max(ROOM, len(self._state.timers)))
 
     def _grow_timers(self, more: int) -> None:
-        names, state = self._code, self._state
+        state = self._state
         old, free = len(state.timers), int(state.counts[names.FREE_TIMERS])
         timers = _longer(state.timers, old + more)
         timers[free : free + more, names.FREE_ROW] = np.arange(old + more - 1, old - 1, -1)
@@ -237,7 +230,7 @@ class CompiledPlay:
         self._state = state._replace(timers=timers)
 
     def _grow_crowds(self, depth: int) -> None:
-        places, state = self._kernels.stations, self._state
+        state = self._state
         begins, rows = self._columns.crowd_rows(self._fixed, depth)
         for (first, _), begin in zip(self._columns.classes, begins, strict=True):
             state.stations[first, places.CROWD] = begin
@@ -249,7 +242,7 @@ class CompiledPlay:
 
     def _take_answers(self) -> None:
         """Count the answers that are noted."""
-        names, state = self._code, self._state
+        state = self._state
         many = int(state.counts[names.ANSWERS])
         answers = state.answers[:many]
         for number, notes in enumerate(self.notes):
@@ -264,14 +257,14 @@ class CompiledPlay:
 
     def _widen(self, number: int) -> None:
         """The windows of a service, as wide and as many as they are by now."""
-        names, row, notes = self._code, self._state.services[number], self.notes[number]
+        row, notes = self._state.services[number], self.notes[number]
         while notes.width < row[names.WINDOW]:
             notes.join_windows()
         notes.open_windows(int(row[names.WINDOWS]))
 
     def _settle(self) -> None:
         """Bring what is asked for up to now: notes and stations."""
-        names, places, state = self._code, self._kernels.stations, self._state
+        state = self._state
         self.now = int(state.counts[names.NOW])
         self._take_answers()
         for number, notes in enumerate(self.notes):

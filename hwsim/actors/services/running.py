@@ -12,13 +12,12 @@ from hwsim.actors.services.play import Play
 from hwsim.actors.services.stations import NEVER, Counts, Member, Serves
 from hwsim.demand import Capacity, Cost, Demand, Unit
 from hwsim.engine import Host, IssuedOp, Waits
-from hwsim.engine.fast import Choice, choice_of, is_there
+from hwsim.engine.fast import Choice, plays
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.results.services.answers import Answers, Held, Rung, Services, Statement, answers_of
 from hwsim.results.services.notes import ServiceNotes
 from hwsim.results.usage import Usage
 from hwsim.spec import Warning
-from hwsim.spec.shelf import shared_by
 from hwsim.ticks import FEMTO
 from hwsim.workload.services.ladder import Ladder, ladder, statements
 from hwsim.workload.services.program import ENDLESS, Branch, Program, Served, ServiceProgram, Station
@@ -26,8 +25,7 @@ from hwsim.workload.services.program import ENDLESS, Branch, Program, Served, Se
 if TYPE_CHECKING:
     from hwsim.actors.services.compiled import CompiledPlay
 
-SLOW: Final = 3_000_000  # requests from which it pays even if it has to be compiled first, which takes half a minute
-LARGE: Final = 100_000  # requests of a study from which compiled code pays, if it is there
+LARGE: Final = 500  # requests from which compiled code pays, if it is there
 RETRYING, GIVEN_UP = "the wait before a retry", "attempts that were given up"
 
 
@@ -36,31 +34,19 @@ def played(program: Program, slower: float = 1.0, choice: Choice | None = None) 
 
     choice: instead of what HWSIM_FAST says (see `hwsim.engine.fast`).
     """
-    wanted = choice_of(choice)
-    if program.compiles and is_there() and (wanted == "always" or (wanted == "auto" and _is_large(program))):
-        from hwsim.actors.services.compiled import CompiledPlay, TooFar, is_kept
+    if program.compiles and plays(_requests(program), choice=choice, large=LARGE):
+        from hwsim.actors.services.compiled import CompiledPlay, TooFar
 
-        if wanted == "always" or _requests(program) >= SLOW or is_kept():
-            try:
-                compiled = CompiledPlay(program, slower=slower)
-                compiled.until(NEVER)
-            except TooFar:  # Python's numbers have no end
-                pass
-            else:
-                return compiled
+        try:
+            compiled = CompiledPlay(program, slower=slower)
+            compiled.until(NEVER)
+        except TooFar:  # Python's numbers have no end
+            pass
+        else:
+            return compiled
     play = Play(program, slower=slower)
     play.until(NEVER)
     return play
-
-
-def _is_large(program: Program) -> bool:
-    """Whether the requests of the study so far are many."""
-    tally = shared_by("requests")
-    requests = _requests(program)
-    if tally is None:
-        return requests >= LARGE
-    tally[""] = tally.get("", 0) + requests
-    return int(tally[""]) >= LARGE
 
 
 def _requests(program: Program) -> float:

@@ -1,0 +1,60 @@
+// Notes on the paces of a run: which capacity holds a class back from when on, and the levels of full capacities.
+//
+// The pace of a class is the level of what holds it back. One coming or going changes many paces, fewer levels, and what holds
+// back of hardly any class; so notes of these two need a hundredth of the room.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "words.h"
+
+namespace hwsim {
+
+// A column that grows where it is, if the system can do that: half the memory at the most.
+template <typename Entry>
+class Column {
+ public:
+  size_t size() const { return size_; }
+  const Entry* data() const { return entries_.get(); }
+  void clear() { entries_.reset(), size_ = room_ = 0; }
+
+  void push(Entry entry) {
+    if (size_ == room_) grow();
+    entries_[size_++] = entry;
+  }
+
+ private:
+  struct Free {
+    void operator()(Entry* entries) const { std::free(entries); }
+  };
+
+  void grow() {
+    const size_t room = room_ + room_ / 2 + 64;
+    auto* longer = static_cast<Entry*>(std::realloc(static_cast<void*>(entries_.get()), room * sizeof(Entry)));
+    if (longer == nullptr) throw std::bad_alloc();
+    (void)entries_.release();
+    entries_.reset(longer);
+    room_ = room;
+  }
+
+  std::unique_ptr<Entry[], Free> entries_;
+  size_t size_ = 0, room_ = 0;
+};
+
+struct Notes {
+  Column<int64_t> bound_times;  // fs, class, and what holds it back from then on
+  Column<int32_t> bound_classes, bounds;
+  Column<int64_t> solve_times, solve_firsts;  // fs, first of its rows of levels
+  Column<int32_t> filled;                     // capacity; until the run is over
+  Column<Two> levels;                         // at which it is full from then on
+  std::vector<uint32_t> order;                // rows of levels by capacity
+  std::vector<int64_t> first;                 // of `order`, for each capacity
+
+  void sort_by_capacity(size_t capacities);
+};
+
+}  // namespace hwsim
