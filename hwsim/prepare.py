@@ -218,7 +218,8 @@ def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> Sequence[Change]
     """The changes of capacities in a graph; in a folded graph, of the first capacity of each class."""
     if graph.alike is None:
         return disturbed
-    return tuple(change for change in disturbed if change.capacity in graph.alike.capacities)
+    listed = {each.name for each in graph.capacities}
+    return tuple(change for change in disturbed if change.capacity in listed)
 
 
 def load_machine(source: Source) -> Machine:

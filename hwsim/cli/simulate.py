@@ -210,7 +210,7 @@ def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -
 
     graph = run.timeline.flat.graph
     replicas = [training.replicas for training in run.trainings if training.replicas > 1]
-    if graph.alike is None and not replicas:
+    if graph.alike is None:
         click.echo("fold check: nothing is folded" + (f"; {graph.unfolded}" if graph.unfolded else ""), err=True)
         return True
     with in_words():

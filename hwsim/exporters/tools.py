@@ -55,11 +55,9 @@ def _never(run: Run) -> Iterable[Left]:
     if graph.alike is not None and len(graph.alike.programs) > len(graph.alike.first):
         missing = len(graph.alike.programs) - len(graph.alike.first)
         yield Left("ranks", missing, 0, "equal to a rank that was simulated: --no-fold writes each")
-    replicas = sum(training.replicas - 1 for training in graph.trainings)  # integers
+    replicas = sum(many - 1 for training in graph.trainings for _, many in training.classes)  # integers
     if replicas:
-        yield Left(
-            "replicas", replicas, 0, "of data-parallel training, equal to the one that was simulated: --no-fold writes each"
-        )
+        yield Left("replicas", replicas, 0, "of data-parallel training, equal to one that was simulated: --no-fold writes each")
     length = run.result.timeline.end - run.result.timeline.start
     pooled = flat.take >= 0
     if pooled.any():

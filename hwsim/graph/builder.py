@@ -142,6 +142,7 @@ class GraphBuilder:
         self._cost_list: tuple[Cost, ...] = ()  # in order, as of the last time that one was asked for
         self._lines: list[Line] = []
         self._trainings: list[Trained] = []
+        self.hidden: frozenset[str] = frozenset()  # capacities that another represents
         self.unfolded = ""  # why identical ranks all have ops of their own, if they do
 
     def queue(self, name: str, device: str = "", depth: int | None = None) -> int:
@@ -192,6 +193,10 @@ class GraphBuilder:
         """The queue of an index."""
         return self._queues[index]
 
+    def queue_count(self) -> int:
+        """Number of queues."""
+        return len(self._queues)
+
     def label_count(self) -> int:
         """Number of labels."""
         return len(self._labels) if self._gridded is None else len(self._gridded)
@@ -207,14 +212,12 @@ class GraphBuilder:
         """All costs by name, none in columns."""
         self._full = {number: cost.in_full() for cost, number in self._costs.items() if cost.wide is not None}
 
-    def stands_for(self, alike: Alike) -> None:
-        """Set the ranks that the ops added so far represent, if they are folded already."""
-        self._alike = alike
+    def stands_for(self, alike: Alike, hidden: frozenset[str] = frozenset()) -> None:
+        """Set what the ops added so far represent, if they are folded already.  hidden: represented capacities."""
+        self._alike, self.hidden = alike, hidden
 
-    def drawn(self, *, few: bool = False) -> frozenset[str] | None:
-        """Names of the capacities that costs draw from, if a cost represents several or with `few`; else None, for all."""
-        if not few and not any(cost.demand.times for cost in self._costs):
-            return None
+    def drawn(self) -> frozenset[str]:
+        """Names of the capacities that costs draw from."""
         return frozenset(name for cost in self._costs for name, _ in (*cost.demand.amounts, *cost.demand.holds))
 
     def offer(self, capacities: Iterable[Capacity]) -> None:

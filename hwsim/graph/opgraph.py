@@ -154,9 +154,8 @@ class Trained:
         speaks: stage groups that each of `devices` represents if the GPUs are of several kinds; kinds: the GPUs of each kind.
         inside: (cost, part of its time) of ops that wait for collectives inside.
         whole: `count` of the entire training; 0 if not given.
-        replicas: data-parallel replicas that the one simulated replica represents; 1 if each has its own ops.
-        copies: for each device of the simulated replica, it and the devices it represents; () if each has its own ops.
-        alone: whether costs of represented replicas are left out of what the simulated one draws, but for what all exchange.
+        replicas: data-parallel replicas that others represent, or themselves; 1 if each has its own ops.
+        classes: those that have ops, each with the number that it represents; () if each has its own.
         saves: its checkpoints; job: what fails of it, and how often.
         errors: what such steps miss by, a regime of `errors.yaml`; "" if no such steps were measured.
     """
@@ -174,10 +173,9 @@ class Trained:
     whole: float = 0.0
     start: int = 0  # fs
     replicas: int = 1
+    classes: tuple[tuple[int, int], ...] = ()
     speaks: tuple[Speaks, ...] = ()
     kinds: tuple[tuple[str, ...], ...] = ()
-    copies: tuple[tuple[str, ...], ...] = ()
-    alone: bool = False
     errors: str = ""
     saves: Saves | None = None
     job: Job | None = None
@@ -280,6 +278,7 @@ class Alike:
         first: rank of each class whose ops are in the graph.
         labels: number of ops that each op of a label represents.
         met: labels of ops that are an entire collective, which every rank shows as its own.
+        queues: number of ops that each op of a queue represents; () for one each.
         capacities: number of capacities that each capacity of the graph represents.
         members: the names of those, of devices where they are several: the first is the one of the graph.
     """
@@ -291,6 +290,7 @@ class Alike:
     met: frozenset[int]
     capacities: Mapping[str, int]
     members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    queues: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     def classes(self) -> tuple[tuple[str, int], ...]:
         """(program, how many are alike) of each class."""

@@ -198,6 +198,14 @@ class Machine:
         """
         return self._transfers.bulk.numbering.name(number)
 
+    def capacity_number(self, name: str) -> int:
+        """The number of a capacity: the inverse of `capacity_name`.
+
+        Raises:
+            UnknownName: nothing has a capacity of that name.
+        """
+        return self._transfers.bulk.numbering.number(name)
+
     def link_kind(self, capacity: str) -> str:
         """The kind of link that a capacity is of; "" if it is of none."""
         return next((link.kind for link in self._routes.net.drawing(capacity)), "")

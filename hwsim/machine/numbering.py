@@ -118,6 +118,20 @@ class Numbering:
             layout = part.child
         raise UnknownName(f"no capacity has the number {number}")
 
+    def number(self, name: str) -> int:
+        """The inverse of `name`.
+
+        Raises:
+            UnknownName: no device has that capacity, and no link.
+        """
+        if self._net.drawing(name):
+            layout, prefix, wire, which = self._net.wire_of[name]
+            return self.wire(prefix, layout, wire, which)
+        device, _, suffix = name.rpartition(".")
+        if self._net.layout.find(device) is None:
+            raise UnknownName(f"there is no capacity '{name}'")
+        return self.device(device, suffix)
+
     def _wire_name(self, layout: Layout, prefix: str, wire: int, which: int, number: int) -> str:
         wires = layout.wires
         link = self._net.link(layout, prefix, wire, int(wires.b[wire] if which == 1 else wires.a[wire]))

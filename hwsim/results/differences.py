@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Alike, Ints, Label
+from hwsim.results.ops import weights
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 
@@ -36,20 +37,35 @@ def differences(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
     for name, start, end in sorted(together[0] ^ together[1])[:3]:
         where = "only the folded run" if (name, start, end) in together[0] else "only the whole run"
         yield f"{where} has a '{name}' of several ranks from {start} to {end} fs"
+    yield from _use_differs(folded, unfolded)
+
+
+def _use_differs(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
+    """Differences in the use of capacities, and in the number of those that are used alike."""
     used_by = {row.capacity: row for row in usage(unfolded)}
+    many: dict[int, int] = {}  # by time in use, how many in the whole run less those that the folded run says there are
+    for row in used_by.values():
+        many[row.busy_fs] = many.get(row.busy_fs, 0) + 1
     for row in usage(folded):
-        wanted = used_by[row.capacity]
-        if row.busy_fs != wanted.busy_fs:
+        many[row.busy_fs] = many.get(row.busy_fs, 0) - row.alike
+        wanted = used_by.get(row.capacity)
+        if wanted is None:
+            yield f"{row.capacity} is not in the whole run"
+        elif row.busy_fs != wanted.busy_fs:
             yield f"{row.capacity} is busy for {row.busy_fs} fs, in the whole run for {wanted.busy_fs} fs"
         elif abs(row.moved - wanted.moved) > _CLOSE * abs(wanted.moved) or abs(row.utilisation - wanted.utilisation) > _CLOSE:
             yield f"{row.capacity} moves {row.moved:.12g}, in the whole run {wanted.moved:.12g}"
+    for busy, missing in many.items():
+        if missing and busy:
+            yield f"{abs(missing)} capacities {'fewer' if missing > 0 else 'more'} than in the whole run are busy for {busy} fs"
 
 
 def replicas_differ(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
-    """Differences of trainings with one simulated data-parallel replica, in words; none if the runs agree.
+    """Differences of trainings of which some data-parallel replicas are simulated, in words; none if the runs agree.
 
-    Every op of that replica is at the same time in both. Ops of the other replicas are, name by name, at the times of the ops of
-    some device of that replica: the first of their stage. Ops of hosts are at the same times, and both runs take as long.
+    Every op of those is at the same time in both. Ops of the other replicas are, name by name, at the times of the ops of
+    some device of one that is simulated: the first of their stage. Ops of hosts are at the same times, and both runs take as
+    long. Every op represents as many as there are, and capacities are used as much.
     """
     few, many = _by_device(folded), _by_device(unfolded)
     simulated: dict[tuple[str, str, str], set[tuple[int, ...]]] = {}
@@ -73,6 +89,21 @@ def replicas_differ(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
             yield f"'{label.name}' on {label.device} is at other times than on every device that was simulated"
     if folded.makespan_fs != unfolded.makespan_fs:
         yield f"it takes {folded.makespan_fs} fs, the whole run {unfolded.makespan_fs} fs"
+    counts = [_counts(each) for each in (folded, unfolded)]
+    for name in sorted(counts[0].keys() | counts[1].keys()):
+        stood, wanted_count = (each.get(name, 0) for each in counts)
+        if stood != wanted_count:
+            yield f"there are {stood:,} of '{name}', in the whole run {wanted_count:,}"
+    yield from _use_differs(folded, unfolded)
+
+
+def _counts(timeline: Timeline) -> dict[str, int]:
+    """By name of ops, how many there are, represented ones among them."""
+    flat, counts = timeline.flat, dict[str, int]()
+    of_label = np.bincount(flat.label, weights=weights(timeline), minlength=len(flat.graph.labels)).astype(np.int64)
+    for label, many in zip(flat.graph.labels, of_label.tolist(), strict=True):
+        counts[label.name] = counts.get(label.name, 0) + many
+    return counts
 
 
 def _values(rows: Ints) -> tuple[int, ...]:

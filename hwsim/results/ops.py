@@ -44,6 +44,8 @@ def weights(timeline: Timeline) -> Ints:
     flat = timeline.flat
     alike = flat.graph.alike
     found: Ints = np.ones(len(flat), np.int64) if alike is None else alike.labels[flat.label]
+    if alike is not None and len(alike.queues):
+        found = found * np.append(alike.queues, 1)[flat.queue]
     return found
 
 

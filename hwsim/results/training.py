@@ -60,7 +60,8 @@ class Training:
         stages: parts of the last step, on one device of each stage.
         after_s: that its ops go on after the last step, for one that is not simulated.
         whole: tokens, images, ... of the entire training, 0 if not given; days: time of that, if every step is as the last.
-        replicas: data-parallel replicas that the one simulated replica represents; 1 if each has its own ops.
+        replicas: data-parallel replicas of which some represent all; 1 if each has its own ops.
+        classes: those that were simulated, each with the number that it represents; () if each has its own ops.
         weights: stage groups that each of `stages` represents, if they differ.
         kinds: how long GPUs of each kind compute if there are several kinds, the slowest first.
         saved: its checkpoints; failing: what failures leave of its time.
@@ -78,6 +79,7 @@ class Training:
     stages: tuple[Stage, ...]
     whole: float = 0.0
     replicas: int = 1
+    classes: tuple[tuple[int, int], ...] = ()
     weights: tuple[int, ...] = ()
     kinds: tuple[KindCompute, ...] = ()
     ended_s: float = 0.0
@@ -175,6 +177,7 @@ def _training(timeline: Timeline, trained: Trained) -> Training:
         ),
         whole=trained.whole,
         replicas=trained.replicas,
+        classes=trained.classes,
         weights=tuple(each.teams for each in trained.speaks),
         kinds=_kinds(timeline, trained),
         saved=saved,
@@ -216,10 +219,12 @@ def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
         trained.steps + (trained.saves is not None and trained.saves.extra)
     )
     drawn: dict[str, float] = {}
+    members = {} if flat.graph.alike is None else flat.graph.alike.members
     for number in np.flatnonzero(sizes).tolist():
         for name, amount in flat.graph.costs[number].demand.amounts:
             if name.endswith(".compute"):
                 drawn[name] = drawn.get(name, 0.0) + float(sizes[number]) * amount
+    drawn |= {name: drawn[first] for first, names in members.items() if first in drawn for name in names}
     kinds = [
         KindCompute(devices, math.fsum(drawn.get(f"{name}.compute", 0.0) for name in devices) / len(devices))
         for devices in trained.kinds

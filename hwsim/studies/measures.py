@@ -236,24 +236,19 @@ def _as_expected(result: Result) -> dict[str, float]:
 
 
 def _utilisation(result: Result, column: str) -> float:
-    """Part of the time in which a capacity is busy; a GPU of a folded training is as busy as the one that stands for it.
+    """Part of the time in which a capacity is busy; a device of a folded run is as busy as the one that represents it.
 
     Raises:
-        NoSuchNumber: there is no such capacity, or replicas draw on it that are not simulated.
+        NoSuchNumber: there is no such capacity.
     """
     name = column.removeprefix(BUSY)
     used = {usage.capacity: usage.utilisation for usage in result.usage}
-    device, _, kind = name.rpartition(".")
-    folded = [training for training in result.timeline.flat.graph.trainings if training.replicas > 1]
-    for training in folded:
-        lead = next((names[0] for names in training.copies if device in names), None)
-        if lead is not None and f"{lead}.{kind}" in used:
-            return used[f"{lead}.{kind}"]
+    alike = result.timeline.flat.graph.alike
+    for first, names in () if alike is None else alike.members.items():
+        if name in names and first in used:
+            return used[first]
     if name not in used:
         raise NoSuchNumber(column, did_you_mean(name, used) or "a capacity as the summary names it: busy:gpu0.compute")
-    if folded:
-        message = f"'{column}' : of {folded[0].replicas:,} equal replicas one is simulated, and the others use {name}, too"
-        raise NoSuchNumber(column, "a GPU is as busy as the one that stands for it: busy:gpu0.compute", message)
     return used[name]
 
 

@@ -105,12 +105,6 @@ class Together:
     write: Cost
     read: Cost
 
-    @property
-    def drawn(self) -> frozenset[str]:
-        """Capacities that the copy and the write draw from."""
-        costs = [self.write] if self.copy is None else [self.copy, self.write]
-        return frozenset(name for cost in costs for name, _ in cost.demand.amounts)
-
     def seconds(self, rates: Mapping[str, float]) -> tuple[float, float, float]:
         """(copy, write, read back), each alone on the machine."""
         copy = self.copy.demand.alone(rates) if self.copy is not None else 0.0

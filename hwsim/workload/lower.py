@@ -52,7 +52,7 @@ def lower(
     groups: list[Group] = []
     runtimes: list[HostRuntime | None] = []
     for job, part in parts.items():
-        found, runtime = _groups_of(job, part, workload, machine, builder, mistakes, fold)
+        found, runtime = _groups_of(job, part, workload, machine, builder, mistakes, fold, disturbed)
         groups += found
         runtimes += [_host_runtime(group, runtime, builder) for group in found]
     mistakes.raise_if_any()
@@ -82,16 +82,17 @@ def lower(
         builder.write_out()
         groups = [replace(group, body=in_full(group.body, builder)) for group in groups]
         few = len(machine.capacities) > MOST_LISTED and all(part.infer is None for part in parts.values())  # it submits ops later
-        drawn = builder.drawn(few=few)
-        builder.offer(capacities_of(machine.capacities if drawn is None else {name: machine.capacities[name] for name in drawn}))
+        listed = builder.drawn() if few else machine.capacities
+        builder.offer(capacities_of({name: machine.capacities[name] for name in listed if name not in builder.hidden}))
     shared = _shared_barriers(groups)
     emitters = _emit_aligned(groups, runtimes, shared)
     meetings = [add_blocks(builder, emitter) for emitter in emitters]
     for name in sorted(shared):
         tie_meetings(builder, [found[name] for found in meetings if name in found])
     graph = builder.build(alike, unfolded)
-    listed = len(graph.capacities) if alike is None else sum(alike.capacities.values())  # integers
-    return replace(graph, unlisted=max(0, len(machine.capacities) - listed)) if len(machine.capacities) > MOST_LISTED else graph
+    many = {} if graph.alike is None else graph.alike.capacities
+    counted = sum(many.get(each.name, 1) for each in graph.capacities)  # integers
+    return replace(graph, unlisted=max(0, len(machine.capacities) - counted)) if len(machine.capacities) > MOST_LISTED else graph
 
 
 def _parts(workload: Workload) -> dict[str, Job]:
@@ -146,7 +147,14 @@ def _marks(disturbed: Sequence[Change]) -> dict[str, tuple[tuple[int, float], ..
 
 
 def _groups_of(
-    job: str, part: Job, workload: Workload, machine: Machine, builder: GraphBuilder, mistakes: Mistakes, fold: Folding
+    job: str,
+    part: Job,
+    workload: Workload,
+    machine: Machine,
+    builder: GraphBuilder,
+    mistakes: Mistakes,
+    fold: Folding,
+    disturbed: Sequence[Change],
 ) -> tuple[list[Group], Runtime | None]:
     """The programs of one job ("": of the workload itself), named after it; its pipeline goes straight into the graph."""
     runtime = part.runtime or workload.runtime
@@ -162,10 +170,11 @@ def _groups_of(
     if part.train is not None:
         from hwsim.workload.training import add_training  # models are slow to import
 
-        alone = workload.jobs is None and not workload.events  # on the machine, and nothing happens to it
+        drawn = any(event.jitter is not None for event in workload.events)  # by chance for each part
+        folding: Folding = "never" if workload.jobs is not None or drawn else fold
         tree, name = part.on_devices(part.train), job or MAIN
-        add_training(tree, machine, builder, mistakes, name=name, start=part.start, fold=fold if alone else "never",
-                     shared=workload.jobs is not None)  # fmt: skip
+        add_training(tree, machine, builder, mistakes, name=name, start=part.start, fold=folding,
+                     shared=workload.jobs is not None, marks={} if folding == "never" else _marks(disturbed))  # fmt: skip
     return groups, runtime
 
 

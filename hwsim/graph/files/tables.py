@@ -137,7 +137,7 @@ def _turning(turns: list[dict[str, Any]] | None, number: int, block: Block) -> B
 def _folded(alike: Alike) -> dict[str, Any]:
     return {
         "programs": alike.programs,
-        **{name: getattr(alike, name).tolist() for name in ("of", "first", "labels")},
+        **{name: getattr(alike, name).tolist() for name in ("of", "first", "labels", "queues")},
         "met": sorted(alike.met),
         "capacities": dict(alike.capacities),
         "members": dict(alike.members),
@@ -145,7 +145,7 @@ def _folded(alike: Alike) -> dict[str, Any]:
 
 
 def _alike(row: dict[str, Any]) -> Alike:
-    columns = {name: np.array(row[name], np.int64) for name in ("of", "first", "labels")}
+    columns = {name: np.array(row.get(name, ()), np.int64) for name in ("of", "first", "labels", "queues")}
     members = {name: tuple(all_of_it) for name, all_of_it in row.get("members", {}).items()}
     return Alike(
         programs=tuple(row["programs"]), met=frozenset(row["met"]), capacities=row["capacities"], members=members, **columns

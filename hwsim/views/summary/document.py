@@ -117,6 +117,12 @@ def _fold(result: Result) -> dict[str, Any] | None:
     graph = result.timeline.flat.graph
     if graph.alike is None:
         return {"unfolded": graph.unfolded} if graph.unfolded else None
+    if graph.trainings:
+        return {
+            "replicas": {
+                each.program: [{"replica": first, "replicas": many} for first, many in each.classes] for each in graph.trainings
+            }
+        }
     classes = [{"program": name, "ranks": many} for name, many in graph.alike.classes()]
     return {"ranks": len(graph.alike.programs), "classes": classes}
 

@@ -64,13 +64,11 @@ def _lines(result: Result) -> Iterator[str]:
         yield ""
         yield from _table(rows)
     graph = result.timeline.flat.graph
-    if any(training.replicas > 1 for training in graph.trainings):  # what the other copies use would be called not used
-        unused = []
     if unused and not services.is_alone(result):
         yield from textwrap.wrap("not used: " + ", ".join(unused), WIDTH, initial_indent="  ", subsequent_indent=" " * 4,
                                  max_lines=3, placeholder=" ...", break_long_words=False)  # fmt: skip
     unlisted = graph.unlisted
-    if unlisted and all(training.replicas == 1 for training in graph.trainings):
+    if unlisted:
         yield f"  {'and' if unused else 'not used:'} {unlisted:,} {'more' if unused else 'of the machine'}"
     yield ""
     yield "  --trace run.json.gz writes the timeline for ui.perfetto.dev; --json prints all numbers"

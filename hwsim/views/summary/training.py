@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.formats import format_quantity, format_share, lasting
 from hwsim.results.cause import family
@@ -28,9 +28,27 @@ def lines(training: Training, sure: Interval | None = None) -> Iterator[tuple[st
     yield from ((title, f"{of}{text}") for title, text in _lines(training, sure))
 
 
+REPLICAS: Final = 3  # of those that were simulated, how many are listed
+
+
+def _replicas(training: Training) -> str:
+    """The data-parallel replicas that were simulated, and how many each of them represents.
+
+    >>> print(_replicas(Training("main", "", 64, 1, 1.0, 1.0, 1, "tokens", 0.4, (), replicas=16, classes=((0, 1), (1, 15)))))
+    2 of 16 simulated: number 0 for itself, number 1 for 15 that are alike
+    """
+    shown = training.classes[:REPLICAS]
+    each = [f"number {first} for " + ("itself" if many == 1 else f"{many:,} that are alike") for first, many in shown]
+    more = len(training.classes) - len(shown)
+    return f"{len(training.classes):,} of {training.replicas:,} simulated: {', '.join(each)}" + (
+        f", and {more:,} more" if more else ""
+    )
+
+
 def _lines(training: Training, sure: Interval | None) -> Iterator[tuple[str, str]]:
-    represents = f"; one of {training.replicas:,} equal data-parallel replicas is simulated, and capacities show its use alone"
-    yield "plan", training.plan + (represents if training.replicas > 1 else "")
+    yield "plan", training.plan
+    if training.classes:
+        yield "replicas", _replicas(training)
     unit = training.unit
     step = f"{format_quantity(training.step_s, 's')} for {count(training.count)} {unit}"
     yield "step", step + _first(training)

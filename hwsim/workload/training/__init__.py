@@ -6,6 +6,7 @@ same for every model.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ def add_training(
     start: float = 0.0,
     fold: str = "auto",
     shared: bool = False,
+    marks: Mapping[str, Hashable] | None = None,
 ) -> None:
     """Append a training to the graph; its mistakes are noted.
 
@@ -44,8 +46,9 @@ def add_training(
         name: its program.
         start: seconds before the first step.
         fold: whether one of many identical replicas represents all: auto (if they are many), always, never (where something else
-            runs on the machine, or happens to it).
+            runs on the machine).
         shared: other jobs may hold memory of the same devices.
+        marks: what happens to capacities during the run, by name.
     """
     keys, architecture, model, framework = _read(tree, mistakes)
     if keys is None or model is None:
@@ -63,7 +66,10 @@ def add_training(
         return
     saved, job = _disturbed(keys, plan, tree, machine, mistakes)
     if plan is not None and not len(mistakes):
-        lower(plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared, saved=saved, job=job)
+        lower(
+            plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared, marks=marks or {},
+            saved=saved, job=job,
+        )  # fmt: skip
 
 
 def _disturbed(

@@ -17,6 +17,7 @@ for one after another, in the order they come.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Literal
 
@@ -31,6 +32,7 @@ from hwsim.units import BYTES
 from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.layout import Names
 from hwsim.workload.training.plan import Buckets, Plan
+from hwsim.workload.training.represented import Represented
 from hwsim.workload.training.rewriting import Tape
 from hwsim.workload.training.schedule import Pass
 from hwsim.workload.training.servers import servers_near, through, update_cost
@@ -58,18 +60,19 @@ class ByKernel:
         machine: Machine,
         exchanging: Exchanges,
         hosts: Sequence[str],
-        replicas: Sequence[int],
+        represented: Represented,
         tape: Tape | None = None,
     ) -> None:
-        """hosts: the host of each GPU; replicas: those that have ops; tape: see `hwsim.workload.training.rewriting`."""
+        """hosts: the host of each GPU; represented: the replicas that have ops, on behalf of all; tape: see `rewriting`."""
         self.tape = tape
         self.plan, self.buckets, self.ops, self.machine, self.exchanges = plan, buckets, ops, machine, exchanging
         self.software = software = buckets.software
         self._dispatching = software.dispatch * (software.casting if BYTES[plan.dtype] < 4 else 1.0)
-        self.replicas = replicas
+        self.represented = represented
+        self.replicas = replicas = represented.replicas
         self.workers: dict[tuple[int, int], list[Worker]] = {}
         self._marks: dict[tuple[int, int], Marks] = {}
-        self._spent: dict[tuple[str, float], Cost | None] = {}
+        self._spent: dict[tuple[str, float, int], Cost | None] = {}
         self._comm: dict[Names, int] = {}
         self._pools: dict[str, int] = {}
         threads: dict[str, Thread] = {}
@@ -78,12 +81,14 @@ class ByKernel:
                 for part in range(plan.layout.tp):
                     place = plan.layout.place(part, 0, stage, replica)
                     device, host = plan.layout.devices[place], hosts[place]
-                    key = host if buckets.one_thread else device
+                    key, many = host if buckets.one_thread else device, represented.stands_for(replica)
                     if key not in threads:
                         name = f"{host}.host" if buckets.one_thread else f"{device}:{host}.host"
-                        threads[key] = Thread(ops.queue(name, host), host)
-                    ops.queue(f"{device}.compute", device)
-                    self.workers.setdefault((stage, replica), []).append(Worker((device,), stage, replica, threads[key]))
+                        near = len(represented.near[replica])
+                        threads[key] = Thread(ops.queue(name, host, many), host, 1 if buckets.one_thread else near)
+                    ops.queue(f"{device}.compute", device, many)
+                    worker = Worker((device,), stage, replica, threads[key], many=many)
+                    self.workers.setdefault((stage, replica), []).append(worker)
         self.threads = list(threads.values())
         self._held: list[OpRef] = []  # ops that stand for the beginning of threads without any other
 
@@ -106,7 +111,7 @@ class ByKernel:
             worker.waits = [begin] if begin is not None else []
             if self.software.number > 0 and worker.stage == 0:
                 numbers = self.plan.batches[worker.replica] * self.buckets.numbers / self.plan.layout.tp
-                queue = self.ops.queue(f"{worker.device}:inputs", thread.host)
+                queue = self.ops.queue(f"{worker.device}:inputs", thread.host, worker.many)
                 ready = self._busy(thread, "inputs", self.software.number * numbers, queue=queue)
                 worker.waits.append(ready)
                 inputs.append(ready)
@@ -123,12 +128,11 @@ class ByKernel:
         """`seconds` of a core of the host; without a host the time alone."""
         queue = thread.queue if queue is None else queue
         if self.tape is not None:
-            ((_, number),) = self.tape.numbers("busy", thread.host, seconds)
+            ((_, number),) = self.tape.numbers("busy", thread.host, seconds, thread.many)
             return self.ops.add(name, "host", thread.host, queue, after, cost=number, seconds=seconds if number < 0 else 0.0)
-        key = thread.host, seconds
+        key = thread.host, seconds, thread.many
         if key not in self._spent:
-            model = self.machine.device(thread.host).model if thread.host else None
-            self._spent[key] = model.busy(thread.host, seconds) if isinstance(model, Cpu) and seconds > 0 else None
+            self._spent[key] = busy_cost(self.machine, *key)
         cost = self._spent[key]
         return self.ops.add(name, "host", thread.host, queue, after, cost=cost, seconds=0.0 if cost is not None else seconds)
 
@@ -227,10 +231,12 @@ class ByKernel:
         if self.tape is not None:
             return self._in_row(self.tape.numbers("summed", devices, parameters), devices, ready, "gradients")
         if self.buckets.by == "all-reduce":
-            return self._phases(all_reduce(self.exchanges, self.buckets, devices, parameters), devices, ready, "gradients")
+            flows = all_reduce(self.exchanges, self.buckets, devices, parameters)
+            left = [(phase.name, self.represented.restricted(phase.cost)) for phase in flows.phases]
+            return self._in_row(left, devices, ready, "gradients")
         servers = servers_near(self.machine, self.buckets.servers, devices[0])
-        flows = through(self.exchanges, self.buckets, servers, devices, parameters * self.buckets.bytes)
-        phases = () if flows is None else flows.phases
+        pushed = through(self.exchanges, self.buckets, servers, devices, parameters * self.buckets.bytes)
+        phases = () if pushed is None else pushed.phases
         after = list(ready)
         for phase in phases[:1]:
             after = [self._phase("gradients: push", phase.cost, devices, after)]
@@ -337,6 +343,16 @@ def all_reduced(exchanging: Exchanges, buckets: Buckets, devices: Names, layers:
     """The sums of all buckets of a model's layers."""
     learning = [layer for layer in reversed(layers) if layer.parameters]
     return (all_reduce(exchanging, buckets, devices, parameters) for _, parameters in filled(learning, buckets))
+
+
+def busy_cost(machine: Machine, host: str, seconds: float, many: int) -> Cost | None:
+    """A core of a host for so long, for each of `many` threads that do the same; None without a host, or for no time."""
+    model = machine.device(host).model if host else None
+    if not isinstance(model, Cpu) or seconds <= 0:
+        return None
+    cost = model.busy(host, seconds)
+    drawn = len(cost.demand.amounts) + len(cost.demand.holds)
+    return cost if many == 1 else replace(cost, demand=replace(cost.demand, times=(many,) * drawn))
 
 
 def _thread(worker: Worker) -> Thread:

@@ -29,7 +29,9 @@ class BySegment:
     def __init__(self, plan: Plan, pieces: Pieces, ops: Ops, segments: Segments) -> None:
         self.plan, self.pieces, self.ops, self.segments = plan, pieces, ops, segments
         self.workers = {
-            (stage, replica): [Worker(plan.layout.group(stage, replica), stage, replica)]
+            (stage, replica): [
+                Worker(plan.layout.group(stage, replica), stage, replica, many=segments.represented.stands_for(replica))
+            ]
             for stage in range(plan.layout.pp)
             for replica in segments.replicas
         }
@@ -79,7 +81,7 @@ class BySegment:
 
     def _op(self, worker: Worker, name: str, kind: str, cost: int, queue: str) -> OpRef:
         """An op of a stage group behind all that it waits for, which its next op waits for."""
-        number = self.ops.queue(f"{worker.device}.{queue}", worker.device)
+        number = self.ops.queue(f"{worker.device}.{queue}", worker.device, worker.many)
         op = self.ops.add(name, kind, worker.device, number, worker.waits, cost=cost)
         worker.issued(op)
         worker.waits = [op]
@@ -89,7 +91,7 @@ class BySegment:
         """The result of a pass to the stage group that takes it."""
         cost = self.segments.sending(source.stage, target.stage, source.replica)
         name, suffix = ("send activations", "send") if forward else ("send gradients back", "send back")
-        queue = self.ops.queue(f"{source.device}.{suffix}", source.device)
+        queue = self.ops.queue(f"{source.device}.{suffix}", source.device, source.many)
         return self.ops.add(name, "send", source.device, queue, source.latest, cost=cost)
 
     # ---- exchanges among replicas

@@ -221,20 +221,14 @@ def _in_part(term: Term, part: float, meaning: str) -> Term:
     return replace(term, formula=f"part x {full}", inputs=inputs, seconds=part * term.seconds)
 
 
-def concurrent(cost: Cost, near: Sequence[Cost], far: Cost, far_count: int) -> Cost:
-    """An op that represents others too, as the engine shares capacities among them: each draws its own amounts.
-
-    Args:
-        near: costs of the others one by one; far: what each of `far_count` further ones draws.
-    """
-    if not near and not far_count:
-        return cost
+def concurrent(cost: Cost, others: Sequence[Cost]) -> Cost:
+    """An op that represents others too, as the engine shares capacities among them: each draws its own amounts."""
     draws: dict[tuple[str, float], int] = {}
     moved: dict[tuple[str, float], tuple[float, Unit]] = {}  # by draw the natural amount behind it
-    for drawing, times in ((cost, 1), *((drawing, 1) for drawing in near), *(((far, far_count),) if far_count else ())):
+    for drawing in (cost, *others):
         natural = {name: (amount, unit) for name, amount, unit in drawing.moved}
         for draw in drawing.demand.amounts:
-            draws[draw] = draws.get(draw, 0) + times
+            draws[draw] = draws.get(draw, 0) + 1
             if draw[0] in natural:
                 moved.setdefault(draw, natural[draw[0]])
     if all(times == 1 for times in draws.values()) and len(draws) == len(cost.demand.amounts):
@@ -244,14 +238,3 @@ def concurrent(cost: Cost, near: Sequence[Cost], far: Cost, far_count: int) -> C
     undrawn = [row for row in cost.moved if all(name != row[0] for name, _ in amounts)]
     rows = tuple((draw[0], *moved[draw]) for draw in amounts if draw in moved)
     return replace(cost, demand=demand, moved=(*rows, *undrawn))
-
-
-def restricted(cost: Cost, kept: frozenset[str]) -> Cost:
-    """The cost with its amounts of some capacities only; its seconds alone stay."""
-    demand = cost.demand
-    amounts = tuple(amount for amount in demand.amounts if amount[0] in kept)
-    return replace(
-        cost,
-        demand=replace(demand, amounts=amounts),
-        moved=tuple(row for row in cost.moved if row[0] in kept),
-    )

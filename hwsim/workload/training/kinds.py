@@ -140,23 +140,24 @@ class Kinds:
             first.setdefault(self.of.get(name, 0), name)
         return list(first.values())
 
-    def observed(self, groups: Sequence[Sequence[Names]]) -> tuple[tuple[str, ...], tuple[Speaks, ...]]:
+    def observed(self, groups: Sequence[Sequence[tuple[Names, int]]]) -> tuple[tuple[str, ...], tuple[Speaks, ...]]:
         """(devices whose queues show the seconds of a step, the number of groups that each stands for).
 
         Args:
-            groups: by stage, those whose GPUs work together; observed is the first of every combination of kinds.
+            groups: by stage, those whose GPUs work together, each with the number that it represents; observed is the first of
+                every combination of kinds.
         """
         devices: list[str] = []
         speaks: list[Speaks] = []
         for of_stage in groups:
             first: dict[tuple[int, ...], str] = {}
             count: dict[tuple[int, ...], int] = {}
-            for group in of_stage if self.of else of_stage[:1]:
+            for group, represents in of_stage if self.of else of_stage[:1]:
                 combination = tuple(sorted(self.of[name] for name in group)) if self.of else ()
                 first.setdefault(combination, group[0])
-                count[combination] = count.get(combination, 0) + 1
+                count[combination] = count.get(combination, 0) + represents
             devices += first.values()
-            speaks += [Speaks(of_stage[0][0], many) for many in count.values()]
+            speaks += [Speaks(of_stage[0][0][0], many) for many in count.values()]
         return tuple(devices), tuple(speaks) if len(devices) > len(groups) else ()
 
     def groups(self, devices: Sequence[str]) -> tuple[Names, ...]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from hwsim import ticks
 from hwsim.communication import CannotCollect
+from hwsim.demand import Cost
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.graph.builder import GraphBuilder, OpRef
-from hwsim.graph.opgraph import Buffer, Freeing, Mark, Trained
+from hwsim.graph.fold import CannotFold
+from hwsim.graph.opgraph import Alike, Buffer, Freeing, Mark, Trained
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models.doubts import of_steps
 from hwsim.models.memory import SPREAD
@@ -21,10 +26,12 @@ from hwsim.workload.programs import host_of
 from hwsim.workload.training.by_kernel import ByKernel, all_reduced
 from hwsim.workload.training.by_segment import BySegment
 from hwsim.workload.training.exchanges import Exchanges
-from hwsim.workload.training.identical import difference, unlike_exchanges, unlike_hosts
+from hwsim.workload.training.identical import Marks
 from hwsim.workload.training.plan import Buckets, Held, Pieces, Plan
+from hwsim.workload.training.represented import Represented, everyone
 from hwsim.workload.training.rewriting import Answers, Tape, frame_of, rewritten
-from hwsim.workload.training.segments import between
+from hwsim.workload.training.rings import LEAST
+from hwsim.workload.training.segments import between, used
 from hwsim.workload.training.workers import Ops
 from hwsim.workload.training.writing import Steps
 
@@ -48,6 +55,7 @@ def lower(
     start: float,
     fold: str,
     shared: bool,
+    marks: Marks,
     saved: Saved | None = None,
     job: Job | None = None,
 ) -> None:
@@ -58,19 +66,22 @@ def lower(
     many = len(layout.devices) > GPUS if kernels else layout.dp * layout.pp > GROUPS
     try:
         hosts = [_host(machine, device) for device in layout.devices] if kernels else []
-        unlike = ""
-        if layout.dp > 1 and (many or fold == "always") and (fold != "never" or _detail_depends(plan)):
-            unlike = _difference(plan, machine, hosts, exchanging)
-        folded = fold != "never" and layout.dp > 1 and (fold == "always" or many) and not unlike
-        if unlike and fold != "never":
-            builder.unfolded = unlike
+        written = everyone(layout.dp)
+        search = partial(_represented, plan, machine, hosts, exchanging, saved)
+        if layout.dp > 1 and (many or fold == "always") and fold != "never":
+            try:
+                written = search(marks)
+            except CannotFold as reason:
+                builder.unfolded = str(reason)
         begin = builder.op("start", kind="start", program=name, time=start) if start else None
-        # a matter of the plan and the machine alone: what is asked of folding must not decide what the ops are
-        by_layer = isinstance(plan.exchange, Pieces) and _by_layer(plan, plan.exchange, 1 if many and not unlike else layout.dp)
-        replicas = range(1) if folded else range(layout.dp)
-        refuse_beyond("ops", 2 * plan.microbatches * layout.pp * len(replicas), tree.place)  # a pass back and forth at least
+        by_layer = isinstance(plan.exchange, Pieces) and _by_layer(plan, plan.exchange, layout.dp)
+        if many and _detail_depends(plan):
+            by_layer = written.folds or _folds(partial(search, {}))
+        passes = 2 * plan.microbatches * layout.pp * len(written.replicas)  # a pass back and forth at least
+        refuse_beyond("ops", passes, tree.place)
         ops = Ops(builder, name)
-        watched = frozenset() if saved is None else saved.ops.drawn
+        if saved is not None:
+            saved = saved.restricted(written.restricted)
 
         def steps_of(plan: Plan, graph: GraphBuilder = builder, tape: Tape | None = None) -> Steps:
             writes = ops if graph is builder else Ops(graph, name)
@@ -81,16 +92,15 @@ def lower(
                 exchanging,
                 hosts,
                 name=name,
-                replicas=replicas,
+                represented=written,
                 by_layer=by_layer,
                 ops=writes,
                 tape=tape,
-                watched=watched,
             )
 
         if saved is None:
-            frame = frame_of(plan, hosts, replicas, name) if begin is None else None
-            again = rewritten(steps_of, Answers(plan, machine, exchanging), frame, builder)
+            frame = frame_of(plan, hosts, written, name) if begin is None else None
+            again = rewritten(steps_of, Answers(plan, machine, exchanging, written), frame, builder)
             steps, ends = again or _plain(steps_of(plan), begin)
         else:
             from hwsim.workload.training.saving import write
@@ -100,13 +110,32 @@ def lower(
         if plan.evaluation is not None:
             devices = plan.evaluation.layout.devices
             hosts = [_host(machine, device) for device in devices]
-            evaluation = Steps(plan.evaluation, machine, builder, exchanging, hosts, name=name, replicas=range(len(devices)))
+            many_of = written.among(layout.devices, devices)
+            evaluation = Steps(plan.evaluation, machine, builder, exchanging, hosts, name=name, represented=many_of)
             evaluation.evaluate(ends)
+            ops.many |= evaluation.grain.ops.many
     except (CannotCollect, CannotCompute, NoRoute, UnknownName) as error:
         mistakes.add(tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
         return
     saves = None if saved is None else saved.saves
-    builder.training(replace(_worth(plan, steps, name, start, folded=folded), saves=saves, job=job))
+    builder.training(replace(_worth(plan, steps, name, start, written), saves=saves, job=job))
+    if written.folds:
+        many_of_queues = np.ones(builder.queue_count(), np.int64)
+        for number, count in (ops.many | steps.grain.ops.many).items():
+            many_of_queues[number] = count
+        builder.stands_for(
+            Alike(
+                programs=(name,),
+                of=np.zeros(1, np.int64),
+                first=np.zeros(1, np.int64),
+                labels=np.ones(builder.label_count(), np.int64),
+                met=frozenset(),
+                capacities=written.alike,
+                members=written.members,
+                queues=many_of_queues,
+            ),
+            written.hidden,
+        )
 
 
 def _plain(steps: Steps, begin: OpRef | None) -> tuple[Steps, list[OpRef]]:
@@ -131,32 +160,41 @@ def _detail_depends(plan: Plan) -> bool:
     return isinstance(pieces, Pieces) and _by_layer(plan, pieces, 1) != _by_layer(plan, pieces, dp)
 
 
-def _difference(plan: Plan, machine: Machine, hosts: Sequence[str], exchanging: Exchanges) -> str:
-    """The first difference between replicas, in words; "" if one can represent them all."""
+def _folds(search: Callable[[], Represented]) -> bool:
+    """Whether replicas represent others where nothing happens to the machine.
+
+    How fine ops are is a matter of the plan and the machine alone: neither what is asked of folding nor an event decides it.
+    """
+    try:
+        return search().folds
+    except CannotFold:
+        return False
+
+
+def _represented(
+    plan: Plan, machine: Machine, hosts: Sequence[str], exchanging: Exchanges, saved: Saved | None, marks: Marks
+) -> Represented:
+    """The replicas that represent all.
+
+    Raises:
+        CannotFold: hardly any is like another, and why.
+    """
     layout = plan.layout
-    if isinstance(plan.exchange, Pieces):
-        if not plan.kinds.identical(layout):
-            return "copies of the model have other kinds of GPUs"
-        return difference(machine, layout, between(layout, plan.stages[0], plan.exchange.shards, exchanging))
-    if plan.exchange.asynchronous:
-        return "asynchronous copies go at a pace of their own"
-    if len(set(plan.batches)) > 1 or plan.kinds.of:
-        return "the copies have other batches or other GPUs than the first"
-    if layout.pp > 1 or layout.tp > 1:
-        return "a copy is split over several GPUs, which may share links with those of other copies"
-    if plan.exchange.by == "parameter-server":
-        return "servers of parameters work beside some of the copies"
-    if plan.exchange.one_thread and len(set(hosts)) < len(hosts):
-        return "one thread issues the kernels of several GPUs"
-    threads = 2 if plan.exchange.software.number > 0 else 1  # one issues kernels, one makes inputs ready
-    if unlike := unlike_hosts(machine, hosts, threads):
-        return unlike
-    demands = [
-        phase.cost.demand
-        for flows in all_reduced(exchanging, plan.exchange, tuple(layout.devices), plan.stages[0][0].layers)
-        for phase in flows.phases
-    ]
-    return unlike_exchanges(layout.devices, demands)
+    written: list[Cost] = [] if saved is None else [saved.ops.write, *([saved.ops.copy] if saved.ops.copy is not None else [])]
+    if isinstance(plan.exchange, Buckets):
+        from hwsim.workload.training.identical_gpus import represented as of_gpus
+
+        summed = all_reduced(exchanging, plan.exchange, tuple(layout.devices), plan.stages[0][0].layers)
+        demands = [cost.demand for cost in (*(phase.cost for flows in summed for phase in flows.phases), *written)]
+        return of_gpus(machine, plan, plan.exchange, hosts, demands, marks)
+    from hwsim.workload.training.identical import represented
+
+    if len(layout.devices) // layout.pp >= LEAST:  # no exchange is by name: what a checkpoint takes of GPUs marks them
+        for cost in written:
+            marks = {**marks, **{name: (marks.get(name), amount) for name, amount in cost.demand.amounts if ":" not in name}}
+        written = []
+    exchanged = [*between(layout, plan.stages[0], plan.exchange.shards, exchanging), *written]
+    return represented(machine, layout, plan.kinds, exchanged, partial(used, plan, exchanging), marks)
 
 
 def _hold(plan: Plan, steps: Steps, machine: Machine, builder: GraphBuilder, *, shared: bool) -> None:
@@ -166,10 +204,13 @@ def _hold(plan: Plan, steps: Steps, machine: Machine, builder: GraphBuilder, *, 
     """
     grain, first = steps.grain, steps.replicas[0]
     if isinstance(grain, ByKernel):
-        for worker in steps.workers():
-            model = machine.device(worker.device).model
-            if worker.first is not None and isinstance(model, Gpu) and model.memory.size is not None:
-                _buffers(builder, plan.held[worker.replica][worker.stage], [worker.device], worker.first)
+        layout, classes = plan.layout, steps.represented.classes
+        for replica, leader in enumerate(classes.first[classes.of].tolist()):
+            for stage in range(layout.pp):
+                for worker, device in zip(grain.workers[stage, leader], layout.group(stage, replica), strict=True):
+                    model = machine.device(device).model
+                    if worker.first is not None and isinstance(model, Gpu) and model.memory.size is not None:
+                        _buffers(builder, plan.held[replica][stage], [device], worker.first)
         return
     for stage in range(plan.layout.pp):
         leader = grain.workers[stage, first][0]
@@ -215,11 +256,12 @@ def _buffers(
         add(device, "recomputed layer", "backward", held.recomputed)
 
 
-def _worth(plan: Plan, steps: Steps, name: str, start: float, *, folded: bool) -> Trained:
+def _worth(plan: Plan, steps: Steps, name: str, start: float, written: Represented) -> Trained:
     """Describe the training for the results."""
     layout, grain = plan.layout, steps.grain
     workers = [
-        [worker.devices for replica in steps.replicas for worker in grain.workers[stage, replica]] for stage in range(layout.pp)
+        [(worker.devices, worker.many) for replica in steps.replicas for worker in grain.workers[stage, replica]]
+        for stage in range(layout.pp)
     ]
     devices, speaks = plan.kinds.observed(workers)
     return Trained(
@@ -237,14 +279,7 @@ def _worth(plan: Plan, steps: Steps, name: str, start: float, *, folded: bool) -
         inside=tuple(sorted(grain.segments.inside.items())) if isinstance(grain, BySegment) else (),
         whole=plan.total,
         start=ticks.femtoseconds(start),
-        replicas=layout.dp if folded else 1,
-        copies=_copies(plan) if folded else (),
-        alone=folded and isinstance(plan.exchange, Buckets),
+        replicas=layout.dp if written.folds else 1,
+        classes=tuple([(first, written.stands_for(first)) for first in written.replicas]) if written.folds else (),
         errors=of_steps(plan.dtype, layout.tp * layout.pp, transformer=isinstance(plan.exchange, Pieces)),
     )
-
-
-def _copies(plan: Plan) -> tuple[tuple[str, ...], ...]:
-    """By device of the first replica, it and those in its place in the others."""
-    groups = [[plan.layout.group(stage, replica) for replica in range(plan.layout.dp)] for stage in range(plan.layout.pp)]
-    return tuple(names for of_stage in groups for names in zip(*of_stage, strict=True))

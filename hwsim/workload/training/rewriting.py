@@ -13,7 +13,6 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hwsim.demand import Cost
-from hwsim.devices import Cpu
 from hwsim.graph.builder import GraphBuilder, OpRef, Written
 from hwsim.machine import Machine
 from hwsim.models.layer import Kernel
@@ -21,6 +20,7 @@ from hwsim.records import dataclass
 from hwsim.spec.shelf import shared_by
 from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.plan import Buckets, Plan
+from hwsim.workload.training.represented import Represented
 
 if TYPE_CHECKING:
     from hwsim.workload.training.layout import Names
@@ -37,15 +37,17 @@ class Answers:
     plan: Plan
     machine: Machine
     exchanging: Exchanges
+    represented: Represented
 
     def kernel(self, kernel: Kernel, device: str) -> Given:
         """The kernels that the library chooses for one."""
         return tuple([("", cost) for cost in self.plan.kinds.on(device).apart(kernel, device)])
 
-    def busy(self, host: str, seconds: float) -> Given:
-        """A core of a host for so long; without a host, or for no time, nothing."""
-        model = self.machine.device(host).model if host else None
-        return (("", model.busy(host, seconds) if isinstance(model, Cpu) and seconds > 0 else None),)
+    def busy(self, host: str, seconds: float, many: int) -> Given:
+        """A core of a host for so long, for each of `many` threads."""
+        from hwsim.workload.training.by_kernel import busy_cost
+
+        return (("", busy_cost(self.machine, host, seconds, many)),)
 
     def summed(self, devices: Names, parameters: float) -> Given:
         """The phases in which gradients are added up."""
@@ -54,7 +56,7 @@ class Answers:
         if not isinstance(self.plan.exchange, Buckets):
             raise TypeError("gradients in buckets")
         phases = all_reduce(self.exchanging, self.plan.exchange, devices, parameters).phases
-        return tuple((phase.name, phase.cost) for phase in phases)
+        return tuple((phase.name, self.represented.restricted(phase.cost)) for phase in phases)
 
     def of(self, asked: tuple[Any, ...]) -> Given:
         """By the name of a question and what is asked."""
@@ -123,7 +125,7 @@ class Kept(NamedTuple):
     written: Written
 
 
-def frame_of(plan: Plan, hosts: Sequence[str], replicas: Sequence[int], name: str) -> tuple[Any, ...] | None:
+def frame_of(plan: Plan, hosts: Sequence[str], represented: Represented, name: str) -> tuple[Any, ...] | None:
     """All that the writer sees except costs; None where it sees more."""
     exchange, layout = plan.exchange, plan.layout
     if not isinstance(exchange, Buckets) or exchange.by != "all-reduce" or exchange.asynchronous or plan.evaluation is not None:
@@ -132,7 +134,8 @@ def frame_of(plan: Plan, hosts: Sequence[str], replicas: Sequence[int], name: st
         return None
     kinds = tuple(plan.kinds.of.items()), len(plan.kinds.costs)
     return (
-        name, tuple(hosts), tuple(replicas), kinds, layout, exchange, plan.batches, plan.microbatches, plan.schedule, plan.steps,
+        name, tuple(hosts), tuple(represented.classes.of.tolist()), kinds, layout,
+        exchange, plan.batches, plan.microbatches, plan.schedule, plan.steps,
         plan.dtype, plan.stages,
     )  # fmt: skip
 

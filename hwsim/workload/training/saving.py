@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
+from hwsim.demand import Cost
 from hwsim.failures import Failures, Job, Near, NoProgress, Saves, goodput, job_of, load_failures
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine, NoRoute, UnknownName
@@ -38,6 +39,12 @@ class Saved:
     saves: Saves
     ops: Together
     device: str
+
+    def restricted(self, restrict: Callable[[Cost], Cost]) -> Saved:
+        """The same, of whose costs something is left out."""
+        copied, written = self.ops.copy, self.ops.write
+        ops = replace(self.ops, copy=None if copied is None else restrict(copied), write=restrict(written))
+        return replace(self, ops=ops)
 
 
 def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:

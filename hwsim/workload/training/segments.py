@@ -4,9 +4,9 @@
     backward   gradients of the logits, then for each layer what is recomputed and its gradients, then the embedding's
 
 A pass is cut into pieces, between which gradients and weights are exchanged, and a piece into segments between the exchanges
-inside the stage group. When one data-parallel replica represents several, a collective inside it also carries the traffic of the
-replicas on the same nodes. An exchange between replicas then carries the traffic of all of them: on the capacities that the
-simulated replica uses, and on one of all others that carry the same.
+inside the stage group. When one data-parallel replica represents several, a collective inside it also carries the traffic of
+those that share capacities with it. An exchange among replicas then draws from the capacities of the representatives, and
+from one of all others that carry the same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from hwsim.demand import Cost, Demand
+from hwsim.demand import Cost
 from hwsim.graph.builder import GraphBuilder
 from hwsim.models import hiding
 from hwsim.models.cluster import buckets
@@ -24,9 +24,10 @@ from hwsim.models.layer import Exchange, Item, Kernel, exchanges
 from hwsim.models.stages import Stage
 from hwsim.records import dataclass
 from hwsim.workload.training.costs import Spent
-from hwsim.workload.training.exchanges import BUCKETS, EXPOSED, Exchanges, concurrent, restricted, scaled
+from hwsim.workload.training.exchanges import BUCKETS, EXPOSED, Exchanges, concurrent, scaled
 from hwsim.workload.training.layout import Layout, Names
 from hwsim.workload.training.plan import Pieces, Plan
+from hwsim.workload.training.represented import Represented
 from hwsim.workload.training.rings import LEAST
 from hwsim.workload.training.schedule import Pass
 
@@ -105,12 +106,24 @@ def between(layout: Layout, stages: Sequence[Stage], shards: int, exchanging: Ex
     ]
 
 
-class Segments:
-    """Costs of one training's ops; they go into the builder.
+def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set[str]]:
+    """(capacities that a replica uses in its kernels, inside its stage groups and between its stages, those of its experts)."""
+    layout, names, shared = plan.layout, set[str](), set[str]()
+    for number, stage in enumerate(plan.stages[0]):
+        inside = [item for layer in stage.blocks for item in (*layer.forward, *layer.backward)]
+        for item in dict.fromkeys(exchanges(inside)):
+            cost = exchanging.cost(layout.exchanging(item.axis, number, replica), item.operation, item.size)
+            (shared if item.axis == "ep" else names).update(name for name, _ in cost.demand.amounts)
+        group = layout.group(number, replica)
+        for target in {number - 1, number + 1} & set(range(layout.pp)):
+            pairs = tuple(zip(group, layout.group(target, replica), strict=True))
+            names.update(name for name, _ in exchanging.cost(pairs, "send", stage.passed).demand.amounts)
+        names.update(f"{name}.{part}" for name in group for part in ("compute", "memory"))
+    return names, shared
 
-    Args:
-        replicas: those that have ops; fewer than the plan has: the first represents all.
-    """
+
+class Segments:
+    """Costs of one training's ops; they go into the builder.  represented: the replicas that have ops, on behalf of all."""
 
     def __init__(
         self,
@@ -118,25 +131,23 @@ class Segments:
         pieces: Pieces,
         builder: GraphBuilder,
         exchanging: Exchanges,
-        replicas: Sequence[int],
+        represented: Represented,
         *,
         by_layer: bool,
-        watched: frozenset[str] = frozenset(),
     ) -> None:
-        """by_layer: an op for every stretch between two exchanges. watched: capacities that checkpoints draw from."""
-        self.plan, self.layout, self.kinds, self.pieces, self.replicas = plan, plan.layout, plan.kinds, pieces, replicas
+        """by_layer: an op for every stretch between two exchanges."""
+        self.plan, self.layout, self.kinds, self.pieces = plan, plan.layout, plan.kinds, pieces
+        self.represented, self.replicas = represented, represented.replicas
         self.stages = plan.stages[0]
         self.inside: dict[int, float] = {}  # of costs of ops, the part of their time that is a collective
-        self._builder, self._exchanges, self._by_layer, self._watched = builder, exchanging, by_layer, watched
-        self._all_written = len(replicas) == self.layout.dp
+        self._builder, self._exchanges, self._by_layer = builder, exchanging, by_layer
+        self._all_written = len(self.replicas) == self.layout.dp
         self._segments: dict[tuple[object, ...], tuple[Segment, ...]] = {}
         self._recipes: dict[tuple[object, ...], Sequence[tuple[Spent, Exchange | None]]] = {}
-        self._neighbours: dict[tuple[int, int], tuple[int, ...]] = {}
         self._parts: dict[tuple[int, float, str], tuple[Cost, Cost]] = {}  # by the id of a cost: it, and its part
         self._sent: dict[tuple[int, int, int], int] = {}  # by stages and replica
         self._indices: dict[int, int] = {}  # by id of such a part
         self._groups: dict[tuple[int, int], tuple[Names, ...]] = {}
-        self._deciding: frozenset[str] | None = None
 
     def kernel(self, kernel: Kernel, group: Names, waiting: float = 0.0) -> int:
         """A kernel on each GPU of a stage group, and `waiting` seconds of the host after it."""
@@ -165,13 +176,11 @@ class Segments:
 
     def _written(self, stage: int, done: Pass, last: bool, number: int, replica: int) -> Iterator[Segment]:
         """The ops of a replica, with what the replicas that it represents draw meanwhile."""
-        near = self._near(stage, replica)
+        near = self.represented.near[replica]
         rows = [self._rows(stage, done, last, number, other, alone=other == replica) for other in near]
         for place, (name, kind, queue, cost, inside) in enumerate(rows[near.index(replica)]):
             others = [row[place][3] for row, other in zip(rows, near, strict=True) if other != replica]
-            far = self._waits(stage, done, last) if queue == "compute" and place == len(rows[0]) - 1 else Spent()
-            many = 0 if self._all_written else self.layout.dp - len(near)
-            index = self._builder.cost(concurrent(cost, others, far.cost((), self._exchanges.is_link, 1.0), many))
+            index = self._builder.cost(self._with(cost, others))
             if inside > 0:
                 self.inside[index] = inside
             yield Segment(name, kind, index, queue)
@@ -268,30 +277,19 @@ class Segments:
         """Index of the cost of a send from stage to stage, concurrent with the sends of the replicas it represents."""
         key = stage, target, replica
         if key not in self._sent:
-            near = dict.fromkeys((*self._near(stage, replica), *self._near(target, replica)))
-            others = [self._sends(stage, target, other) for other in near if other != replica]
-            self._sent[key] = self._builder.cost(concurrent(self._sends(*key), others, Cost(Demand()), 0))
+            others = [self._sends(stage, target, other) for other in self.represented.near[replica] if other != replica]
+            self._sent[key] = self._builder.cost(self._with(self._sends(*key), others))
         return self._sent[key]
+
+    def _with(self, cost: Cost, others: Sequence[Cost]) -> Cost:
+        """An op together with those of replicas that it represents, as far as they share capacities."""
+        if self._all_written:
+            return cost
+        return concurrent(self.represented.restricted(cost), list(map(self.represented.restricted, others)))
 
     def _sends(self, stage: int, target: int, replica: int) -> Cost:
         pairs = tuple(zip(self.layout.group(stage, replica), self.layout.group(target, replica), strict=True))
         return self._exchanges.cost(pairs, "send", self.stages[stage].passed)
-
-    def _near(self, stage: int, replica: int) -> tuple[int, ...]:
-        """Replicas that a replica represents and that have devices on the same nodes: they share links inside them."""
-        if self._all_written:
-            return (replica,)
-        if (stage, replica) not in self._neighbours:
-            size = self.layout.ep  # replicas that split the experts exchange as one
-
-            def nodes(number: int) -> set[int]:
-                first = number // size * size
-                return {node for peer in range(first, first + size) for node in self.layout.nodes(stage, peer)}
-
-            own_nodes = nodes(replica)
-            near = tuple(number for number in range(self.layout.dp) if own_nodes & nodes(number))
-            self._neighbours[stage, replica] = near
-        return self._neighbours[stage, replica]
 
     def _across(self, stage: int, size: int) -> tuple[Names, ...]:
         if (stage, size) not in self._groups:
@@ -309,38 +307,7 @@ class Segments:
                 self._exchanges.represented(groups, self._across(0, shards)[0], item.operation, size), many, BUCKETS
             )
         cost = self._scaled(self._exchanges.cost(groups, item.operation, size), many, BUCKETS)
-        return cost if self._all_written else restricted(cost, self._deciding_capacities())
-
-    def _deciding_capacities(self) -> frozenset[str]:
-        """Capacities that decide the seconds of the exchanges between replicas.
-
-        They are the capacities that the simulated replica uses otherwise, and one of all links that carry the same. One of the
-        devices that carry the same stays as well: it tells how busy these are.
-        """
-        if self._deciding is None:
-            drawn: dict[str, list[tuple[int, float]]] = {}
-            for number, cost in enumerate(between(self.layout, self.stages, self.pieces.shards, self._exchanges)):
-                for name, amount in cost.demand.amounts:
-                    drawn.setdefault(name, []).append((number, amount))
-            rates = self._exchanges.rates
-            identical: dict[tuple[float, tuple[tuple[int, float], ...], bool], str] = {}
-            for name, amounts in drawn.items():
-                identical.setdefault((rates[name], tuple(amounts), ":" in name), name)
-            self._deciding = frozenset(self._used_capacities() | set(identical.values()) | self._watched)
-        return self._deciding
-
-    def _used_capacities(self) -> set[str]:
-        """Capacities that the simulated replica uses in its kernels, inside its stage groups and between its stages."""
-        used: set[str] = set()
-        for stage in range(len(self.stages)):
-            replica = self.replicas[0]
-            inside = [item for layer in self.stages[stage].blocks for item in (*layer.forward, *layer.backward)]
-            for item in dict.fromkeys(exchanges(inside)):
-                used.update(name for name, _ in self._inside(item, stage, replica).demand.amounts)
-            for target in {stage - 1, stage + 1} & set(range(len(self.stages))):
-                used.update(name for name, _ in self._sends(stage, target, replica).demand.amounts)
-            used.update(f"{name}.{part}" for name in self.layout.group(stage, replica) for part in ("compute", "memory"))
-        return used
+        return self.represented.restricted(cost)
 
     def _cost(self, spent: Spent, group: Names) -> Cost:
         places = self.kinds.places(group) if spent.gpus else ()

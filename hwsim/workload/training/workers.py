@@ -15,10 +15,15 @@ from hwsim.workload.training.layout import Names
 
 @dataclass(slots=True)
 class Thread:
-    """A thread of a host that issues kernels for one GPU, or for all.  begin: its first op of the step."""
+    """A thread of a host that issues kernels for one GPU, or for all.
+
+    Args:
+        many: threads of its host that it represents, itself among them. begin: its first op of the step.
+    """
 
     queue: int
     host: str
+    many: int = 1
     begin: OpRef | None = None
 
 
@@ -29,6 +34,7 @@ class Worker:
     Args:
         waits: ops that the next op waits for.
         first, last: ops of the step so far; begun: the first op of the pass.
+        many: workers that it represents, itself among them.
     """
 
     devices: Names
@@ -39,6 +45,7 @@ class Worker:
     first: OpRef | None = None
     last: OpRef | None = None
     begun: OpRef | None = None
+    many: int = 1
 
     @property
     def device(self) -> str:
@@ -67,13 +74,16 @@ class Ops:
 
     builder: GraphBuilder
     program: str
+    many: dict[int, int] = field(default_factory=dict)  # by queue the number that it represents, if several
     _queues: dict[str, int] = field(default_factory=dict)
 
-    def queue(self, name: str, device: str) -> int:
-        """The queue of that name, made at its first use."""
+    def queue(self, name: str, device: str, many: int = 1) -> int:
+        """The queue of that name, made at its first use; many: queues that it represents, itself among them."""
         if name not in self._queues:
             shown = name if self.program == MAIN else f"{self.program}:{name}"
-            self._queues[name] = self.builder.queue(shown, device)
+            number = self._queues[name] = self.builder.queue(shown, device)
+            if many > 1:
+                self.many[number] = many
         return self._queues[name]
 
     def add(

@@ -18,6 +18,7 @@ from hwsim.workload.training.by_kernel import ByKernel
 from hwsim.workload.training.by_segment import BySegment
 from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.plan import Buckets, Pieces, Plan
+from hwsim.workload.training.represented import Represented
 from hwsim.workload.training.rewriting import Tape
 from hwsim.workload.training.schedule import Pass, in_order, successor
 from hwsim.workload.training.segments import Segments
@@ -41,33 +42,31 @@ class Steps:
         hosts: Sequence[str],
         *,
         name: str,
-        replicas: Sequence[int],
+        represented: Represented,
         by_layer: bool = False,
         ops: Ops | None = None,
         tape: Tape | None = None,
-        watched: frozenset[str] = frozenset(),
     ) -> None:
         """Queues and workers of a training.
 
         Args:
             hosts: the host of each GPU, if it issues kernels.
             name: the program's name.
-            replicas: those that have ops; if they are fewer than the plan has, the first represents all.
+            represented: the replicas that have ops, on behalf of all.
             by_layer: an op for every stretch between two exchanges of a stage group.
             ops: queues of the same training, where others have written steps of it.
             tape: ops are written with the numbers of their costs on it.
-            watched: capacities that checkpoints draw from, which exchanges of represented replicas share.
         """
-        self.plan, self.machine, self.builder, self.replicas, self.name = plan, machine, builder, replicas, name
+        self.plan, self.machine, self.builder, self.name = plan, machine, builder, name
+        self.represented, self.replicas = represented, represented.replicas
         ops = ops or Ops(builder, name)
         self.grain: ByKernel | BySegment
         match plan.exchange:
             case Buckets() as buckets:
-                self.grain = ByKernel(plan, buckets, ops, machine, exchanging, hosts, replicas, tape)
+                self.grain = ByKernel(plan, buckets, ops, machine, exchanging, hosts, represented, tape)
             case Pieces() as pieces:
-                self.grain = BySegment(
-                    plan, pieces, ops, Segments(plan, pieces, builder, exchanging, replicas, by_layer=by_layer, watched=watched)
-                )
+                segments = Segments(plan, pieces, builder, exchanging, represented, by_layer=by_layer)
+                self.grain = BySegment(plan, pieces, ops, segments)
         self._arrived: dict[Place, OpRef] = {}  # sends whose pass is not yet written
         self._begun: dict[Place, OpRef] = {}  # first ops of passes whose send is not yet written
 

@@ -1,0 +1,144 @@
+"""Trainings of which most replicas are alike and some are not: one of each class is simulated, and the run is that of all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import hwsim
+from hwsim.costs import energy_of
+from hwsim.results.differences import replicas_differ
+from hwsim.views.summary.say import summary
+from tests.test_fold_energy import energy_differs, powered
+from tests.test_fold_library import simulated
+
+Spec = dict[str, Any]
+
+MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 1024, "positions": "rotary", "bias": False}
+EXPERTS = {**MODEL, "experts": 8, "active_experts": 2}
+RATE = {"kind": "direct", "latency": "1 us"}
+
+
+def cluster(kinds: tuple[str, ...], gpus: int, *, cards: int = 1, leaves: int = 1) -> Spec:
+    """Nodes of GPUs of a kind each, behind one or all cards, at one or several leaves below a core."""
+    parts: Spec = {f"leaf{at}": {"kind": "switch"} for at in range(leaves)}
+    links: list[Spec] = []
+    if leaves > 1:
+        parts["core"] = {"kind": "switch"}
+        links += [{"name": f"up{at}", "between": [f"leaf{at}", "core"], **RATE, "bandwidth": "20 GB/s"} for at in range(leaves)]
+    for at, kind in enumerate(kinds):
+        parts[f"n{at}"] = {
+            "kind": "machine",
+            "parts": {
+                "cpu": {"kind": "cpu", "cores": 32, "flop": {"fp32": "500 GFLOP/s"}, "memory": {"bandwidth": "100 GB/s"}},
+                "gpu": {"kind": "gpu", "use": kind, "count": gpus},
+                "nvs": {"kind": "switch"},
+                "nic": {"kind": "nic", "bandwidth": "25 GB/s", "latency": "1 us", "count": cards},
+            },
+            "links": [
+                {"name": "nv", "between": ["nvs", "gpu*"], **RATE, "bandwidth": "100 GB/s"},
+                {"name": "slot", "between": ["cpu", "gpu*"], **RATE, "bandwidth": "16 GB/s"},
+                {"name": "card", "between": ["cpu", "nic*"], **RATE, "bandwidth": "32 GB/s"},
+            ],
+        }
+        links.append({"name": f"f{at}", "between": [f"n{at}.nic*", f"leaf{at % leaves}"], **RATE, "bandwidth": "25 GB/s"})
+    return {"hwsim": "machine/1", "class": "ideal", "name": "cluster", "parts": parts, "links": links}
+
+
+def training(events: list[Spec], **keys: Any) -> Spec:
+    train = {"model": MODEL, "global_batch": 48, "framework": "torchtitan", **keys}
+    return {"hwsim": "workload/1", "train": train, **({"events": events} if events else {})}
+
+
+def network(events: list[Spec], **keys: Any) -> Spec:
+    train = {"model": "d2l-lenet", "global_batch": 192, "steps": 2, **keys}
+    return {"hwsim": "workload/1", "train": train, **({"events": events} if events else {})}
+
+
+def differs(machine: Any, workload: Any) -> tuple[tuple[tuple[int, int], ...], list[str]]:
+    """(replicas that were simulated, with the number that each represents; what that changes)."""
+    few, many = (simulated(machine, workload, how) for how in ("always", "never"))
+    classes = few.trainings[0].classes
+    if not classes:
+        return (), [] if few.timeline.makespan_fs == many.timeline.makespan_fs else ["unfolded runs differ"]
+    found = list(replicas_differ(few.timeline, many.timeline))
+    peaks = [[(each.device, each.peak) for each in run.memory] for run in (few, many)]
+    found += [f"memory of {a}" for a, b in zip(*peaks, strict=True) if a != b]
+    folded, whole = energy_of(few), energy_of(many)
+    assert folded is not None
+    assert whole is not None
+    return classes, found + energy_differs(folded, whole)
+
+
+A, H = "a100-sxm-40gb", "h100-sxm"
+SLOW = {"at": "0 s", "speed": "80 %"}
+NETWORKS: list[Spec] = [{}, {"evaluate": {"samples": 100}}, {"optimizer": "adam"}]
+PLANS: list[Spec] = [
+    {"parallel": {"tp": 2}, "sharding": "zero-1"},
+    {"parallel": {"tp": 2, "pp": 2}},
+    {"parallel": {"tp": 2, "pp": 2, "order": ["tp", "dp", "pp"]}},
+    {"parallel": {"pp": 2, "order": ["dp", "pp"]}, "microbatch": 1},
+    {"sharding": "zero-3"},
+    {"parallel": {"cp": 2}, "sharding": "zero-3"},
+    {"parallel": {"tp": 4, "pp": 2}, "detail": "stage"},
+]
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("slow", [["n0.gpu0"], ["n5.gpu3"], ["n1.gpu0", "n4.gpu3"]])
+def test_slow_gpus_are_simulated_beside_one_of_the_others(plan: Spec, slow: list[str]) -> None:
+    machine = powered(cluster((A,) * 6, 4, cards=4), "")
+    classes, found = differs(machine, training([{**SLOW, "part": slow}], **plan))
+    assert found == []
+    assert classes or plan["parallel"]["tp"] * plan["parallel"]["pp"] == 8  # of three replicas, two would be too many
+
+
+@st.composite
+def odd(draw: st.DrawFn) -> tuple[Spec, Spec]:
+    """A machine and a training with some odd GPUs, nodes or links."""
+    nodes, gpus = draw(st.sampled_from([(4, 4), (6, 4), (4, 8), (8, 2), (6, 2)]))
+    kinds = tuple(draw(st.sampled_from([A, A, A, H])) for _ in range(nodes)) if draw(st.booleans()) else (A,) * nodes
+    machine = powered(cluster(kinds, gpus, cards=draw(st.sampled_from([1, gpus])), leaves=draw(st.sampled_from([1, 2]))), "")
+    names = [f"n{node}.gpu{gpu}" for node in range(nodes) for gpu in range(gpus)]
+    events: list[Spec] = []
+    for name in draw(st.lists(st.sampled_from(names), max_size=3, unique=True)):
+        event: Spec = {"at": f"{draw(st.integers(0, 60))} ms", "part": name}
+        event |= {"down": "3 ms"} if draw(st.booleans()) else {"speed": f"{draw(st.integers(20, 95))} %"}
+        if "speed" in event and draw(st.booleans()):
+            event["for"] = f"{draw(st.integers(1, 50))} ms"
+        events.append(event)
+    if draw(st.booleans()):
+        node = draw(st.integers(0, nodes - 1))
+        events.append({"at": "0 s", "link": f"f{node}", "speed": "50 %"})
+    if draw(st.integers(0, 3)) == 0:
+        return machine, network(events, **draw(st.sampled_from(NETWORKS)))
+    plan = draw(st.sampled_from(PLANS))
+    if draw(st.integers(0, 3)) == 0:
+        plan = {**plan, "model": EXPERTS, "parallel": {**plan.get("parallel", {}), "ep": 2}}
+    if draw(st.integers(0, 3)) == 0:
+        sharded = draw(st.booleans())
+        plan = {**plan, "checkpoint": {"every": 1, "bandwidth": "1 GB/s", "sharded": sharded}}
+    return machine, training(events, **plan)
+
+
+@given(odd())
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+def test_a_training_with_odd_ones_is_that_of_all_its_replicas(case: tuple[Spec, Spec]) -> None:
+    machine, workload = case
+    try:
+        _, found = differs(machine, workload)
+    except hwsim.SpecError:  # a plan that does not fit the GPUs
+        assume(False)
+    assert found == []
+
+
+def test_what_is_printed_is_that_of_all_replicas() -> None:
+    machine = cluster((A,) * 12, 4, cards=4)
+    workload = training([{**SLOW, "part": "n3.gpu1"}], parallel={"tp": 4}, global_batch=96)
+    few, many = (summary(simulated(machine, workload, how)).splitlines() for how in ("always", "never"))
+    said = [line for line in few if line.startswith("  replicas ")]
+    assert said == ["  replicas     2 of 12 simulated: number 0 for 11 that are alike, number 3 for itself"]
+    assert [line for line in few if line not in said] == many
