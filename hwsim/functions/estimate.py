@@ -10,12 +10,14 @@ from hwsim.functions.estimating import Billing, Case, Estimate, Misused, inferen
 from hwsim.functions.nodes import cluster_with
 from hwsim.functions.trained import options_of, training_of
 from hwsim.spec import Mistake, SpecError, names
+from hwsim.spec.shelf import Unchanged
 from hwsim.units import BANDWIDTH, parse_as
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying
     from hwsim.spec import Tree
 
+_FILES: Final = Unchanged()  # of calls one after another
 _TRAINING: Final = ("pp", "dp", "cp", "ep", "microbatch", "global_batch", "sequence", "schedule", "chunks", "uneven", "sharding",
                     "recompute", "optimizer", "sequence_parallel", "plan", "tokens", "top", "failures", "storage")  # fmt: skip
 _TRANSFORMER: Final = (
@@ -107,7 +109,8 @@ def estimate(
     options = {name: arguments[name] if name in given else default for name, default in DEFAULTS.items()}
     if isinstance(storage, str):
         options["storage"] = parse_as(storage, BANDWIDTH)
-    return estimated(str(machine), str(model), settings, nodes, options, given, paying)
+    with _FILES.shared():
+        return estimated(str(machine), str(model), settings, nodes, options, given, paying)
 
 
 def estimated(

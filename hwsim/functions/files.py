@@ -19,6 +19,7 @@ from hwsim.prepare import load_machine
 from hwsim.results.expect import wanted_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, decode, did_you_mean, find, names, read, resolve, tree_of
 from hwsim.spec.paths import apply_set
+from hwsim.spec.shelf import shared_by
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions
 from hwsim.workload.schema import workload_schema
 from hwsim.workload.sources import Source, data_or_name, title, with_settings
@@ -177,7 +178,14 @@ def machine_with(source: str, settings: Mapping[str, str]) -> Machine:
     Raises:
         SpecError: its mistakes.
     """
-    return machine_of(read(source if source == "-" else find("machine", source)), settings, source)
+    if source == "-":
+        return machine_of(read(source), settings, source)
+    path = find("machine", source)
+    kept: dict[Any, Machine] = known if (known := shared_by("machines")) is not None else {}
+    key = str(path), tuple(settings.items())
+    if key not in kept:
+        kept[key] = machine_of(read(path), settings, source)
+    return kept[key]
 
 
 def machine_from(source: Source | Machine, settings: Mapping[str, object]) -> tuple[Machine, str]:

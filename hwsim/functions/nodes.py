@@ -14,6 +14,19 @@ from hwsim.models import Cluster, NotAlike, cluster_of
 from hwsim.spec import Mistake, SpecError, Warning, find, tree_of
 
 
+class Whole:
+    """The cluster of all GPUs of a machine, worked out once."""
+
+    def __init__(self) -> None:
+        self._cluster: Cluster | None = None
+
+    def of(self, machine: Machine) -> Cluster:
+        """The cluster of the machine that keeps this."""
+        if self._cluster is None:
+            self._cluster = cluster_of(machine)
+        return self._cluster
+
+
 def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tuple[Cluster, str, tuple[Warning, ...]]:
     """The cluster of the GPUs of a machine, or of several equal machines, its name, and the warnings of one machine.
 
@@ -26,7 +39,7 @@ def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tu
     machine = machine_with(source, settings)
     name = machine.name or ("machine" if source == "-" else Path(source).stem)
     if nodes <= 1:
-        return cluster_of(machine), name, machine.warnings
+        return machine.kept(Whole).of(machine), name, machine.warnings
     if source == "-":
         raise SpecError([Mistake(None, "--nodes repeats a machine of a file or of the library, not standard input")])
     if len({machine.device(gpu).node for gpu in machine.devices_of("gpu")}) > 1:

@@ -6,10 +6,12 @@ the same inputs before. What it puts there must be a function of its inputs alon
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 from hwsim.spec.tree import Tree
 
@@ -31,6 +33,49 @@ def shared_by(name: str) -> dict[Any, Any] | None:
     """Values kept under this name; None where nothing is shared."""
     shelf = _SHELF.get()
     return None if shelf is None else shelf.setdefault(name, {})
+
+
+_Stamp: TypeAlias = tuple[int, int, int, int] | None
+
+
+class Unchanged:
+    """What calls of a function share as long as the files that they read say the same.
+
+    Each file is looked at before a call: one that has another size or time, or is another file, makes all be worked out anew.
+    What was written just before a call, or since, is not kept.
+    """
+
+    def __init__(self) -> None:
+        self._shelf: Shelf = {}
+        self._stamps: dict[str, _Stamp] = {}
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Share what is worked out inside."""
+        began = time.time_ns()
+        if any(_stamp(name) != stamp for name, stamp in self._stamps.items()):
+            self._shelf, self._stamps = {}, {}
+        shelf = self._shelf
+        with shared(shelf):
+            yield
+        files = shelf.get("files", {})
+        stamps = self._stamps | {name: _stamp(name) for name in files if name not in self._stamps}
+        if any(stamp is None or stamp[0] >= began - _TICK for stamp in stamps.values()):
+            self._shelf, self._stamps = {}, {}
+        else:
+            self._stamps = stamps
+
+
+_TICK: Final = 2_000_000_000  # ns: some file systems know times to two seconds
+
+
+def _stamp(name: str) -> _Stamp:
+    """Time of the last change, size, and which file it is; None if there is none."""
+    try:
+        found = Path(name).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
 
 
 def same(first: Tree, second: Tree) -> bool:

@@ -11,7 +11,7 @@ cost is worked out for 16 numbers of tokens an octave; between them its bytes ar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Final, Protocol, TypeAlias
 
@@ -229,24 +229,32 @@ class Costs:
         seconds = taken.seconds
         key = tuple(rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved))
         if key not in self._costs:
-            self._costs[key] = self.known.cost(self._unsure(a_second(self.gpus, self.plan.gpu.memory.bandwidth, *key)))
+            self._costs[key] = self.known.cost(a_second(self.gpus, self.plan.gpu.memory.bandwidth, self._doubt, *key))
         return self._costs[key]
 
-    def _unsure(self, cost: Cost) -> Cost:
-        """The cost with the errors of passes: of prompts if the units bind, else of tokens."""
-        phase = "prefill" if cost.why[0].label == BOUND["compute"] else "decode"
+    def _doubt(self, bound: str) -> Doubt:
+        """The error of passes: of prompts if the units bind, else of tokens."""
+        phase = "prefill" if bound == BOUND["compute"] else "decode"
         phase = phase if isinstance(self.plan.model, Transformer) else "cnn"
         number = "matmul" if phase == "prefill" else "sustained.read"
         sure = case(self.plan.gpu, number, self.plan.dtype)
-        doubt = Doubt(f"infer/{phase}", sure, family(self.gpus[0]), 1.0)
-        return replace(cost, why=(replace(cost.why[0], doubts=(doubt,)), *cost.why[1:]))
+        return Doubt(f"infer/{phase}", sure, family(self.gpus[0]), 1.0)
 
 
-def a_second(gpus: tuple[str, ...], bandwidth: float, compute: float, memory: float, flop: float, moved: float) -> Cost:
+def a_second(
+    gpus: tuple[str, ...],
+    bandwidth: float,
+    doubt: Callable[[str], Doubt],
+    compute: float,
+    memory: float,
+    flop: float,
+    moved: float,
+) -> Cost:
     """A second of kernels.
 
     Args:
-        compute, memory: parts of the units and of the memory of each GPU; flop, moved: operations and bytes.
+        doubt: of what binds; compute, memory: parts of the units and of the memory of each GPU;
+        flop, moved: operations and bytes.
     """
     parts = {"compute": min(compute, 1.0), "memory": min(memory, 1.0)}
     amounts = [(f"{gpu}.{kind}", part) for gpu in gpus for kind, part in parts.items() if part > 0]
@@ -262,6 +270,7 @@ def a_second(gpus: tuple[str, ...], bandwidth: float, compute: float, memory: fl
                 inputs=tuple((NAMED[kind], precise(part, "%"), KERNELS) for kind, part in parts.items()),
                 seconds=1.0,
                 kind="kernels",
+                doubts=(doubt(bound),),
             ),
         ),
     )
