@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hwsim.results.adapters import AdapterUse
     from hwsim.workload.serving.scaling import Scale
 
-OPS: Final = 10  # of a graph that a request is worth
+LARGE: Final = 50  # requests from which it pays to load the compiled library
 
 
 @dataclass(slots=True)
@@ -198,7 +198,7 @@ class Service:
 
     def _compiled(self) -> bool:
         """Whether the compiled library plays it."""
-        if not fast.plays(OPS * len(self.plan.requests), choice=self.fast):
+        if not fast.plays(len(self.plan.requests), choice=self.fast, large=LARGE):
             return False
         from hwsim.actors.serving.compiled import covers
 
