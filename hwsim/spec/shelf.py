@@ -55,7 +55,7 @@ class Unchanged:
         began = time.time_ns()
         if any(_stamp(name) != stamp for name, stamp in self._stamps.items()):
             self._shelf, self._stamps = {}, {}
-        shelf = self._shelf
+        shelf, self._shelf = self._shelf, {}  # nothing is kept of a call that fails
         with shared(shelf):
             yield
         files = shelf.get("files", {})
@@ -63,7 +63,7 @@ class Unchanged:
         if any(stamp is None or stamp[0] >= began - _TICK for stamp in stamps.values()):
             self._shelf, self._stamps = {}, {}
         else:
-            self._stamps = stamps
+            self._shelf, self._stamps = shelf, stamps
 
 
 _TICK: Final = 2_000_000_000  # ns: some file systems know times to two seconds
