@@ -105,6 +105,16 @@ def test_equal_lanes_are_one_row_and_waiting_is_marked(desk: Desk) -> None:
     assert {lane["times"] for lane in uneven["lanes"]} == {1}
 
 
+def test_of_too_many_rows_each_kind_is_seen(desk: Desk) -> None:
+    """64 rows of cores that decode must not hide the rows of GPUs and disks."""
+    found = asked(desk, "run", texts("dgx-a100", "imagenet-epoch") | {"set": {"epochs": "1"}})
+    names = " ".join(lane["name"] for lane in found["lanes"])
+    assert all(part in names for part in ("cpu", "gpu0", "disk"))
+    assert found["lanes_left"] > 0
+    assert sum(lane["times"] for lane in found["lanes"]) + found["lanes_left"] > 64
+    assert any(piece[2] >= 0 for piece in found["path"])
+
+
 def test_colours_stay_while_a_number_changes(desk: Desk) -> None:
     said = texts()
     before = asked(desk, "run", said)

@@ -22,6 +22,7 @@ from hwsim.views.kit.spans import merged
 
 TICKS: Final = 1_000_000  # of the part that is shown
 ROWS: Final = 64
+ALIKE: Final = 8  # rows of one device and kind that come before others, where there are more rows than fit
 TINTS: Final = 8  # colours of the page; the last stands for all other names
 WIDE: Final = 4  # pixels of a span in the mean, from which all are sent one by one: each is drawn at least a pixel wide
 FEW: Final = 8  # names, up to which each has a colour of its own
@@ -86,23 +87,22 @@ def spans(result: Result, tints: Tints, *, pixels: int, part: tuple[float, float
     low, high = (result.makespan_s * each for each in part)
     window = _Window(result, low, (high - low) or 1.0, pixels)
     all_lanes = lanes(result)
+    made = [window.row(lane) for lane in all_lanes]
+    total = sum(row.pop("ops") for row in made)  # integers
+    keys = [(family(row["name"]), row.pop("bytes")) for row in made]  # equal for rows that look the same
+    kept = _kept(keys)
     rows: list[dict[str, Any]] = []
     row_of = np.full(len(timeline), -1, np.int64)
     seen: dict[object, int] = {}
-    total = 0
-    for lane in all_lanes:
-        row = window.row(lane)
-        total += row.pop("ops")
-        key = (family(row["name"]), row.pop("bytes"))
-        place = seen.get(key)
-        if place is None and len(rows) >= ROWS:
+    for lane, row, key in zip(all_lanes, made, keys, strict=True):
+        if key not in kept:
             continue
-        if place is None:
-            place = seen[key] = len(rows)
-            rows.append(row)
+        if key in seen:
+            rows[seen[key]]["times"] += 1
         else:
-            rows[place]["times"] += 1
-        row_of[lane.ops] = place
+            seen[key] = len(rows)
+            rows.append(row)
+        row_of[lane.ops] = seen[key]
     names = list(dict.fromkeys(label.name for label in labels if label.device))
     tints.complete(result, names)
     members: dict[str, list[str]] = {}
@@ -123,6 +123,17 @@ def spans(result: Result, tints: Tints, *, pixels: int, part: tuple[float, float
         "part": [low, high],
     }
     return Spans(columns, row_of)
+
+
+def _kept(keys: Sequence[tuple[str, object]]) -> set[tuple[str, object]]:
+    """The rows that are shown: the first few of each kind, then the others, as many as fit."""
+    many: dict[str, int] = {}
+    ranked = []
+    for key in dict.fromkeys(keys):
+        kind = key[0].rstrip(" 0123456789")
+        many[kind] = many.get(kind, 0) + 1
+        ranked.append((many[kind] > ALIKE, key))
+    return {key for _, key in sorted(ranked, key=lambda each: each[0])[:ROWS]}
 
 
 class _Window:

@@ -1,5 +1,5 @@
 // The answer: time, interval, what limits it as a bar, sentences, what would help, and the difference from a pinned run.
-import { $, against, amount, causeTint, colours, counted, el, isHatched, percent, seconds, tintCauses, told, value } from "./words.js";
+import { $, against, amount, causeTint, colours, counted, el, isHatched, percent, seconds, tintCauses, told, value, within } from "./words.js";
 
 const SHOWN = new Set(["time", "interval", "limited by", "expected", "set"]); // they stand elsewhere on the page
 const LAST = new Set(["doubt", "collective", "memory", "plan", "energy"]); // below what the workload is asked for
@@ -18,7 +18,7 @@ export function show(run, pinned, hidden) {
   $("time").textContent = hidden ? "?" : told(run);
   $("time").classList.toggle("words", !hidden && value(run) === null);
   if (hidden) $("spoken").textContent = "The answer is hidden until you reveal it.";
-  $("interval").textContent = run.wanted ? run.wanted.name : hidden || !run.interval ? "" : `9 of 10 such runs take ${seconds(run.interval.low)} to ${seconds(run.interval.high)}`;
+  $("interval").textContent = run.wanted ? run.wanted.name : hidden || !run.interval ? "" : within(run.interval);
   $("interval").title = hidden || !run.interval ? "" : run.interval.says;
   $("now").textContent = hidden ? "?" : `${told(run)}${run.limits.length ? `, ${run.limits[0][0]} ${percent(run.limits[0][2])}` : ""}`;
   bar(hidden ? { ...run, limits: [] } : run);
@@ -31,13 +31,19 @@ export function show(run, pinned, hidden) {
   difference(hidden ? null : pinned, run);
 }
 
-/** The summary's other lines: equal names are one row; the first few are in sight, the others folded. */
+/** The summary's other lines: what goes on stays with its row, equal names are one row; the first few are in sight, the others folded. */
 function facts(rows) {
-  const byName = new Map(), many = 4;
-  let last = "";
-  for (const [name, text] of rows) byName.set((last = name || last), [...(byName.get(last) || []), text]); // no name: it goes on
+  const groups = [], byName = new Map(), many = 4;
+  for (const [name, text] of rows) {
+    if (name || !groups.length) groups.push([name, [text]]);
+    else groups.at(-1)[1].push(text);
+  }
+  for (const [name, lines] of groups) byName.set(name, [...(byName.get(name) || []), lines]);
   const ordered = [...byName].sort(([one], [other]) => LAST.has(one) - LAST.has(other));
-  const shown = ordered.map(([name, texts]) => [el("dt", {}, name), el("dd", { title: texts.join("\n") }, texts[0], texts.length > 1 ? el("small", {}, ` and ${texts.length - 1} more alike`) : "")]);
+  const shown = ordered.map(([name, alike]) => {
+    const more = alike.length > 1 ? el("small", {}, ` and ${alike.length - 1} more alike`) : "";
+    return [el("dt", {}, name), el("dd", { title: alike.flat().join("\n") }, ...alike[0].flatMap((line, at) => (at ? [el("br"), line] : [line])), more)];
+  });
   $("measures").replaceChildren(...shown.slice(0, many).flat());
   $("facts").hidden = shown.length <= many;
   $("facts").replaceChildren(el("summary", {}, `${counted(shown.length - many, "more line")} of the summary`), el("dl", { className: "facts" }, ...shown.slice(many).flat()));

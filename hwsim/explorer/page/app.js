@@ -4,7 +4,7 @@ import { FILES, cover, make, mark, put, tab } from "./editor.js";
 import { asked, forget, fragment, isOwnAddress, keep, keepColours, kept, state, undo } from "./state.js";
 import { drawMachine, glow } from "./machine.js";
 import { open } from "./offline.js";
-import { $, el, seconds, told } from "./words.js";
+import { $, el, told, within } from "./words.js";
 import * as answer from "./answer.js";
 import * as curve from "./curve.js";
 import * as film from "./film.js";
@@ -108,7 +108,7 @@ const atRest = rested(150, async () => {
   if (again.busy()) return atRest();
   keep();
   const of = run, hidden = predict.isHidden();
-  $("spoken").textContent = hidden ? "The answer is hidden until you reveal it." : `${told(run)}${run.wanted ? `, ${run.wanted.name}` : ""}${run.interval ? `, 9 of 10 such runs take ${seconds(run.interval.low)} to ${seconds(run.interval.high)}` : ""}. ${run.says}`;
+  $("spoken").textContent = hidden ? "The answer is hidden until you reveal it." : `${told(run)}${run.wanted ? `, ${run.wanted.name}` : ""}${run.interval ? `, ${within(run.interval)}` : ""}. ${run.says}`;
   const large = run.ops > LARGE && !isSaved(), resting = () => of === run && !again.busy();
   if (run.ops > LARGE) film.follow();
   await explained({ helps: !large }, resting);

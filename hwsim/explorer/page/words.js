@@ -25,6 +25,12 @@ export function seconds(value, digits = 3) {
   return `${rounded(value / size, digits)} ${unit}`;
 }
 
+/** An interval in words, with as many digits as tell its ends apart. */
+export function within({ low, high }) {
+  const digits = [3, 4, 5, 6].find((each) => seconds(low, each) !== seconds(high, each)) ?? 3;
+  return `9 of 10 such runs take ${seconds(low, digits)} to ${seconds(high, digits)}`;
+}
+
 /** A value as people read it: a time, or a rate such as "1,060/s". */
 export const amount = (value, unit) => (unit === "s" ? seconds(value) : `${rounded(value)}/s`);
 
