@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim.costs import energy_of
+from hwsim.results.choices import choices
 from hwsim.results.differences import replicas_differ
 from hwsim.views.summary.say import summary
 from tests.test_fold_energy import energy_differs, powered
@@ -142,3 +143,11 @@ def test_what_is_printed_is_that_of_all_replicas() -> None:
     said = [line for line in few if line.startswith("  replicas ")]
     assert said == ["  replicas     2 of 12 simulated: number 0 for 11 that are alike, number 3 for itself"]
     assert [line for line in few if line not in said] == many
+
+
+def test_collectives_of_one_name_with_several_choices_are_told_apart_by_their_size() -> None:
+    run = simulated("dgx-a100", "resnet50-dp")
+    titles = [each.title for each in choices(run.timeline)]
+    assert len(titles) > 1
+    assert len(set(titles)) == len(titles)
+    assert all(title.startswith("gradients of ") and title.endswith(" MB") for title in titles)

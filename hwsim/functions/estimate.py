@@ -171,7 +171,11 @@ def _refuse_half(given: set[str]) -> None:
         if "storage" in given:
             raise Misused("--storage is of checkpoints: it goes with --failures")
         return
-    for name, why in (("tokens", "the length of the training"), ("storage", "what checkpoints are written at, such as '2 TB/s'")):
+    needed = {
+        "tokens": "the length of the training",
+        "storage": "what checkpoints are written at, such as '2 TB/s': it goes on from the last one",
+    }
+    for name, why in needed.items():
         if name not in given:
             raise Misused(f"--failures needs --{name}: {why}")
     if "plan" in given:

@@ -101,7 +101,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "", f"and {len(result.events) - EVENTS} more events"
     chosen = choices(result.timeline)
     for collective in chosen[:CHOICES]:
-        yield "collective", f"{collective.op}: {collective.choice}"
+        yield "collective", f"{collective.title}: {collective.choice}"
     if len(chosen) > CHOICES:
         yield "", f"and {len(chosen) - CHOICES} more that were chosen"
     fullest = sorted(result.memory, key=lambda device: (device.fits, -device.peak / (device.size or math.inf)))
