@@ -52,7 +52,7 @@ def test_too_much_is_refused_with_what_it_would_take(workload: dict[str, Any], u
 @pytest.mark.parametrize("compiled", ["never", "always"])
 def test_requests_of_clients_are_counted_as_they_come(compiled: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if compiled == "always":
-        pytest.importorskip("numba")
+        pytest.importorskip("hwsim_core")
     monkeypatch.setenv("HWSIM_FAST", compiled)
     monkeypatch.setitem(LIMITS, REQUESTS, LIMITS[REQUESTS]._replace(most=20_000))
     hwsim.simulate("web-server", services({"clients": 3}, requests=20_000))
