@@ -4,6 +4,7 @@ import { instant, instants } from "./words.js";
 
 export const TICKS = 1e6;
 const TEXT = 14;
+const MANY = 60, APART = 40; // lines from row to row that are all drawn; pixels between two of more
 
 const label = (lane) => (lane.times > 1 ? `${lane.name} × ${lane.times}` : lane.name);
 const time = (run, tick) => run.part[0] + (tick / TICKS) * (run.part[1] - run.part[0]);
@@ -119,8 +120,10 @@ function path(paper, { run, lanes, thick, x, left, right }, theme) {
     level.push([from, y(lane), to, y(lane)]);
     before = [end, lane];
   }
-  paper.lines(across, theme.of("card"), 5);
-  paper.lines(across, theme.of("path"), 2);
+  let last = -Infinity;
+  const apart = across.length <= MANY ? across : across.filter(([at]) => at - last >= APART && ((last = at), true)); // many would be a wall before the rows
+  paper.lines(apart, theme.of("card"), 5);
+  paper.lines(apart, theme.of("path"), 2);
   paper.lines(level, theme.of("path"), 4);
 }
 
