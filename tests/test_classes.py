@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -64,10 +65,25 @@ def test_multiprocessors_follow_from_the_peak() -> None:
     assert "bf16" in bare.matmul
 
 
-def test_without_multiprocessors_products_take_a_share_of_the_peak() -> None:
+def test_a_generation_that_nobody_knows_has_a_usual_number_of_multiprocessors() -> None:
     bare = gpu(who="vendor: nvidia, generation: rubin,", more="")
-    assert (bare.sms, bare.matmul) == (None, {})
-    assert 0.5 < bare.efficiency.matmul < 0.95
+    assert bare.sms == 132
+    assert bare.sources["sms"].startswith("default: nvidia, other generations")
+    assert "bf16" in bare.matmul
+    stated = gpu(who="vendor: nvidia, generation: rubin,", more=", efficiency: {matmul: 60 %}")
+    assert (stated.sms, stated.matmul) == (None, {})  # a stated share of the peak holds for all products
+
+
+@pytest.mark.parametrize("shape", [(8192, 8192, 8192), (8, 8192, 8192), (256, 512, 512)])
+def test_an_interval_is_no_narrower_where_less_is_known(shape: tuple[int, int, int]) -> None:
+    halves = []
+    for who in (WHO, "vendor: nvidia, generation: rubin,", "vendor: acme,"):
+        m, n, k = shape
+        machine = f"hwsim: machine/1\nparts: {{it: {{{DATASHEET.format(who=who, more='')}}}}}\n"
+        workload = f"hwsim: workload/1\nprogram: [{{matmul: {{device: it, m: {m}, n: {n}, k: {k}, dtype: bf16}}}}]\n"
+        halves.append(hwsim.simulate(machine, workload).interval.half)
+    assert all(known <= 1.01 * less for known, less in itertools.pairwise(halves))  # a hundredth: its parts add up otherwise
+    assert halves[-1] > halves[0] > 0.1
 
 
 def test_a_part_that_does_not_say_its_class_is_told_by_its_name_or_peaks_with_a_warning() -> None:

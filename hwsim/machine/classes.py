@@ -254,8 +254,9 @@ def _numbers(tree: Tree, path: str) -> Iterator[tuple[str, Any]]:
         node = child.get("value") or child
         if node.is_mapping:
             yield from _numbers(node, name)
-        elif isinstance(node.value, Quantity | int | float) and not isinstance(node.value, bool):
-            yield name, node.value
+        elif isinstance(node.value, Quantity) or (isinstance(node.value, int | float) and not isinstance(node.value, bool)):
+            if isinstance(node.value, Quantity) or not name.startswith("flop_"):  # a peak without a unit is refused as it stands
+                yield name, node.value
         elif isinstance(node.value, str) and node.value[:1].isdigit():
             try:
                 yield name, parse(node.value)
@@ -316,7 +317,7 @@ _GPUS: Final = (  # in the name of a product: its vendor and generation; the fir
     (r"\bp(100|40|4)\b|gtx 10\d\d|titan xp?\b|pascal", "nvidia/pascal"),
     (r"\bm(40|60)\b|gtx 9\d\d|maxwell", "nvidia/maxwell"),
     (r"\bk(20|40|80)|gtx 7[78]0|kepler", "nvidia/kepler"),
-    (r"mi3[0-9]{2}", "amd/cdna3"),
+    (r"mi3[0-4][0-9]", "amd/cdna3"),
     (r"mi2[0-9]{2}", "amd/cdna2"),
     (r"mi100", "amd/cdna"),
     (r"mi25|mi50|mi60|vega|radeon vii", "amd/vega"),
