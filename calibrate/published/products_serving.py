@@ -6,8 +6,8 @@ here as a model's would be: from memory. vLLM's kernels with scales of blocks ar
 host that takes longer than they do.
 
 A part's `matmul:` is fitted on half of the shapes, the other half is scored. Left out, a GPU has constants that were fitted to
-all other GPUs together (`products_pooled`), with its peak, clock, multiprocessors and bandwidth; the GPUs of four generations
-that came with twins lose these, too. "Three numbers of its own" are its efficiency, its share of the memory's bandwidth and
+other GPUs together (`products_pooled`), with its peak, clock, multiprocessors and bandwidth: those of its generation, where it
+has twins, or those of all other generations, as the files of classes have them. "Three numbers of its own" are its efficiency, its share of the memory's bandwidth and
 its start, from 60 shapes.
 """
 
@@ -71,13 +71,13 @@ class Kind:
 
 _WIDE: Final = Tiles(16, 128, 32768, 64)
 _WHOLE: Final = Tiles(16, 128, 32768, 1)
-_PAIRED: Final = Tiles(16, 128, 65536, 64)
+_PAIRED: Final = Tiles(128, 128, 65536, 1)  # two numbers a byte, and a scale for 16: no narrow tiles, no pieces of k
 KINDS: Final[Mapping[str, Kind]] = {
     "bfloat16": Kind("bf16", "bf16", "bf16", False, "product", {"trtllm": _WIDE, "vllm": _WIDE}, {"": 0.06}),
     "fp8": Kind("fp8", "fp8", "fp8", True, "product8", {"trtllm": _WIDE, "vllm": Tiles(16, 128, 65536, 1)},
                 {"trtllm": 0.04, "vllm": 0.08}),
     "fp8_block": Kind("fp8-block", "fp8", "fp8", True, "product8", {"trtllm": _WHOLE}, {"trtllm": 0.06}),
-    "nvfp4": Kind("fp4", "fp4", "fp4", True, "product4", {"trtllm": _PAIRED, "vllm": _PAIRED}, {"": 0.10}),
+    "nvfp4": Kind("fp4", "fp4", "fp4", True, "product4", {"trtllm": _PAIRED, "vllm": replace(_PAIRED, smallest=64)}, {"": 0.10}),
     "sq": Kind("int8", "int8", "int8", True, "product8", {"trtllm": _WHOLE}, {"": 0.10}),
     "int8_wo": Kind("int8-weights", "bf16", "int8", False, "weightonly", {"trtllm": Tiles(16, 64, 32768, 1)}, {"": 0.10}),
     "int4_wo": Kind("int4-weights", "bf16", "int4", False, "weightonly", {"trtllm": _WIDE}, {"": 0.10}),
@@ -279,10 +279,10 @@ def _reason(miss: Miss) -> str:
 
 
 def left_out(every: Sequence[Row], framework: str, system: str, what: Literal["device", "generation"], own: bool = False) -> Gpu:
-    """The GPU with constants that were fitted to others: not to it, or to none of its generation."""
+    """The GPU with constants that were fitted to the others of its generation, as its class has them, or to other generations."""
     mine = [row for row in every if row.framework == framework and row.fitted]
-    apart = SYSTEMS[system][1]
-    others = [row for row in mine if (row.generation != apart if what == "generation" else row.system != system)]
+    own_ones = what == "device"
+    others = [row for row in mine if row.system != system and (row.generation == SYSTEMS[system][1]) == own_ones]
     kind = KINDS[every[0].kind]
     tiles = kind.tiles[framework]
     constants: Constants = _pooled(tuple(others), tiles)
