@@ -159,6 +159,7 @@ def from_datasheet(name: str) -> Gpu:
     launches = [other.launch for other in others.values() if isinstance(other.launch, Launch)]
     launch = Launch(
         statistics.median([each.stream for each in launches] or [0.0]),
+        graph=statistics.median([each.graph for each in launches if each.graph is not None] or [0.0]),
         host=statistics.median([each.host for each in launches if each.host is not None] or [0.0]),
     )
     measured = [other.sustained for other in others.values()]

@@ -25,15 +25,6 @@ FOLDS: Final = 5
 TINY_PRODUCT: Final = 20e-6  # seconds
 TINY: Final = 10e-6
 SKINNY: Final = 128
-# Whose kernels of attention stand for those of a GPU that is left out.
-NEAREST: Final[Mapping[str, str]] = {
-    "a100-sxm-80gb": "a40",
-    "a40": "a100-sxm-80gb",
-    "rtx-3090": "a40",
-    "rtx-4090": "rtx-3090",
-    "rtx-pro-6000": "rtx-4090",
-    "h100-sxm": "a100-sxm-80gb",
-}
 
 
 def residuals(data: Path, topics: Iterable[str] = ()) -> list[Residual]:
@@ -117,12 +108,10 @@ def _gemm(data: Path) -> Iterator[Residual]:
 
 def _inference(data: Path) -> Iterator[Residual]:
     from hwsim.models.framework import Style
-    from published import gemm, inference
+    from published import bare, gemm, inference
 
     found = inference.rows(data)
     _, held = inference.parted(found)
-    names = sorted({row.part for row in found})
-    gpus = {name: part(Gpu, name) for name in names}
     frameworks = sorted({row.framework for row in found})
     plain = {}
     for name in frameworks:
@@ -146,7 +135,7 @@ def _inference(data: Path) -> Iterator[Residual]:
 
     @cache
     def without(name: str) -> Gpu:
-        return replace(gemm.from_datasheet(name), attention=gpus[NEAREST[name]].attention)
+        return replace(gemm.from_datasheet(name), attention=bare.gpu(name, "generation").attention)
 
     def made(row: Any, case: Case, unit: str, seconds: float) -> Residual:
         alone = inference.seconds_of(row)
@@ -164,7 +153,8 @@ def _inference(data: Path) -> Iterator[Residual]:
         at = seen[row.group] = seen.get(row.group, -1) + 1
         yield made(row, "known", f"fold {at % FOLDS}", inference.seconds_of(row))
     for row in found:
-        yield made(row, "device", row.part, inference.seconds_of(row, gpu=without(row.part)))
+        case: Case = "generation" if row.op == "attention" else "device"  # kernels of attention are its vendor's then
+        yield made(row, case, row.part, inference.seconds_of(row, gpu=without(row.part)))
         if row.what != "product":
             yield made(row, "source", row.framework, inference.seconds_of(row, framework=plain[row.framework]))
 

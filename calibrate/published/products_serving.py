@@ -7,8 +7,8 @@ host that takes longer than they do.
 
 A part's `matmul:` is fitted on half of the shapes, the other half is scored. Left out, a GPU has constants that were fitted to
 other GPUs together (`products_pooled`), with its peak, clock, multiprocessors and bandwidth: those of its generation, where it
-has twins, or those of all other generations, as the files of classes have them. "Three numbers of its own" are its efficiency, its share of the memory's bandwidth and
-its start, from 60 shapes.
+has twins, or those of all other generations, as the files of classes have them. "Three numbers of its own" are its efficiency,
+its share of the memory's bandwidth and its start, from 60 shapes.
 """
 
 from __future__ import annotations
