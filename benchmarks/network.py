@@ -79,7 +79,7 @@ def as_lines(graph: OpGraph) -> Iterator[str]:
     for cost, size in zip(block.cost.tolist(), block.size.tolist(), strict=True):
         source, target = divmod(cost - WORKERS, WORKERS)
         yield f"task {cost} {size:.0f}\n" if cost < WORKERS else f"move {source} {target} {size:.0f}\n"
-    for before, after, _ in block.edges.tolist():
+    for before, after in dict.fromkeys(map(tuple, block.edges[:, :2].tolist())):  # SimGrid takes each once
         yield f"edge {before} {after}\n"
 
 
