@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.cli.show import command as show
+from hwsim.communication import choosing
+from hwsim.communication.choosing import bus
 from hwsim.formats import natural
 from hwsim.machine import Link, Machine, PlacedDevice
 from hwsim.machine.handling import Handling
@@ -178,6 +180,17 @@ def test_transfers_in_columns_are_those_one_by_one(texts: tuple[str, str], rando
     assert [*dict.fromkeys(found.shape.tolist())] == [*range(len(found.costs))]
 
 
+@settings(deadline=None, max_examples=25)
+@given(clusters())
+def test_rings_at_equal_places_of_equal_nodes_carry_the_same(texts: tuple[str, str]) -> None:
+    of = machine(texts[0])
+    for node in of.nodes:
+        gpus = of.devices_of("gpu", node)
+        if len(gpus) > 1 and all(of._routes.find(a, b) is not None for a, b in permutations(gpus, 2)):
+            assert bus(of, gpus) == choosing._bus(of, gpus, "all-reduce", choosing.RINGS)
+            assert bus(of, gpus[::-1]) == choosing._bus(of, gpus[::-1], "all-reduce", choosing.RINGS)
+
+
 NET = "kind: direct, bandwidth: 10 GB/s, latency: 1 us"
 CARDS = "{gpu: {%s}, nic: {kind: nic, bandwidth: 50 GB/s}}, links: [{between: [gpu, nic], %s}]" % (GPU, PCIE)  # noqa: UP031 (braces)
 UNLIKE = {
@@ -198,6 +211,13 @@ UNLIKE = {
         f"parts: {{node: {{kind: machine, count: 4, parts: {CARDS}}}, sw: {{kind: switch, count: 4}}}}\n"
         f"links: [{{name: ports, between: [sw*, node*.nic], per: 1, {NET}}}, {{name: fast, between: [sw0, sw1], {NET}}}, "
         "{name: slow, between: [sw2, sw3], kind: direct, bandwidth: 1 GB/s, latency: 9 us}]\n"
+    ),
+    "the switch of a node passes on what its links bring, and one of them is wider": (
+        f"parts: {{node: {{kind: machine, count: 3, parts: {{gpu: {{{GPU}, count: 2}}, "
+        "psw: {kind: switch, oversubscription: 4}}, "
+        "links: [{between: [psw, gpu*], kind: direct, bandwidth: 8 GB/s}]}, sw: {kind: switch}}\n"
+        f"links: [{{name: a, between: [[node0.psw, node2.psw], sw], {NET}}}, "
+        "{name: b, between: [node1.psw, sw], kind: direct, bandwidth: 100 GB/s, latency: 1 us}]\n"
     ),
     "the switches are others": (
         f"parts: {{node: {{kind: machine, count: 4, parts: {CARDS}}}, a: {{kind: switch}}, "
@@ -224,6 +244,8 @@ def test_pairs_that_only_look_alike_are_told_apart(text: str) -> None:
         names = {of.capacity_name(int(each)) for each in found.capacity[found.first[at] : found.first[at + 1]]}
         demand = of.transfer(a, b, 1e6).demand
         assert names == {name for name, _ in demand.amounts}
+        like = found.costs[found.shape[at]].demand.amounts
+        assert sorted(of.capacities[name].rate for name, _ in like) == sorted(of.capacities[name].rate for name in names)
         assert found.latency()[at] == demand.latency
 
 

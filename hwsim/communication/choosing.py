@@ -144,12 +144,13 @@ def first_two(found: Sequence[Estimate]) -> tuple[Estimate, Estimate | None]:
 
 
 class Carried(dict[tuple[object, ...], Bus]):
-    """Bytes per second that rings carry, by devices, operation and ring."""
+    """Bytes per second that rings carry, by devices (or their places in a node), operation and ring."""
 
 
 def bus(machine: Machine, devices: Sequence[str], operation: Operation = "all-reduce", ring: Algorithm = RINGS) -> Bus:
     """Bytes per second that rings through these devices carry, by their links."""
-    buses, key = machine.kept(Carried), (tuple(devices), operation, ring)
+    inside = machine.inside(devices) if len({machine.node_of(name) for name in devices}) == 1 else None
+    buses, key = machine.kept(Carried), (tuple(devices) if inside is None else inside, operation, ring)
     if key not in buses:
         buses[key] = _bus(machine, devices, operation, ring)
     return buses[key]

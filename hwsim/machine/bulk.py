@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property
+from itertools import permutations
 from typing import Final
 
 import numpy as np
 
 from hwsim.demand import Cost
 from hwsim.machine.attached import Attached
+from hwsim.machine.capacities import oversubscription
 from hwsim.machine.handling import Handling
 from hwsim.machine.layout import Part
 from hwsim.machine.net import BOTH
@@ -65,11 +67,26 @@ class Bulk:
         self._kinds: dict[tuple[Handling, tuple[int, ...]], _Kind | None] = {}
         self._shapes: dict[object, int] = {}
         self._known: list[_Shape] = []
+        self._insides: dict[tuple[int, tuple[int, ...]], bool] = {}  # places in hosts, and whether traffic between them is alike
         self._latest: tuple[Sequence[str], Ints] = (), np.empty(0, np.int32)  # names that were asked for, and their numbers
 
     def part_of(self, name: str) -> Part | None:
         """The part of a device; None if the name is no device's."""
         return self._ends.part_of(name)
+
+    def inside(self, names: Sequence[str]) -> Hashable:
+        """See `Machine.inside`."""
+        numbers, hosts = self._ends.numbers(names), self._hosts
+        attached, owners = hosts.attached, {int(hosts.owner[number]) for number in numbers.tolist() if number >= 0}
+        if attached is None or len(owners) != 1 or min(owners) < 0 or int(numbers.min()) < 0 or not self._shared:
+            return None
+        host = owners.pop()
+        key = int(attached.ports[host]), tuple((numbers - hosts.starts[host]).tolist())
+        if key not in self._insides:
+            child = self._net.layout.parts[int(hosts.part_of_host[host])].child
+            hashed = child is None or any("ecmp" in scope.wires.routings for scope in child.scopes())
+            self._insides[key] = not hashed and all(hosts.alike(a, b) for a, b in permutations(numbers.tolist(), 2))
+        return key if self._insides[key] else None
 
     def draws(self, names: Sequence[str], sources: Ints, targets: Ints, size: float | Floats, handling: Handling) -> Draws:
         """See `Machine.draws`; sources, targets: places among the names."""
@@ -125,9 +142,22 @@ class Bulk:
     @cached_property
     def _shared(self) -> bool:
         """Whether equal hosts have equal ways: none passes through a third, and no card of another computer is near."""
-        if not self._hosts.apart:
+        if not (self._hosts.apart and self._backplanes_alike()):
             return False
         return self._hosts.closed or all(part.kind != "nic" for part in self._net.layout.every())
+
+    def _backplanes_alike(self) -> bool:
+        """Whether switches at equal places of hosts pass on as much: it follows from the links that lead out there, too."""
+        layout, attached = self._net.layout, self._attached
+        if all(oversubscription(part) is None for scope in layout.scopes()[1:] for part in scope.parts):
+            return True
+        host = np.repeat(np.arange(len(self._hosts.starts)), np.diff(attached.first))
+        rates: dict[tuple[int, int], float | None] = {}
+        for at, local in zip(host.tolist(), attached.local.tolist(), strict=True):
+            rate = self._transfers.backplanes.rate(layout.name(int(self._hosts.starts[at]) + local))
+            if rates.setdefault((int(attached.ports[at]), local), rate) != rate:
+                return False
+        return True
 
     def _kind(self, source: str, target: str, a: int, b: int, size: float, handling: Handling) -> _Kind | None:
         """None where such pairs are to be worked out one by one."""

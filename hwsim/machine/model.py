@@ -118,6 +118,14 @@ class Machine:
         """The part that a device belongs to, the same in equal machines inside the machine; None if the name is no device's."""
         return self._transfers.bulk.part_of(name)
 
+    def inside(self, names: Sequence[str]) -> Hashable:
+        """A key of devices that are in one machine inside the machine; None where no key says what is between them.
+
+        Equal for devices at equal places of equal machines, if what one transfer between them costs and shares with another is
+        the same but for names.
+        """
+        return self._transfers.bulk.inside(names)
+
     def devices_of(self, kind: str, inside: str = "") -> tuple[str, ...]:
         """Full names of all devices of one kind in a node (default: everywhere)."""
         return self._names.of_kind(kind, inside)
