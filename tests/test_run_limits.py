@@ -60,6 +60,14 @@ def test_requests_of_clients_are_counted_as_they_come(compiled: str, monkeypatch
         hwsim.simulate("web-server", services({"clients": 3}, **{"for": "100 ms"}))
 
 
+def test_more_clients_than_requests_are_as_many_as_there_are_requests() -> None:
+    def time(clients: int) -> float:
+        infer = {"model": "gpt2", "device": "gpu0", "arrivals": {"clients": clients}, "requests": 5, "prompt": 50, "output": 4}
+        return hwsim.simulate("d2l-4gpu-pcie", {"hwsim": "workload/1", "infer": infer}).makespan_s
+
+    assert time(16_000_000_000) == time(5)
+
+
 def test_the_limit_itself_may_be_reached() -> None:
     for unit, limit in LIMITS.items():
         refuse_beyond(unit, limit.most)

@@ -24,6 +24,7 @@ from hwsim.results.coverage import mark_of
 from hwsim.results.interval import Interval
 from hwsim.spec import Mistakes, Place, Warning, did_you_mean
 from hwsim.spec.packed import read_json
+from hwsim.studies.csv_file import printable
 from hwsim.units import TIME, UnitError, parse_as
 from hwsim.views.bars.draw import Bar, Bars
 from hwsim.views.interval.say import EXACT, range_text
@@ -205,14 +206,15 @@ def read_table(path: Path) -> tuple[MeasuredOp, ...]:
 def _of_csv(path: Path, mistakes: Mistakes) -> Iterator[tuple[dict[str, Any], Place]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = csv.reader(file, strict=True)
+            table = csv.reader(file, strict=True)
+            lines = printable(table)
             header = [name.strip().casefold() for name in next(lines, [])]
             if not set(header) & set(NAMES) or not set(header) & {*EACH, *TOTAL}:
                 mistakes.add(Place(str(path), 1, 1), f"no table of measurements: its columns are {', '.join(header) or 'none'}",
                              f"a table has the columns {COLUMNS}")  # fmt: skip
                 return
             for line in lines:
-                place = Place(str(path), lines.line_num, 1)
+                place = Place(str(path), table.line_num, 1)
                 if not any(cell.strip() for cell in line):
                     continue
                 if len(line) != len(header):

@@ -199,10 +199,9 @@ def of_document(document: Mapping[str, Any], called: str) -> Side:
                                  "`hwsim simulate ... --json` writes one")])  # fmt: skip
     try:
         return _read(document)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise SpecError(
-            [Mistake(None, f"{called}: this run has no {error}", "write it again with this version of hwsim")]
-        ) from None
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        said = f"this run has no {error}" if isinstance(error, KeyError) else f"this run cannot be read: {error}"
+        raise SpecError([Mistake(None, f"{called}: {said}", "write it again with this version of hwsim")]) from None
 
 
 def _read(document: Mapping[str, Any]) -> Side:
@@ -246,7 +245,9 @@ def _ops_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Spent, ...]:
 def _work_of(document: Mapping[str, Any]) -> tuple[Work, ...]:
     """Work that a form of the workload counts."""
     if trained := document.get("trainings"):
-        named = next(key.removesuffix("_per_step") for key in trained[0] if key.endswith("_per_step"))
+        named = next((key.removesuffix("_per_step") for key in trained[0] if key.endswith("_per_step")), None)
+        if named is None:
+            raise KeyError("tokens_per_step")
         alike = [each for each in trained if f"{named}_per_step" in each]
         amount = math.fsum(each[f"{named}_per_step"] * each["steps"] for each in alike)
         unit = named if named == "tokens" else "samples"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from pathlib import Path
 from typing import Any, Final
 
 from hwsim.spec.mistakes import Mistake, SpecError
+from hwsim.spec.tree import unprintable
 
 MOST_BYTES: Final = 500_000_000  # unpacked; objects of Python take ten times that
 _PACKED: Final = b"\x1f\x8b"
+_PERHAPS: Final = re.compile(rb"\\u|\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]|\0")  # escapes, or in UTF-8
 
 
 def read_json(path: Path, most: int = MOST_BYTES) -> Any:
@@ -28,11 +31,30 @@ def read_json(path: Path, most: int = MOST_BYTES) -> Any:
             data: bytes = (gzip.GzipFile(fileobj=raw) if packed else raw).read(most + 1)
         if len(data) > most:
             raise SpecError([Mistake(None, f"{path}: more than {most // 1_000_000:,} MB" + (", unpacked" if packed else ""))])
-        return json.loads(data)
+        content = json.loads(data)
+        if (bad := commanding(data, content)) is not None:
+            message = f"{path}: the control character U+{ord(bad):04X} does not belong in a text"
+            raise SpecError([Mistake(None, message)])
+        return content
     except SpecError:
         raise
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile, RecursionError) as error:
         raise SpecError([Mistake(None, f"{path}: no JSON: {error}")]) from None
 
 
-__all__ = ["read_json"]
+def commanding(data: bytes, content: Any) -> str | None:
+    """The first character in a text of JSON that would command a terminal; None if there is none.
+
+    Args:
+        data: the document, by which most are known to have none.  content: its value.
+    """
+    waiting = [content] if _PERHAPS.search(data) else []
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str) and (bad := unprintable(value)) is not None:
+            return bad
+        waiting += [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return None
+
+
+__all__ = ["commanding", "read_json"]

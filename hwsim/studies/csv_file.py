@@ -15,6 +15,7 @@ from typing import Final
 from hwsim.graph.files.typed import refuse_unfit
 from hwsim.results.interval import Interval, Part
 from hwsim.spec import CODES, Mistake, Place, SpecError, Warning
+from hwsim.spec.tree import unprintable
 from hwsim.studies.cells import Column
 from hwsim.studies.measures import UNITS
 from hwsim.studies.point import Outcome, Row, refuse_wide
@@ -70,9 +71,18 @@ def earlier_points(path: str | Path) -> dict[str, Outcome]:
     """
     try:
         with Path(path).open(encoding="utf-8", newline="") as file:
-            return {outcome.fingerprint: outcome for outcome in _outcomes(csv.reader(file, strict=True), str(path))}
+            lines = printable(csv.reader(file, strict=True))
+            return {outcome.fingerprint: outcome for outcome in _outcomes(lines, str(path))}
     except (csv.Error, UnicodeDecodeError) as error:
         raise _wrong(str(path), 0, f"it cannot be read as CSV ({error})") from None
+
+
+def printable(lines: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Rows of a CSV; raises csv.Error at a text that would command a terminal."""
+    for line in lines:
+        if (bad := unprintable("".join(line))) is not None:
+            raise csv.Error(f"the control character U+{ord(bad):04X} does not belong in a text")
+        yield line
 
 
 def _outcomes(lines: Iterator[list[str]], file: str) -> Iterator[Outcome]:

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec.packed import commanding
 
 FORMAT: Final = "journal/1"
 EVERY: Final = 1.0  # seconds between two waits for the disk
@@ -153,14 +154,14 @@ def _bytes(row: Mapping[str, Any]) -> bytes:
 
 
 def _row(line: bytes) -> Mapping[str, Any] | None:
-    """The row of a line; None if it was cut off."""
+    """The row of a line; None if it was cut off, or has texts that no row has."""
     if not line.endswith(b"\n"):
         return None
     try:
         row = json.loads(line)
     except ValueError:
         return None
-    return row if isinstance(row, dict) else None
+    return row if isinstance(row, dict) and commanding(line, row) is None else None
 
 
 __all__ = ["Journal"]

@@ -63,6 +63,8 @@ class Asked:
         self._asked: list[tuple[int, int, Request]] = []  # those that waited for an answer
         self._turns: dict[int, tuple[int, Request]] = {}  # by the request whose answer each follows
         for _ in range(1 if self._clients is None else self._clients):
+            if self._row is None:  # fewer requests than clients
+                break
             self._begins(start, self._due)
 
     def time(self) -> int | None:
