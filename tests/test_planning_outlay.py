@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hwsim.planning.options import Option
 from hwsim.planning.reasons import Reason, Rejected, grouped, nearest_of
 from hwsim.planning.variants import Point
 from hwsim.prepare import load_machine
+from hwsim.spec import SpecError
 from tests.planning_cases import CLUSTER, LOOP, TRAINING, asked, looped
 
 # ---- checkpoints
@@ -155,3 +157,17 @@ def test_memory_near_its_bound_does_not_hold_for_sure() -> None:
     for bound, sure in ((near, "holds, but not for sure"), (far, "holds)")):
         said = str(asked(vary={"let.nodes": [2]}, minimise="step", simulate=5, require=[bound]))
         assert sure in next(line for line in said.splitlines() if line.strip().startswith("memory"))
+
+
+# ---- mistakes
+
+
+@pytest.mark.parametrize(
+    "price", ["-1 s", "-2 USD/h", "{value: 2 USD/h, term: -1 s}", "{value: 2 USD/h, low: -1 USD/h, term: 1 day}"]
+)
+def test_a_damaged_list_of_prices_is_a_mistake_with_its_place(tmp_path: Path, price: str) -> None:
+    """It was the reason of every option, as if the workload were wrong; and exit code 4, where it held a negative time."""
+    file = tmp_path / "prices.yaml"
+    file.write_text(f"hwsim: prices/1\nparts:\n  h100-sxm: {{reserved: {price}}}\n", encoding="utf-8")
+    with pytest.raises(SpecError, match=r"prices\.yaml:3:\d+: '-"):
+        asked(vary={"let.nodes": [2]}, minimise="cost", simulate=0, prices=str(file))

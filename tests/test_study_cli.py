@@ -77,6 +77,27 @@ def test_mistakes_are_said_and_nothing_is_printed(arguments: list[str], said: st
     assert found.stdout == ""
 
 
+PARAMETER = """hwsim: workload/1
+let: {n: 2, t: 1 s}
+program: [{repeat: {times: $n, do: [{busy: {name: add, device: cpu, time: $t}}]}}]
+"""
+
+
+def test_negative_numbers_of_files_are_shown_as_the_user_wrote_them(tmp_path: Path) -> None:
+    """They were taken for numbers of hwsim, with exit code 4."""
+    (tmp_path / "loop.yaml").write_text(PARAMETER, encoding="utf-8")
+    document = {"hwsim": "study/1", "machine": "d2l-laptop", "workload": "loop.yaml", "points": {"grid": {"t": ["-1 s", "1 s"]}}}
+    (tmp_path / "study.json").write_text(json.dumps(document), encoding="utf-8")
+    done = CliRunner().invoke(main, ["study", str(tmp_path / "study.json"), "--workers", "1"])
+    assert (done.exit_code, "'-1 s' cannot be negative" in done.stdout) == (0, True)
+    machine = ("plan", "d2l-laptop", str(tmp_path / "loop.yaml"), "--minimise", "time")
+    done = CliRunner().invoke(main, [*machine, "--vary", "t=-1 s,1 s"])
+    assert (done.exit_code, "t=-1 s: machine: '-1 s' cannot be negative" in done.stdout) == (0, True)
+    (tmp_path / "loop.yaml").write_text(PARAMETER.replace("1 s", "-1 s"), encoding="utf-8")
+    done = CliRunner().invoke(main, [*machine, "--vary", "n=1,2"])
+    assert (done.exit_code, "machine: '-1 s' cannot be negative" in done.stdout) == (3, True)
+
+
 def test_a_sweep_with_some_failed_points_is_done() -> None:
     found = run(*LOOP, "--vary", "n=1,x")
     assert found.exit_code == 0

@@ -143,11 +143,11 @@ def says(words: str, path: Path) -> bool:
         return words.encode() in file.read(4096)
 
 
-def printed(text: str) -> str:
-    """A text, once it shows no impossible number but those that the user wrote on the command line."""
+def printed(text: str, given: Iterable[str] = ()) -> str:
+    """A text, once it shows no impossible number but those that the user wrote: on the command line, or `given`, in a file."""
     from hwsim.results import invariants
 
-    return folded(invariants.printed(text, _words(click.get_current_context().params)))
+    return folded(invariants.printed(text, (*_words(click.get_current_context().params), *given)))
 
 
 def folded(text: str) -> str:

@@ -122,6 +122,7 @@ def finish(
         go_on: how to go on after an interruption; "" if there is no way.
         most: rows that are printed; 0: all.
     """
+    from hwsim.studies.grid import written
     from hwsim.studies.text import text
 
     all_failed = len(study.failed) == len(study.rows)
@@ -131,7 +132,8 @@ def finish(
         if wanted.as_json:
             click.echo(document(study.to_json()), nl=False)
         elif stopped or not all_failed:
-            click.echo(printed(text(study, most)), nl=False)
+            varied = (written(value) for _, values in study.vary for value in values)
+            click.echo(printed(text(study, most), varied), nl=False)
     write_files([(None if all_failed else wanted.plot, study.plot), (wanted.report, study.report)])
     if stopped:
         more = f"; {go_on}" if go_on and len(study.rows) < study.points else ""

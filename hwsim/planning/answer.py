@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -73,6 +73,11 @@ class Answer(Drawn):
     def said(self) -> tuple[str, ...]:
         """Prices behind the cost of the best option: who asks them, and when."""
         return self.best.said if self.best is not None else ()
+
+    @property
+    def given(self) -> Iterator[str]:
+        """Values that the user wrote, as tables show them."""
+        return (written(value) for axis in self.question.varied.axes for value in axis.values)
 
     def to_json(self) -> dict[str, Any]:
         """The document `hwsim: plan/1`."""

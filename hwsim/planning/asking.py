@@ -39,7 +39,7 @@ def plan(
     lost_paths(read).raise_if_any()
     began = time.process_time()
     variants = Variants(read)
-    screen = Screen(read, variants, Outlay(read), _failures(read))
+    screen = Screen(read, variants, Outlay.of(read), _failures(read))
     searching = Searching(read, screen, progress=progress)
     if journal is None:
         searching.run()

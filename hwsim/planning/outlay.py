@@ -97,23 +97,25 @@ class Outlay:
     """Prices and the site of a question, and what machines come to with them."""
 
     question: Question
+    prices: Prices
     _facts: dict[str, Facts] = field(default_factory=dict)
-    _loaded: list[Prices] = field(default_factory=list)
 
-    @property
-    def prices(self) -> Prices:
-        """The lists of prices, read once, at the site of the question."""
-        if not self._loaded:
-            keys = self.question.keys
-            given = None if keys.prices is None else find("prices", keys.prices, self.question.folder)
-            prices = load_prices(given, provider=keys.provider)
-            if keys.site is not None:
-                mistakes = Mistakes()
-                site = read_site(keys.site, mistakes, dict(prices.sites))
-                mistakes.raise_if_any()
-                prices = replace(prices, site=site.over(prices.site))
-            self._loaded.append(prices)
-        return self._loaded[0]
+    @classmethod
+    def of(cls, question: Question) -> Outlay:
+        """The outlay of a question, at its site.
+
+        Raises:
+            SpecError: mistakes of the list of prices, or of the site.
+        """
+        keys = question.keys
+        given = None if keys.prices is None else find("prices", keys.prices, question.folder)
+        prices = load_prices(given, provider=keys.provider)
+        if keys.site is not None:
+            mistakes = Mistakes()
+            site = read_site(keys.site, mistakes, dict(prices.sites))
+            mistakes.raise_if_any()
+            prices = replace(prices, site=site.over(prices.site))
+        return cls(question, prices)
 
     @property
     def site(self) -> Site:

@@ -115,7 +115,7 @@ def document(value: Mapping[str, Any], **how: Any) -> str:
 
 
 _UNIT: Final = r"(?:[kMGTPE]i?)?(?:B|FLOP)(?:/s)?|[munpf]?s|min|h"
-_NEGATIVE: Final = re.compile(rf"(?<![\w.%)\]-])[-−](?!0+(?:\.0+)? )\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)? (?:{_UNIT})(?![\w-])")
+_NEGATIVE: Final = re.compile(rf"(?<![\w.%)\]'-])[-−](?!0+(?:\.0+)? )\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)? (?:{_UNIT})(?![\w-])")
 _NO_NUMBER: Final = re.compile(rf"(?<![\w.'\"-])-?(?:nan|inf)(?= ?(?:{_UNIT}|%)(?!\w)|$)", re.IGNORECASE | re.MULTILINE)
 _EXPONENT: Final = re.compile(r"\d(?:\.\d+)?e[+-]?\d+ ?%")
 _FULL: Final = re.compile(r"[█▏▎▍▌▋▊▉·]{12} +(\d+(?:\.\d+)?) ?%")
@@ -123,10 +123,12 @@ _ROUNDED: Final = 100.5  # per cent: what still rounds to 100
 
 
 def shown(text: str) -> Iterator[str]:
-    """Numbers in a text for readers that are impossible.
+    """Numbers in a text for readers that are impossible; what stands in single quotes is the user's.
 
     >>> list(shown("cpu busy -2.45 h, +1.1e+02 %"))
     ["it shows '-2.45 h'", "it shows '1.1e+02 %'"]
+    >>> list(shown("failed: '-1 s' cannot be negative"))
+    []
     """
     for pattern in (_NEGATIVE, _NO_NUMBER, _EXPONENT):
         for match in pattern.finditer(text):
@@ -161,6 +163,7 @@ def _given(answer: object) -> Iterator[str]:
     yield from (name for name in names if isinstance(name, str))
     for setting in getattr(answer, "settings", None) or ():
         yield from map(str, setting if isinstance(setting, tuple) else (setting,))
+    yield from getattr(answer, "given", ())
     timeline = getattr(answer, "timeline", None)
     for label in () if timeline is None else timeline.flat.graph.labels:
         yield from (label.name, label.program)
