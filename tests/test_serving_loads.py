@@ -80,7 +80,7 @@ def test_copies_do_no_more_than_all_the_time_whatever_counts() -> None:
     """A warm-up is left out of the requests, and not of the time in which copies work."""
     keys: dict[str, Any] = {"arrivals": "all at once", "requests": 300, "batch": 8}
     every, late = served(**keys), served(**keys, warm_up="until steady", seed=4)
-    closed = {"arrivals": {"clients": 32, "think": "1 ms"}, "requests": 300}
+    closed: dict[str, Any] = {"arrivals": {"clients": 32, "think": "1 ms"}, "requests": 300}
     some = served(**closed, warm_up="200 ms")
     for found in (every, late, some):
         assert sum(seconds for _, seconds in found.spent_s) <= found.copies * found.lasted_s * (1 + 1e-9)
