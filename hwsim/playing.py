@@ -31,7 +31,7 @@ Progress = Callable[[int, int], None]  # ops done, ops known
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a workload is simulated; the words are the arguments of `hwsim.simulate`.
+    """The way in which a workload is simulated; the words are the arguments of `hwsim.simulate`.
 
     slower: factor on the time of all that services do, 1 as their kernels and steps are.
     """
@@ -144,7 +144,7 @@ def _by_requests(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Cal
     """The timeline, with statistics and latency curves of the parts that are simulated request by request.
 
     Raises:
-        SpecError: a part cannot be, or is asked for no single requests.
+        SpecError: a part cannot be, or is requested for no single requests.
     """
     from hwsim.actors import request_level as level
 
@@ -154,13 +154,13 @@ def _by_requests(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Cal
         parts = {name: machine.device(name) for name in [*machine.by_requests(), *named]}
         simulations = {name: partial(level.play_of, part.kind, part.model, name) for name, part in parts.items()}
         plays = {name: simulation() for name, simulation in simulations.items()}
-        asked = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
-        if idle := [name for name in named if name not in asked]:
+        requested = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
+        if idle := [name for name in named if name not in requested]:
             raise level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
         players = level.Players(graph, plays)
         timeline = simulate(players.graph, server=players.server)
-        loaded = sorted(parts.keys() & asked.keys()) if manner.latency else ()
-        curves = tuple(level.latency_curve(name, simulations[name], asked[name]) for name in loaded)
+        loaded = sorted(parts.keys() & requested.keys()) if manner.latency else ()
+        curves = tuple(level.latency_curve(name, simulations[name], requested[name]) for name in loaded)
     except (level.CannotPlay, UnknownName) as error:
         raise SpecError([Mistake(None, str(error.args[0]), error.hint)]) from error
     return Played(timeline, requests=players.statistics(timeline), curves=curves)

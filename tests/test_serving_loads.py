@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hwsim.api import simulate
+from hwsim.api import Run, simulate
 from hwsim.results.accounting import PARTS
 from hwsim.results.serving import RequestRow, ServiceStatistics
 from hwsim.ticks import FEMTO
@@ -74,6 +74,21 @@ def test_laws_of_every_load(keys: Mapping[str, Any]) -> None:
     assert reading <= dict(found.spent_s)["prompts"] * FEMTO * (1 + 1e-9)
     assert found.cached_tokens < found.prompt_tokens
     assert (found.cached_tokens > 0) == bool({"shared", "sessions"} & set(keys))
+
+
+@pytest.mark.parametrize("fast", ["auto", "never"])
+@pytest.mark.parametrize("start", ["10 s", "4 h"])  # the second is beyond 64 bits of fs
+def test_a_job_alone_that_starts_later_ends_as_much_later(monkeypatch: pytest.MonkeyPatch, fast: str, start: str) -> None:
+    monkeypatch.setenv("HWSIM_FAST", fast)
+    infer = {"model": "llama-3-8b", "arrivals": {"poisson": "20 1/s"}, "requests": 60, "prompt": 64, "output": 8}
+
+    def run(start: str) -> Run:
+        return simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {"chat": {"start": start, "infer": infer}}})
+
+    first, late = run("0 s"), run(start)
+    later = {"10 s": 10, "4 h": 4 * 3600}[start] * 10**15
+    assert late.timeline.makespan_fs == first.timeline.makespan_fs + later
+    assert [row.parts_fs for row in late.serving[0].rows] == [row.parts_fs for row in first.serving[0].rows]
 
 
 def test_copies_do_no_more_than_all_the_time_whatever_counts() -> None:

@@ -72,7 +72,7 @@ def calibrate(
         workload: measure the ops of this one, and what a machine file needs, in addition to `suites`: the option `--for`.
         folder: where the suite `storage` makes its file.
         gpu: number of the GPU that is measured.
-        seed: of the order in which cases are measured.
+        seed: start of the random order in which cases are measured.
         fresh: measure anew instead of going on from an earlier run.
         replace: a machine file that is there is written over.
 

@@ -1,6 +1,6 @@
 """Busy times of the devices of a run, those among them that others stand for in a folded run.
 
-Of a folded run every capacity that one represents (`Alike.members`) is drawn from as much as that one.
+In a folded run every capacity that one represents (`Alike.members`) is drawn from as much as that one.
 """
 
 from __future__ import annotations

@@ -107,10 +107,10 @@ class History(Sequence[Sequence[PaceChange]]):
         """See `Timeline.service`."""
         if begin >= end:
             return 0, 0
-        found = (ctypes.c_uint64 * 5)()
+        totals = (ctypes.c_uint64 * 5)()
         received = core.kernel("hwsim_notes_service", ctypes.POINTER(_Notes), core.INT, core.INT, core.INT, ctypes.c_void_p)
-        received(ctypes.byref(self._sorted[0]), number, begin, end, found)
-        low, middle, high, pace, above = found
+        received(ctypes.byref(self._sorted[0]), number, begin, end, totals)
+        low, middle, high, pace, above = totals
         return high << 2 * WORD | middle << WORD | low, above << WORD | pace
 
     def __reduce__(self) -> tuple[type[History], tuple[Sequence[int], Notes]]:
@@ -245,7 +245,7 @@ def _flows(compiled: Compiled, capacities: int) -> core.Handle:
 
 
 def _notes(flows: core.Handle, capacities: int) -> tuple[Notes, int]:
-    """What was noted of a replay, and how often shares were found."""
+    """The notes of a replay, and how often shares were found."""
     sizes, places = np.zeros(4, np.int64), (ctypes.c_void_p * 8)()
     core.kernel("hwsim_flows_notes", core.POINTER, core.LONGS, ctypes.c_void_p)(flows.address, sizes, places)
     bounds, solves, levels, solved = sizes.tolist()

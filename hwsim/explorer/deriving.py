@@ -43,7 +43,7 @@ def op(run: Run, number: int) -> dict[str, Any] | None:
 
 
 def _spare(run: Run, number: int) -> str:
-    """How much later an op could end, as a sentence; "" if that is not known, or another number than the time is wanted."""
+    """The spare time of an op as a sentence; "" if that is not known, or another number than the time is wanted."""
     every = None if wanted(run) is not None else slack(run.timeline)
     if every is None:
         return ""

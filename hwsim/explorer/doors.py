@@ -1,6 +1,6 @@
 """The questions of the page, and the process that answers them: JSON in, JSON out, over a pipe.
 
-What the first answer needs is imported with this module; the rest once it is asked for, or while nothing is.
+Modules of the first answer are imported with this one; the rest once they are asked for, or while nothing is.
 """
 
 from __future__ import annotations
@@ -140,13 +140,13 @@ def _animated(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     return animated(player, text_of(said, "scene"), _tints(state), listed=said.get("listed") is True, drawn=drawn)
 
 
-def _op(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+def _op(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
     from hwsim.explorer.deriving import op
 
-    found = op(desk.run(state_of(said)), number_of(said, "op"))
-    if found is None:
+    row = op(desk.run(state_of(question)), number_of(question, "op"))
+    if row is None:
         raise Unclear("the run has no such op")
-    return found
+    return row
 
 
 def _picture(desk: Desk, said: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -154,9 +154,9 @@ def _picture(desk: Desk, said: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"hash": "", "boxes": [], "lines": [], "frames": [], "round": False} if drawn is None else drawn.entries
 
 
-def _machine(desk: Desk, said: Mapping[str, Any]) -> Mapping[str, Any]:
+def _machine(desk: Desk, question: Mapping[str, Any]) -> Mapping[str, Any]:
     """The picture of the machine before it has run."""
-    state = state_of(said)
+    state = state_of(question)
     session = desk.session(state)
     with session.warm():
         machine, _ = sources.changed(*session.files, state.settings, Mistakes(), [])
@@ -178,13 +178,13 @@ def _check(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     return {"mistakes": []}
 
 
-def _complete(_desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+def _complete(_desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
     from hwsim.explorer.completing import complete
 
-    file = text_of(said, "file")
+    file = text_of(question, "file")
     if file not in ("machine", "workload"):
         raise Unclear("'file' is machine or workload")
-    return complete(file, text_of(said, file), number_of(said, "line"), number_of(said, "column"))
+    return complete(file, text_of(question, file), number_of(question, "line"), number_of(question, "column"))
 
 
 def _sliders(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:

@@ -61,11 +61,11 @@ def explore(
 ) -> Explorer:
     """Open a page on this computer that shows a run and moves with the hand: `hwsim explore`, which needs the extra [explore].
 
-    It goes on beside the program that calls it; `explore(...).wait()` waits until Ctrl-C.
+    It goes on while the calling program does; `explore(...).wait()` waits until Ctrl-C.
 
     Args:
         set: settings that the page begins with.
-        port: of this computer; 0: a free one.
+        port: a port of this computer; 0: a free one.
         browser: whether to open the browser; the address is in the answer.
         allow: folders whose files the texts of the page may use, besides the library.
         state: what stands behind the # of an address of another explorer.
@@ -84,14 +84,14 @@ def explore(
     settings = {path: value if isinstance(value, str) else json.dumps(value) for path, value in (set or {}).items()}
     opened = server.opened(machine, workload, settings)
     line = server.listening(port)
-    own, token = line.getsockname()[1], secrets.token_urlsafe(24)
+    session, token = line.getsockname()[1], secrets.token_urlsafe(24)
     answers, ready = server.processes(allow), threading.Event()
-    running = server.Running(server.application(token, own, opened, workers=answers, ready=ready.set), line, answers)
+    running = server.Running(server.application(token, session, opened, workers=answers, ready=ready.set), line, answers)
     thread = threading.Thread(target=running.run, name="hwsim explore", daemon=True)
     thread.start()
     while not ready.wait(LOOK) and thread.is_alive():
         pass
-    address = f"http://127.0.0.1:{own}/?token={token}" + (f"#{state.rpartition('#')[2]}" if state else "")
+    address = f"http://127.0.0.1:{session}/?token={token}" + (f"#{state.rpartition('#')[2]}" if state else "")
     explorer = Explorer(address, thread, running.end)
     if browser:
         webbrowser.open(address)

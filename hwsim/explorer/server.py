@@ -158,7 +158,7 @@ class Running:
         self._server.run(sockets=[self._line])
 
     def end(self) -> None:
-        """Make `run` return: what is being computed is ended first, so that nobody waits for it."""
+        """Make `run` return: what is being computed is ended first, so that nothing waits for it."""
         self._answers.stop()
         self._server.should_exit = True
 

@@ -170,7 +170,7 @@ class _Window:
             begin, end, name = merged(begin, end, name, self.length / self.pixels)
             at = np.minimum(np.searchsorted(heads, begin), len(ops) - 1)
             first, held = ops[at], None if held is None else np.add.reduceat(held, at)
-            full = np.clip(np.rint(100 * np.add.reduceat(took, at) / (end - begin)), 1, 100).astype(np.int64)
+            full = np.clip(np.rint(100 * np.add.reduceat(took, at) / (end - begin)), 1, 100).astype(np.int64)  # count
         inside = np.zeros(0, np.int64) if held is None or not held.any() else self._long(np.minimum(held, end - begin))
         at, to = self._ticks(begin), self._ticks(end)
         waits = self._long(wait) if wait.any() else np.zeros(0, np.int64)

@@ -181,7 +181,7 @@ def machine_with(source: str, settings: Mapping[str, str]) -> Machine:
     if source == "-":
         return machine_of(read(source), settings, source)
     path = find("machine", source)
-    kept: dict[Any, Machine] = known if (known := shared_by("machines")) is not None else {}
+    kept: dict[Any, Machine] = earlier if (earlier := shared_by("machines")) is not None else {}
     key = str(path), tuple(settings.items())
     if key not in kept:
         kept[key] = machine_of(read(path), settings, source)

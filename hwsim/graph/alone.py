@@ -17,10 +17,10 @@ def latencies(costs: Sequence[Cost]) -> Floats:
 
 def bodies(costs: Sequence[Cost], rates: Mapping[str, float]) -> Floats:
     """Seconds of each cost after its latency, as `Demand.body` says; 0 at the end, for ops without a cost."""
-    found = np.array([*(cost.demand.floor for cost in costs), 0.0])
+    seconds = np.array([*(cost.demand.floor for cost in costs), 0.0])
     amounts = [cost.demand.amounts for cost in costs]
     drawn = np.array([amount for each in amounts for _, amount in each], np.float64)
     rate = np.array([rates[name] for each in amounts for name, _ in each], np.float64)
     with np.errstate(over="ignore"):
-        np.maximum.at(found, np.repeat(np.arange(len(costs)), [len(each) for each in amounts]), drawn / rate)
-    return found
+        np.maximum.at(seconds, np.repeat(np.arange(len(costs)), [len(each) for each in amounts]), drawn / rate)
+    return seconds

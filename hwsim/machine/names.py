@@ -240,14 +240,14 @@ class Names:
         return list(dict.fromkeys(part.family for part in self._layout.every()))
 
 
-def _several(pattern: str, found: Sequence[str]) -> UnknownName:
-    family = found[0].rstrip("0123456789")
+def _several(pattern: str, parts: Sequence[str]) -> UnknownName:
+    family = parts[0].rstrip("0123456789")
     hint = (
         f"name one of them; {family}* is all of them, and `each: {family}*` makes a program for each"
-        if family != found[0]
+        if family != parts[0]
         else "name one of them"
     )
-    return UnknownName(f"'{pattern}' is {len(found)} parts where one is needed: {listed(found)}", hint)
+    return UnknownName(f"'{pattern}' is {len(parts)} parts where one is needed: {listed(parts)}", hint)
 
 
 def _devices(part: Part) -> Sequence[str]:

@@ -18,7 +18,7 @@ class ChosenFor:
 
     Args:
         times: how many there were.
-        bytes: of one rank's whole array, as nccl-tests count them; 0 where they are not known.
+        bytes: bytes of one rank's whole array, as nccl-tests count them; 0 where they are not known.
         alone: whether no other ops of that name have another choice.
     """
 

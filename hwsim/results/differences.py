@@ -61,7 +61,7 @@ def _use_differs(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
 
 
 def replicas_differ(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
-    """Differences of trainings of which some data-parallel replicas are simulated, in words; none if the runs agree.
+    """Differences of trainings whose replicas are simulated only in part, in words; none if the runs agree.
 
     Every op of those is at the same time in both. Ops of the other replicas are, name by name, at the times of the ops of
     some device of one that is simulated: the first of their stage. Ops of hosts are at the same times, and both runs take as

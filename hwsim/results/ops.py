@@ -43,10 +43,10 @@ def weights(timeline: Timeline) -> Ints:
     """Number of ops that each op of the timeline represents: one, unless the run is folded."""
     flat = timeline.flat
     alike = flat.graph.alike
-    found: Ints = np.ones(len(flat), np.int64) if alike is None else alike.labels[flat.label]
+    counts: Ints = np.ones(len(flat), np.int64) if alike is None else alike.labels[flat.label]
     if alike is not None and len(alike.queues):
-        found = found * np.append(alike.queues, 1)[flat.queue]
-    return found
+        counts = counts * np.append(alike.queues, 1)[flat.queue]
+    return counts
 
 
 @dataclass(frozen=True, repr=False)

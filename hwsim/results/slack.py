@@ -15,7 +15,7 @@ LARGEST: Final = 200_000  # ops of a run whose spare times are worked out: a sec
 def slack(timeline: Timeline) -> Ints | None:
     """Spare time of each op in fs; None if the run has more than `LARGEST` ops.
 
-    Waits are those of the run: for predecessors, for turns in queues, and for places of pools as they were given. An op that
+    Waits are the run's own: for predecessors, for turns in queues, and for places of pools as they were given. An op that
     draws on shared capacities slows others down while it lasts longer; that is not part of it.
     """
     if len(timeline) > LARGEST:

@@ -60,7 +60,7 @@ class Training:
         stages: parts of the last step, on one device of each stage.
         after_s: that its ops go on after the last step, for one that is not simulated.
         whole: tokens, images, ... of the entire training, 0 if not given; days: time of that, if every step is as the last.
-        replicas: data-parallel replicas of which some represent all; 1 if each has its own ops.
+        replicas: data-parallel replicas, if some of them represent all; 1 if each has its own ops.
         classes: those that were simulated, each with the number that it represents; () if each has its own ops.
         weights: stage groups that each of `stages` represents, if they differ.
         kinds: how long GPUs of each kind compute if there are several kinds, the slowest first.

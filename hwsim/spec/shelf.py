@@ -39,10 +39,10 @@ _Stamp: TypeAlias = tuple[int, int, int, int] | None
 
 
 class Unchanged:
-    """What calls of a function share as long as the files that they read say the same.
+    """Values that calls of a function share as long as the files that they read say the same.
 
     Each file is looked at before a call: one that has another size or time, or is another file, makes all be worked out anew.
-    What was written just before a call, or since, is not kept.
+    A file that was written just before a call, or since, is not kept.
     """
 
     def __init__(self) -> None:
@@ -72,10 +72,10 @@ _TICK: Final = 2_000_000_000  # ns: some file systems know times to two seconds
 def _stamp(name: str) -> _Stamp:
     """Time of the last change, size, and which file it is; None if there is none."""
     try:
-        found = Path(name).stat()
+        status = Path(name).stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
 
 
 def same(first: Tree, second: Tree) -> bool:

@@ -44,7 +44,7 @@ ADMISSIONS: Final = ("prompt", "answer", "ratio")
 ROUTERS: Final = ("least", "waiting", "round robin")
 CELLS: Final = 512
 FED: Final = 4_096  # requests that go to the library together
-LONGEST: Final = 1 << 60  # fs of what is told
+LONGEST: Final = 1 << 60  # fs of a time that the library is given
 MOST: Final = 4_096  # numbers of an answer: some of each phase of the exchanges of an iteration
 ROW: Final = len(COLUMNS) + 2 * len(PARTS)  # numbers of a request, each of two words
 Words = NDArray[np.int64]
@@ -64,6 +64,7 @@ def covers(plan: ServicePlan) -> bool:
         and not (settings.padded or settings.gather or plan.requests.follow)
         and settings.groups == settings.verified == 1
         and keys.router in ROUTERS
+        and plan.start < LONGEST
     )
 
 
@@ -72,7 +73,8 @@ class Compiled:
     """A service whose plan is covered.
 
     Args:
-        pace: of each copy; written: what they do, as their costs have it.
+        pace: times of the iterations of each copy.
+        written: what the copies do, as their costs have it.
     """
 
     plan: ServicePlan
@@ -101,8 +103,8 @@ class Compiled:
         self._begins()
         try:
             requests = iter(self.plan.requests)
-            play, asked = core.kernel("hwsim_served_play", core.INT, core.POINTER), self._asked.ctypes.data
-            while (status := play(self._handle, asked)) != core.DONE:
+            play, wanted = core.kernel("hwsim_served_play", core.INT, core.POINTER), self._asked.ctypes.data
+            while (status := play(self._handle, wanted)) != core.DONE:
                 if status == REQUESTS:
                     self._feeds(list(islice(requests, FED)))
                 elif status == ENDED:
@@ -121,10 +123,10 @@ class Compiled:
         model = pace.eager
         needs = np.zeros(0, np.int64)
         if plan.held:
-            needs = Windowed(settings.block, plan.held).needs(sum(plan.requests.most) + 2)
+            needs = Windowed(settings.block, plan.held).needs(plan.requests.most[0] + plan.requests.most[1] + 2)
         graphs = np.array(settings.graphs, np.int64)
         first, least, steps, most = settings.promise
-        numbers = np.array([
+        numbers = np.array([  # fits
             PROMPTS.index(settings.prompts), settings.chunked, settings.budget, settings.sequences,
             ADMISSIONS.index(settings.admit), settings.ahead, settings.look, settings.block, settings.prefixes, settings.api,
             settings.out, steps, most, settings.step, settings.each, settings.eager, settings.kernel, model.starts,
@@ -176,13 +178,13 @@ class Compiled:
         self._tells(status, values)
 
     def _tells(self, status: int, values: Many[int], floats: Many[float] = ()) -> None:
-        """What was asked for."""
+        """Give the library the numbers it asked for."""
         self._values[: len(values)], self._floats[: len(floats)] = values, floats
         tell = core.kernel("hwsim_served_told", core.INT, core.INT, core.POINTER, core.POINTER, core.POINTER)
         tell(self._handle, status, *self._places)
 
     def _draws(self) -> None:
-        """What a run draws, and what its exchanges do."""
+        """Give the library what a run draws, and what its exchanges do."""
         copy, answers, context, ended, low, many = self._asked[:6].tolist()
         read = self._asked[6 : 6 + 2 * many].reshape(-1, 2).tolist()
         parts = [(Sequence(-1, 0, 0, 0, read=before), tokens) for tokens, before in read]
@@ -223,7 +225,7 @@ class Compiled:
                 ends[values[7]] = copy, values[5], values[6]
         self.written.summed(runs, [ends[at] for at in sorted(ends)], list(_summed(sums, seconds)))
         for copy, label, cost, count, host, rows, *time in records.tolist():
-            value = int(whole(np.array([time], np.int64))[0])
+            value = int(whole(np.array([time], np.int64))[0])  # fits
             if label < 0:
                 self.written.wakes(copy, value)
             else:
@@ -251,7 +253,7 @@ def words(values: list[int]) -> Words:
     if made.dtype != object:
         return np.stack([made, made >> 63], 1).reshape(-1)
     low = [value & (1 << 64) - 1 for value in values]
-    words = np.array([(each - (1 << 64) if each >> 63 else each, value >> 64) for each, value in zip(low, values, strict=True)])
+    words = np.array([(part - (1 << 64) if part >> 63 else part, value >> 64) for part, value in zip(low, values, strict=True)])
     return words.astype(np.int64).reshape(-1)
 
 

@@ -253,7 +253,8 @@ def a_second(
     """A second of kernels.
 
     Args:
-        doubt: of what binds; compute, memory: parts of the units and of the memory of each GPU;
+        doubt: error of what binds.
+        compute, memory: parts of the units and of the memory of each GPU.
         flop, moved: operations and bytes.
     """
     parts = {"compute": min(compute, 1.0), "memory": min(memory, 1.0)}

@@ -194,7 +194,7 @@ class Service:
 
     def _written(self, like: OpGraph) -> Written:
         known = Issued(like.capacities)
-        return Written(self._costs(known), known, self.plan.name, self.plan.start)
+        return Written(self._costs(known), known, self.plan.name)
 
     def _compiled(self) -> bool:
         """Whether the compiled library plays it."""

@@ -191,7 +191,7 @@ def _derivation(derivation: Derivation) -> Iterator[str]:
 
 
 def spare(count: int, ops: int, low: float, high: float) -> str:
-    """How much later ops could end before the run does."""
+    """The spare time of ops: how much later they could end before the run does."""
     who = "it " if count == 1 else f"{ops} of {count} " if ops < count else "each "
     least, most = seconds(low), seconds(high)
     return f"{who}could end {least if least == most else f'{least} to {most}'} later without delaying the end, all else as it is"

@@ -32,15 +32,15 @@ REPLICAS: Final = 3  # of those that were simulated, how many are listed
 
 
 def _replicas(training: Training) -> str:
-    """The data-parallel replicas that were simulated, and how many each of them represents.
+    """The data-parallel replicas that were simulated, and how many classes of them represents.
 
     >>> print(_replicas(Training("main", "", 64, 1, 1.0, 1.0, 1, "tokens", 0.4, (), replicas=16, classes=((0, 1), (1, 15)))))
     2 of 16 simulated: number 0 for itself, number 1 for 15 that are alike
     """
     shown = training.classes[:REPLICAS]
-    each = [f"number {first} for " + ("itself" if many == 1 else f"{many:,} that are alike") for first, many in shown]
+    classes = [f"number {first} for " + ("itself" if many == 1 else f"{many:,} that are alike") for first, many in shown]
     more = len(training.classes) - len(shown)
-    return f"{len(training.classes):,} of {training.replicas:,} simulated: {', '.join(each)}" + (
+    return f"{len(training.classes):,} of {training.replicas:,} simulated: {', '.join(classes)}" + (
         f", and {more:,} more" if more else ""
     )
 

@@ -1,4 +1,4 @@
-"""Classes of identical data-parallel replicas of which the first represents the others, where ops are segments of passes.
+"""Classes of identical data-parallel replicas, the first of which represents the others; ops are segments of passes.
 
 The paths that the devices of a replica use among themselves are compared: between neighbours of the groups that split a matrix
 or a sequence, between experts, and between stages. Two replicas are identical if their GPUs are of the same kinds in the same
@@ -8,7 +8,7 @@ places, if the same happens to them, and if the same paths of each
 - and meet there the same paths of replicas of the same classes, and as much of what all replicas exchange.
 
 These are the coarsest classes of `hwsim.graph.fold.refine`, over replicas and capacities. A capacity that only exchanges among
-all replicas draw from is like all those of its rate of which they draw as much.
+all replicas draw from is like all others of its rate from which they draw as much.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PARTS: Final = ("compute", "memory")  # of a GPU
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Paths:
-    """What the paths of all replicas draw, in columns.
+    """Draws of the paths of all replicas, in columns.
 
     stage: by path. sources, targets: by replica and path the numbers of its ends. replica, path, place, amount: by row, place
     among the capacities drawn from. numbers, rates, families: by place; by name without digits.
@@ -71,8 +71,8 @@ def represented(
 
     Args:
         between: what all replicas exchange, and what they write.
-        used: names of the capacities that a replica's ops draw from, apart from exchanges among all replicas: those that are its
-            own, and those of the replicas with which it shares experts.
+        used: names of the capacities that a replica's ops draw from, apart from exchanges among all replicas: its own
+            capacities, and the capacities of the replicas with which it shares experts.
         marks: what happens to capacities.
 
     Raises:
@@ -103,7 +103,7 @@ def represented(
     if not few_enough(len(of), replicas):
         raise CannotFold(why or _difference(layout, of))
     if len(of) > 1 and not names:
-        raise CannotFold("exchanges among so many devices are worked out in columns, and only where all replicas are alike")
+        raise CannotFold("exchanges among very many devices are worked out in columns, and only where all replicas are alike")
     of_things = numbered(classes[replicas:])
     kept = _kept(paths, of, of_things)
     near = {first: _near(layout, paths, of, first) for first in of.first.tolist()}
@@ -125,8 +125,8 @@ def represented(
     members |= {some[0]: tuple(some) for some in others.values() if ":" not in some[0]}
     hidden = {*names, *(name for some in (*members.values(), *others.values()) for name in some)} - alike.keys()
     for first in of.first.tolist():
-        own, shared = used(first)
-        if unseen := sorted((own | (shared - hidden if names else set())) - alike.keys()):
+        used_alone, shared = used(first)
+        if unseen := sorted((used_alone | (shared - hidden if names else set())) - alike.keys()):
             raise CannotFold(f"replica {first} of the model draws on {unseen[0]}, which no path between its neighbours does")
     return Represented(of, near, alike, {name: some for name, some in members.items() if len(some) > 1}, frozenset(hidden))
 
@@ -159,9 +159,9 @@ def _paths_of(machine: Machine, layout: Layout) -> _Paths:
     row = np.repeat(starts[draws.shape] - draws.first[:-1], np.diff(draws.first)) + np.arange(len(draws.capacity))
     rates, families = np.empty(len(numbers)), np.empty(len(numbers), np.int64)
     rates[place] = of_shapes[row]
-    known: dict[str, int] = {}
+    family_numbers: dict[str, int] = {}
     of_names = [name.translate(_DIGITS) for cost in draws.costs for name, _ in cost.demand.amounts]
-    families[place] = np.array([known.setdefault(name, len(known)) for name in of_names], np.int64)[row]
+    families[place] = np.array([family_numbers.setdefault(name, len(family_numbers)) for name in of_names], np.int64)[row]
     replica, path = np.divmod(pair, sources.shape[1])
     return _Paths(stage, sources, targets, draws, replica, path, place, draws.amounts(), numbers, rates, families)
 
@@ -227,7 +227,7 @@ def _of_replicas(machine: Machine, layout: Layout, kinds: Kinds, paths: _Paths, 
     """(first colours of the replicas, the first difference among them in words; "" if there is none)."""
     replicas, count = paths.sources.shape
     form = _forms(machine, paths.draws)[paths.draws.shape].reshape(replicas, count)
-    own = np.flatnonzero((paths.sources == paths.targets).all(axis=0))  # a path for each device
+    loops = np.flatnonzero((paths.sources == paths.targets).all(axis=0))  # a path for each device
     happens: dict[str, list[Hashable]] = {}
     for name, mark in marks.items():
         device, _, part = name.rpartition(".")
@@ -237,7 +237,7 @@ def _of_replicas(machine: Machine, layout: Layout, kinds: Kinds, paths: _Paths, 
     for replica, row in enumerate(form):
         look: Hashable = row.tobytes()
         if kinds.of or happens:
-            names = [devices[number] for number in paths.sources[replica, own].tolist()]
+            names = [devices[number] for number in paths.sources[replica, loops].tolist()]
             look = look, tuple([(kinds.of.get(name), tuple(happens.get(name, ()))) for name in names])
         colours.append(looks.setdefault(look, len(looks)))
     why = ""
@@ -270,9 +270,9 @@ def _kept(paths: _Paths, of: Classes, things: Ints) -> list[int]:
     is_first = of.first[of_row] == paths.replica
     drawing = np.unique(np.stack([things[paths.place], of_row]), axis=1)[0]  # class of capacities, once by class of replicas
     wanted = np.bincount(drawing, minlength=int(things.max(initial=-1)) + 1)
-    here = np.unique(np.stack([paths.place[is_first], of_row[is_first]]), axis=1)[0]
-    places, found = np.unique(here, return_counts=True)
-    if (found != wanted[things[places]]).any():
+    drawn = np.unique(np.stack([paths.place[is_first], of_row[is_first]]), axis=1)[0]
+    places, counts = np.unique(drawn, return_counts=True)
+    if (counts != wanted[things[places]]).any():
         raise CannotFold("replicas of different classes share links that the first of each class do not share")
     kept: list[int] = places.tolist()
     return kept
@@ -287,19 +287,19 @@ def _near(layout: Layout, paths: _Paths, of: Classes, first: int) -> tuple[int, 
     mine = np.unique(paths.place[paths.replica == first])
     sharing = set(np.unique(paths.replica[np.isin(paths.place, mine)]).tolist())
     size = layout.ep  # replicas that split the experts exchange as one
-    own = set(range(first // size * size, first // size * size + size))
+    together = set(range(first // size * size, first // size * size + size))
     node = paths.sources // layout.per_node
-    here = np.isin(node, node[sorted(own)]).any(axis=1)
-    near = (sharing | own | set(np.flatnonzero(here).tolist())) & set(np.flatnonzero(of.of == of.of[first]).tolist())
+    on_nodes = np.isin(node, node[sorted(together)]).any(axis=1)
+    near = (sharing | together | set(np.flatnonzero(on_nodes).tolist())) & set(np.flatnonzero(of.of == of.of[first]).tolist())
     if len(near) > max(_MOST, size):
         raise CannotFold(f"{len(near):,} replicas of the model share links with replica {first}")
     return tuple(sorted(near))
 
 
 def _gpus(layout: Layout, paths: _Paths, things: Ints) -> Iterable[tuple[str, ...]]:
-    """The GPUs of each class, by their memories; those of representatives first."""
-    own = (paths.sources == paths.targets).all(axis=0)
-    rows = np.flatnonzero(own[paths.path])
+    """The GPUs of each class, by their memories; representatives come first."""
+    loops = (paths.sources == paths.targets).all(axis=0)
+    rows = np.flatnonzero(loops[paths.path])
     rows = rows[np.argsort(paths.replica[rows], kind="stable")]  # representatives first
     devices = paths.sources[paths.replica[rows], paths.path[rows]].tolist()
     gpus: dict[int, dict[str, None]] = {}

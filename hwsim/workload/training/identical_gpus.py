@@ -1,7 +1,7 @@
 """Classes of identical data-parallel replicas of one GPU each, whose kernels a thread of the host issues.
 
-Two are identical if their GPUs are of one kind and have as many examples, if the same happens to them and to their hosts, if
-what all exchange asks the same of them, and if their hosts have as many GPUs of each class. Every thread has a core of its own.
+Two are identical if their GPUs are of one kind and have as many examples, and if the same happens to them and to their hosts.
+What all exchange must ask the same of them, and their hosts have as many GPUs of each class. Every thread has a core of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def represented(
 
     Args:
         hosts: the host of each GPU, "" for none.
-        demands: of what all replicas exchange.
+        demands: demands of what all replicas exchange.
         marks: what happens to capacities.
 
     Raises:
@@ -104,9 +104,9 @@ def _refuse(machine: Machine, plan: Plan, exchange: Buckets, hosts: Sequence[str
     if exchange.asynchronous:
         raise CannotFold("asynchronous copies go at a pace of their own")
     if plan.layout.pp > 1 or plan.layout.tp > 1:
-        raise CannotFold("a copy is split over several GPUs, which may share links with those of other copies")
+        raise CannotFold("a copy is split over several GPUs, which may share links with other copies")
     if exchange.by == "parameter-server":
-        raise CannotFold("servers of parameters work beside some of the copies")
+        raise CannotFold("servers of parameters work next to some of the copies")
     if exchange.one_thread and len(set(hosts)) < len(hosts):
         raise CannotFold("one thread issues the kernels of several GPUs")
     threads = 2 if exchange.software.number > 0 else 1  # one issues kernels, one makes inputs ready

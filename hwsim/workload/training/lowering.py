@@ -163,7 +163,7 @@ def _detail_depends(plan: Plan) -> bool:
 def _folds(search: Callable[[], Represented]) -> bool:
     """Whether replicas represent others where nothing happens to the machine.
 
-    How fine ops are is a matter of the plan and the machine alone: neither what is asked of folding nor an event decides it.
+    The plan and the machine alone decide how fine ops are: neither what is asked of folding nor an event decides it.
     """
     try:
         return search().folds

@@ -48,7 +48,7 @@ class Represented:
     def among(self, devices: Sequence[str], some: Sequence[str]) -> Represented:
         """The same of some of the GPUs, each a replica: those that are no replica's have ops of their own.
 
-        devices: of all replicas, one each.
+        devices: one GPU of each of all replicas.
         """
         if not self.folds:
             return everyone(len(some))

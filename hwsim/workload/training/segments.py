@@ -107,7 +107,7 @@ def between(layout: Layout, stages: Sequence[Stage], shards: int, exchanging: Ex
 
 
 def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set[str]]:
-    """(capacities that a replica uses in its kernels, inside its stage groups and between its stages, those of its experts)."""
+    """(capacities that a replica uses in its kernels, its stage groups and between its stages, capacities of its experts)."""
     layout, names, shared = plan.layout, set[str](), set[str]()
     for number, stage in enumerate(plan.stages[0]):
         inside = [item for layer in stage.blocks for item in (*layer.forward, *layer.backward)]
@@ -282,7 +282,7 @@ class Segments:
         return self._sent[key]
 
     def _with(self, cost: Cost, others: Sequence[Cost]) -> Cost:
-        """An op together with those of replicas that it represents, as far as they share capacities."""
+        """An op together with the ops of replicas that it represents, as far as they share capacities."""
         if self._all_written:
             return cost
         return concurrent(self.represented.restricted(cost), list(map(self.represented.restricted, others)))
