@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.demand import Capacity, Demand, rates_of
+from hwsim.demand import Capacity, Cost, Demand, rates_of
 from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
 from hwsim.engine.fluid import Crowded, FlowClass
-from hwsim.graph.alone import bodies, latencies
 from hwsim.graph.flat import FlatGraph
+from hwsim.graph.opgraph import Floats
 from hwsim.records import dataclass
 from hwsim.spec.shelf import shared_by
 from hwsim.ticks import FEMTO
@@ -265,3 +265,19 @@ def _can_crowd(active: Active, classes: Sequence[FlowClass]) -> set[int]:
         if capacity is not None:
             most[capacity] = most.get(capacity, 0) + count * times
     return {capacity for capacity, ops in most.items() if ops > 1}
+
+
+def latencies(costs: Sequence[Cost]) -> Floats:
+    """Latency of each cost in seconds, and at the end 0, for ops without a cost."""
+    return np.array([*(cost.demand.latency for cost in costs), 0.0])
+
+
+def bodies(costs: Sequence[Cost], rates: Mapping[str, float]) -> Floats:
+    """Seconds of each cost after its latency, as `Demand.body` says; 0 at the end, for ops without a cost."""
+    seconds = np.array([*(cost.demand.floor for cost in costs), 0.0])
+    amounts = [cost.demand.amounts for cost in costs]
+    drawn = np.array([amount for each in amounts for _, amount in each], np.float64)
+    rate = np.array([rates[name] for each in amounts for name, _ in each], np.float64)
+    with np.errstate(over="ignore"):
+        np.maximum.at(seconds, np.repeat(np.arange(len(costs)), [len(each) for each in amounts]), drawn / rate)
+    return seconds

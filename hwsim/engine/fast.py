@@ -11,7 +11,6 @@ import warnings
 from functools import cache
 from typing import Final, Literal, cast
 
-from hwsim.engine import core
 from hwsim.spec import Mistake, SpecError
 
 Choice = Literal["auto", "always", "never"]
@@ -33,6 +32,8 @@ def plays(size: float, classes: int = 0, choice: Choice | None = None, *, large:
     wanted = choice_of(choice)
     if wanted == "never" or (wanted == "auto" and size + CLASS * classes < large):
         return False
+    from hwsim.engine import core  # a small run needs none of it
+
     if wanted == "always" and not core.is_there():
         _say(str(core.found()))
     return core.is_there()

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.engine import core
 from hwsim.engine.compile import Compiled
 from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Ints
@@ -34,6 +33,8 @@ def longest_path(flat: FlatGraph, compiled: Compiled, *, fast: bool = False) -> 
     """
     fixed = compiled.fixed
     if fast and fixed.dtype != object:
+        from hwsim.engine import core  # a small run needs none of it
+
         start, end = np.empty(len(flat), np.int64), np.empty(len(flat), np.int64)
         sweep = core.kernel("hwsim_longest_path", core.INT, core.LONGS, core.INTS, core.INTS, core.LONGS, core.LONGS, core.LONGS)
         if sweep(len(flat), flat.first, flat.next, flat.waits_for, fixed, start, end) == core.DONE:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hwsim.demand import rates_of
-from hwsim.graph.alone import bodies, latencies
+from hwsim.engine.compile import bodies, latencies
 from hwsim.graph.flat import FlatGraph
 from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.timeline import Timeline

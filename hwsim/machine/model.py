@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -12,12 +12,11 @@ from hwsim.demand import Capacity, Cost
 from hwsim.devices import Storage
 from hwsim.machine.capacities import rates
 from hwsim.machine.handling import PLAIN, Handling
-from hwsim.machine.kept import Kept
 from hwsim.machine.layout import Layout
 from hwsim.machine.libraries.reading import Libraries, library_of
 from hwsim.machine.names import Names
 from hwsim.machine.numbering import Draws, Floats
-from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, UnknownName
+from hwsim.machine.placed import Kept, Link, PlacedDevice, PlacedNode, UnknownName, V
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer import Transfers, join
 from hwsim.machine.views import kinds
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from hwsim.machine.libraries.kinds import Library
     from hwsim.spec import Warning
 
-V = TypeVar("V")
 
 _WRITTEN_OUT: Final = 10_000  # devices, up to which a small value is made of all of them
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeVar
 
 from hwsim.devices import Device, Sockets
 from hwsim.links import LinkKind
 from hwsim.records import dataclass
 
+V = TypeVar("V")
 Routing = Literal["single", "ecmp", "adaptive"]
 Fidelity = Literal["formula", "requests"]
 _SHOWN: Final = 8  # names of a list
@@ -117,3 +118,24 @@ def network_sides(devices: Mapping[str, PlacedDevice], before: Link | None, afte
         far = tuple(devices[end].kind in ("nic", "switch") for end in (before.source, after.target))
         into, out = far if any(far) else (True, True)
     return into, out
+
+
+class Kept:
+    """Results worked out on a machine, which all runs on it share: one value of each class, empty at first.
+
+    Every entry is a function of the machine and its own key alone, so that a run is the same with and without. A copy of the
+    machine in another process begins anew.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[Callable[[], Any], Any] = {}
+
+    def value(self, kind: Callable[[], V]) -> V:
+        """The value of a class."""
+        found: V | None = self._values.get(kind)
+        if found is None:
+            found = self._values[kind] = kind()
+        return found
+
+    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
+        return Kept, ()

@@ -1,4 +1,4 @@
-"""Classes of identical data-parallel replicas, the first of which represents the others; ops are segments of passes.
+"""Classes of identical data-parallel replicas: the first represents the others, and ops are segments of passes.
 
 The paths that the devices of a replica use among themselves are compared: between neighbours of the groups that split a matrix
 or a sequence, between experts, and between stages. Two replicas are identical if their GPUs are of the same kinds in the same
