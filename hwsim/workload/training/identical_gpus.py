@@ -1,7 +1,7 @@
 """Classes of identical data-parallel replicas of one GPU each, whose kernels a thread of the host issues.
 
 Two are identical if their GPUs are of one kind and have as many examples, and if the same happens to them and to their hosts.
-Exchanges among all must ask the same of them, and their hosts have as many GPUs of each class. Every thread has a core of its own.
+Exchanges among all must ask the same of them, and their hosts have as many GPUs of each class. Every thread has its own core.
 """
 
 from __future__ import annotations
