@@ -476,3 +476,20 @@ def test_prices_give_energy_and_cost_of_both_runs_as_simulate_says_them(tmp_path
     assert re.search(r"^  energy +A .+; B ", text, re.MULTILINE)
     assert re.search(r"^  cost +A .+ USD; B .+ USD", text, re.MULTILINE)
     assert "cost " not in CliRunner().invoke(main, words[:-4]).output
+
+
+def test_a_written_run_with_warnings_is_compared_with_them() -> None:
+    """It was refused for a key that no file has."""
+    document = json.loads(hwsim("simulate", "c5.18xlarge", "d2l/cloud-iops", "--json").stdout)
+    warned = [each["text"] for each in document["warnings"]]
+    assert warned
+    assert [each.text for each in of_document(document, "run.json").warnings] == warned
+
+
+@pytest.mark.parametrize("factor", [-1.0, 0.5, 2.0])
+def test_a_written_run_whose_parts_do_not_add_up_is_refused(factor: float) -> None:
+    """The rest went to the longest part, whatever it was: an edited file had other shares, or one below 0."""
+    document = json.loads(hwsim("simulate", "d2l-laptop", "d2l/async-loop", "--json").stdout)
+    changed = {**document, "makespan_fs": int(document["makespan_fs"] * factor)}
+    with pytest.raises(SpecError, match="do not add up"):
+        of_document(changed, "run.json")

@@ -37,6 +37,7 @@ GROUPS: Final[Mapping[str, Group]] = {  # kind of a cause -> what it is a case o
     "wait": "waiting",
 }
 RESULT: Final = "result/1"
+ROUNDED: Final = 1e-9  # of a time in seconds, which has fewer digits than one in femtoseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +212,10 @@ def _read(document: Mapping[str, Any]) -> Side:
         key = GROUPS[row["kind"]], family(str(row["cause"]))
         spent[key] = spent.get(key, 0) + round(float(row["time_s"]) * FEMTO)
     if spent:  # times in seconds have lost their last digits
-        longest = max(spent, key=lambda key: spent[key])
-        spent[longest] += makespan_fs - sum(spent.values())  # integers
+        longest, lost = max(spent, key=lambda key: spent[key]), makespan_fs - sum(spent.values())  # integers
+        if min(spent.values()) < 0 or abs(lost) > ROUNDED * makespan_fs + len(spent):
+            raise ValueError("the parts of its time do not add up to it")
+        spent[longest] += lost
     service: Served = "model" if document.get("serving") else "program" if document.get("services") else ""
     sure = document.get("interval")
     work = _work_of(document)
@@ -227,7 +230,7 @@ def _read(document: Mapping[str, Any]) -> Side:
         {},
         interval_of(sure, float(document["makespan_s"])) if sure and not service else None,
         service,
-        tuple(Warning(str(row["code"]), str(row["message"])) for row in document.get("warnings", ())),
+        tuple(Warning(str(row["code"]), str(row["text"])) for row in document.get("warnings", ())),
         lambda wanted: _number_in(document, wanted, work),
     )
 
@@ -239,6 +242,8 @@ def _ops_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Spent, ...]:
         name = _op_name(str(row["name"]), str(row["kind"]))
         times[name] = times.get(name, 0) + 1
         total.setdefault(name, []).append(float(row["duration_s"]))
+        if total[name][-1] < 0:
+            raise ValueError(f"op '{name}' takes less than no time")
     return tuple(Spent(name, times[name], math.fsum(total[name]), None) for name in sorted(times, key=natural))
 
 

@@ -228,6 +228,8 @@ class _Seen:
 
     def stream(self, device: int | None, stream: int | None) -> int:
         number, gpu = _stream(stream), device or 0
+        if not isinstance(gpu, int):
+            raise TypeError("a device is no whole number")
         self.devices.add(gpu)
         return self.columns.lane_of(("stream", gpu, number), Lane(f"stream {number}", gpu, number))
 
