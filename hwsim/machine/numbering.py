@@ -7,6 +7,7 @@ part:    for each of its devices the capacities of its model, or for each of its
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from hwsim.machine.placed import UnknownName, below
 from hwsim.machine.wires import Ints
 from hwsim.records import dataclass
 
+_KEPT: Final = 1 << 20  # names
 Floats = NDArray[np.float64]
 
 
@@ -40,6 +42,7 @@ class Numbering:
         self._net = net
         self._tables: dict[int, Table] = {}
         self._offsets: dict[str, int] = {"": 0}
+        self._names: dict[int, str] = {}
 
     def table(self, layout: Layout) -> Table:
         """Numbers of a scope."""
@@ -97,11 +100,19 @@ class Numbering:
         return self.offset(scope) + self.table(layout).wires + 3 * wire + which
 
     def name(self, number: int) -> str:
-        """Name of the capacity with that number.
+        """Name of the capacity with that number; the same string again, for costs keep very many of them.
 
         Raises:
             UnknownName: nothing.
         """
+        name = self._names.get(number)
+        if name is None:
+            if len(self._names) >= _KEPT:
+                self._names.clear()
+            name = self._names[number] = self._name(number)
+        return name
+
+    def _name(self, number: int) -> str:
         layout, prefix, rest = self._net.layout, "", number
         while 0 <= rest < self.table(layout).total:
             table = self.table(layout)

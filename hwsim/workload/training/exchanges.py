@@ -25,6 +25,7 @@ from hwsim.workload.training.rings import Rings
 if TYPE_CHECKING:
     from hwsim.communication.algorithms import Algorithm
     from hwsim.communication.flows import Flows
+    from hwsim.communication.renaming import Renamed
     from hwsim.workload.training.sends import Sends
 
 IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
@@ -46,6 +47,7 @@ class Exchanges:
     _alone: dict[int, tuple[Cost, float]] = field(default_factory=dict)  # by id of a cost: it, and its seconds
     _flows: dict[tuple[object, ...], Flows] = field(default_factory=dict)
     _nodes: dict[str, str] = field(default_factory=dict)
+    _renamed: dict[tuple[Names, ...], list[Renamed | None]] = field(default_factory=dict)
     _sends: Sends | None = None
 
     def __post_init__(self) -> None:
@@ -111,24 +113,28 @@ class Exchanges:
         latency = floor = 0.0
         amounts: dict[str, float] = {}
         moved: dict[str, tuple[float, Unit]] = {}
+        like: dict[str, str] = {}  # by name of a capacity the one with its rate and unit in the group that was costed
         first: Cost | None = None
-        for phases in self._phases(groups, operation, size):
+        for phases, names in self._phases(groups, operation, size):
             bodies = 0.0
             for cost in phases:
                 demand = cost.demand
                 bodies += demand.body(self.rates)
                 first = first or cost
-                for name, amount in demand.amounts:
+                for costed, amount in demand.amounts:
+                    name = names.get(costed, costed)
+                    like.setdefault(name, costed)
                     amounts[name] = amounts.get(name, 0.0) + amount
-                for name, amount, unit in cost.moved:
-                    if self.machine.capacities[name].unit != "1":  # messages are counted, and move nothing
+                for costed, amount, unit in cost.moved:
+                    if self.machine.capacities[costed].unit != "1":  # messages are counted, and move nothing
+                        name = names.get(costed, costed)
                         moved[name] = (moved.get(name, (0.0, unit))[0] + amount, unit)
             latency = max(latency, math.fsum(cost.demand.latency for cost in phases))
             floor = max(floor, bodies)
         if first is None:
             return Cost(Demand())
-        alone = max([floor, *(amount / self.rates[name] for name, amount in amounts.items())])
-        longest = max((amount for name, amount in amounts.items() if self.is_link(name)), default=0.0)
+        alone = max([floor, *(amount / self.rates[like[name]] for name, amount in amounts.items())])
+        longest = max((amount for name, amount in amounts.items() if self.is_link(like[name])), default=0.0)
         why = first.why
         if self._leaves(groups):
             alone = in_training(alone, longest, operation, self.network)
@@ -145,19 +151,34 @@ class Exchanges:
             exchange=first.exchange,
         )
 
-    def _phases(self, groups: Sequence[Names], operation: Operation, size: float) -> Iterator[tuple[Cost, ...]]:
-        """Costs of the phases of the collective in each group."""
+    def _phases(
+        self, groups: Sequence[Names], operation: Operation, size: float
+    ) -> Iterator[tuple[tuple[Cost, ...], Mapping[str, str]]]:
+        """Costs of the phases of the collective in each group; of one like an earlier group that one's, and its own names."""
         if operation == "send":
             if self._sends is None:
                 from hwsim.workload.training.sends import Sends  # few trainings have stages
 
                 self._sends = Sends(self.machine)
-            yield from self._sends.of(groups, size)
+            yield from ((phases, {}) for phases in self._sends.of(groups, size))
             return
+        from hwsim.communication.algorithms.ring import Ring
+        from hwsim.communication.renaming import renamed
         from hwsim.communication.timing import timed
 
-        for members in groups:
-            yield tuple(phase.cost for phase in timed(self.machine, None, operation, members, size).phases)
+        key = tuple(groups)
+        if key not in self._renamed:
+            self._renamed[key] = renamed(self.machine, key)
+        costed: dict[int, tuple[Cost, ...]] = {}  # by place of a group: rings
+        for place, (members, like) in enumerate(zip(groups, self._renamed[key], strict=True)):
+            if like is not None and like.first in costed:
+                yield costed[like.first], like.names
+                continue
+            flows = timed(self.machine, None, operation, members, size)
+            phases = tuple(phase.cost for phase in flows.phases)
+            if isinstance(flows.algorithm, Ring):
+                costed[place] = phases
+            yield phases, {}
 
     def _leaves(self, groups: Sequence[Names]) -> bool:
         """Whether some group spans several nodes that no switch of NVLinks joins."""

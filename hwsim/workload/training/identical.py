@@ -85,7 +85,7 @@ def represented(
     paths = _paths_of(machine, layout)
     names = _named(machine, paths, between)
     place_of = {name: place for place, name in enumerate(names)}
-    exchanged = [_drawn(cost) for cost in between]
+    drawn = _drawn(between)
     colours, why = _of_replicas(machine, layout, kinds, paths, marks)
     replicas = len(colours)
     happens = {
@@ -96,7 +96,7 @@ def represented(
     looks: dict[Hashable, int] = {}
     things = np.empty(len(paths.numbers), np.int64)
     for place, kind in enumerate(zip(paths.families.tolist(), paths.rates.tolist(), strict=True)):
-        amounts = tuple([each.get(names[place]) for each in exchanged]) if names else ()
+        amounts = tuple(drawn.get(names[place], ())) if names else ()
         things[place] = looks.setdefault((kind, amounts, happens.get(place)), len(looks))
     classes = _classes(colours, things, paths)
     of = Classes.by(numbered(classes[:replicas]))
@@ -116,10 +116,9 @@ def represented(
     members |= listed(of_shown, zip(names, of_things.tolist(), strict=False))
     rates = machine.rates()
     others: dict[Hashable, list[str]] = {}
-    for name in dict.fromkeys(name for each in exchanged for name in each):
+    for name, rows in drawn.items():
         if name not in place_of and name not in alike:
-            amounts = tuple([each.get(name) for each in exchanged])
-            look = name.translate(_DIGITS), rates[name], amounts, marks.get(name)
+            look = name.translate(_DIGITS), rates[name], tuple(rows), marks.get(name)
             others.setdefault(look, []).append(name)
     alike |= {some[0]: len(some) for some in others.values()}
     members |= {some[0]: tuple(some) for some in others.values() if ":" not in some[0]}
@@ -205,11 +204,21 @@ def _named(machine: Machine, paths: _Paths, between: Sequence[Cost]) -> list[str
     return [machine.capacity_name(number) for number in paths.numbers.tolist()] if between else []
 
 
-def _drawn(cost: Cost) -> Mapping[str, tuple[str, float]]:
-    """By capacity the amount, to the digits that do not depend on the order of a sum, and the part that is held."""
-    demand, held = cost.demand, dict(cost.demand.holds)
-    drawn = {name: (f"{amount:.12e}", held.get(name, 0.0)) for name, amount in demand.amounts}
-    return {name: ("", part) for name, part in demand.holds} | drawn
+def _drawn(between: Sequence[Cost]) -> dict[str, list[tuple[int, str, float]]]:
+    """By capacity the costs that draw it: place, amount to the digits that do not depend on the order of a sum, part held."""
+    drawn: dict[str, list[tuple[int, str, float]]] = {}
+    texts: dict[float, str] = {}
+    for place, cost in enumerate(between):
+        held = dict(cost.demand.holds)
+        rows = {name: ("", part) for name, part in held.items()}
+        for name, amount in cost.demand.amounts:
+            text = texts.get(amount)
+            if text is None:
+                text = texts[amount] = f"{amount:.12e}"
+            rows[name] = text, held.get(name, 0.0)
+        for name, row in rows.items():
+            drawn.setdefault(name, []).append((place, *row))
+    return drawn
 
 
 def _forms(machine: Machine, draws: Draws) -> Ints:
