@@ -201,8 +201,8 @@ def of_document(document: Mapping[str, Any], called: str) -> Side:
     try:
         return _read(document)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        said = f"this run has no {error}" if isinstance(error, KeyError) else f"this run cannot be read: {error}"
-        raise SpecError([Mistake(None, f"{called}: {said}", "write it again with this version of hwsim")]) from None
+        text = f"this run has no {error}" if isinstance(error, KeyError) else f"this run cannot be read: {error}"
+        raise SpecError([Mistake(None, f"{called}: {text}", "write it again with this version of hwsim")]) from None
 
 
 def _read(document: Mapping[str, Any]) -> Side:
