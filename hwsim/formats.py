@@ -20,6 +20,7 @@ _PREFIXED: Final = {  # unit: (smallest power, largest power)
 }  # fmt: skip
 _RUN_OF_DIGITS: Final = re.compile(r"(\d+)")
 _LONG: Final = ((2 * DAY, DAY, "day"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"))
+_NUMBERED: Final = re.compile(r"(?<=[A-Za-z_])\d+(?=$|[ .,:<>-])")  # gpu0.compute, slots:psw->gpu0
 
 
 def format_quantity(value: float, unit: str, digits: int = 3) -> str:
@@ -171,3 +172,12 @@ def _digits(value: float, digits: int, power: int, *, keep: bool) -> str:
     if not keep and "." in text and "e" not in text:
         text = text.rstrip("0").rstrip(".")
     return ("-" if value < 0 else "") + text
+
+
+def family(name: str) -> str:
+    """A name with * for the numbers of its devices.
+
+    >>> family("slots:psw->gpu3"), family("node12.gpu0.compute"), family("pcie4.0")
+    ('slots:psw->gpu*', 'node*.gpu*.compute', 'pcie*.0')
+    """
+    return _NUMBERED.sub("*", name)

@@ -19,7 +19,7 @@ from hwsim.communication.plan import Group
 from hwsim.demand import Case, Doubt, Term
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import source_of
-from hwsim.formats import precise
+from hwsim.formats import family, precise
 from hwsim.links.nvlink import Nvlink
 from hwsim.links.pcie import Pcie
 from hwsim.machine import Handling, Machine
@@ -176,8 +176,8 @@ def flow_term(machine: Machine, together: Together, flow: float, source: str, do
     if not 0 < seconds <= flow or machine.capacities[link].unit != "B":
         return Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow, kind="flow", doubts=doubts)
     inputs = (
-        ("bytes", precise(moved, "B"), f"of all steps, on {link}"),
-        ("bandwidth", precise(moved / seconds, "B/s"), link),
+        ("bytes", precise(moved, "B"), f"of all steps, on {family(link)}"),
+        ("bandwidth", precise(moved / seconds, "B/s"), family(link)),
         ("efficiency", precise(seconds / flow, "%"), source),
     )
     return Term("flow", "bytes / (bandwidth x efficiency)", inputs, flow, kind="flow", doubts=doubts)

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Final
 from hwsim.comparing.alike import is_unlike
 from hwsim.comparing.sides import Group, Side, Spent
 from hwsim.comparing.waterfall import Waterfall
+from hwsim.formats import family
 from hwsim.records import dataclass
-from hwsim.results.cause import family
 from hwsim.results.ratio import Ratio, ratio
 from hwsim.spec import Mistake, SpecError, Warning, different
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, throughput

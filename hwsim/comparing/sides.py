@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from hwsim.formats import natural
+from hwsim.formats import family, natural
 from hwsim.records import dataclass
-from hwsim.results.cause import HOST, family
+from hwsim.results.cause import HOST
 from hwsim.results.critical import critical_path
 from hwsim.results.doubts import PLAIN
 from hwsim.results.errors import table

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from hwsim.formats import family
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
-from hwsim.results.cause import family
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.views.kit.lanes import Lane, lanes

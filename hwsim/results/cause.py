@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -18,16 +17,6 @@ Kind = Literal["capacity", "time", "floor", "latency", "dispatch", "return", "po
 
 HOST: Final = ("dispatch", "return")  # kinds of ops of the program itself: the cause has the name of the kind
 MODELLED: Final[frozenset[TermKind]] = frozenset({"kernels", "flow", "floor"})  # a model gives the time of the whole op
-_NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\d+(?=$|[ .,:<>-])")  # gpu0.compute, slots:psw->gpu0
-
-
-def family(name: str) -> str:
-    """A name with * for the numbers of its devices.
-
-    >>> family("slots:psw->gpu3"), family("node12.gpu0.compute"), family("pcie4.0")
-    ('slots:psw->gpu*', 'node*.gpu*.compute', 'pcie*.0')
-    """
-    return _NUMBER.sub("*", name)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -17,10 +17,10 @@ from typing import Final
 import numpy as np
 
 from hwsim import ticks
-from hwsim.formats import natural
+from hwsim.formats import family, natural
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
-from hwsim.results.cause import Cause, Causes, family
+from hwsim.results.cause import Cause, Causes
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from hwsim.formats import format_quantity, format_share
-from hwsim.results.cause import family
+from hwsim.formats import family, format_quantity, format_share
 from hwsim.studies.grid import written
 from hwsim.studies.measures import SERVICE, Measure, measure
 from hwsim.units import COUNT, Quantity, UnitError, parse

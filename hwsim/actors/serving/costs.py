@@ -22,7 +22,7 @@ from hwsim.communication import timing
 from hwsim.demand import Cost, Demand, Doubt, Term, Unit
 from hwsim.devices.gpu_doubts import case
 from hwsim.engine import IssuedOp
-from hwsim.formats import precise
+from hwsim.formats import family, precise
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.machine import Machine
 from hwsim.models.architectures.transformer import Transformer
@@ -30,7 +30,6 @@ from hwsim.models.framework import Framework
 from hwsim.models.iteration import Sent, sends
 from hwsim.models.kernel_tables import Taken, knot
 from hwsim.records import dataclass
-from hwsim.results.cause import family
 from hwsim.ticks import FEMTO
 from hwsim.units import BYTES
 from hwsim.workload.serving.plan import ServicePlan

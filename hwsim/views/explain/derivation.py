@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hwsim.demand import Cost, Demand, Term, rates_of
-from hwsim.formats import format_quantity
+from hwsim.formats import family, format_quantity
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
-from hwsim.results.cause import HOST, family
+from hwsim.results.cause import HOST
 from hwsim.results.critical import ready_times
 from hwsim.results.slack import slack
 from hwsim.results.timeline import Timeline

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hwsim.formats import format_quantity, format_share
-from hwsim.results.cause import family
+from hwsim.formats import family, format_quantity, format_share
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.explanation import Explanation

@@ -12,9 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from hwsim.demand import Capacity, Cost
+from hwsim.formats import family
 from hwsim.graph.opgraph import Block, OpGraph
 from hwsim.records import dataclass
-from hwsim.results.cause import HOST, Cause, binding, family, is_modelled, latency_parts, link
+from hwsim.results.cause import HOST, Cause, binding, is_modelled, latency_parts, link
 
 
 @dataclass(frozen=True, slots=True)

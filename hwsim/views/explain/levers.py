@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from hwsim.demand import Cost, Term
+from hwsim.formats import family
 from hwsim.records import dataclass
-from hwsim.results.cause import Cause, binding, family, holder, link
+from hwsim.results.cause import Cause, binding, holder, link
 from hwsim.views.explain.numbers import Number, Parts, together
 
 # kind of a device and the last word of its capacity -> groups of keys; each group is one what-if

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from hwsim import ticks
+from hwsim.formats import family
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
-from hwsim.results.cause import family
 from hwsim.results.critical import CriticalPath
 from hwsim.results.timeline import Timeline
 

@@ -19,8 +19,9 @@ from typing import Final
 import numpy as np
 
 from hwsim.demand import Cost, rates_of
+from hwsim.formats import family
 from hwsim.records import dataclass
-from hwsim.results.cause import Cause, family
+from hwsim.results.cause import Cause
 from hwsim.results.critical import CriticalPath, Share, critical_path
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline

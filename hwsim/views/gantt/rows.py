@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim.formats import family
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
-from hwsim.results.cause import family
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.views.kit.lanes import Lane, lanes

@@ -8,8 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.formats import format_quantity, format_share
-from hwsim.results.cause import family
+from hwsim.formats import family, format_quantity, format_share
 from hwsim.results.critical import families, limited_by
 from hwsim.results.ops import weights
 from hwsim.results.result import Result

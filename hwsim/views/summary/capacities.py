@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hwsim.formats import format_quantity, format_share, natural
+from hwsim.formats import family, format_quantity, format_share, natural
 from hwsim.records import dataclass
-from hwsim.results.cause import family
 from hwsim.results.critical import Share
 from hwsim.results.usage import Usage
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.demand import Cost, Unit
-from hwsim.formats import format_quantity
+from hwsim.formats import family, format_quantity
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
-from hwsim.results.cause import HOST, Cause, family
+from hwsim.results.cause import HOST, Cause
 from hwsim.results.critical import pieces
 from hwsim.results.ops import ARRIVE, Arrivals, arrivals, weights
 from hwsim.results.timeline import Timeline

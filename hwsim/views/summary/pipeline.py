@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from hwsim.formats import format_quantity, format_share
-from hwsim.results.cause import family
+from hwsim.formats import family, format_quantity, format_share
 from hwsim.views.explain.starving import CHECKPOINTS, Phase, PipelineUse
 from hwsim.views.kit.document import picked
 

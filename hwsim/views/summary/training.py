@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.formats import format_quantity, format_share, lasting
-from hwsim.results.cause import family
+from hwsim.formats import family, format_quantity, format_share, lasting
 from hwsim.results.training import MAIN, Training
 from hwsim.units import DAY
 from hwsim.views.kit.document import picked
