@@ -303,11 +303,10 @@ class Segments:
         many = buckets(item.size / count, self.pieces.bucket) if item.name == "weights" else 1.0
         size = item.size / count / many
         if not self._all_written and len(groups) * shards >= LEAST:
-            return self._scaled(
-                self._exchanges.represented(groups, self._across(0, shards)[0], item.operation, size), many, BUCKETS
-            )
-        cost = self._scaled(self._exchanges.cost(groups, item.operation, size), many, BUCKETS)
-        return self.represented.restricted(cost)
+            cost = self._exchanges.represented(groups, self._across(0, shards)[0], item.operation, size)
+        else:
+            cost = self._exchanges.cost(groups, item.operation, size)
+        return self.represented.restricted(self._scaled(cost, many, BUCKETS))
 
     def _cost(self, spent: Spent, group: Names) -> Cost:
         places = self.kinds.places(group) if spent.gpus else ()
