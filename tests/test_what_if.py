@@ -356,7 +356,7 @@ def test_what_a_flow_over_a_card_and_a_cable_needs_is_both() -> None:
 def test_the_rate_of_an_exchange_is_of_bytes_not_of_messages() -> None:
     result = api.simulate(TWO_NODES, SUM)
     (row,) = each_op(result.timeline)
-    assert row.rate == "24.5 GB/s"  # of each card: 2 x 15/16 x 1 GB over eight of them
+    assert row.rate == "196 GB/s"  # its busbw, 2 x 15/16 x 1 GB in that time: 24.5 GB/s on each of eight cards
     assert {one.unit for one in result.usage if one.capacity.endswith("_messages")} == {"1"}
 
 

@@ -170,14 +170,16 @@ def _on_wires(task: Task, mpi: Mpi, busy: float, start: float, flow: float) -> t
 
 def flow_term(machine: Machine, together: Together, flow: float, source: str, doubt: Doubt) -> Term:
     """The line of a flow: the bytes on the busiest link, and the part of the link's bandwidth that they reach."""
-    seconds, link = longest(machine, together.total)
-    moved = dict(together.total.demand.amounts).get(link, 0.0)
+    taken = (
+        (amount / machine.capacities[name].rate, family(name), amount, name) for name, amount in together.total.demand.amounts
+    )
+    seconds, busiest, moved, link = max(taken, default=(0.0, "", 0.0, ""))
     doubts = (doubt._replace(seconds=flow),)
     if not 0 < seconds <= flow or machine.capacities[link].unit != "B":
         return Term("flow", "flow", (("flow", precise(flow, "s"), source),), flow, kind="flow", doubts=doubts)
     inputs = (
-        ("bytes", precise(moved, "B"), f"of all steps, on {family(link)}"),
-        ("bandwidth", precise(moved / seconds, "B/s"), family(link)),
+        ("bytes", precise(moved, "B"), f"of all steps, on {busiest}"),
+        ("bandwidth", precise(moved / seconds, "B/s"), busiest),
         ("efficiency", precise(seconds / flow, "%"), source),
     )
     return Term("flow", "bytes / (bandwidth x efficiency)", inputs, flow, kind="flow", doubts=doubts)
