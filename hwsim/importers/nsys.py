@@ -57,7 +57,7 @@ def _read_file(file: Path, report: Report | None) -> list[Process]:
         )
         raise damaged(file, "this is no SQLite of Nsight Systems", hint or f"nsys export --type sqlite {file.name}")
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as base:
-        base.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+        base.text_factory = lambda text: text.decode("utf-8", "backslashreplace")
         try:
             processes = _Report(file, base).processes()
             if report is not None:
