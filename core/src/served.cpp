@@ -4,9 +4,11 @@
 
 using namespace hwsim::served;
 
-namespace {
+struct hwsim_served {
+  Service service;
+};
 
-Service* at(int64_t handle) { return reinterpret_cast<Service*>(handle); }
+namespace {
 
 template <typename Work>
 int32_t kept_in(Work work) {
@@ -21,30 +23,31 @@ int32_t kept_in(Work work) {
 
 }  // namespace
 
-int32_t hwsim_served_new(const int64_t* numbers, const double* parts, const int64_t* graphs, const int64_t* needs, int64_t* handle) {
+int32_t hwsim_served_new(const int64_t* numbers, const double* parts, const int64_t* graphs, const int64_t* needs,
+                         hwsim_served** served) {
   return kept_in([&]() -> int32_t {
-    *handle = reinterpret_cast<int64_t>(new Service(numbers, parts, graphs, needs));
+    *served = new hwsim_served{Service(numbers, parts, graphs, needs)};
     return HWSIM_DONE;
   });
 }
 
-int32_t hwsim_served_free(int64_t handle) {
-  delete at(handle);
+int32_t hwsim_served_free(hwsim_served* served) {
+  delete served;
   return HWSIM_DONE;
 }
 
-int32_t hwsim_served_feed(int64_t handle, int64_t count, const int64_t* arrivals, const int64_t* prompts, const int64_t* outputs,
+int32_t hwsim_served_feed(hwsim_served* served, int64_t count, const int64_t* arrivals, const int64_t* prompts, const int64_t* outputs,
                           const int64_t* firsts, const int64_t* ids, int64_t span, int64_t is_last) {
   return kept_in([&]() -> int32_t {
-    at(handle)->feed(count, arrivals, prompts, outputs, firsts, ids, span, is_last != 0);
+    served->service.feed(count, arrivals, prompts, outputs, firsts, ids, span, is_last != 0);
     return HWSIM_DONE;
   });
 }
 
-int32_t hwsim_served_play(int64_t handle, int64_t* asked) {
+int32_t hwsim_served_play(hwsim_served* served, int64_t* asked) {
   return kept_in([&]() -> int32_t {
     try {
-      return at(handle)->play(asked);
+      return served->service.play(asked);
     } catch (const DoesNotFit& request) {
       asked[0] = request.tokens;
       return HWSIM_SERVED_DOES_NOT_FIT;
@@ -52,9 +55,9 @@ int32_t hwsim_served_play(int64_t handle, int64_t* asked) {
   });
 }
 
-int32_t hwsim_served_told(int64_t handle, int64_t what, const int64_t* key, const int64_t* values, const double* floats) {
+int32_t hwsim_served_told(hwsim_served* served, int64_t what, const int64_t* key, const int64_t* values, const double* floats) {
   return kept_in([&]() -> int32_t {
-    Service* service = at(handle);
+    Service* service = &served->service;
     if (what == HWSIM_SERVED_WANTS_LINE) service->told_line(key, values);
     if (what == HWSIM_SERVED_WANTS_AROUND) service->told_around(key, values[0]);
     if (what == HWSIM_SERVED_WANTS_PROMPT) service->told_prompt(key, values[0]);
@@ -64,18 +67,18 @@ int32_t hwsim_served_told(int64_t handle, int64_t what, const int64_t* key, cons
   });
 }
 
-int32_t hwsim_served_ended(int64_t handle, int64_t* rows) {
-  at(handle)->take_ended(rows);
+int32_t hwsim_served_ended(hwsim_served* served, int64_t* rows) {
+  served->service.take_ended(rows);
   return HWSIM_DONE;
 }
 
-int32_t hwsim_served_sizes(int64_t handle, int64_t* sizes) {
-  at(handle)->sizes(sizes);
+int32_t hwsim_served_sizes(hwsim_served* served, int64_t* sizes) {
+  served->service.sizes(sizes);
   return HWSIM_DONE;
 }
 
-int32_t hwsim_served_results(int64_t handle, int64_t* numbers, int64_t* meters, int64_t* course, int64_t* bins, int64_t* sums,
+int32_t hwsim_served_results(hwsim_served* served, int64_t* numbers, int64_t* meters, int64_t* course, int64_t* bins, int64_t* sums,
                              double* sizes, int64_t* records) {
-  at(handle)->results(numbers, meters, course, bins, sums, sizes, records);
+  served->service.results(numbers, meters, course, bins, sums, sizes, records);
   return HWSIM_DONE;
 }

@@ -7,29 +7,12 @@
 
 #include "hwsim_core.h"
 #include "served_copy.h"
+#include "table.h"
 
 namespace hwsim::served {
 constexpr int64_t BITS = 5, LONGEST = 1000000000000000;
 constexpr double FEMTO = 1e15;
 enum Kind : int { END, COME, BEGIN };
-
-template <size_t N>
-using Sizes = std::array<int64_t, N>;
-
-struct SizesHash {
-  template <size_t N>
-  size_t operator()(const Sizes<N>& sizes) const {
-    uint64_t bits = 0;
-    for (const int64_t size : sizes) {
-      bits = (bits ^ static_cast<uint64_t>(size)) * 0x9E3779B97F4A7C15u;
-      bits ^= bits >> 29;
-    }
-    return static_cast<size_t>(bits);
-  }
-};
-
-template <size_t N, typename Value>
-using Table = std::unordered_map<Sizes<N>, Value, SizesHash>;
 
 struct Line {
   int64_t start, attention, slope, rows, low, step, host;

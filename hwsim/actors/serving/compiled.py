@@ -6,6 +6,7 @@ Requests go to it block by block, and come back as rows when they have ended: me
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from collections.abc import Sequence as Many
 from dataclasses import field
@@ -81,7 +82,7 @@ class Compiled:
     pace: Many[Pace]
     log: Log
     written: Written
-    _handle: int = 0
+    _service: core.Handle = field(init=False)
     _asked: Words = field(init=False)
     _values: Words = field(init=False)
     _floats: NDArray[np.float64] = field(init=False)
@@ -101,22 +102,19 @@ class Compiled:
             TooFar: see there.
         """
         self._begins()
-        try:
-            requests = iter(self.plan.requests)
-            play, wanted = core.kernel("hwsim_served_play", core.INT, core.POINTER), self._asked.ctypes.data
-            while (status := play(self._handle, wanted)) != core.DONE:
-                if status == REQUESTS:
-                    self._feeds(list(islice(requests, FED)))
-                elif status == ENDED:
-                    self._takes(int(self._asked[0]))
-                elif status == COST:
-                    self._draws()
-                else:
-                    self._says(status)
-            self._takes(int(self._asked[0]))
-            return self._ends()
-        finally:
-            _call("free", self._handle)
+        requests = iter(self.plan.requests)
+        play, wanted = core.kernel("hwsim_served_play", core.POINTER, core.POINTER), self._asked.ctypes.data
+        while (status := play(self._service.address, wanted)) != core.DONE:
+            if status == REQUESTS:
+                self._feeds(list(islice(requests, FED)))
+            elif status == ENDED:
+                self._takes(int(self._asked[0]))
+            elif status == COST:
+                self._draws()
+            else:
+                self._says(status)
+        self._takes(int(self._asked[0]))
+        return self._ends()
 
     def _begins(self) -> None:
         plan, settings, pace = self.plan, self.plan.settings, self.pace[0]
@@ -133,9 +131,9 @@ class Compiled:
             settings.mixed, settings.exact, COARSE, ROUTERS.index(str(plan.keys.router)), plan.start, len(self.pace),
             ANY if plan.blocks is None else plan.blocks, len(graphs), len(needs), alone.ROWS, served.BLOCK,
         ], np.int64)  # fmt: skip
-        handle = np.zeros(1, np.int64)
-        _call("new", numbers, np.array([first, least, settings.spare]), graphs, needs, handle)
-        self._handle = int(handle[0])
+        made = core.POINTER()
+        _call("new", numbers, np.array([first, least, settings.spare]), graphs, needs, ctypes.byref(made))
+        self._service = core.Handle(made.value or 0, "hwsim_served_free")
 
     def _feeds(self, requests: list[Request]) -> None:
         """The next requests."""
@@ -145,14 +143,14 @@ class Compiled:
         arrivals = words([each.arrival for each in requests])
         prompts, outputs = (np.array([getattr(each, name) for each in requests], np.int64) for name in ("prompt", "output"))
         span = max((each.span for each in requests), default=1)
-        _call("feed", self._handle, len(requests), arrivals, prompts, outputs, firsts, ids, span, len(requests) < FED)
+        _call("feed", self._service.address, len(requests), arrivals, prompts, outputs, firsts, ids, span, len(requests) < FED)
 
     def _takes(self, count: int) -> None:
         """Requests that have ended."""
         if not count:
             return
         rows = np.empty((count, ROW, 2), np.int64)
-        _call("ended", self._handle, rows.reshape(-1))
+        _call("ended", self._service.address, rows.reshape(-1))
         names = (*COLUMNS, *PARTS, *(f"first_{name}" for name in PARTS))
         self.log.settles({name: whole(rows[:, at]) for at, name in enumerate(names)})
 
@@ -180,8 +178,8 @@ class Compiled:
     def _tells(self, status: int, values: Many[int], floats: Many[float] = ()) -> None:
         """Give the library the numbers it asked for."""
         self._values[: len(values)], self._floats[: len(floats)] = values, floats
-        tell = core.kernel("hwsim_served_told", core.INT, core.INT, core.POINTER, core.POINTER, core.POINTER)
-        tell(self._handle, status, *self._places)
+        tell = core.kernel("hwsim_served_told", core.POINTER, core.INT, core.POINTER, core.POINTER, core.POINTER)
+        tell(self._service.address, status, *self._places)
 
     def _draws(self) -> None:
         """Give the library what a run draws, and what its exchanges do."""
@@ -203,13 +201,17 @@ class Compiled:
     def _ends(self) -> int:
         """Note all that was counted; when the last answer is written."""
         copies, sizes = len(self.pace), np.zeros(4, np.int64)
-        _call("sizes", self._handle, sizes)
+        _call("sizes", self._service.address, sizes)
         many_bins, many_sums, many_records, runs = sizes.tolist()
         numbers, meters = np.zeros((10, 2), np.int64), np.zeros((copies, 8, 2), np.int64)
         course, bins = np.zeros((CELLS, 4, 2), np.int64), np.zeros((many_bins, 2), np.int64)
         sums, seconds = np.zeros((many_sums, 5), np.int64), np.zeros(many_sums)
         records = np.zeros((many_records, 8), np.int64)
-        _call("results", self._handle, *(each.reshape(-1) for each in (numbers, meters, course, bins, sums, seconds, records)))
+        _call(
+            "results",
+            self._service.address,
+            *(each.reshape(-1) for each in (numbers, meters, course, bins, sums, seconds, records)),
+        )
         iterations, worked, put_off, read_again, bits, area, most, total, longest, end = whole(numbers).tolist()
         log = self.log
         log.iterations, log.worked, log.put_off, log.read_again = iterations, worked, put_off, read_again
@@ -267,12 +269,11 @@ def whole(words: Words) -> Column:
 
 _LONGS, _FLOATS, _INT = core.LONGS, core.FLOATS, core.INT
 _TYPES: Final = {
-    "new": (_LONGS, _FLOATS, _LONGS, _LONGS, _LONGS),
-    "free": (_INT,),
-    "feed": (_INT, _INT, _LONGS, _LONGS, _LONGS, _LONGS, _LONGS, _INT, _INT),
-    "ended": (_INT, _LONGS),
-    "sizes": (_INT, _LONGS),
-    "results": (_INT, _LONGS, _LONGS, _LONGS, _LONGS, _LONGS, _FLOATS, _LONGS),
+    "new": (_LONGS, _FLOATS, _LONGS, _LONGS, ctypes.POINTER(core.POINTER)),
+    "feed": (core.POINTER, _INT, _LONGS, _LONGS, _LONGS, _LONGS, _LONGS, _INT, _INT),
+    "ended": (core.POINTER, _LONGS),
+    "sizes": (core.POINTER, _LONGS),
+    "results": (core.POINTER, _LONGS, _LONGS, _LONGS, _LONGS, _LONGS, _FLOATS, _LONGS),
 }
 
 
