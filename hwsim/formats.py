@@ -137,11 +137,13 @@ def percent(fraction: float, form: str = "") -> str:
 def precise(value: float, unit: str, digits: int = 6) -> str:
     """A number of a derivation, with the digits it takes to do the arithmetic again.
 
-    >>> precise(965.6e9, "FLOP/s"), precise(12e-6, "s"), precise(0.158, "%"), precise(1e6, "1")
-    ('965.6 GFLOP/s', '12 us', '15.8 %', '1e6')
+    >>> precise(965.6e9, "FLOP/s"), precise(12e-6, "s"), precise(0.158, "%"), precise(1e6, "1"), precise(9e-11, "%")
+    ('965.6 GFLOP/s', '12 us', '15.8 %', '1e6', '0.000000009 %')
     """
     if unit == "1":
         return f"{value:.{digits}g}".replace("e+0", "e").replace("e+", "e")
+    if unit == "%":
+        return percent(value, f".{digits}g")
     number, space, symbol = format_quantity(value, unit, digits).partition(" ")
     if "." in number and "e" not in number:
         number = number.rstrip("0").rstrip(".")

@@ -150,6 +150,13 @@ def test_what_no_layer_stands_for_is_refused_by_name(graph: Graph, said: str, tm
     assert said in str(caught.value)
 
 
+def test_a_graph_that_leads_in_a_circle_is_refused(tmp_path: Path) -> None:
+    graph = Graph(1, 3, 32, 32).conv(8, 3).conv(8, 3)
+    graph.nodes[-1].output[0] = graph.nodes[0].output[0]
+    with pytest.raises(SpecError, match=r"\(BatchNormalization\): it reads 'v0', which is made by itself or a later node"):
+        read_file("onnx", graph.save(tmp_path / "net.onnx"))
+
+
 @pytest.mark.parametrize("content", [b"", b"\x00\x01nothing", b"{}", b"\x08\x07" * 1000])
 def test_a_file_that_is_no_graph_is_one_mistake(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"

@@ -12,7 +12,7 @@ from hwsim.devices import Gpu
 from hwsim.devices.convolution import Convolution
 from hwsim.devices.convolving import CONVOLVING, units_of
 from hwsim.models.architectures.cnn import Cnn
-from hwsim.models.architectures.entries import Bottleneck, Branches, Conv, Entry, Linear, Pool
+from hwsim.models.architectures.entries import Basic, Bottleneck, Branches, Conv, Entry, Linear, Pool
 from hwsim.models.architectures.mlp import Mlp
 from hwsim.models.architectures.unit_layers import activation_bytes, layers_of, optimizer
 from hwsim.models.architectures.units import WrongNetwork
@@ -214,6 +214,7 @@ def test_branches_are_put_together_and_blocks_widened_by_groups() -> None:
         ((Entry(conv=Conv(channels=4, kernel=(3,), groups=3)),), "groups do not divide"),
         ((Entry(conv=Conv(channels=4, kernel=(3, 3, 3))),), "one number or two"),
         ((Entry(branches=Branches(of=((Entry(pool=Pool(kernel=2)),), ()))),), "different sizes"),
+        ((Entry(basic=Basic(channels=4, times=10**18)),), "at most 100,000 layers"),
     ],
 )
 def test_layers_that_do_not_fit_together_are_told(layers: tuple[Entry, ...], words: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from hwsim.studies import pool, sweep
+from hwsim.studies.point import Outcome
 
 POINTS = [*range(1, 40), -1]  # the last is a mistake
 KILLED = """
@@ -62,6 +66,25 @@ def test_forked_processes_end_with_the_one_that_is_killed() -> None:
     while any(map(_runs, children)) and time.monotonic() < until:
         time.sleep(0.05)
     assert [number for number in children if _runs(number)] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked, and found in /proc")
+def test_processes_end_if_their_study_is_interrupted_again_while_it_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = [pool._Worker(multiprocessing.get_context("fork"), lambda values: Outcome()) for _ in range(2)]
+    for worker in workers:
+        os.kill(worker.process.pid or 0, signal.SIGSTOP)  # nothing but SIGKILL is heard
+    alarms = itertools.chain([KeyboardInterrupt], itertools.repeat(None))
+    join = workers[0].process.join
+
+    def interrupted(seconds: float) -> None:
+        if (alarm := next(alarms)) is not None:
+            raise alarm
+        join(seconds)
+
+    monkeypatch.setattr(workers[0].process, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pool._end(workers)
+    assert [worker.process.pid for worker in workers if _runs(worker.process.pid or 0)] == []
 
 
 def _runs(process: int) -> bool:

@@ -102,9 +102,12 @@ class Outcome:
 
 
 def refuse_wide(interval: Interval) -> None:
-    """Raise ValueError for ends that no answer has: beyond e to the hundredth, or on the wrong side."""
+    """Raise ValueError for ends or errors that no answer has: beyond e to the hundredth, or on the wrong side."""
     if not (0 <= interval.below < WIDEST and 0 <= interval.above < WIDEST):
         raise ValueError("the ends of an interval lie around its answer")
+    deviations = [interval.own, *(each for part in interval.parts for each in (part.shared, part.scatter, part.quantile))]
+    if not all(0 <= each < WIDEST for each in deviations):
+        raise ValueError("the errors of an interval are standard deviations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

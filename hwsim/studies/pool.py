@@ -113,14 +113,6 @@ class _Worker:
         except OSError:
             return
 
-    def end(self) -> None:
-        """Stop it, whatever it does."""
-        self.line.close()
-        self.process.terminate()
-        self.process.join(POLL)
-        if self.process.exitcode is None:
-            self.process.kill()
-
     @property
     def reason(self) -> str:
         """Reason of its end, in words."""
@@ -144,8 +136,22 @@ def _in_processes(job: Job, waiting: dict[int, Values], count: int) -> Finished:
     try:
         yield from pool.outcomes()
     finally:
-        for worker in pool.workers:
-            worker.end()
+        _end(pool.workers)
+
+
+def _end(workers: Sequence[_Worker]) -> None:
+    """Stop processes, whatever they do: none is left if this one is interrupted again while it waits for them."""
+    try:
+        for worker in workers:
+            worker.line.close()
+            worker.process.terminate()
+        for worker in workers:
+            worker.process.join(POLL)
+    finally:
+        for worker in workers:
+            worker.process.kill()
+        for worker in workers:
+            worker.process.join(POLL)
 
 
 class _Pool:

@@ -146,7 +146,9 @@ def _numbers(value: Any) -> Iterator[float]:
 
 
 def _where(error: BaseException) -> str:
-    """The innermost line of hwsim that an error came through."""
+    """The innermost line of hwsim that an error came through; the first, of a case that was stopped again while it ended."""
+    while isinstance(error, TookLong) and isinstance(error.__context__, TookLong):
+        error = error.__context__
     frames = [each for each in traceback.extract_tb(error.__traceback__) if Path(each.filename).is_relative_to(HERE)]
     own = [each for each in frames if "/tests/" not in each.filename]
     last = own[-1] if own else None

@@ -111,6 +111,7 @@ class _Graph:
         Raises:
             NoLayer: a node that no layer stands for.
         """
+        self._in_order()
         inputs = [each for each in self.graph.input if each.name not in self.weights]
         if len(inputs) != 1:
             raise NoLayer(f"the graph has {len(inputs)} inputs: a network has one image")
@@ -122,6 +123,13 @@ class _Graph:
         if len(shape) != 4 or not all(shape[1:]):
             raise NoLayer(f"the input is {_said(shape)}: an image is batch x channels x height x width, the last three stated")
         return {"input": list(shape[1:]), "norm": self.normed, "activation": "relu", "layers": entries}
+
+    def _in_order(self) -> None:
+        """Refuse a graph whose nodes do not follow what they read, as ONNX has it: it may lead in a circle."""
+        made = {name: at for at, node in enumerate(self.graph.node) for name in node.output if name}
+        for at, node in enumerate(self.graph.node):
+            if late := next((name for name in node.input if made.get(name, -1) >= at), None):
+                raise NoLayer(f"{_called(node)}: it reads '{late}', which is made by itself or a later node")
 
     def _perceptron(self, shape: tuple[int, ...], linear: Sequence[dict[str, Any]]) -> dict[str, Any]:
         units = [math.prod(shape[1:]), *(each["units"] for each in linear)]

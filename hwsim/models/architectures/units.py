@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import Literal
+from typing import Final, Literal
 
 from hwsim.models.architectures.entries import Activation, Basic, Bottleneck, Branches, Conv, Entry, Linear, Pool, Shape
 from hwsim.records import dataclass
+
+MOST: Final = 100_000  # layers of a network, hundred times what the deepest have
 
 Kind = Literal["conv", "linear", "norm", "activation", "pool", "add", "concat", "scale", "dropout"]
 
@@ -78,9 +80,14 @@ class Walk:
     def add(self, name: str, kind: Kind, into: Shape, out: Shape | None = None, **more: int) -> Shape:
         """A layer that is no convolution."""
         out = into if out is None else out
-        unit = Unit(name=name, kind=kind, into=into, out=out)
-        self.found.append(replace(unit, **more))  # type: ignore[arg-type]
+        self.put(replace(Unit(name=name, kind=kind, into=into, out=out), **more))  # type: ignore[arg-type]
         return out
+
+    def put(self, unit: Unit) -> None:
+        """A layer more."""
+        if len(self.found) == MOST:
+            raise WrongNetwork(f"{unit.name}: a network has at most {MOST:,} layers")
+        self.found.append(unit)
 
     def conv(self, conv: Conv, shape: Shape, name: str) -> Shape:
         """The convolution, its norm and its activation."""
@@ -95,8 +102,8 @@ class Walk:
         if conv.first:
             self.normed(norm, conv.activation, shape, name)
         weights = conv.channels * channels // conv.groups * a * b
-        self.found.append(Unit(name=name, kind="conv", into=shape, out=out, kernel=(a, b), stride=conv.stride, groups=conv.groups,
-                               parameters=weights + (conv.channels if bias else 0), tensors=2 if bias else 1))  # fmt: skip
+        self.put(Unit(name=name, kind="conv", into=shape, out=out, kernel=(a, b), stride=conv.stride, groups=conv.groups,
+                      parameters=weights + (conv.channels if bias else 0), tensors=2 if bias else 1))  # fmt: skip
         return out if conv.first else self.normed(norm, conv.activation, out, name)
 
     def normed(self, norm: bool, activation: Activation | None, shape: Shape, name: str) -> Shape:
@@ -122,7 +129,7 @@ class Walk:
             unit = Unit(
                 name=name, kind="pool", into=shape, out=(out[0], out[1], out[2]), kernel=(pool.kernel,) * 2, stride=stride
             )
-        self.found.append(unit)
+        self.put(unit)
         return unit.out
 
     def linear(self, linear: Linear, shape: Shape, name: str) -> Shape:
