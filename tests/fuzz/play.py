@@ -30,7 +30,7 @@ from tests.fuzz import of_calls
 from tests.fuzz.case import Case
 
 SECONDS: Final = 10  # of computing, of a case; what takes longer is stopped and counted
-LONGER: Final = 12  # times as long by the clock: a case that sleeps ends as well
+LONGER: Final = 3  # times as long by the clock: a case that sleeps, or waits for other processes, ends as well
 FEW: Final = {"ops": 20_000, "requests": 2_000, REQUESTS: 2_000, LOOKS: 5_000, "clients": 2_000}
 ENDS: Final = (0, 1, 2, 3)  # exit codes that a user may see; 4 is a contradiction
 COMMANDING: Final = re.compile("[\0-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")  # a terminal
