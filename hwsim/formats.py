@@ -52,6 +52,8 @@ def format_quantity(value: float, unit: str, digits: int = 3) -> str:
         exponent = int(f"{shown:.{digits - 1}e}".partition("e")[2])  # after rounding: 999.6 is 1.00 k
         power = min(max(exponent // 3 * 3, low), high)
     prefix = _PREFIXES[power]
+    if unit == "%":
+        return percent(value, f".{digits}g")
     return f"{_digits(shown, digits, power, keep=unit == 's')}{' ' if suffix else ''}{prefix}{suffix.lstrip()}"
 
 

@@ -25,6 +25,14 @@ def spans(found: hwsim.Run) -> dict[str, tuple[float, float]]:
     return {job.name: (job.start_s, round(job.end_s, 9)) for job in found.jobs}
 
 
+def test_a_job_without_ops_ends_as_it_starts() -> None:
+    busy = {"program": [{"busy": {"device": "gpu0", "time": "5 ms"}}]}
+    found = run({"first": busy, "second": {"programs": {"a": None}}})
+    assert spans(found)["second"] == (0.0, 0.0)
+    assert found.job_intervals[1] is None
+    assert found.to_json()
+
+
 def test_jobs_share_links_while_both_run() -> None:
     both = run({"big": {"program": [COPY]}, "small": {"start": "500 ms", "program": [COPY]}})
     assert spans(both) == {"big": (0.0, 1.5), "small": (0.5, 2.0)}

@@ -25,7 +25,7 @@ from tests.test_study_sharing import PAIRS
 def told(run: api.Run) -> str:
     """All that a run and its explanation say."""
     why = explain(run, again=False)
-    times = [(column.dtype, column.tobytes()) for column in (run.timeline.start, run.timeline.end, run.timeline.granted)]
+    times = [(column.dtype, column.tolist()) for column in (run.timeline.start, run.timeline.end, run.timeline.granted)]
     return json.dumps(run.to_json(), sort_keys=True) + str(run) + repr((why, times, run.timeline.flat.graph.labels))
 
 
@@ -101,3 +101,12 @@ def test_a_change_of_the_workload_costs_a_part_of_a_run() -> None:
         lambda: [hwsim.simulate("d2l-gpu-workstation", "d2l/copy-overlap", set={"times": times}) for times in range(10, 20)]
     )
     assert warm < 0.7 * cold
+
+
+@pytest.mark.parametrize("times", [("20 1/s", "20e-9 1/s", "20 1/s"), ("20e-9 1/s", "20 1/s")])
+def test_a_run_beyond_what_64_bits_hold_follows_a_shorter_one_and_the_other_way_round(times: tuple[str, ...]) -> None:
+    infer = {"model": "gpt2", "device": "gpu0", "requests": 3, "prompt": 50, "output": 4, "arrivals": {"poisson": "1 1/s"}}
+    session = Session("dgx-a100", {"hwsim": "workload/1", "infer": infer})
+    for rate in times:
+        settings = {"workload.infer.arrivals.poisson": rate}
+        assert outcome(session.run, settings) == outcome(hwsim.simulate, *session.files, set=settings)

@@ -101,6 +101,8 @@ def drained(amount: float, fast: float, steady: float, stock: float) -> float:
     if fast <= steady or math.isinf(stock):
         return amount / fast
     burst = stock / (fast - steady)
+    if amount > fast * burst and steady == 0:  # so slow that it is no number
+        return math.inf
     return amount / fast if amount <= fast * burst else burst + (amount - fast * burst) / steady
 
 

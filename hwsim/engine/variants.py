@@ -143,8 +143,8 @@ def with_times(flat: FlatGraph, graph: OpGraph) -> FlatGraph:
     for column in _TIMES:
         pairs = [(getattr(mine, column), getattr(its, column)) for mine, its in zip(flat.graph.blocks, graph.blocks, strict=True)]
         if not all(_same(mine, its) for mine, its in pairs):
-            tiled = [np.tile(its, block.times) for (_, its), block in zip(pairs, graph.blocks, strict=True)]
-            columns[column] = np.concatenate(tiled).astype(getattr(flat, column).dtype, copy=False)
+            tiled = np.concatenate([np.tile(its, block.times) for (_, its), block in zip(pairs, graph.blocks, strict=True)])
+            columns[column] = tiled if column == "time" else tiled.astype(getattr(flat, column).dtype, copy=False)  # may be wide
     return replace(flat, graph=graph, **columns)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from hwsim.importers.collectives import collective_name, dtype_name, of_tensors
 from hwsim.importers.columns import Allocations, Columns, LeftOut
-from hwsim.importers.kineto.facts import nested
+from hwsim.importers.kineto.facts import shape, shapes
 from hwsim.importers.ranks import Process, joined, number_of
 from hwsim.importers.recording import HOST, Collective, Facts, Lane, Rank, Recording, What
 from hwsim.importers.text import Entries, Report, read_each
@@ -130,9 +130,9 @@ def _node(entry: dict[str, Any]) -> Node:
     name = entry["name"]
     kind_of_op = What.MARK if values.get("scope") == _USER else What.OP
     facts = Facts(
-        tuple(nested(shape) if _holds_tensors(kind) else () for shape, kind in zip(inputs[1], inputs[2], strict=False)),
+        tuple(shape(each) if _holds_tensors(kind) else () for each, kind in zip(inputs[1], inputs[2], strict=False)),
         tuple(_dtype(kind) for kind in inputs[2]),
-        nested(inputs[3]) if inputs[3] else (),
+        shapes(inputs[3]) or (),
         tuple("" if _holds_tensors(kind) else _text(value) for value, kind in zip(inputs[0], inputs[2], strict=False)),
         collective=_collective(name, attributes) or of_tensors(name, inputs[1], inputs[2]),
         attributes=(("kernel_file", str(values["kernel_file"])),) if values.get("kernel_file") else (),

@@ -240,10 +240,10 @@ class _Seen:
             return -1
         from json import loads
 
-        from hwsim.importers.kineto.facts import nested
+        from hwsim.importers.kineto.facts import shapes
 
         try:
-            return self.columns.fact(Facts(nested(loads(match[1]))), ("sizes", match[1]))
+            return self.columns.fact(Facts(shapes(loads(match[1]))), ("sizes", match[1]))
         except (ValueError, RecursionError):
             return -1
 

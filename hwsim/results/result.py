@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobSpan:
-    """A job from its start to the end of its last op, in s; last: that op, -1 if it has none."""
+    """A job from its start to the end of its last op, in s; last: that op, None if it has none."""
 
     name: str
     start_s: float
     end_s: float
-    last: int = -1
+    last: int | None = None
 
     @property
     def makespan_s(self) -> float:
@@ -55,8 +55,8 @@ def job_spans(timeline: Timeline, jobs: Sequence[tuple[str, int]]) -> tuple[JobS
     for name, start in jobs:
         is_own = np.array([label.program == name or label.program.startswith(f"{name}.") for label in labels], np.bool_)
         ops = np.flatnonzero(is_own[timeline.flat.label])
-        last = max(ops.tolist(), key=lambda op: int(timeline.end[op]), default=-1)
-        end = int(timeline.end[last]) if last >= 0 else start
+        last = max(ops.tolist(), key=lambda op: int(timeline.end[op]), default=None)
+        end = start if last is None else int(timeline.end[last])
         spans.append(JobSpan(name, start / FEMTO, end / FEMTO, last))
     return tuple(spans)
 
@@ -178,7 +178,7 @@ class Result:
             return (None,) * len(self.jobs)
         return tuple(
             None
-            if job.name in served or job.last < 0
+            if job.name in served or job.last is None
             else interval(
                 weights_of(self.timeline, last=job.last, since=round(job.start_s * FEMTO)),
                 value=job.makespan_s,

@@ -143,8 +143,8 @@ def scalar(value: object) -> object:
     """A value given in Python: numpy's numbers become Python's, a text is read as in a file. Raises as `tree_of`."""
     if isinstance(value, str):
         return _read(value)
-    item = getattr(value, "item", None)
-    plain: object = item() if callable(item) and not isinstance(value, Tree) else value
+    numpy = getattr(value, "tolist", None)
+    plain: object = numpy() if callable(numpy) and not isinstance(value, Tree) else value
     return str(plain) if isinstance(plain, Quantity) else plain if isinstance(plain, Tree) else tree_of(plain).plain()
 
 

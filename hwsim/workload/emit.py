@@ -28,6 +28,7 @@ from typing import Final
 from hwsim.graph.opgraph import Freeing
 from hwsim.records import dataclass
 from hwsim.spec import SpecError
+from hwsim.spec.limits import refuse_beyond
 from hwsim.spec.mistakes import Mistake
 from hwsim.workload.statements import (
     Barrier,
@@ -289,6 +290,7 @@ class Emitter:
 
     def _issue(self, ops: tuple[PlacedOp, ...]) -> None:
         """Position by position, at each of them rank by rank."""
+        refuse_beyond("ops", sum(op.pieces for op in ops))
         ranked = list(zip(range(len(ops)), ops, self._threads, strict=True))
         for piece in range(max(op.pieces for op in ops)):
             issuing = [(rank, op, thread) for rank, op, thread in ranked if piece < op.pieces]

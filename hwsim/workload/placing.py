@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
-from math import ceil
+from math import ceil, inf
 from typing import Final
 
 from hwsim import ticks
@@ -64,6 +64,7 @@ class Placing:
         try:
             starts = self.runtime.starts if self.runtime is not None and call >= 0 else program.scope.starts
             placed = op.lower(self._scope(program, homes, starts))
+            refuse_endless(placed)
             if starts == "graph" and isinstance(op, ComputeOp) and program.scope.kind(placed.device) == "cpu":
                 raise CannotPlace(
                     f"'{placed.device}' is a cpu, and the runtime starts what it compiles as a graph of a gpu", _ON_A_CPU
@@ -146,3 +147,10 @@ class Placing:
                 return not placed.memory or program.scope.kind(placed.memory) != "gpu"
             case _:
                 return False
+
+
+def refuse_endless(placed: Placed) -> None:
+    """Raise TooLong for an op that waits for, or draws, more than any number."""
+    demand = None if placed.cost is None else placed.cost.demand
+    if demand is not None and inf in (demand.latency, demand.floor, *(amount for _, amount in demand.amounts)):
+        raise ticks.TooLong(inf)

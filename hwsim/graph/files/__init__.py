@@ -22,6 +22,7 @@ from hwsim.spec.confined import refuse_outside
 
 __all__ = ["COLUMNS", "FORMATS", "load_graph", "save_graph"]
 
+LARGEST: Final = 2**31 - 1  # number of an iteration
 FORMATS: Final = {".npz": npz, ".parquet": parquet}  # how a name ends, and who reads and writes it
 
 
@@ -94,6 +95,8 @@ def _wrong_block(graph: OpGraph, number: int, block: Block) -> str:
         return f"block {number} runs {block.times} times"
     if block.turns < 1 or (block.turn is not None and (len(block.turn) != count or block.turn.min(initial=0) < 0)):
         return f"the iterations of block {number} are not those of {count} ops"
+    if block.turns_in(block.times) > LARGEST:
+        return f"block {number} has {block.turns_in(block.times):,} iterations: more than {LARGEST:,} have no number"
     for column in COLUMNS:
         values = getattr(block, column)
         kind = "f" if column == "size" else "i"

@@ -130,8 +130,12 @@ def _turning(turns: list[dict[str, Any]] | None, number: int, block: Block) -> B
     if turns is None:
         return block
     row = turns[number]
-    column = None if row["runs"] is None else np.array([turn for turn, ops in row["runs"] for _ in range(ops)], np.int64)
-    return replace(block, turns=int(row["of"]), turn=column)
+    if row["runs"] is None or not len(block):
+        return replace(block, turns=int(row["of"]))
+    turn, ops = zip(*row["runs"], strict=True)
+    if sum(ops) != len(block):
+        raise ValueError(f"the iterations of block {number} are not those of {len(block)} ops")
+    return replace(block, turns=int(row["of"]), turn=np.repeat(np.array(turn, np.int64), ops))
 
 
 def _folded(alike: Alike) -> dict[str, Any]:

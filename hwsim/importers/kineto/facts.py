@@ -32,7 +32,7 @@ def of_op(columns: Columns, args: dict[str, Any]) -> int:
     if index is not None:
         return index
     collective = of_metadata(args) if is_collective else None
-    return columns.fact(Facts(nested(dims), *_texts(inputs), collective=collective), key)
+    return columns.fact(Facts(shapes(dims), *_texts(inputs), collective=collective), key)
 
 
 def of_mark(columns: Columns, name: str, args: dict[str, Any]) -> int:
@@ -43,7 +43,7 @@ def of_mark(columns: Columns, name: str, args: dict[str, Any]) -> int:
     if index is not None:
         return index
     collective = of_metadata(args) or of_tensors(name, inputs[0], inputs[1])
-    return columns.fact(Facts(nested(inputs[0]), *_texts(inputs), collective=collective), key)
+    return columns.fact(Facts(shapes(inputs[0]), *_texts(inputs), collective=collective), key)
 
 
 def of_kernel(columns: Columns, name: str, args: dict[str, Any]) -> int:
@@ -76,13 +76,20 @@ def _known(value: Any) -> int:
     return value if isinstance(value, int) and 0 <= value < 2**31 else -1
 
 
-def nested(value: Any, depth: int = 0) -> Any:
-    """Lists in lists as tuples; None for what is not said."""
-    if isinstance(value, list):
-        if depth > DEEPEST:
-            raise ValueError("shapes are nested too deeply")
-        return tuple(nested(each, depth + 1) for each in value)
-    return value if value is None or isinstance(value, int) else str(value)
+def shapes(value: Any) -> Any:
+    """The shapes of a list of inputs, as tuples; None if it is no list."""
+    return tuple(map(shape, value)) if isinstance(value, list) else None
+
+
+def shape(value: Any, depth: int = 0) -> Any:
+    """The shape of a tensor, or the shapes of a list of tensors; None if it is neither."""
+    if not isinstance(value, list):
+        return None
+    if all(type(each) is int and each >= 0 for each in value):
+        return tuple(value)
+    if depth > DEEPEST:
+        raise ValueError("shapes are nested too deeply")
+    return tuple(shape(each, depth + 1) for each in value)
 
 
 def _texts(inputs: list[Any]) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
@@ -90,6 +97,6 @@ def _texts(inputs: list[Any]) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
     _, dtypes, strides, values = inputs
     return (
         tuple(str(each) for each in dtypes) if isinstance(dtypes, list) else (),
-        nested(strides) if isinstance(strides, list) else (),
+        shapes(strides) or (),
         tuple(str(each) for each in values) if isinstance(values, list) else (),
     )

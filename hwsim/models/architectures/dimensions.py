@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
+from hwsim.models.architectures.entries import MOST_LAYERS
 from hwsim.models.architectures.layer_parts import Biased, Latent, Patches, Quantised, Run, biases
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -20,7 +21,7 @@ Cached = Literal["all", "window"]
 class Dimensions:
     """Dimensions in the file of a transformer, and widths of a layer that follow from them."""
 
-    layers: int = field("blocks of attention and feed-forward", minimum=1)
+    layers: int = field("blocks of attention and feed-forward", minimum=1, maximum=MOST_LAYERS)
     hidden: int = field("width of the stream between blocks", minimum=1)
     heads: int = field("attention heads", minimum=1)
     kv_heads: int | None = field("heads of keys and values; as many as heads if left out", default=None, minimum=1)

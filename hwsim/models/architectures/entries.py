@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import Final, Literal
 
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
 Shape = tuple[int, int, int]
 Activation = Literal["relu", "sigmoid", "none"]
+MOST_LAYERS: Final = 100_000  # of any network, a hundred times what the deepest have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import Final, Literal
+from typing import Literal
 
-from hwsim.models.architectures.entries import Activation, Basic, Bottleneck, Branches, Conv, Entry, Linear, Pool, Shape
+from hwsim.models.architectures.entries import (
+    MOST_LAYERS,
+    Activation,
+    Basic,
+    Bottleneck,
+    Branches,
+    Conv,
+    Entry,
+    Linear,
+    Pool,
+    Shape,
+)
 from hwsim.records import dataclass
-
-MOST: Final = 100_000  # layers of a network, hundred times what the deepest have
 
 Kind = Literal["conv", "linear", "norm", "activation", "pool", "add", "concat", "scale", "dropout"]
 
@@ -85,8 +94,8 @@ class Walk:
 
     def put(self, unit: Unit) -> None:
         """A layer more."""
-        if len(self.found) == MOST:
-            raise WrongNetwork(f"{unit.name}: a network has at most {MOST:,} layers")
+        if len(self.found) == MOST_LAYERS:
+            raise WrongNetwork(f"{unit.name}: a network has at most {MOST_LAYERS:,} layers")
         self.found.append(unit)
 
     def conv(self, conv: Conv, shape: Shape, name: str) -> Shape:

@@ -46,7 +46,7 @@ class DayKeys:
     mean: PerSecond = field("so many a second, over the whole cycle", exclusive_minimum=0.0)
     peak: PerSecond = field("so many a second at the busiest time; at most twice the mean", exclusive_minimum=0.0)
     at: Seconds = field("the busiest time", default=14 * 3600.0, example="14 h")
-    cycle: Seconds = field("length of the cycle", default=DAY, exclusive_minimum=0.0, example="24 h")
+    cycle: Seconds = field("length of the cycle", default=DAY, minimum=1e-6, example="24 h")
 
     @property
     def swing(self) -> float:
@@ -207,7 +207,7 @@ def _bursts(keys: BurstKeys, key: int, size: int) -> Iterator[Column]:
 
 def _daily(keys: DayKeys, key: int) -> Iterator[Column]:
     cycle, expected = ticks.femtoseconds(keys.cycle), keys.mean * keys.cycle  # requests of a cycle
-    expected_fs = round(expected * FEMTO)
+    expected_fs = max(1, round(expected * FEMTO))
     for block in _poisson(1.0, key):  # instants of as many requests as come in the mean, not of seconds
         split = [divmod(each, expected_fs) for each in block.tolist()]
         turns = keys.turns(np.array([rest / expected_fs for _, rest in split], np.float64))

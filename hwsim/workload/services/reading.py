@@ -16,6 +16,7 @@ from hwsim.ops import OPS, CannotPlace, ExchangeOp, FetchOp, Op, Placed, Scope
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, decode, did_you_mean, substitute
 from hwsim.workload.load.draws import Uniform
+from hwsim.workload.placing import refuse_endless
 from hwsim.workload.programs import host_of, scope_of
 from hwsim.workload.services.drawn import Random, draws_in, filled, kept_in, lines_of, read_draw
 from hwsim.workload.services.popularity import filling
@@ -370,6 +371,7 @@ class Reader:
             return op, Placed("", "", None)
         try:
             placed: Placed = op.lower(self._scope)
+            refuse_endless(placed)
         except (CannotCompute, CannotPlace, NoRoute, UnknownName, ticks.TooLong) as error:
             mistakes.add(op.place, error.message, error.hint)
             return None
