@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,12 +52,17 @@ def _option(option: Option, ratio: Against | None) -> dict[str, Any]:
         "cost_items": _numbers({each.name: each.amount for each in option.items}),
         "checkpoints": {name: training.saved.as_dict() for name, training in option.wholes.items()},
         "estimated": _numbers(option.estimated),
-        "ratio": None if ratio is None else {"value": ratio.value, "half": ratio.half, "told": ratio.is_told},
+        "notes": list(option.notes),
+        "ratio": None if ratio is None else {"value": ratio.value, "half": _finite(ratio.half), "told": ratio.is_told},
     }
 
 
 def _numbers(numbers: Mapping[str, Amount]) -> dict[str, Any]:
-    return {name: {"value": each.value, "low": each.low, "high": each.high} for name, each in numbers.items()}
+    return {name: {"value": each.value, "low": each.low, "high": _finite(each.high)} for name, each in numbers.items()}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _reason(reason: Reason) -> dict[str, Any]:
@@ -65,7 +71,7 @@ def _reason(reason: Reason) -> dict[str, Any]:
         "text": reason.text,
         "needed": reason.needed,
         "allowed": reason.allowed,
-        "over": reason.excess if reason.needed is not None else None,
+        "over": _finite(reason.excess) if reason.needed is not None else None,
         "lift": reason.lift,
     }
 

@@ -37,6 +37,7 @@ class Option:
         items: what its cost adds up from.
         ratio: by which the closed form was corrected, as a simulation next to it was slower; rank: place of its plan by estimate.
         estimated: numbers in closed form, where a simulation has replaced them.
+        notes: what a reader has to know of its simulation.
     """
 
     point: Point
@@ -55,6 +56,7 @@ class Option:
     items: tuple[CostItem, ...] = ()
     ratio: float = 1.0
     rank: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def is_feasible(self) -> bool:

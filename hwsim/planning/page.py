@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -68,6 +69,7 @@ def _ranges(answer: Answer) -> Iterator[Section]:
     """The objective of the best of each with its range, and how much more the best may take before another one is ahead."""
     quantity = axes_of(answer.question)[0][0]
     measured = [(each, amount) for each in answer.of_each if (amount := each.numbers.get(quantity.key)) is not None]
+    measured = [(each, amount) for each, amount in measured if math.isfinite(amount.high)]
     if len(measured) < 2 or answer.question.objectives[0].most:
         return
     shown = quantity.measure.shown

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from hwsim.api import OutOfMemory, Run, simulate
 from hwsim.costs import Amount, energy_of
@@ -14,14 +14,15 @@ from hwsim.devices import CannotCompute
 from hwsim.engine import Deadlock
 from hwsim.machine import Machine
 from hwsim.planning.judging import answered, judged
+from hwsim.planning.loads import Load, load_of, long_enough, too_much, within
 from hwsim.planning.options import Option
 from hwsim.planning.paying import paid
 from hwsim.planning.reasons import Reason
 from hwsim.planning.screening import Screen
 from hwsim.planning.variants import Unbuilt, in_a_line, put
 from hwsim.planning.wants import MEASURES
-from hwsim.results.services.answers import PERCENTILES
 from hwsim.results.serving import ServiceStatistics
+from hwsim.results.serving_errors import sure_of
 from hwsim.spec import Mistakes, SpecError, Tree, resolve, tree_of
 from hwsim.studies.measures import measures
 from hwsim.units import DAY, RATE, TIME, Quantity, parse_as
@@ -37,7 +38,8 @@ def simulated(
 
     Args:
         kept: the row of an earlier run, which is then not repeated.
-        ends: whether services run twice more, with kernels as fast and as slow as their errors have them.
+        ends: whether services run for so many requests that what is asked for is known; where no measured service tells their
+            range, they run twice more, with kernels as fast and as slow as their errors have them.
         scattered: whether nodes are taken in an order by chance, so that neighbours of a ring are on different leaves.
     """
     point = option.point
@@ -47,7 +49,10 @@ def simulated(
         return replace(option, how="simulation", estimated=option.numbers, reasons=(*option.reasons, reason)), row
     _, facts = screen.exact(point)
     numbers = {**option.numbers, **screen.of_machine(facts, point)}
-    result = replace(option, how="simulation", estimated=option.numbers, numbers=numbers, wholes={}, reasons=())
+    loads = [_load(each) for each in row["runs"].values()]
+    full = tuple(each for load in loads if (each := too_much(load, point.replicas)) is not None)
+    notes = tuple(dict.fromkeys(load.note for load in loads if load.note))
+    result = replace(option, how="simulation", estimated=option.numbers, numbers=numbers, wholes={}, reasons=full, notes=notes)
     for name, each in row["runs"].items():
         result = _with_run(result, screen, name, each)
     watts = math.fsum(each["watts"] for each in row["runs"].values()) / max(1, len(row["runs"]))
@@ -87,15 +92,15 @@ def _scattered(machine: Machine, tree: Tree, workloads: Mapping[str, Tree], seed
 
 
 def _amounts(run: Row) -> dict[str, Amount]:
-    """Times, rates and what follows from them with the error of the run's time, of a service the range of two more runs.
+    """Times, rates and what follows from them with the error of the run's time; of a service as far as its load tells.
 
     Memory has the error of the model of its bytes; a share of time is as it is.
     """
     amounts = {}
     for key, value in run["numbers"].items():
-        several = [value, *(each[key] for each in run["ends"] if key in each)]
-        if len(several) > 1:
-            amounts[key] = Amount(value, min(several), max(several))
+        ends, others = _load(run).ranges.get(key), [each[key] for each in run["ends"] if key in each]
+        if ends is not None or others:
+            amounts[key] = within(value, ends, others)
         elif key == "memory":
             amounts[key] = Amount.within(value, run["memory"])
         elif key == "mfu" or (key in MEASURES and MEASURES[key].unit in ("s", "1/s")):
@@ -129,17 +134,33 @@ def _row(option: Option, screen: Screen, *, ends: bool, scattered: bool) -> Row:
 
 
 def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row:
-    run = simulate(machine, workload, expect=False, interval="runs" if ends and serves(workload) else not serves(workload))
+    def play(counts: Mapping[str, int], interval: bool | Literal["runs"] = not serves(workload)) -> Run:
+        changed = {"": workload}
+        for path, count in counts.items():
+            _, changed = put(workload, changed, path, count)
+        return simulate(machine, changed[""], expect=False, interval=interval)
+
+    asked = {each.measure.name for each in screen.question.asked} if ends else set[str]()
+    run, counts = long_enough(play, asked)
+    load = load_of(run, lengthened=bool(counts))
+    if ends and serves(workload) and not any(sure_of(each) for each in run.serving):
+        run = play(counts, "runs")
     energy = energy_of(run, screen.outlay.site)
     trained = run.trainings[0] if run.trainings else None
     return {
         "numbers": _numbers(run),
         "half": run.interval.half if run.sure and not run.serving else 0.0,
-        "ends": _by_chance(run) if run.serving_ends is None else [_of_service(each) for each in run.serving_ends],
+        "ends": [_of_service(each) for each in run.serving_ends or ()],
+        "load": load._asdict(),
         "count": trained.count if trained else 0.0,
         "memory": max((device.spread for device in run.memory if device.size), default=0.0),
         "watts": 0.0 if energy is None or run.makespan_s <= 0 else energy.joules.value / run.makespan_s,
     }
+
+
+def _load(run: Row) -> Load:
+    """What a run said of its load; nothing if an earlier version kept it."""
+    return Load(**run.get("load", {}))
 
 
 def serves(workload: Tree) -> bool:
@@ -172,18 +193,6 @@ def _numbers(run: Run) -> dict[str, float]:
             many = sum(usage.alike for usage in gpus)  # integers
             numbers["busy"] = math.fsum(usage.utilisation * usage.alike for usage in gpus) / many
     return numbers
-
-
-def _by_chance(run: Run) -> list[dict[str, float]]:
-    """Both ends of the latencies of a service that is a program, as other requests would have them."""
-    ends: list[dict[str, float]] = [{}, {}]
-    for answers in run.services.answers[:1] if run.services is not None else ():
-        for name, share in PERCENTILES if answers.latency is not None else ():
-            assert answers.latency is not None
-            settled = answers.latency.at(share)
-            for end, value in zip(ends, (settled.low, settled.high), strict=True):
-                end |= {f"latency_{name}": value} if math.isfinite(value) else {}
-    return ends
 
 
 def _of_service(services: Sequence[ServiceStatistics]) -> dict[str, float]:

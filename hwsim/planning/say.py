@@ -14,7 +14,7 @@ from hwsim.planning.reasons import off_by
 from hwsim.planning.wants import MEASURES, Quantity, money
 from hwsim.results import invariants
 from hwsim.studies.grid import written
-from hwsim.views.kit.lines import titled
+from hwsim.views.kit.lines import TITLE, titled
 from hwsim.views.kit.table import Column, aligned, shortened
 
 FEW: Final = 5  # options of the first table
@@ -29,8 +29,10 @@ def text(answer: Answer) -> str:
     """The answer in a screenful or two."""
     question = answer.question
     out = [heading(answer)]
-    for title, line in facts(answer):
-        out += titled(title, line)
+    lines = list(facts(answer))
+    letters = max(TITLE, *(len(title) for title, _ in lines))
+    for title, line in lines:
+        out += titled(title, line, letters)
     if len(answer.of_each) > 1:
         out += ["", "best of each", *_table(answer, answer.of_each)]
     if answer.best is not None and len(answer.options) > 1:
@@ -53,7 +55,8 @@ def heading(answer: Answer) -> str:
     """The name of the question, or what it is about."""
     question = answer.question
     names = ", ".join(name or "the workload" for name in question.workloads)
-    return question.keys.name or f"{names} on {', '.join(name for name, _ in question.machines)}"
+    machines = ", ".join(name or "the machine" for name, _ in question.machines)
+    return question.keys.name or f"{names} on {machines}"
 
 
 def facts(answer: Answer) -> Iterator[tuple[str, str]]:
@@ -92,6 +95,8 @@ def _best(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:
         yield "goodput", f"{percent(good.share)}: {often}, {spares}"
         yield "checkpoint", str(training.saved)
     yield from _placed(answer, best)
+    for note in best.notes:
+        yield "simulated", note
     if best.how == "estimate":
         yield "known from", "closed forms alone: nothing was simulated"
     alike = [number for number, each in answer.ratios.items() if not each.is_told]
@@ -145,7 +150,7 @@ def _none(answer: Answer) -> Iterator[tuple[str, str]]:
     if nearest is None:
         return
     off = f", {off_by(nearest.excess)} off" if nearest.excess < float("inf") else ""
-    yield "nearest", where(nearest.values) + off
+    yield "nearest", (where(nearest.values) or "the files as they are") + off
     for reason in nearest.reasons:
         yield reason.constraint, reason.text
 
@@ -241,6 +246,6 @@ def _reasons(answer: Answer) -> Iterator[str]:
         many = len(group.numbers)
         place = f"{group.where}, " if group.where and group.where not in group.nearest_where else ""
         start = f"{many:,} x, nearest {place}{group.nearest_where}" if many > 1 else f"{place}{group.nearest_where}"
-        yield f"  {shortened(f'{start}: {group.reason}', WIDE)}"
+        yield f"  {shortened(': '.join(filter(None, (start, str(group.reason)))), WIDE)}"
     if len(groups) > MANY:
         yield f"  and {sum(len(group.numbers) for group in groups[MANY:]):,} more, of {len(groups) - MANY} other reasons: --json"

@@ -10,6 +10,7 @@ from typing import Final
 
 from hwsim.planning.axes import REPLICAS, Axis, between
 from hwsim.planning.choosing import has_objective, order, score, sorting
+from hwsim.planning.loads import LOAD
 from hwsim.planning.options import Option
 from hwsim.planning.question import Question
 from hwsim.planning.running import Row, serves, simulated
@@ -151,11 +152,19 @@ class Searching:
         return option.how == "machine" or any(quantity.key not in option.numbers for quantity in self.question.asked)
 
     def _with_ends(self) -> None:
-        """Simulate the best services again with the ends of what is known of their kernels."""
-        held = [each for each in self.options.values() if each.is_feasible and each.how == "simulation"]
-        for option in order(self.question, held)[:SURE]:
+        """Simulate the best services again, longer and with the ends of what is known of their kernels."""
+        seen = set[int]()
+        while True:
+            held = [each for each in self.options.values() if each.is_feasible and each.how == "simulation"]
+            option = next((each for each in order(self.question, held)[:SURE] if each.point.number not in seen), None)
+            if option is None:
+                return
+            seen.add(option.point.number)
             estimate = replace(option, numbers=option.estimated)
-            self.options[option.point.number] = self._played(estimate, 0, SURE, ends=True)
+            self.options[option.point.number] = longer = self._played(estimate, 0, SURE, ends=True)
+            axis = next((axis for axis in self.question.varied.axes if axis.kind == "replicas"), None)
+            if not longer.is_feasible and axis is not None and option.point.replicas < axis.ends[1]:
+                self._replicated(option, option.point.replicas + 1)
 
     def _cheapest(self, options: Iterable[Option]) -> list[Option]:
         """In the order of the objective, as far as the machine alone has it."""
@@ -305,16 +314,17 @@ class Searching:
             else:
                 below = middle
 
-    def _replicated(self, single: Option, count: int) -> Option:
+    def _replicated(self, one: Option, count: int) -> Option:
         """So many of a machine; what is dearer than an answer is not simulated."""
-        option = self._look(single.point.machine, (*single.point.values, (REPLICAS, count)))
+        values = tuple(pair for pair in one.point.values if pair[0] != REPLICAS)
+        option = self._look(one.point.machine, (*values, (REPLICAS, count)))
         if option.how == "machine" and option.is_feasible and not self._is_beaten(option):
             option = self._play(option.point.number, self.simulations, self.simulations + 1)
         return option
 
     def _is_hopeless(self, option: Option) -> bool:
         """Whether more replicas do not help: what is broken does not fall with them."""
-        falling = ("TTFT", "TPOT", "LATENCY", "requests/s", "tokens/s", "samples/s")
+        falling = (LOAD, "TTFT", "TPOT", "LATENCY", "requests/s", "tokens/s", "samples/s")
         return not any(each.constraint.startswith(falling) for each in option.reasons)
 
 

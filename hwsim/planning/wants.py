@@ -5,6 +5,7 @@ A requirement names a workload where there are several (`tune.time at most 2 day
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -55,6 +56,8 @@ class Measure:
         >>> MEASURES["training"].between(1.58e5, 2.17e5), MEASURES["cost"].between(1.0, 2.0)
         ('1.83 day to 2.51 day', '1 USD to 2 USD')
         """
+        if math.isinf(high):
+            return f"{self.shown(low)} or more"
         ends = format_between(low, high, "s") if self.unit == "s" else (self.shown(low), self.shown(high))
         return " to ".join(ends)
 

@@ -31,6 +31,7 @@ class State:
         where: for each quantity, the cause of most of its time, in words.
         needed: requests that would do. most: requests that are tried.
         halves: how far off such services are, by what their quantities begin with: half widths, as logarithms.
+        excess: part by which more comes than is answered, where it grows.
     """
 
     name: str
@@ -43,6 +44,7 @@ class State:
     needed: int | None = None
     most: int = 5_000
     halves: tuple[tuple[str, float], ...] = ()
+    excess: float = 0.0
 
     @property
     def brief(self) -> bool:
@@ -81,9 +83,10 @@ def _of_model(service: ServiceStatistics) -> State:
         part = f"p{each.percentile}" if each.percentile else "mean"
         high = math.inf if each.high_s is None else each.high_s
         knowns[f"{start}{each.measure}_{part}"] = Known(each.value_s, each.low_s, high), each.short
-    grows = ""
+    grows, excess = "", 0.0
     if service.overloaded:
         grows = f"{service.offered_per_s:.4g} requests/s come, {service.requests_per_s:.4g} are answered"
+        excess = service.offered_per_s / service.requests_per_s - 1.0
     where = {
         f"{start}{each.measure}_p{each.percentile}": limited_by(each) for each in service.where if each.parts and each.mean_s > 0
     }
@@ -91,7 +94,7 @@ def _of_model(service: ServiceStatistics) -> State:
     in_system = service.offered_per_s * service.latency.mean
     counted = f"{place}.requests" if service.came_s > 0 else ""
     halves = tuple((f"{start}{each.measure}", each.half) for each in sure_of(service))
-    return State(service.name, service.requests, in_system, counted, knowns, grows, where, halves=halves)
+    return State(service.name, service.requests, in_system, counted, knowns, grows, where, halves=halves, excess=excess)
 
 
 def _of_program(services: Services, answers: Answers) -> State:
@@ -103,10 +106,12 @@ def _of_program(services: Services, answers: Answers) -> State:
         for share, percentile in settled.percentiles:
             knowns[f"{answers.name}.latency_p{100 * share:.0f}"] = percentile, share in settled.short
     full = next((rung for rung in services.ladder if rung.kind == "capacity" and (rung.utilisation or 0.0) >= 1), None)
-    grows = services.stuck
+    grows, excess = services.stuck, math.inf if services.stuck else 0.0
     if full is not None and answers.outside and answers.offered_per_s > full.limit_per_s:
         grows = f"{full.name} does {full.limit_per_s:.4g} requests/s at most, {answers.offered_per_s:.4g} come"
+        excess = answers.offered_per_s / full.limit_per_s - 1.0
     elif answers.growth_per_s > 0:
+        excess = answers.growth_per_s / max(answers.offered_per_s - answers.growth_per_s, 1e-300)
         grows = f"those there grow by {answers.growth_per_s:.3g} requests a second"
     total = math.fsum(wait.seconds for wait in answers.waits_above)
     where = {}
@@ -118,4 +123,4 @@ def _of_program(services: Services, answers: Answers) -> State:
     counted = f"workload.jobs.{job}.requests" if dot else "workload.requests"
     counted = "" if answers.closed or not answers.outside else counted
     needed = None if settled is None else settled.needed
-    return State(answers.name, answers.outside, answers.there_mean, counted, knowns, grows, where, needed, MOST)
+    return State(answers.name, answers.outside, answers.there_mean, counted, knowns, grows, where, needed, MOST, excess=excess)

@@ -1,0 +1,103 @@
+"""Services of a plan: runs that are long enough to be steady, how far their times are known, and loads that are too much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, NamedTuple
+
+from hwsim.api import Run
+from hwsim.costs import Amount
+from hwsim.planning.reasons import Reason
+from hwsim.studies.states import State, states
+
+LONGER: Final = 4  # times that a run is made longer, at the most
+LOAD: Final = "load"  # the constraint that a service keeps up with what comes
+Ends = tuple[float, float | None]  # low and high as parts of a value; None: no end
+
+
+class Load(NamedTuple):
+    """What the first service of a run says of its load.
+
+    Args:
+        grows: why there is no steady state, "" if there may be one; excess: part by which more comes than is answered.
+        ranges: by measure, where nine of ten such services are that get other requests.
+        note: what a reader has to know of the run's length.
+    """
+
+    grows: str = ""
+    excess: float = 0.0
+    ranges: Mapping[str, Ends] = {}
+    note: str = ""
+
+
+def long_enough(play: Callable[[Mapping[str, int]], Run], asked: Collection[str]) -> tuple[Run, dict[str, int]]:
+    """A run in which the requests that are there at once are replaced often enough, and the numbers of requests that it took.
+
+    Args:
+        play: the run with other numbers of requests, by the paths where files say them.
+        asked: measures that the run is to be long enough for, as far as `hwsim simulate --find` would make it longer.
+    """
+    counts: dict[str, int] = {}
+    run = play(counts)
+    for _ in range(LONGER):
+        more = {each.counted: _wanted(each) for each in states(run) if each.more(_named(each, asked)) is not None}
+        if not more:
+            break
+        counts |= more
+        run = play(counts)
+    return run, counts
+
+
+def load_of(run: Run, *, lengthened: bool) -> Load:
+    """What the first service of a run says of its load."""
+    state = next(states(run), None)
+    return Load() if state is None else _load(run, state, lengthened=lengthened)
+
+
+def _wanted(state: State) -> int:
+    """Requests of the next run: enough to be steady, or all that are tried where a measure is not told by so many."""
+    return state.more([]) or state.most
+
+
+def _named(state: State, asked: Collection[str]) -> list[str]:
+    """Quantities of a service that are these measures."""
+    return [name for name in state.known if _measure(state, name) in asked]
+
+
+def _measure(state: State, name: str) -> str:
+    return name.removeprefix(f"{state.name}." if state.name else "")
+
+
+def _load(run: Run, state: State, *, lengthened: bool) -> Load:
+    unsettled = state.brief or any(service.unsettled for service in run.serving[:1])
+    note = f"runs of {state.requests:,} requests: those of the file are too few to tell" if lengthened else ""
+    if unsettled and not state.grows:
+        note = f"{state.requests:,} requests are over before the service is steady: with more of them times are longer"
+    halves, ranges = dict(state.halves), dict[str, Ends]()
+    for name, (known, _) in state.known.items():
+        half = halves.get(name.rpartition("_")[0], 0.0)
+        if known.value > 0:
+            low = _away(known.low / known.value, half)
+            high = None if unsettled or not math.isfinite(known.high) else 1.0 / _away(known.value / known.high, half)
+            ranges[_measure(state, name)] = low, high
+    return Load(state.grows, state.excess, ranges, note)
+
+
+def _away(part: float, half: float) -> float:
+    """The lower end of a range, as a part of the value, with a further error whose half width is a logarithm."""
+    return math.exp(-math.hypot(math.log(part), half)) if 0 < part <= 1 else min(part, 1.0)
+
+
+def too_much(load: Load, replicas: int) -> Reason | None:
+    """The reason that a load without a steady state is; None if the service may keep up."""
+    if not load.grows:
+        return None
+    each = f" by each of {replicas}" if replicas > 1 else ""
+    return Reason(LOAD, f"no steady state: {load.grows}{each}", 1.0 + load.excess, 1.0, load.excess)
+
+
+def within(value: float, ends: Ends | None, others: list[float]) -> Amount:
+    """A number with the range in which it is known, as parts of it, and the values of further runs."""
+    low, high = (1.0, 1.0) if ends is None else ends
+    return Amount(value, min([value * low, *others]), math.inf if high is None else max([value * high, *others]))

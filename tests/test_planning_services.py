@@ -1,0 +1,75 @@
+"""Plans of services: what does not keep up is no answer, short runs are made longer, and ranges are those that a run states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hwsim
+from hwsim.planning import Answer, plan
+from hwsim.results.serving_errors import sure_of
+
+GPU = "hwsim: machine/1\nparts: {cpu: {kind: cpu, use: xeon-8480}, gpu: {kind: gpu, use: h100-pcie}}\n\
+links: [{between: [cpu, gpu], kind: pcie, use: pcie5-x16}]\n"
+CHAT = """\
+hwsim: workload/1
+let: {rate: 20 1/s, requests: 20}
+infer:
+  {model: llama-3-8b, framework: vllm, arrivals: {poisson: $rate}, requests: $requests, prompt: 200, output: {uniform: [20, 60]}}
+"""
+SHOP = """\
+hwsim: workload/1
+let: {rate: 100 1/s}
+services:
+  shop: {arrivals: {poisson: $rate}, device: cpu, request: [{busy: {device: cpu, time: 1 s}}]}
+requests: 400
+"""
+
+
+def asked(workload: str, **more: Any) -> Answer:
+    """The answer of a plan for one GPU and its host, in which services are simulated."""
+    return plan({"machine": GPU, "workload": workload, "rent": "purchase", "minimise": "power", **more})
+
+
+@pytest.mark.parametrize(("workload", "requirement"), [(CHAT, "tpot_p95 at most 10 s"), (SHOP, "power at most 1 MW")])
+def test_a_machine_that_does_not_keep_up_is_no_answer(workload: str, requirement: str) -> None:
+    answer = asked(workload, set={"workload.let.rate": "2000 1/s"}, require=[requirement])
+    assert answer.best is None
+    assert [each.reasons[0].constraint for each in answer.rejected] == ["load"]
+    assert "no steady state" in str(answer)
+
+
+def test_as_many_machines_are_taken_as_keep_up() -> None:
+    """One fewer does not, as a run of its share says."""
+    answer = asked(CHAT, set={"workload.let.rate": "300 1/s"}, vary={"replicas": "1..16"}, require=["ttft_p95 at most 1 h"])
+    assert answer.best is not None
+    count = answer.best.point.replicas
+
+    def overloaded(replicas: int) -> bool:
+        set_ = {"workload.let.rate": f"{300 / replicas} 1/s", "workload.let.requests": 2000}
+        return hwsim.simulate(GPU, CHAT, set=set_, interval=False).serving[0].overloaded
+
+    assert count > 1
+    assert not overloaded(count)
+    assert overloaded(count - 1)
+
+
+def test_a_short_run_is_made_longer_and_its_range_is_that_of_measured_services() -> None:
+    """The run that the answer names has the same times; errors of other requests and of services are in the range."""
+    answer = asked(CHAT, require=["ttft_p95 at most 1 s", "tpot_p95 at most 1 s"])
+    assert answer.best is not None
+    (note,) = answer.best.notes
+    count = int(note.split()[2].replace(",", ""))
+    assert count > 20
+    (service,) = hwsim.simulate(GPU, CHAT, set={"workload.let.requests": count}, interval=False).serving
+    halves = {each.measure: each for each in sure_of(service)}
+    for measure, spread in (("ttft", service.first_token), ("tpot", service.each_token)):
+        amount = answer.best.numbers[f"{measure}_p95"]
+        assert spread is not None
+        assert amount.value == spread.p95
+        assert amount.low <= spread.p95 * halves[measure].low * 1.000001
+        assert amount.high >= spread.p95 * halves[measure].high * 0.999999
+        (draws,) = (each for each in service.sampling if (each.measure, each.percentile) == (measure, 95))
+        assert amount.low / amount.value <= draws.low_s / draws.value_s * 1.000001
+        assert draws.high_s is None or amount.high / amount.value >= draws.high_s / draws.value_s * 0.999999
