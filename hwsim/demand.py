@@ -285,7 +285,7 @@ class Later(Sequence[Term]):
     """Lines of the derivation of a transfer, written when they are first read: most are never read.
 
     Args:
-        write: makes the lines from the other arguments; a function of a module, so that costs can be sent to other processes.
+        write: makes the lines from the other arguments.
     """
 
     __slots__ = ("_given", "_lines", "_write")
@@ -298,6 +298,9 @@ class Later(Sequence[Term]):
         if self._lines is None:
             self._lines = self._write(*self._given)
         return self._lines
+
+    def __reduce__(self) -> tuple[type[tuple[Term, ...]], tuple[tuple[Term, ...]]]:  # of another process: as they are written
+        return tuple, (self._all(),)
 
     def __len__(self) -> int:
         return len(self._all())

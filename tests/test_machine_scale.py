@@ -170,7 +170,7 @@ def test_transfers_in_columns_are_those_one_by_one(texts: tuple[str, str], rando
     found = of.draws([a for a, _ in pairs], [b for _, b in pairs], size, handling)
     amounts, latency, first = found.amounts(), found.latency(), found.first.tolist()
     for at, (a, b) in enumerate(pairs):
-        demand = of.transfer(a, b, size, handling).demand
+        demand = of._transfers.made(a, b, size, handling).demand
         rows = range(first[at], first[at + 1])
         drawn = {of.capacity_name(int(found.capacity[row])): float(amounts[row]) for row in rows}
         assert drawn == dict(demand.amounts)
@@ -178,6 +178,22 @@ def test_transfers_in_columns_are_those_one_by_one(texts: tuple[str, str], rando
         assert (one.latency, one.floor, one.share, one.holds) == (demand.latency, demand.floor, demand.share, demand.holds)
         assert latency[at] == demand.latency
     assert [*dict.fromkeys(found.shape.tolist())] == [*range(len(found.costs))]
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    clusters(),
+    st.randoms(use_true_random=False),
+    st.sampled_from([1e6, 5.0, 0.0]),
+    st.sampled_from([Handling(), Handling(messages=3.0), Handling(pages="pageable", waited=True), Handling(by="sm")]),
+)
+def test_transfers_like_one_that_is_known_cost_what_a_search_says(
+    texts: tuple[str, str], random: object, size: float, handling: Handling
+) -> None:
+    of = machine(texts[0])
+    for a, b in _pairs(of, random, 120):
+        if of._routes.find(a, b) is not None and (found := of._transfers.bulk.cost(a, b, size, handling)) is not None:
+            assert found == of._transfers.made(a, b, size, handling)  # amounts, bytes and derivation
 
 
 @settings(deadline=None, max_examples=25)
@@ -242,7 +258,8 @@ def test_pairs_that_only_look_alike_are_told_apart(text: str) -> None:
     found = of.draws([a for a, _ in pairs], [b for _, b in pairs], 1e6)
     for at, (a, b) in enumerate(pairs):
         names = {of.capacity_name(int(each)) for each in found.capacity[found.first[at] : found.first[at + 1]]}
-        demand = of.transfer(a, b, 1e6).demand
+        demand = of._transfers.made(a, b, 1e6).demand
+        assert of._transfers.bulk.cost(a, b, 1e6, Handling()) in (None, of._transfers.made(a, b, 1e6))
         assert names == {name for name, _ in demand.amounts}
         like = found.costs[found.shape[at]].demand.amounts
         assert sorted(of.capacities[name].rate for name, _ in like) == sorted(of.capacities[name].rate for name in names)

@@ -53,12 +53,13 @@ class _Read(NamedTuple):
 
 @dataclass(slots=True)
 class _Batch:
-    """Steps that are looked at together; which: by step, the place of its pairs among those that differ."""
+    """Steps that are looked at together; which: by step, the place of its pairs among those that differ; count: of pairs."""
 
     stages: list[Round] = field(default_factory=list)
     which: list[int] = field(default_factory=list)
     pairs: list[Sequence[Pair]] = field(default_factory=list)
     alike: dict[tuple[object, ...], list[int]] = field(default_factory=dict)
+    count: int = 0
 
     def add(self, stage: Round) -> bool:
         """Whether there was room for the step."""
@@ -66,11 +67,12 @@ class _Batch:
         key = (len(pairs), pairs[0], pairs[-1]) if len(pairs) else ()
         place = next((at for at in self.alike.get(key, ()) if self.pairs[at] is pairs or self.pairs[at] == pairs), None)
         if place is None:
-            if self.pairs and sum(map(len, self.pairs)) + len(pairs) > _AT_ONCE:  # integers
+            if self.pairs and self.count + len(pairs) > _AT_ONCE:
                 return False
             place = len(self.pairs)
             self.alike.setdefault(key, []).append(place)
             self.pairs.append(pairs)
+            self.count += len(pairs)
         self.stages.append(stage)
         self.which.append(place)
         return True
@@ -129,12 +131,14 @@ class Drawing:
         same = len(sizes) > 0 and bool((sizes == sizes[0]).all())
         how = handling(machine, exchange.placed.algorithm, parties[0], parties[1])
         draws = machine.draws_among(parties, sources, targets, float(sizes[0]) if same else sizes, how)
-        _, firsts = np.unique(draws.shape, return_index=True)
         table, starts = self._table(draws)
         code = 2 * draws.shape + self._far(sources, targets)
         waits, floors = self._waits(draws)
-        reads = self._reads(draws, firsts, targets, sizes) if any(stage.reduce for stage in batch.stages) else []
-        full = _with(table, reads, sizes[firsts])
+        reads, full = [], table
+        if any(stage.reduce for stage in batch.stages):
+            _, firsts = np.unique(draws.shape, return_index=True)
+            reads = self._reads(draws, firsts, targets, sizes)
+            full = _with(table, reads, sizes[firsts])
         ready = {}
         for stage, at in zip(batch.stages, batch.which, strict=True):
             low, high = bounds[at : at + 2]
@@ -212,8 +216,6 @@ class Drawing:
 
 def _with(table: Table, reads: Sequence[_Read], sizes: Floats) -> Table:
     """The table with what receivers read again, a row for each cost."""
-    if not reads:
-        return table
     names = [*table.names, *("" for _ in reads)]
     read = np.array([read.amount for read in reads], np.float64)
     return Table(names, np.concatenate([table.amounts, read]), np.concatenate([table.moved, sizes]))

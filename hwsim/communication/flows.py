@@ -14,8 +14,9 @@ runs: the ring is held back by its slowest link at that moment, as if the chunks
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Final, Generic, NamedTuple
 
 from hwsim.communication.algorithms import Algorithm
@@ -115,7 +116,7 @@ def longest_of_first(
     Cheap among very many devices: hardly anything is named.
     """
     placed, (rounds, *_), _ = _planned(machine, algorithm, operation, devices, ())
-    ledger = ledger_of(Exchange(machine, placed, size, PLAIN), rounds, columns=False)
+    ledger = ledger_of(Exchange(machine, placed, size, PLAIN), rounds, says_bytes=False)
     return ledger.longest(_total(ledger, rounds), word)
 
 
@@ -123,12 +124,14 @@ def longest_of_first(
 class Together:
     """The phases of a collective added up, for one whose time is known: none of them has a cost of its own.
 
-    total: a cost of all amounts without a time; busy: seconds that the links are busy, phase after phase.
+    total: a cost of all amounts without a time; busy: seconds that the links are busy, phase after phase; even: the same if
+    the ranks' parts were equal.
     """
 
     flows: Flows
     total: Cost
     busy: float
+    even: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,19 +162,20 @@ class Task:
         """Seconds of the phases by an algorithm when nothing else runs: `Flows.alone`, without their costs."""
         placed, merged, pieces = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
         exchange = Exchange(self.machine, placed, self.size, overheads)
-        return _seconds(ledger_of(exchange, _flat(merged), columns=self.columns), exchange, merged, pieces)
+        return _seconds(ledger_of(exchange, _flat(merged), columns=self.columns, says_bytes=False), exchange, merged, pieces)
 
     def together(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> Together:
         """The phases by an algorithm, added up."""
         placed, merged, _ = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
         exchange = Exchange(self.machine, placed, self.size, overheads)
-        return _added(ledger_of(exchange, _flat(merged), columns=False), exchange, merged, self.operation)
+        ledger = ledger_of(exchange, _flat(merged))
+        return _added(ledger, exchange, merged, self.operation, self._even(algorithm, overheads) if self.weights else None)
 
-    def busy(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> float:
-        """Seconds that the links are busy: `Together.busy`, without a cost."""
-        placed, merged, _ = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
-        ledger = ledger_of(Exchange(self.machine, placed, self.size, overheads), _flat(merged), columns=False)
-        return math.fsum(ledger.busy(_total(ledger, rounds)) for rounds in merged)
+    def _even(self, algorithm: Algorithm, overheads: Overheads) -> Iterator[float]:
+        """By phase the seconds that the links are busy if the ranks' parts are equal."""
+        placed, merged, _ = _planned(self.machine, algorithm, self.operation, self.devices, ())
+        ledger = ledger_of(Exchange(self.machine, placed, self.size, overheads), _flat(merged), says_bytes=False)
+        return (ledger.busy(_total(ledger, rounds)) for rounds in merged)
 
     def among(self, devices: Sequence[str]) -> Task:
         """The same collective among these devices."""
@@ -208,18 +212,31 @@ def _seconds(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Ro
     return math.fsum(total.latency + ledger.seconds(total) for total in flows)
 
 
-def _added(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Round]], operation: Operation) -> Together:
-    """The phases added up, each as it would be by itself."""
+def _added(
+    ledger: Ledger[A],
+    exchange: Exchange,
+    merged: Sequence[Sequence[Round]],
+    operation: Operation,
+    even: Iterator[float] | None,
+) -> Together:
+    """The phases added up, each as it would be by itself.
+
+    even: seconds of each phase with equal parts, None if they are; worked out in turn with the phases, of the same pairs.
+    """
     all_phases, share, taken = ledger.nothing(), 0.0, []
+    evenly: list[float] = []
     for rounds in merged:
         total = _total(ledger, rounds)
         all_phases.add(total, 1.0)
         share = max(share, ledger.widest(total) or 1.0)
         taken.append(ledger.busy(total))
+        evenly += islice(even or (), 1)
     cost = ledger.cost(all_phases, share if merged else 1.0, ())
     if not merged:
         cost = replace(cost, demand=replace(cost.demand, holds=()))
-    return Together(Flows(exchange.placed.algorithm, operation, exchange.placed.parties, ()), cost, math.fsum(taken))
+    busy = math.fsum(taken)
+    flows = Flows(exchange.placed.algorithm, operation, exchange.placed.parties, ())
+    return Together(flows, cost, busy, busy if even is None else math.fsum(chain(evenly, even)))
 
 
 def _total(ledger: Ledger[A], rounds: Sequence[Round]) -> A:

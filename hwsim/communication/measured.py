@@ -103,7 +103,7 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate,
     together = task.together(algorithm, overheads)
     flow = max(library.issue, best.seconds) - best.latency
     if task.weights:
-        flow *= together.busy / (replace(task, weights=()).busy(algorithm, overheads) or 1.0)
+        flow *= together.busy / (together.even or 1.0)
     inputs = (("waiting", precise(best.latency, "s"), f"start, steps and hops of {best.method}, {best.protocol}"),)
     source = source_of(library.sources, "start")
     links = generation(task.machine, task.devices[0]) or "links"

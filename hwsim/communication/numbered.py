@@ -29,7 +29,10 @@ _DIGITS: Final = str.maketrans("", "", "0123456789")
 
 @dataclass(slots=True)
 class Sums:
-    """Amounts, and the bytes behind them, by place of the capacity among those drawn from; the last may be missing."""
+    """Amounts, and the bytes behind them, by place of the capacity among those drawn from; the last may be missing.
+
+    moved: empty where nobody asks for the bytes.
+    """
 
     amounts: Floats
     moved: Floats
@@ -37,8 +40,7 @@ class Sums:
     floor: float = 0.0
 
     def add(self, other: Sums, times: float) -> None:
-        if len(self.amounts) < len(other.amounts):
-            self.amounts, self.moved = (np.pad(each, (0, len(other.amounts) - len(each))) for each in (self.amounts, self.moved))
+        self.amounts, self.moved = _lengthened(self.amounts, len(other.amounts)), _lengthened(self.moved, len(other.moved))
         self.amounts[: len(other.amounts)] += times * other.amounts
         self.moved[: len(other.moved)] += times * other.moved
 
@@ -55,11 +57,11 @@ class Look(NamedTuple):
 class Numbered:
     """Amounts by place, where a capacity has the place that was next when it was first drawn from.
 
-    wide: costs are in columns.
+    wide: costs are in columns.  says_bytes: the bytes behind the amounts are asked for.
     """
 
-    def __init__(self, exchange: Exchange, rounds: Sequence[Round], *, wide: bool = False) -> None:
-        self.exchange, self._machine, self._wide = exchange, exchange.machine, wide
+    def __init__(self, exchange: Exchange, rounds: Sequence[Round], *, wide: bool = False, says_bytes: bool = True) -> None:
+        self.exchange, self._machine, self._wide, self._says_bytes = exchange, exchange.machine, wide, says_bytes
         self.drawing = Drawing(exchange, rounds)
         self._place = np.full(self._machine.capacity_numbers, -1, np.int32)  # by number
         self._numbers: Ints = np.empty(0, np.int32)  # by place
@@ -80,7 +82,8 @@ class Numbered:
             places = self._places(step.number, step.which, step.table)
             count = len(self._numbers)
             drawn.amounts = add(drawn.amounts, places, step.table.amounts, step.which, count)
-            drawn.moved = add(drawn.moved, places, step.table.moved, step.which, count)
+            if self._says_bytes:
+                drawn.moved = add(drawn.moved, places, step.table.moved, step.which, count)
             drawn.floor = max(drawn.floor, step.floor)
             waits = step.waits if math.fsum(step.waits) > math.fsum(waits) else waits
         return drawn, waits
@@ -141,11 +144,12 @@ class Numbered:
         if places.min(initial=0) >= 0:
             return places
         new = np.flatnonzero(places < 0)
+        self._place[number[new[::-1]]] = -2 - new[::-1]  # of rows of one capacity, the first counts
+        new = new[self._place[number[new]] == -2 - new]
+        self._place[number[new]] = np.arange(len(self._numbers), len(self._numbers) + len(new))
+        self._numbers = np.append(self._numbers, number[new].astype(np.int32))
         looks = np.array([self._look_number(name) for name in table.names], np.int32)
-        numbers, first = np.unique(number[new], return_index=True)
-        self._place[numbers] = np.arange(len(self._numbers), len(self._numbers) + len(numbers))
-        self._numbers = np.append(self._numbers, numbers.astype(np.int32))
-        self._look = np.append(self._look, looks[which[new[first]]])
+        self._look = np.append(self._look, looks[which[new]])
         self._rates = np.array([look.rate for look in self._looks])[self._look]
         self._is_wire = np.array([look.unit == "B" for look in self._looks], np.bool_)[self._look]
         given: Ints = self._place[number]
@@ -187,19 +191,31 @@ class Numbered:
         return Wide(self._numbers[used], kind, tuple(kinds), self._machine.capacity_numbers, self._machine.capacity_name)
 
 
-def ledger_of(exchange: Exchange, rounds: Sequence[Round], *, columns: bool) -> Ledger[Any]:
-    """Amounts by number where there are many ranks of one kind. columns: whether costs among very many may be in columns."""
+def ledger_of(exchange: Exchange, rounds: Sequence[Round], *, columns: bool = False, says_bytes: bool = True) -> Ledger[Any]:
+    """Amounts by number where there are many ranks of one kind.
+
+    columns: whether costs among very many may be in columns.  says_bytes: whether it is asked for costs and lines.
+    """
     if not exchange.alike():
         return Names(exchange)
     wide = columns and len(exchange.placed.parties) >= LEAST and exchange.overheads.compute <= 0
-    return Numbered(exchange, rounds, wide=wide)
+    return Numbered(exchange, rounds, wide=wide, says_bytes=says_bytes)
+
+
+def _lengthened(column: Floats, count: int) -> Floats:
+    """A column with zeros at its end, if it has less than so many."""
+    if len(column) >= count:
+        return column
+    longer = np.zeros(count)
+    longer[: len(column)] = column
+    return longer
 
 
 def _in_order(sums: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
     """Sums by place with more rows, added in their order; which: the place of each row among the values."""
     if not len(sums):
         return np.asarray(np.bincount(places, weights=values[which], minlength=count), np.float64)
-    sums = np.pad(sums, (0, count - len(sums)))
+    sums = _lengthened(sums, count)
     np.add.at(sums, places, values[which])
     return sums
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 from itertools import permutations
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from hwsim.demand import Cost
+from hwsim.demand import Cost, Demand, Later, Term
 from hwsim.machine.attached import Attached
 from hwsim.machine.capacities import oversubscription
 from hwsim.machine.handling import Handling
@@ -24,7 +24,7 @@ from hwsim.machine.wires import Ints
 from hwsim.machine.wiring import Ends
 from hwsim.records import dataclass
 
-_MOST: Final = 1 << 62
+_SPAN: Final = 8  # numbers for each row, up to which a table of all of them is quicker than sorting
 _MANY_COSTS: Final = 20_000  # that are not worth keeping
 ABSOLUTE, FROM, TO, OUT, IN = range(5)  # what a row's number is relative to: nothing, either host, either host's wire
 
@@ -55,6 +55,16 @@ class _Pattern:
     places: tuple[Place | None, ...]
 
 
+class _Rows(NamedTuple):
+    """Of pairs, whatever their sizes. route: by pair the place of its route among the routes, which are in the order of their
+    first pairs; first, capacity: see `Draws`."""
+
+    route: Ints
+    routes: list[_Shape]
+    first: Ints
+    capacity: Ints
+
+
 class Bulk:
     """Behind `Machine.draws`."""
 
@@ -64,11 +74,13 @@ class Bulk:
         self._ends, self.numbering = Ends(self._net.layout), Numbering(self._net)
         self._skeletons = Skeletons(self._net.layout, self._hosts, self.numbering, transfers.backplanes)
         self._patterns: dict[tuple[Handling, Hashable], _Pattern] = {}
-        self._kinds: dict[tuple[Handling, tuple[int, ...]], _Kind | None] = {}
+        self._kinds: dict[tuple[Handling, int], _Kind | None] = {}  # by code
         self._shapes: dict[object, int] = {}
         self._known: list[_Shape] = []
+        self._names: dict[tuple[tuple[int, int, int], int], str] = {}  # by row of a kind and by host
         self._insides: dict[tuple[int, tuple[int, ...]], bool] = {}  # places in hosts, and whether traffic between them is alike
         self._latest: tuple[Sequence[str], Ints] = (), np.empty(0, np.int32)  # names that were asked for, and their numbers
+        self._drawn: tuple[Handling, Ints, Ints, _Rows] | None = None  # pairs that were asked for last: other sizes are next
 
     def part_of(self, name: str) -> Part | None:
         """The part of a device; None if the name is no device's."""
@@ -94,27 +106,77 @@ class Bulk:
             raise ValueError("copies by a core are for `transfer`")
         numbers = self._numbers(names)
         a, b = numbers[sources], numbers[targets]
-        some = size if isinstance(size, float | int) else 1.0
-        keys = self._keys(a, b)
-        _, first, which = np.unique(_codes(keys), return_index=True, return_inverse=True)
-        order = np.argsort(which, kind="stable")
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(which, minlength=len(first)))]).tolist()
-        kinds: list[tuple[Ints, _Kind]] = []
-        for at in np.argsort(first, kind="stable").tolist():
-            pairs, example = order[bounds[at] : bounds[at + 1]], int(first[at])
-            key = handling, tuple(int(column[example]) for column in keys)
-            if key not in self._kinds:
-                ends = names[int(sources[example])], names[int(targets[example])]
-                self._kinds[key] = self._kind(*ends, int(a[example]), int(b[example]), some, handling)
-            kind = self._kinds[key]
-            if kind is not None:
-                kinds.append((pairs, kind))
-                continue
-            kinds += [
-                (np.array([pair]), self._single(names[int(sources[pair])], names[int(targets[pair])], some, handling))
-                for pair in pairs.tolist()
-            ]
-        return self._filled(a, b, kinds, size, handling)
+        last = self._drawn
+        if last is not None and last[0] == handling and np.array_equal(last[1], a) and np.array_equal(last[2], b):
+            rows = last[3]
+        else:
+            rows = self._rows(a, b, handling)
+            self._drawn = handling, a, b, rows
+        first, capacity = rows.first, rows.capacity
+        nothing = np.broadcast_to(np.asarray(size) <= 0, a.shape)
+        if nothing.any():
+            many = np.diff(first)
+            capacity = capacity[np.repeat(~nothing, many)]
+            first = np.concatenate([[0], np.cumsum(np.where(nothing, 0, many))])
+        shape, costs = self._priced(rows, size, handling)
+        return Draws(shape, costs, first, capacity)
+
+    def cost(self, a: str, b: str, size: float, handling: Handling) -> Cost | None:
+        """The cost of a transfer by a pair that is alike; None where it is to be worked out by itself."""
+        start, end = self._ends.numbers((a, b)).tolist()
+        if handling.by == "cpu" or start < 0 or end < 0 or not self._shared:
+            return None
+        h, k = int(self._hosts.owner[start]), int(self._hosts.owner[end])
+        kind = self._kind_of(int(self._code(start, end, same=h == k >= 0)), start, end, handling)
+        if kind is None:
+            return None
+        route = self._known[kind.shape]
+        if (route.a, route.b) == (a, b):
+            return None
+        like = self._transfers.made(route.a, route.b, size, handling)
+        names = [self._called(row, h if row[0] in (FROM, OUT) else k) for row in kind.rows]
+        demand = like.demand
+        amounts = sorted([(name, amount) for name, (_, amount) in zip(names, demand.amounts, strict=False)])
+        moved = sorted([(name, moved, unit) for name, (_, moved, unit) in zip(names, like.moved, strict=False)])
+        return Cost(
+            Demand(latency=demand.latency, amounts=tuple(amounts), floor=demand.floor, share=demand.share),
+            moved=tuple(moved),
+            why=Later(_derivation, self._transfers, a, b, size, handling),
+        )
+
+    def _called(self, row: tuple[int, int, int], host: int) -> str:
+        """Name of the capacity of a row, of pairs with this host."""
+        name = self._names.get((row, host))
+        if name is None:
+            number, slot = np.array([row[1]]), np.array([row[2]])
+            at = self._number(row[0], number, slot, np.zeros(1, np.int64), np.array([host]))
+            name = self._names[row, host] = self.numbering.name(int(at[0]))
+        return name
+
+    def _rows(self, a: Ints, b: Ints, handling: Handling) -> _Rows:
+        """The capacities of each pair."""
+        owner = self._hosts.owner[a]
+        same = (owner == self._hosts.owner[b]) & (owner >= 0)
+        codes = np.where(same, self._code(a, b, same=True), self._code(a, b, same=False))
+        which, firsts = _in_turn(codes)
+        found = [
+            self._kind_of(code, int(a[at]), int(b[at]), handling)
+            for code, at in zip(codes[firsts].tolist(), firsts.tolist(), strict=True)
+        ]
+        kinds = [kind for kind in found if kind is not None]
+        if len(kinds) < len(found):
+            place = np.cumsum([kind is not None for kind in found]) - 1
+            alone = np.flatnonzero(np.array([kind is None for kind in found])[which])
+            which = place[which]
+            which[alone] = np.arange(len(kinds), len(kinds) + len(alone))
+            kinds += [self._single(int(a[pair]), int(b[pair]), handling) for pair in alone.tolist()]
+        return self._filled(a, b, kinds, which)
+
+    def _kind_of(self, code: int, a: int, b: int, handling: Handling) -> _Kind | None:
+        key = handling, code
+        if key not in self._kinds:
+            self._kinds[key] = self._kind(a, b, handling)
+        return self._kinds[key]
 
     def _numbers(self, names: Sequence[str]) -> Ints:
         if isinstance(names, tuple) and names is self._latest[0]:
@@ -126,18 +188,27 @@ class Bulk:
         self._latest = names, numbers
         return numbers
 
-    def _keys(self, a: Ints, b: Ints) -> tuple[Ints, ...]:
-        """Columns that are equal for pairs that are alike."""
+    def _code(self, a: Ints, b: Ints, *, same: bool) -> Ints:
+        """A number that is equal for pairs that are alike. same: they are in one host."""
+        place, count = self._places[same]
+        code: Ints = 2 * (place[a] * count + place[b]) + same
+        return code
+
+    @cached_property
+    def _places(self) -> tuple[tuple[Ints, int], tuple[Ints, int]]:
+        """By device a number, and how many there are: equal at equal places of hosts that are linked alike; and of hosts with
+        wires at equal places. Devices outside of hosts have their own."""
+        owner, starts, number = self._hosts.owner, self._hosts.starts, np.arange(len(self._hosts.owner))
         attached = self._hosts.attached
-        if attached is None or not self._shared:
-            return a, b
-        h, k = self._hosts.owner[a], self._hosts.owner[b]
-        same = (h == k) & (h >= 0)
-        start = self._hosts.starts
-        inner_a, inner_b = (np.where(at >= 0, end - start[at] if len(start) else 0, end) for end, at in ((a, h), (b, k)))
-        kind_h, kind_k = ((np.where(at >= 0, attached.kind[at], -1) if len(start) else at) for at in (h, k))
-        ports = np.where(same, attached.ports[h] if len(start) else 0, 0)
-        return same.astype(np.int64), np.where(same, ports, kind_h), inner_a, np.where(same, 0, kind_k), inner_b
+        if attached is None or not self._shared or not len(starts):
+            return (number, len(number)), (number, len(number))
+        within = number - starts[owner]
+        most = int(within[owner >= 0].max()) + 1
+        found = []
+        for alike in (attached.kind, attached.ports):
+            outside = (int(alike.max()) + 1) * most
+            found.append((np.where(owner >= 0, alike[owner] * most + within, outside + number), outside + len(number)))
+        return found[0], found[1]
 
     @cached_property
     def _shared(self) -> bool:
@@ -159,7 +230,7 @@ class Bulk:
                 return False
         return True
 
-    def _kind(self, source: str, target: str, a: int, b: int, size: float, handling: Handling) -> _Kind | None:
+    def _kind(self, a: int, b: int, handling: Handling) -> _Kind | None:
         """None where such pairs are to be worked out one by one."""
         if not self._shared or not (a == b or self._hosts.alike(a, b)):
             return None
@@ -168,10 +239,11 @@ class Bulk:
         pattern = None if skeleton is None else self._patterns.get((handling, skeleton.key))
         if pattern is not None and skeleton is not None:
             return self._placed(pattern, skeleton, (h, k))
+        source, target = self._net.layout.name(a), self._net.layout.name(b)
         way = self._routes.route(source, target)
         if any(link.routing == "ecmp" for link in (*way.links, *(link for link, _ in way.shares))):
             return None
-        shape, numbers = self._shape(source, target, way, size, handling)
+        shape, numbers = self._shape(source, target, way, handling)
         kind = _Kind(shape, tuple(self._relative(number, h, k) for number in numbers))
         if skeleton is not None:
             places = tuple(self._skeletons.place(number, skeleton.layers, (h, k)) for number in numbers)
@@ -186,11 +258,12 @@ class Bulk:
         ]
         return _Kind(pattern.kind.shape, tuple(rows))
 
-    def _single(self, source: str, target: str, size: float, handling: Handling) -> _Kind:
-        shape, numbers = self._shape(source, target, self._routes.route(source, target), size, handling)
+    def _single(self, a: int, b: int, handling: Handling) -> _Kind:
+        source, target = self._net.layout.name(a), self._net.layout.name(b)
+        shape, numbers = self._shape(source, target, self._routes.route(source, target), handling)
         return _Kind(shape, tuple((ABSOLUTE, number, 0) for number in numbers))
 
-    def _shape(self, source: str, target: str, way: Route, size: float, handling: Handling) -> tuple[int, list[int]]:
+    def _shape(self, source: str, target: str, way: Route, handling: Handling) -> tuple[int, list[int]]:
         """Cost of a route, and the numbers of the capacities that it draws from."""
         links = [link for link, _ in way.shares] or list(way.links)
         ends = (end for link in links for end in (link.source, link.target))
@@ -208,7 +281,7 @@ class Bulk:
         )
         shape = self._shapes.get(signature)
         if shape is None:
-            cost = self._transfers.cost(source, target, size or 1.0, handling)
+            cost = self._transfers.made(source, target, 1.0, handling)
             of = {link.capacity: ("link", at, "") for at, link in enumerate(links)}
             of |= {link.both: ("both", at, "") for at, link in enumerate(links) if link.both}
             places = []
@@ -270,52 +343,38 @@ class Bulk:
                 return relative_to, row - int(attached.first[host]), way
         return ABSOLUTE, number, 0
 
-    def _filled(self, a: Ints, b: Ints, kinds: Sequence[tuple[Ints, _Kind]], size: float | Floats, handling: Handling) -> Draws:
-        """The columns."""
-        shape, many = np.zeros(len(a), np.int64), np.zeros(len(a), np.int64)
-        order: dict[int, int] = {}
-        forms: dict[tuple[int, ...], list[tuple[Ints, _Kind]]] = {}  # by what their rows are relative to
-        for pairs, kind in sorted(kinds, key=lambda each: int(each[0][0])):
-            order.setdefault(kind.shape, len(order))
-            forms.setdefault(tuple(relative_to for relative_to, _, _ in kind.rows), []).append((pairs, kind))
-        columns = [(form, some, *_joined([pairs for pairs, _ in some])) for form, some in forms.items()]
-        for form, some, pairs, which in columns:
-            shape[pairs] = np.array([order[kind.shape] for _, kind in some])[which]
-            many[pairs] = len(form)
-        nothing = np.asarray(size) <= 0
-        if nothing.any():
-            many = np.where(nothing, 0, many)
-        first = np.concatenate([[0], np.cumsum(many)])
+    def _filled(self, a: Ints, b: Ints, kinds: Sequence[_Kind], which: Ints) -> _Rows:
+        """The columns. which: by pair its kind."""
+        forms: dict[tuple[int, ...], list[int]] = {}  # kinds by what their rows are relative to
+        for at, kind in enumerate(kinds):
+            forms.setdefault(tuple(relative_to for relative_to, _, _ in kind.rows), []).append(at)
+        first = np.concatenate([[0], np.cumsum(np.array([len(kind.rows) for kind in kinds], np.int64)[which])])
         capacity = np.empty(int(first[-1]), np.int32)
-        for form, some, pairs, which in columns if len(capacity) else ():
-            if nothing.any():
-                pairs, which = pairs[~nothing[pairs]], which[~nothing[pairs]]
-            rows = np.array([kind.rows for _, kind in some], np.int32).reshape(len(some), len(form), 3).transpose(1, 2, 0).copy()
-            start, hosts = first[pairs], [self._hosts.owner[ends[pairs]] for ends in (a, b)]
-            for at, (relative_to, (_, number, slot)) in enumerate(zip(form, rows, strict=True)):
+        for form, some in forms.items():
+            place = np.full(len(kinds), -1, np.int32)
+            place[some] = np.arange(len(some))
+            pairs = np.flatnonzero(place[which] >= 0)
+            of_pair, start, hosts = place[which[pairs]], first[pairs], [self._hosts.owner[ends[pairs]] for ends in (a, b)]
+            rows = np.array([kinds[each].rows for each in some], np.int32).reshape(len(some), len(form), 3)
+            for row, (relative_to, (number, slot)) in enumerate(zip(form, rows[:, :, 1:].transpose(1, 2, 0), strict=True)):
                 host = hosts[0 if relative_to in (FROM, OUT) else 1]
-                capacity[start + at] = self._number(relative_to, number[which], slot, which, host)
-        shape, costs = self._priced(shape, list(order), size, handling)
-        return Draws(shape, costs, first, capacity)
+                capacity[start + row] = self._number(relative_to, number[of_pair], slot, of_pair, host)
+        route, firsts = _in_turn(np.array([kind.shape for kind in kinds], np.int64)[which])
+        return _Rows(route, [self._known[kinds[each].shape] for each in which[firsts].tolist()], first, capacity)
 
-    def _priced(
-        self, shape: Ints, route_of_shape: Sequence[int], size: float | Floats, handling: Handling
-    ) -> tuple[Ints, tuple[Cost, ...]]:
-        """Per pair the place of its cost, and the costs in the order of their first pairs. route_of_shape: routes by shape."""
-        routes = [self._known[each] for each in route_of_shape]
+    def _priced(self, rows: _Rows, size: float | Floats, handling: Handling) -> tuple[Ints, tuple[Cost, ...]]:
+        """Per pair the place of its cost, and the costs in the order of their first pairs."""
+        routes, shape = rows.routes, rows.route
         if isinstance(size, float | int):
-            return shape, tuple(self._transfers.cost(each.a, each.b, size, handling) for each in routes)
+            return shape, tuple(self._transfers.made(each.a, each.b, size, handling) for each in routes)
         sizes, which = np.unique(size, return_inverse=True)
-        _, first, kind = np.unique(shape * len(sizes) + which.ravel(), return_index=True, return_inverse=True)
-        place = np.empty(len(first), np.int64)
-        order = np.argsort(first, kind="stable")
-        place[order] = np.arange(len(first))
-        price = self._transfers.cost if len(first) < _MANY_COSTS else self._transfers.once
+        place, first = _in_turn(shape * len(sizes) + which.ravel())
+        price = self._transfers.made if len(first) < _MANY_COSTS else self._transfers.once
         costs = [
             price(routes[route].a, routes[route].b, each, handling)
-            for route, each in zip(shape[first[order]].tolist(), size[first[order]].tolist(), strict=True)
+            for route, each in zip(shape[first].tolist(), size[first].tolist(), strict=True)
         ]
-        return place[kind.ravel()], tuple(costs)
+        return place, tuple(costs)
 
     def _number(self, relative_to: int, number: Ints, slot: Ints, which: Ints, hosts: Ints) -> Ints:
         """Inverse of `_relative`, for rows that are relative to the same host or wire; slot: by kind; which: by row its kind."""
@@ -331,18 +390,22 @@ class Bulk:
         return wires
 
 
-def _joined(columns: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Columns concatenated, and for each row the index of its column."""
-    return np.concatenate(columns), np.repeat(np.arange(len(columns)), [len(each) for each in columns])
+def _derivation(transfers: Transfers, a: str, b: str, size: float, handling: Handling) -> tuple[Term, ...]:
+    return tuple(transfers.once(a, b, size, handling).why)
 
 
-def _codes(columns: Sequence[Ints]) -> Ints:
-    """A number for each row, equal where all columns are."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        low = int(column.min(initial=0))
-        span = int(column.max(initial=0)) - low + 1
-        if int(codes.max(initial=0)) + 1 > _MOST // span:
-            _, codes = np.unique(codes, return_inverse=True)
-        codes = codes * span + (column - low)
-    return codes
+def _in_turn(codes: Ints) -> tuple[Ints, Ints]:
+    """By row the number of its code, in the order of their first rows; and these rows.
+
+    >>> _in_turn(np.array([7, 3, 7, 5]))
+    (array([0, 1, 0, 2]), array([0, 1, 3]))
+    """
+    count = len(codes)
+    if int(codes.max(initial=0)) > _SPAN * count:
+        _, codes = np.unique(codes, return_inverse=True)
+    first = np.full(int(codes.max(initial=-1)) + 1, count)
+    first[codes[::-1]] = np.arange(count - 1, -1, -1)  # the last of equal places counts
+    firsts = np.sort(first[first < count])
+    number = np.empty(len(first), np.int64)
+    number[codes[firsts]] = np.arange(len(firsts))
+    return number[codes], firsts

@@ -93,9 +93,9 @@ def _find(net: Net, backplanes: Backplanes, name: str) -> Capacity | None:
     spot = net.layout.find(head) if dot else None
     if spot is not None and spot.part.model is not None:
         return next((each for each in spot.part.model.capacities(head) if each.name == name), None)
-    for link in net.drawing(name):
-        return Capacity(name, link.bandwidth * (link.model.two_way if link.both == name else 1), "B")
-    return None
+    if (link := net.drawing(name)) is None:
+        return None
+    return Capacity(name, link.bandwidth * (link.model.two_way if link.both == name else 1), "B")
 
 
 def _count(net: Net, backplanes: Backplanes) -> int:

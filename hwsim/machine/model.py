@@ -214,7 +214,8 @@ class Machine:
 
     def link_kind(self, capacity: str) -> str:
         """The kind of link that a capacity is of; "" if it is of none."""
-        return next((link.kind for link in self._routes.net.drawing(capacity)), "")
+        link = self._routes.net.drawing(capacity)
+        return "" if link is None else link.kind
 
     @property
     def capacity_numbers(self) -> int:
@@ -267,7 +268,7 @@ class Machine:
         if not partner or not self._routes.net.degree(disk):
             return cost
         ends = (disk, partner) if direction == "read" else (partner, disk)
-        return join(cost, self._transfers.cost(*ends, size, ends=False))
+        return join(cost, self._transfers.made(*ends, size, ends=False))
 
     def library(self, devices: Sequence[str], kinds: Sequence[str]) -> Library | None:
         """The library by which these devices exchange data: of the first of the kinds that a machine around them all states.

@@ -141,19 +141,20 @@ class Net:
                 for member in part.names:
                     yield from self._called(child, below(prefix, member), name)
 
-    def drawing(self, capacity: str) -> list[Link]:
-        """The links that draw from a capacity: one called NAME:A->B, NAME:A--B or NAME:A<->B."""
+    def drawing(self, capacity: str) -> Link | None:
+        """A link that draws from a capacity: one called NAME:A->B, NAME:A--B or NAME:A<->B."""
         _, colon, ends = capacity.rpartition(":")
-        for arrow in ("<->", "->", "--") if colon else ():
+        for arrow in ("<->", "->", "--") if colon and capacity not in self.wire_of else ():
             at = ends.find(arrow)
             while at >= 0:  # names may have dashes, too
                 a, b = ends[:at], ends[at + len(arrow) :]
                 if self.layout.find(a) is not None and self.layout.find(b) is not None:
-                    links = [link for link in self.between(a, b) if capacity in (link.capacity, link.both)]
-                    if links:
-                        return links
+                    self.between(a, b)
                 at = ends.find(arrow, at + 1)
-        return []
+        if capacity not in self.wire_of:
+            return None
+        layout, prefix, wire, which = self.wire_of[capacity]
+        return self.link(layout, prefix, wire, int((layout.wires.b if which == 1 else layout.wires.a)[wire]))
 
     def bandwidths(self, name: str) -> list[float]:
         """Bytes per second of all links that leave a device, in no order; makes no link."""

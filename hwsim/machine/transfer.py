@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hwsim.machine.bulk import Bulk
 
 _CACHED: Final = 200_000
+_FEW: Final = 64  # routes that are searched for one by one before those that are alike are looked for
 
 
 class Transfers:
@@ -56,15 +57,26 @@ class Transfers:
             raise NoRoute(f"there is no route from {a} to {b}", None)
         return min(reached, key=lambda row: (len(row[0]), -min((link.bandwidth for link in row[0]), default=0.0)))[1]
 
-    def cost(self, a: str, b: str, size: float, handling: Handling = PLAIN, *, ends: bool = True) -> Cost:
-        """See `Machine.transfer`; `ends=False` leaves out what it draws of a disk at either end."""
+    def cost(self, a: str, b: str, size: float, handling: Handling = PLAIN) -> Cost:
+        """See `Machine.transfer`."""
+        cost = self._costs.get((a, b, size, True, handling))
+        if cost is None and len(self._paths) >= _FEW and (cost := self.bulk.cost(a, b, size, handling)) is not None:
+            self._keep((a, b, size, True, handling), cost)
+        return cost or self.made(a, b, size, handling)
+
+    def made(self, a: str, b: str, size: float, handling: Handling = PLAIN, *, ends: bool = True) -> Cost:
+        """The same by a search for its route; `ends=False` leaves out what it draws of a disk at either end."""
         key = (a, b, size, ends, handling)
         cost = self._costs.get(key)
         if cost is None:
-            if len(self._costs) >= _CACHED:
-                self._costs.clear()
-            cost = self._costs[key] = self._make(a, b, size, ends, handling)
+            cost = self._make(a, b, size, ends, handling)
+            self._keep(key, cost)
         return cost
+
+    def _keep(self, key: tuple[str, str, float, bool, Handling], cost: Cost) -> None:
+        if len(self._costs) >= _CACHED:
+            self._costs.clear()
+        self._costs[key] = cost
 
     def once(self, a: str, b: str, size: float, handling: Handling) -> Cost:
         """The same, not kept: one of very many sizes."""
