@@ -15,6 +15,8 @@ from tests.test_serving_routers import served
 
 MANY = {"count": 40, "rank": 16}
 SOME = {**MANY, "skew": 1.0, "slots": 3}
+BELOW: dict[str, Any] = {"offload": {"host": "400 MB"}, "shared": {"distinct": 40}}
+SCALE = {"target": 8, "start": "700 ms", "every": "100 ms", "window": "400 ms"}
 LLAMA: dict[str, Any] = {"model": "llama-3-8b", "requests": 24, "prompt": 200, "output": 40}
 
 
@@ -57,6 +59,9 @@ def test_a_single_request_waits_for_one_adapter_and_different_ones_cost_more() -
     {"adapters": SOME, "memory": "3.4 %"},
     {"adapters": SOME, "device": "gpu0..1", "framework": "sglang"},
     {"adapters": SOME, "speculate": {"tokens": 2, "acceptance": "60 %"}, "arrivals": "all at once"},
+    {"adapters": SOME, "memory": "3.4 %", **BELOW},
+    {"adapters": SOME, "memory": "3.4 %", **BELOW, "device": ["gpu0", "gpu2"], "scale": SCALE, "arrivals": {"bursts": {
+        "poisson": "2 1/s", "size": 40}}},
 ])  # fmt: skip
 def test_alone_and_on_the_clock_it_is_the_same(more: dict[str, Any]) -> None:
     keys: dict[str, Any] = {"arrivals": {"poisson": "700 1/s"}, "adapters": MANY, **more}
@@ -99,6 +104,42 @@ def test_prompts_read_apart_have_adapters_too() -> None:
     for before, after in zip(plain.rows, many.rows, strict=True):
         assert after.first_token_s > before.first_token_s
         assert after.end_s - after.first_token_s > before.end_s - before.first_token_s
+
+
+@pytest.mark.parametrize("first", ["prompts", "answers"])
+def test_both_parts_of_a_split_have_places_for_adapters(first: str) -> None:
+    apart: dict[str, Any] = {"prefill": {"device": "gpu0"}, "decode": {"device": "gpu1..2"}}
+    keys: dict[str, Any] = {
+        "split": apart,
+        "arrivals": {"poisson": "700 1/s"},
+        "server": {"first": first, "host": {"out": "0 s"}},
+    }
+    some, many = served(**keys, adapters=SOME), served(**keys, adapters=MANY)
+    use = some.adapters
+    assert use is not None
+    assert many.adapters is None
+    long = sum(row.output_tokens > 1 for row in some.rows)
+    assert use.taken == 120 + (120 if first == "answers" else long)
+    assert use.waited > 60
+    assert some.latency.mean > many.latency.mean
+    drawn = Adapters(40, 16, 1.0, (), 2.0, 3, 0, Draws(stream(0, "adapters"), Uniform(0.0, 1.0)))
+    for row in some.rows:
+        assert min(row.parts_fs) >= 0
+        assert sum(row.parts_fs) == pytest.approx((row.end_s - row.arrival_s) * 1e15, abs=5)
+        writing = {drawn.of(at) for at, other in enumerate(some.rows) if other.first_token_s <= row.first_token_s < other.end_s
+                   and other.copy == row.copy and other.output_tokens > 1}  # fmt: skip
+        assert len(writing) <= 3 or first == "prompts"
+
+
+def test_one_request_of_a_split_waits_for_its_adapter_on_both_sides() -> None:
+    apart: dict[str, Any] = {"prefill": {"device": "gpu0"}, "decode": {"device": "gpu1"}}
+    keys: dict[str, Any] = {**LLAMA, "split": apart, "requests": 2, "arrivals": {"every": "5 s"}}
+    alike = {"count": 2, "rank": 16, "skew": 60.0}
+    there, absent = served(**keys, adapters=alike), served(**keys, adapters={**alike, "slots": 1})
+    assert absent.adapters is not None
+    assert absent.adapters.loads == 2
+    late = [after.end_s - before.end_s for before, after in zip(there.rows, absent.rows, strict=True)]
+    assert late == pytest.approx([2 * absent.adapters.load_s, 0.0], abs=1e-12)
 
 
 def test_more_than_fit_are_refused() -> None:

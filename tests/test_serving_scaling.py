@@ -37,6 +37,14 @@ KINDS: dict[str, dict[str, Any]] = {
     "from nothing": {"scale": {**RULES, "least": 0, "most": 3, "limit": 16}},
     "waiting": {"scale": {**RULES, "by": "waiting", "target": 3, "delay": "1 s", "first": 2}, "batch": 6},
     "arrivals": {"scale": {**RULES, "by": "arrivals", "target": 50, "panic": "100 ms"}, "router": "round robin"},
+    "tiers": {
+        "scale": {**RULES, "target": 3, "least": 0},
+        "parallel": {"tp": 1},
+        "device": ["gpu0", "gpu2", "gpu4"],
+        "memory": "3.2 %",
+        "shared": {"distinct": 40},
+        "offload": {"host": "400 MB"},
+    },
     "clients": {
         "scale": {**RULES, "least": 0, "limit": 9},
         "arrivals": {"clients": 40, "think": {"exponential": "900 ms"}},
@@ -82,7 +90,8 @@ def test_laws_of_copies(kind: str) -> None:
     ends = [*(each.at_s for each in scaling.changes[1:]), scaling.span_s]
     integral = sum(each.on * (end - each.at_s) for each, end in zip(scaling.changes, ends, strict=True))  # fits
     assert scaling.paid_s == pytest.approx(integral, rel=1e-12)
-    assert scaling.gpu_hours == pytest.approx(integral * 2 / 3600, rel=1e-12)
+    assert scaling.gpu_hours == pytest.approx(integral * scaling.gpus / 3600, rel=1e-12)
+    assert all(tier.brought_tokens for tier in found.tiers)
     assert sum(number for _, number in found.spent_s) <= scaling.paid_s - scaling.starting_s  # fits
 
 
@@ -180,6 +189,30 @@ def test_a_copy_that_is_started_anew_has_lost_its_cache() -> None:
     assert lost.cached_tokens == 0
     assert lost.scaling is not None
     assert (lost.scaling.starts, lost.scaling.stops) == (6, 5)
+
+
+@pytest.mark.parametrize("engine", ["auto", "simpy"])
+@pytest.mark.parametrize("start", ["700 ms", {"disk": "disk0", "engine": "700 ms"}])
+def test_tiers_of_a_copy_that_is_stopped_are_lost(engine: Any, start: Any) -> None:
+    """Six prompts are stored once by a copy that stays, and again by one that is started anew."""
+    keys: dict[str, Any] = {
+        "device": "gpu0",
+        "arrivals": {"bursts": {"poisson": "0.1 1/s", "size": 12}},
+        "requests": 24,
+        "prompt": 500,
+        "shared": {"distinct": 6},
+        "memory": "3.2 %",
+        "offload": {"host": "1 GB"},
+    }
+    always = {**RULES, "least": 1, "most": 1, "start": start}
+    kept, lost = (only(served(engine, **keys, scale={**always, "least": least})) for least in (1, 0))
+    assert kept.scaling is not None
+    assert lost.scaling is not None
+    assert (kept.scaling.starts, lost.scaling.starts, lost.scaling.stops) == (0, 2, 1)
+    [tier], [without] = kept.tiers, lost.tiers
+    assert 0 < tier.stored_tokens == tier.peak_tokens == without.peak_tokens
+    assert without.stored_tokens == 2 * tier.stored_tokens
+    assert lost.cached_tokens < kept.cached_tokens
 
 
 def test_weights_come_over_the_links_of_the_machine() -> None:

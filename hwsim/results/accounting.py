@@ -205,9 +205,10 @@ class Meters:
             self._reads(stay, time)
         stay.since = time
 
-    def goes_on(self, stay: Stay, time: int) -> None:
-        """It waited since its prompt came here from elsewhere, and is worked on from now on."""
-        stay.parts[TURN] += time - stay.since
+    def goes_on(self, stay: Stay, time: int, adapter: int = 0) -> None:
+        """It waited since its prompt came here from elsewhere, some of it for its adapter, and is worked on from now on."""
+        stay.parts[ADAPTER] += adapter
+        stay.parts[TURN] += time - stay.since - adapter
         self._marks(stay, time)
 
     def puts_off(self, stay: Stay, time: int) -> None:

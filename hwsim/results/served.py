@@ -275,13 +275,13 @@ class Log:
         if out:
             stay.first, stay.to_first = time, tuple(stay.parts)
 
-    def goes_on(self, time: int, request: int, copy: int) -> None:
-        """It joins the iterations of that copy."""
+    def goes_on(self, time: int, request: int, copy: int, adapter: int = 0) -> None:
+        """It joins the iterations of that copy; adapter: fs that it waited there for a place for its adapter."""
         stay = self.live[request]
         if stay.first >= 0:
             self._joined[copy][request] = stay.since
         stay.copy = copy
-        self.meters[copy].goes_on(stay, time)
+        self.meters[copy].goes_on(stay, time, adapter)
 
     def puts_off(self, time: int, request: int, lost: int) -> None:
         """A request gives up its blocks; lost: tokens that it has to read again."""

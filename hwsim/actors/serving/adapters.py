@@ -77,6 +77,13 @@ class Adapted(Pace):
         line = self._lines[answers, low] = line._replace(start=line.start + more)
         return line
 
+    def set(self, run: Run) -> None:
+        """Give a run its times; one that loads adapters for answers that begin is of one iteration."""
+        super().set(run)
+        if run.fetched and not run.parts and self.plan.adapters is not None:
+            late = run.fetched * self.plan.adapters.load
+            run.host, run.first, run.most, run.count = run.host + late, run.first + late, 1, 1
+
     def _of_parts(self, run: Run, more: int, line: Line | None) -> None:
         """Time of an iteration with prompts."""
         super()._of_parts(run, more, line)

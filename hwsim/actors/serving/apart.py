@@ -86,13 +86,15 @@ class Reading(Copy):
     kept = 0
 
     def _gives(self, sequence: Sequence) -> None:
+        if self.slots is not None:
+            self.slots.gives(sequence)
         sequence.is_over = True
         self.kept += 1
 
     def releases(self, sequence: Sequence) -> None:
         """A prompt is handed over."""
         self.kept -= 1
-        super()._gives(sequence)
+        self._frees(sequence)
 
     def _nothing(self, instant: int, before: int) -> Run | None:
         return None if self.kept else super()._nothing(instant, before)
@@ -114,12 +116,13 @@ class Answering(Copy):
     @property
     def requests(self) -> int:
         """Requests that wait or are worked on, here or on their way."""
-        return len(self.waiting) + len(self.partial) + self.answers + self.reserved + len(self.line)
+        held = 0 if self.slots is None else len(self.slots.held)
+        return len(self.waiting) + len(self.partial) + self.answers + self.reserved + len(self.line) + held
 
     @property
     def in_line(self) -> int:
         """Requests that wait."""
-        return len(self.waiting) + len(self.line)
+        return len(self.waiting) + len(self.line) + (0 if self.slots is None else len(self.slots.held))
 
     def reserves(self, sequence: Sequence) -> bool:
         """Keep room for a prompt, if there is."""
@@ -137,31 +140,42 @@ class Answering(Copy):
         """An answer of one token is over when its prompt is there."""
         self.reserved -= 1
         self._promises.counts(sequence, -1)
-        self._gives(sequence)
+        self._frees(sequence)
 
     def next(self, instant: int) -> Run | None:
         """The next iterations; None if there is nothing to do."""
         idle, settings = self.is_idle, self.settings
         if idle or self.iterations % settings.look == 0:
             self.open_to = instant if idle else self.seen if settings.ahead else instant - 1
+        passed: list[Sequence] = []
         while self.ready and self.ready[0].at <= self.open_to and self.answers + len(self.partial) < settings.sequences:
-            self._joins(self.ready.popleft(), instant)
-        return super().next(instant)
+            sequence = self.ready.popleft()
+            if self.slots is None or self.slots.has(sequence):
+                self._joins(sequence, instant)
+            else:
+                self.slots.refuses(sequence, instant)
+                passed.append(sequence)
+        self.ready.extendleft(reversed(passed))
+        run = super().next(instant)
+        if run is not None and not run.parts and self.slots is not None:
+            run.fetched, self.slots.coming = self.slots.coming, 0
+        return run
 
     def _joins(self, sequence: Sequence, instant: int) -> None:
         self.reserved -= 1
+        waited = 0 if self.slots is None else self.slots.takes(sequence, instant)
         sequence.read = sequence.to_read = sequence.prompt
         if self.settings.first == "answers":
             sequence.read -= 1
             self._order.append((sequence, sequence.put_off))
             self.partial.append(sequence)
-            self.log.goes_on(instant, sequence.number, self.number)
+            self.log.goes_on(instant, sequence.number, self.number, waited)
             return
         sequence.written = 1
         self._promises.writes(1)
         self._order.append((sequence, sequence.put_off))
         self._starts(sequence)
-        self.log.goes_on(instant, sequence.number, self.number)
+        self.log.goes_on(instant, sequence.number, self.number, waited)
 
     def _nothing(self, instant: int, before: int) -> Run | None:
         return None if self.reserved else super()._nothing(instant, before)

@@ -44,6 +44,7 @@ class Clocked:
     router: Router
     lanes: Many[Lane] = ()
     scaled: Scaled | None = None
+    weights: Many[Lane] = ()  # on which those of a copy that starts come
     idle: list[Event | None] = field(init=False)
     came: list[int] = field(init=False)
     _clients: int = -1
@@ -147,7 +148,7 @@ class Clocked:
 
     def _fetches(self, driver: Host, life: Life, after: int) -> Waits:
         assert self.scaled is not None
-        ended, op = driver.issue(self.lanes[life.copy].ops((0, 1), driver), (after,) if after >= 0 else ())
+        ended, op = driver.issue(self.weights[life.copy].ops((0, 1), driver), (after,) if after >= 0 else ())
         yield ended
         self.scaled.loaded(life, int(driver.env.now))
         if self.scaled.line:

@@ -130,6 +130,8 @@ class Copy(Replica):
         self.pool.clears()
         if self.slots is not None:
             self.slots.forgets()
+        if self.lower is not None:
+            self.lower.forgets()
 
     def add(self, sequence: Sequence) -> None:
         """A request stands in the line."""
@@ -262,7 +264,7 @@ class Copy(Replica):
             if self._hold > self.iterations:
                 return self._refuse("room")
             sequence, is_loaded = line[0], line is self.loaded
-            if self.slots is not None and not self.slots.has(sequence):
+            if self.slots is not None and not is_loaded and not self.slots.has(sequence):
                 self.slots.holds(line.popleft(), instant)
                 self.log.holds(instant, sequence.number)
                 continue
@@ -280,6 +282,8 @@ class Copy(Replica):
                     self._hold = (self.iterations // AGAIN + 1) * AGAIN
                 return self._refuse("room")
             line.popleft()
+            if self.slots is not None and not is_loaded:
+                self.slots.takes(sequence, instant)
             if reused.below:
                 self.returning.asks(sequence, reused, self.growth.need(sequence.to_read), instant)
                 continue
@@ -290,8 +294,6 @@ class Copy(Replica):
             self.cache.grows(sequence, self.growth.need(read + tokens))
             left -= tokens
             self._promises.counts(sequence, 1)
-            if self.slots is not None:
-                self.slots.takes(sequence, instant)
             self._order.append((sequence, sequence.put_off))
             self.partial.append(sequence)
             parts.append((sequence, tokens))
@@ -481,10 +483,13 @@ class Copy(Replica):
         return length
 
     def _gives(self, sequence: Sequence) -> None:
-        """Give its blocks back."""
+        """Give its place for an adapter and its blocks back."""
+        if self.slots is not None:
+            self.slots.gives(sequence)
+        self._frees(sequence)
+
+    def _frees(self, sequence: Sequence) -> None:
         sequence.is_over = True
         if self._groups is not None:
             self._groups.remove(sequence)
-        if self.slots is not None:
-            self.slots.gives(sequence)
         self.cache.gives(sequence)

@@ -55,6 +55,7 @@ class Service:
     _exchanges: list[Exchanges] = field(init=False)
     _pace: list[Pace] = field(init=False)
     _lanes: Sequence[Lane] = ()
+    _weights: Sequence[Lane] = ()
     _scaled: Scaled | None = None
 
     def __post_init__(self) -> None:
@@ -78,10 +79,7 @@ class Service:
             self.copies = [
                 Copy(number, plan.settings, plan.blocks, self.log, plan.held, lower=self._tiers()) for number in numbers
             ]
-        if plan.adapters is not None and plan.adapters.slots is not None:
-            for copy in self.copies:
-                assert isinstance(copy, Copy)
-                copy.slots = Slots(plan.adapters, plan.adapters.slots)
+        self._places(plan, self.copies)
         if plan.offload is not None:
             from hwsim.actors.serving.lanes import Lane
 
@@ -107,23 +105,36 @@ class Service:
         if scale.disk:
             from hwsim.actors.serving.lanes import Lane
 
-            self._lanes = [
+            self._weights = [
                 Lane(self.machine, host, scale.disk, gpus, scale.weights, plan.name, "weights")
                 for host, gpus in zip(scale.hosts, plan.copies, strict=True)
             ]
 
+    @staticmethod
+    def _places(plan: ServicePlan, copies: Iterable[Copy | Static]) -> None:
+        """Give copies the places for adapters that their GPUs have, where not all are there."""
+        if plan.adapters is None or plan.adapters.slots is None:
+            return
+        for copy in copies:
+            assert isinstance(copy, Copy)
+            copy.slots = Slots(plan.adapters, plan.adapters.slots)
+
     def _used(self) -> AdapterUse | None:
         """Use of the places for adapters of all copies; None where all adapters are on the GPUs."""
-        adapters, every = self.plan.adapters, [copy.slots for copy in self.copies if isinstance(copy, Copy)]
+        every = [copy.slots for copy in self.copies if isinstance(copy, Copy)]
         slots = [each for each in every if each is not None]
-        if adapters is None or not slots:
+        if not slots:
             return None
         from hwsim.results.adapters import AdapterUse
 
         waits = [wait for each in slots for wait in each.waits]
         taken, loads = (sum(getattr(each, name) for each in slots) for name in ("taken", "loads"))  # integers
-        load, waited, longest = (time / FEMTO for time in (adapters.load, sum(waits), max(waits, default=0)))  # integers
-        return AdapterUse(adapters.count, slots[0].places, taken, loads, load, len(waits), waited, longest)
+        loading = sum(each.loads * each.adapters.load for each in slots) / max(
+            1, loads
+        )  # integers; the two parts of a split differ
+        times = (loading, sum(waits), max(waits, default=0))  # integers
+        load, waited, longest = (time / FEMTO for time in times)
+        return AdapterUse(slots[0].adapters.count, slots[0].places, taken, loads, load, len(waits), waited, longest)
 
     def _tiers(self) -> Tiers | None:
         kept = self.plan.offload
@@ -157,6 +168,8 @@ class Service:
                 self.copies.append(Answering(at, plan.settings, plan.blocks, log, plan.held))
             else:
                 self.copies.append(Verifying(at, plan.settings, plan.blocks, log, plan.held, guesses=plan.speculation))
+        self._places(prompts, self.copies[:many])
+        self._places(plan, self.copies[many:])
         self._exchanges = [
             Exchanges(prompts if at < many else plan, self.machine, gpus, self.slower) for at, gpus in enumerate(every)
         ]
@@ -171,7 +184,7 @@ class Service:
         if plan.prompts is None:
             from hwsim.actors.serving.clocked import Clocked
 
-            return Clocked(*given, self._lanes, self._scaled).actor(driver)
+            return Clocked(*given, self._lanes, self._scaled, self._weights).actor(driver)
         from hwsim.actors.serving.apart import Apart, Links
 
         gpus = (*plan.prompts.copies, *plan.copies)
@@ -250,7 +263,8 @@ class Service:
     def demands(self) -> Iterable[str]:
         """The capacities that it draws from."""
         return set().union(
-            *(self._capacities(number) for number in range(len(self.copies))), *(lane.drawn() for lane in self._lanes)
+            *(self._capacities(number) for number in range(len(self.copies))),
+            *(lane.drawn() for lane in (*self._lanes, *self._weights)),
         )
 
     def _costs(self, known: Registry) -> list[Costs]:

@@ -4,10 +4,12 @@
     slots.takes(sequence, now)       it joins; its adapter is loaded if it is not there
     slots.gives(sequence)            it needs its adapter no more
     slots.holds(sequence, now)       it waits for a place, and lets others pass
+    slots.refuses(sequence, now)     it waits for one where it stands
     slots.returns()                  those that may join now, in order
 
 An adapter that no request under way uses keeps its place until another takes it, the one that was used longest ago first. A
 request whose adapter has no place is passed by those behind it, as in vLLM. Loads happen before the iteration that they are for.
+A request whose prompt is brought back from a tier below the GPUs has its place from when that begins.
 
 **Source**: vllm 0.19.0, v1/core/sched/scheduler.py (`max_loras`), lora/worker_manager.py (an LRU cache of adapters on the GPUs).
 """
@@ -48,24 +50,26 @@ class Slots:
         adapter = self.adapters.of(sequence.number)
         return len(self._used) < self.places or adapter in self._used
 
-    def takes(self, sequence: Sequence, instant: int) -> None:
-        """A request joins."""
+    def takes(self, sequence: Sequence, instant: int) -> int:
+        """A request joins; fs that it has waited for this place."""
         adapter = self.adapters.of(sequence.number)
         self.taken += 1
         self._used[adapter] = self._used.get(adapter, 0) + 1
         since = self._since.pop(sequence.number, -1)
         if since >= 0:
             self.waits.append(instant - since)
+        waited = instant - since if since >= 0 else 0
         if self._used[adapter] > 1:
-            return
+            return waited
         if adapter in self._unused:
             del self._unused[adapter]
-            return
+            return waited
         if len(self._used) + len(self._unused) > self.places:
             del self._unused[next(iter(self._unused))]
         self.loads += 1
         self.coming += 1
         self._changed = True
+        return waited
 
     def gives(self, sequence: Sequence) -> None:
         """A request needs its adapter no more."""
@@ -78,8 +82,12 @@ class Slots:
 
     def holds(self, sequence: Sequence, instant: int) -> None:
         """A request waits for a place."""
-        self._since.setdefault(sequence.number, instant)
+        self.refuses(sequence, instant)
         self.held.append(sequence)
+
+    def refuses(self, sequence: Sequence, instant: int) -> None:
+        """Note that a request waits for a place from now on, in a line of its own."""
+        self._since.setdefault(sequence.number, instant)
 
     def returns(self) -> list[Sequence]:
         """Requests that waited and may join now, in order."""

@@ -103,3 +103,11 @@ class Tiers:
             if level:
                 self.stores(key, count)
         return tuple(counts)
+
+    def forgets(self) -> None:
+        """The copy is stopped: nothing of it stays."""
+        for tier in self.tiers:
+            self.dropped += tier.used
+            tier.left += tier.used
+            tier.used = 0
+            tier.held.clear()

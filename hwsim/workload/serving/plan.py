@@ -234,8 +234,8 @@ def _planned(
         adapters = adapters_of(keys.adapters, model, keys.parallel.tp, dtype, keys.seed, mistakes)
         if adapters is not None and adapters.slots is not None:
             adapters = loaded(adapters, machine, copies, keys.adapters.place, mistakes)
-            if keys.batching == "static" or keys.split is not None or keys.offload is not None:
-                message = "adapters are loaded on demand by continuous batches, without `split` and `offload`"
+            if keys.batching == "static":
+                message = "adapters are loaded on demand by continuous batches"
                 mistakes.add(keys.adapters.place, message, "leave out `slots`: all adapters are on the GPUs")
     elif keys.adapters is not None:
         mistakes.add(_place(tree, "adapters"), "only a model that writes tokens has adapters here", "leave them out")
@@ -273,9 +273,7 @@ def _planned(
     scale = None
     if keys.scale is not None:
         scale = scale_of(keys.scale, machine, copies, memory.weights, mistakes)
-        if scale is not None and offload is not None:
-            mistakes.add(keys.scale.place, "tiers of copies that come and go are not modelled", "leave out `offload`")
-        if scale is None or offload is not None:
+        if scale is None:
             return None
     return ServicePlan(
         name=name,
