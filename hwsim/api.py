@@ -367,8 +367,8 @@ def _with(files: tuple[Tree, Tree], options: Mapping[str, Any], settings: Mappin
 
 
 def _memory(lowered: Lowered, timeline: Timeline, serving: Sequence[ServiceStatistics]) -> tuple[DeviceMemory, ...]:
-    lives = {each.name: each.scaling.spans_fs for each in serving if each.scaling is not None}
-    held = [value for plan in lowered.services for value in plan.holds(lives.get(plan.name))] if lowered.jobs else []
+    lives = {each.name: [part.spans_fs for part in reversed(each.scalings)] for each in serving}
+    held = [value for plan in lowered.services for value in plan.holds(*lives.get(plan.name, ()))] if lowered.jobs else []
     # a service alone was checked
     if not lowered.graph.buffers and not held:
         return ()

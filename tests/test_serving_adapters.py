@@ -111,7 +111,7 @@ def test_both_parts_of_a_split_have_places_for_adapters(first: str) -> None:
     apart: dict[str, Any] = {"prefill": {"device": "gpu0"}, "decode": {"device": "gpu1..2"}}
     keys: dict[str, Any] = {
         "split": apart,
-        "arrivals": {"poisson": "700 1/s"},
+        "arrivals": "all at once",
         "server": {"first": first, "host": {"out": "0 s"}},
     }
     some, many = served(**keys, adapters=SOME), served(**keys, adapters=MANY)

@@ -20,6 +20,7 @@ from hwsim.costs.site import Site
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.result import Result
+from hwsim.results.scaling import most_gpus
 
 RATED_PART: Final = 0.1  # of the energy, up to which it counts as measured: cards and switches around measured nodes
 HERE: Final = Site()  # at the plug
@@ -115,11 +116,11 @@ def part_on(result: Result, *, at_most: bool = False) -> float:
     """
     if result.built is None or len(result.serving) != 1 or result.jobs or result.makespan_s <= 0:
         return 1.0
-    scaling, every = result.serving[0].scaling, len(result.built.devices_of("gpu"))
-    if scaling is None or not every:
+    parts, every = result.serving[0].scalings, len(result.built.devices_of("gpu"))
+    if not parts or not every:
         return 1.0
-    copies = scaling.peak if at_most else scaling.paid_s / result.makespan_s
-    return min(scaling.gpus * copies / every, 1.0)
+    gpus = most_gpus(parts) if at_most else math.fsum(each.gpus * each.paid_s for each in parts) / result.makespan_s
+    return min(gpus / every, 1.0)
 
 
 def energy_at(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from hwsim import ticks
@@ -81,6 +83,22 @@ class Scaling:
         return max((each.on for each in self.changes), default=self.least)
 
     @property
+    def gpus_on(self) -> Iterator[tuple[float, int]]:
+        """(from when on, how many more) of the GPUs of copies that are paid for."""
+        before = 0
+        for each in self.changes:
+            yield each.at_s, (each.on - before) * self.gpus
+            before = each.on
+
+    @property
     def saved(self) -> float:
         """Part of the time of all copies that is not paid for."""
         return 1.0 - self.paid_s / (self.most * self.span_s) if self.span_s > 0 else 0.0
+
+
+def most_gpus(every: Sequence[Scaling]) -> int:
+    """The most GPUs that copies of all parts of a service have at once."""
+    steps: dict[float, int] = {}
+    for at, more in (step for each in every for step in each.gpus_on):
+        steps[at] = steps.get(at, 0) + more
+    return max(accumulate(more for _, more in sorted(steps.items())), default=0)

@@ -148,7 +148,8 @@ class ServiceStatistics:
         kind: "dense" or "experts", of a model that writes tokens; case: how well its GPU's kernels are known.
         paced: arrivals, and not answers, set its rate.
         tiers: below the GPUs, in order; their tokens are among `cached_tokens`.
-        scaling: copies over time, where the load starts and stops them. adapters: those that are loaded when asked for.
+        scaling: copies over time, where the load starts and stops them (of a split those that write answers); prompt_scaling:
+            those that read prompts. adapters: those that are loaded when asked for.
         cache_format: number format of keys and values where it is narrower than 16 bits; "" else.
         stated_per_s: requests a second that come for ever, where the file says them: a steady rate, and no conversations.
         sampling: for each measure, how far its mean and percentiles are known; none if all came at once.
@@ -197,6 +198,7 @@ class ServiceStatistics:
     paced: bool = True
     tiers: tuple[TierUse, ...] = ()
     scaling: Scaling | None = None
+    prompt_scaling: Scaling | None = None
     adapters: AdapterUse | None = None
     cache_format: str = ""
     stated_per_s: float | None = None
@@ -234,10 +236,15 @@ class ServiceStatistics:
         return self.output_tokens / self.span_s if self.span_s > 0 else 0.0
 
     @property
+    def scalings(self) -> tuple[Scaling, ...]:
+        """Copies over time of each part: of those that read prompts apart, if there are, and of the others."""
+        return tuple(each for each in (self.prompt_scaling, self.scaling) if each is not None)
+
+    @property
     def tokens_per_s_gpu(self) -> float:
         """Tokens written, on each GPU; of copies that come and go, on each in the mean."""
-        if self.scaling is not None and self.scaling.paid_s > 0:
-            return self.tokens_per_s / (self.scaling.mean * self.gpus_per_copy)
+        if (gpus := math.fsum(each.mean * each.gpus for each in self.scalings)) > 0:
+            return self.tokens_per_s / gpus
         return self.tokens_per_s / max(1, self.gpus)
 
     @property
@@ -259,8 +266,9 @@ class ServiceStatistics:
     def values(self) -> Mapping[str, float]:
         """Quantities for `expect:`, by name, in SI units; GPU-hours in hours."""
         values = {"requests_per_s": self.requests_per_s, "tokens_per_s": self.tokens_per_s}
-        if self.scaling is not None:
-            values |= {"gpu_hours": self.scaling.gpu_hours, "copies_mean": self.scaling.mean}
+        if every := self.scalings:
+            hours, copies = (math.fsum(each) for each in zip(*((each.gpu_hours, each.mean) for each in every), strict=True))
+            values |= {"gpu_hours": hours, "copies_mean": copies}
         if (goodput := self.goodput_per_s) is not None:
             values |= {"goodput": goodput}
         for name, spread in (("latency", self.latency), ("ttft", self.first_token), ("tpot", self.each_token)):

@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Iterable
 from collections.abc import Sequence as Many
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hwsim.actors.serving.clocked import Clocked
 from hwsim.actors.serving.copy import Copy
@@ -35,13 +35,19 @@ from hwsim.engine import Event, Host, IssuedOp, Waits
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.records import dataclass
 from hwsim.results.accounting import ROOM, Refusal, Spent
-from hwsim.results.served import Log
+from hwsim.results.served import Late, Log
+
+if TYPE_CHECKING:
+    from hwsim.actors.serving.lanes import Lane
+    from hwsim.actors.serving.scaled import Scaled
 
 __all__ = ["Answering", "Apart", "Links", "OfPrompts", "Reading", "passed"]
 
 
 class OfPrompts(Log):
     """The log of a service, for copies that read prompts: what they finish is neither written nor over."""
+
+    scaled: Scaled | None = None  # who starts and stops these copies
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -51,8 +57,20 @@ class OfPrompts(Log):
         self.log.refuses(copy, refusal)
 
     def begins(self, time: int, requests: Iterable[int], cached: int = 0) -> None:
+        """As of the log; who counts requests that wait is told."""
+        every = list(requests)
+        if self.scaled is not None:
+            for _ in (request for request in every if self.log.live[request].begin < 0):
+                self.scaled.begins(time)
+        self.log.begins(time, every, cached)
+
+    def holds(self, time: int, request: int) -> None:
         """As of the log."""
-        self.log.begins(time, requests, cached)
+        self.log.holds(time, request)
+
+    def frees(self, time: int, request: int) -> None:
+        """As of the log."""
+        self.log.frees(time, request)
 
     def reads(self, request: int, time: int) -> None:
         """As of the log."""
@@ -185,19 +203,27 @@ class Answering(Copy):
 class Apart(Clocked):
     """The copies of a service that reads prompts apart, on the clock of a run.
 
-    readers, answerers: copies, readers first; gpus: GPUs of every copy.
+    readers, answerers: copies, readers first; gpus: GPUs of every copy. prompts: those of the readers that come and go, and
+    the ways of their weights.
     """
 
     links: Links = field(kw_only=True)
     gpus: Many[tuple[str, ...]] = field(kw_only=True)
+    prompts: Scaled | None = field(default=None, kw_only=True)
+    prompt_weights: Many[Lane] = field(default=(), kw_only=True)
     _least: Router = field(default_factory=Least)
     _pairs: dict[int, tuple[Answering, Sequence]] = field(default_factory=dict)
+    _late: dict[int, tuple[int, int, Late]] = field(
+        default_factory=dict
+    )  # by request that is not read yet: when it came, when it may be read, and for what it waited until then
     _label: int = -1
     _queues: list[int] = field(default_factory=list)
     _sending: list[Event | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.prompts is not None:
+            self.balances(self.prompts, self.prompt_weights, self._stands_to_read, 0)
         self.readers = [copy for copy in self.copies if isinstance(copy, Reading)]
         self.answerers = [copy for copy in self.copies if isinstance(copy, Answering)]
 
@@ -210,10 +236,14 @@ class Apart(Clocked):
             self._queues.append(driver.queue(Queue(f"{self.name}:{gpu}.hand-over" if self.name else f"{gpu}.hand-over", gpu)))
         yield from super().actor(driver)
 
-    def comes(self, driver: Host, sequence: Sequence, instant: int) -> None:
-        """A request comes."""
-        del instant
-        copy = self.answerers[self.router.choose(self.answerers, sequence)]
+    @property
+    def takers(self) -> Many[Answering]:
+        """The copies among which a request is sent to one: those that write answers."""
+        return self.answerers
+
+    def _stands(self, driver: Host, number: int, sequence: Sequence, arrival: int, late: Late = ()) -> None:
+        copy = self.answerers[number]
+        self._late[sequence.number] = arrival, sequence.at, late
         if copy.line or not copy.reserves(sequence):
             copy.line.append(sequence)
             return
@@ -222,13 +252,32 @@ class Apart(Clocked):
     def _reads(self, driver: Host, copy: Answering, sequence: Sequence, at: int) -> None:
         """A request that has room for its answer goes to a copy that reads its prompt."""
         prompt = Sequence(sequence.number, sequence.prompt, 1, at, sequence.ids, sequence.span, sequence.prompt)
-        reader = self.readers[self._least.choose(self.readers, prompt)]
-        reader.add(prompt)
+        prompt.after = sequence.after
         self._pairs[sequence.number] = copy, sequence
-        arrival = sequence.at - self.settings.api
-        late = ((ROOM, at - sequence.at),)
-        self.log.came(arrival, sequence.number, reader.number, sequence.prompt, sequence.output, at, late)
-        self.wakes(driver, reader.number, at, sequence.after[0])
+        instant = int(driver.env.now)
+        arrival, since, late = self._late[sequence.number]
+        self._late[sequence.number] = arrival, at, (*late, (ROOM, at - since))
+        if self.scaled is None:
+            number = self._least.choose(self.readers, prompt)
+        else:
+            self.scaled.begins(instant)
+            number = self.balancers[1].comes(driver, prompt, instant)
+        if number >= 0:
+            self._stands_to_read(driver, number, prompt, instant)
+
+    def _stands_to_read(self, driver: Host, number: int, prompt: Sequence, since: int, waited: Late = ()) -> None:
+        """A prompt goes to a copy that reads it, once one was ready."""
+        del since
+        arrival, seen, late = self._late.pop(prompt.number)
+        prompt.at = max(seen, int(driver.env.now))
+        left = prompt.at - seen
+        for part, time in waited:  # time on the front end is no wait
+            late = (*late, (part, min(time, left)))
+            left -= min(time, left)
+        self.readers[number].add(prompt)
+        _, sequence = self._pairs[prompt.number]
+        self.log.came(arrival, prompt.number, number, prompt.prompt, sequence.output, prompt.at, late)
+        self.wakes(driver, number, prompt.at, prompt.after[0])
 
     def ended(self, driver: Host, number: int, over: Many[Sequence], op: int) -> None:
         """An iteration of a copy has ended, with this op, and these requests with it."""
@@ -237,8 +286,15 @@ class Apart(Clocked):
             for sequence in over:
                 driver.env.process(self._hands(driver, copy, sequence, op))
         else:
+            self._leaves(number, len(over), int(driver.env.now))
             super().ended(driver, number, over, op)
             self._freed(driver, self.answerers[number - len(self.readers)], op)
+
+    def _leaves(self, number: int, count: int, instant: int) -> None:
+        """A number of requests of a copy are answered."""
+        if self.scaled is not None:
+            for _ in range(count):
+                self.scaled.ended(number - len(self.readers), instant)
 
     def _freed(self, driver: Host, copy: Answering, op: int) -> None:
         """Blocks of a copy are free: requests that wait for them go on."""
@@ -262,14 +318,20 @@ class Apart(Clocked):
         sent.succeed()
         instant = int(driver.env.now)
         reader.releases(prompt)
+        if self.prompts is not None:
+            self.prompts.ended(reader.number, instant)
+            self.balancers[1].releases(driver)
         self.wakes(driver, reader.number, instant, hand_over)
         passes = copy.settings.first == "prompts"
         self.log.hands_over(instant, sequence.number, out=passes)
         if passes and sequence.output <= 1:
             copy.leaves(sequence)
             self.log.ends(instant, [sequence.number])
+            self._leaves(copy.number, 1, instant)
             self.answered(driver, sequence.number, instant, hand_over)
             self._freed(driver, copy, hand_over)
+            if self.scaled is not None:
+                self.balancers[0].releases(driver)
             return
         sequence.at = instant
         copy.ready.append(sequence)

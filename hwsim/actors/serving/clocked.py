@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Many
 from dataclasses import field
 from typing import TYPE_CHECKING
@@ -23,7 +24,8 @@ from hwsim.workload.serving.source import Source
 
 if TYPE_CHECKING:
     from hwsim.actors.serving.lanes import Lane
-    from hwsim.actors.serving.scaled import Life, Scaled
+    from hwsim.actors.serving.balancing import Balancer
+    from hwsim.actors.serving.scaled import Scaled
 
 
 @dataclass
@@ -47,28 +49,47 @@ class Clocked:
     weights: Many[Lane] = ()  # on which those of a copy that starts come
     idle: list[Event | None] = field(init=False)
     came: list[int] = field(init=False)
+    balancers: list[Balancer] = field(default_factory=list)
     _clients: int = -1
-    _starting: int = -1
-    _start: tuple[int, int] = (-1, -1)  # op of the start of a copy that requests wait for, and when it is ready
     _busy: dict[int, Event] = field(default_factory=dict)  # by copy, the load under way
     _follows: dict[int, int] = field(default_factory=dict)  # by request, the op of what its client did after an answer
+
+    @property
+    def takers(self) -> Many[Copy | Static]:
+        """The copies among which a request is sent to one."""
+        return self.copies
 
     def __post_init__(self) -> None:
         self.idle = [None] * len(self.copies)
         self.came = [-1] * len(self.copies)
+        if self.scaled is not None:
+            self.balances(self.scaled, self.weights, self._stands, self.settings.api)
 
     def actor(self, driver: Host) -> Waits:
         """The arrivals, and a process for each copy."""
         for number in range(len(self.copies)):
             driver.env.process(self._serves(driver, number))
-        if self.scaled is not None:
-            driver.env.process(self._scales(driver))
-        label, self._clients, self._starting = labels_of(driver, self.name)
+        label, self._clients, starting = labels_of(driver, self.name)
+        for each in self.balancers:
+            each.starting = starting
+            driver.env.process(each.scales(driver))
         queue = driver.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
         while (time := self.source.unasked()) is not None:
             came, op = driver.issue([IssuedOp(label, queue, time=max(0, time - int(driver.env.now)))])
             yield came
             self._arrive(driver, op)
+
+    def balances(
+        self, scaled: Scaled, weights: Many[Lane], stands: Callable[[Host, int, Sequence, int, Late], None], api: int
+    ) -> None:
+        """Let copies come and go; arguments as of `Balancer`."""
+        from hwsim.actors.serving.balancing import Balancer
+
+        self.balancers.append(Balancer(scaled, weights, stands, self._is_live, api))
+
+    def _is_live(self) -> bool:
+        waits = any(each.scaled.line for each in self.balancers)
+        return bool(self.log.live) or waits or self.source.time() is not None
 
     def answered(self, driver: Host, request: int, at: int, op: int) -> None:
         """A request is answered by this op; the one that waited for it comes."""
@@ -93,68 +114,17 @@ class Clocked:
 
     def comes(self, driver: Host, sequence: Sequence, instant: int) -> None:
         """A request comes."""
-        if self.scaled is None:
-            number = self.router.choose(self.copies, sequence)
-        elif (number := self.scaled.asks(sequence, instant)) < 0:
-            self._starts(driver, sequence.after[0])
-            self._awaits_start(driver, sequence.after[0])
-            driver.env.process(self._looks(driver, self.scaled.next(instant) - instant))
-            return
-        self._stands(driver, number, sequence, instant)
+        if self.balancers:
+            number = self.balancers[0].comes(driver, sequence, instant)
+        else:
+            number = self.router.choose(self.takers, sequence)
+        if number >= 0:
+            self._stands(driver, number, sequence, instant)
 
     def _stands(self, driver: Host, number: int, sequence: Sequence, arrival: int, late: Late = ()) -> None:
         self.copies[number].add(sequence)
         self.log.came(arrival, sequence.number, number, sequence.prompt, sequence.output, sequence.at, late)
         self.wakes(driver, number, sequence.at, sequence.after[0])
-
-    def _scales(self, driver: Host) -> Waits:
-        """Look at the load as long as requests come or are there."""
-        scaled = self.scaled
-        assert scaled is not None
-        while self.log.live or scaled.line or self.source.time() is not None:
-            instant = int(driver.env.now)
-            yield driver.env.timeout(scaled.next(instant) - instant)
-            scaled.until(int(driver.env.now))
-            self._starts(driver)
-            self._releases(driver)
-
-    def _awaits_start(self, driver: Host, after: int) -> None:
-        """Note the start of the first copy where none is ready, as what the run waits for."""
-        assert self.scaled is not None
-        instant, ready = int(driver.env.now), self.scaled.first(int(driver.env.now))
-        if ready > max(instant, self._start[1]):
-            _, op = driver.issue([IssuedOp(self._starting, -1, time=ready - instant)], (after,) if after >= 0 else ())
-            self._start = op, ready
-
-    def _looks(self, driver: Host, wait: int) -> Waits:
-        yield driver.env.timeout(wait)
-        self._releases(driver)
-
-    def _releases(self, driver: Host) -> None:
-        """Requests that wait for a copy go to those that have room."""
-        assert self.scaled is not None
-        while (free := self.scaled.released(int(driver.env.now), self.settings.api)) is not None:
-            sequence, number, arrival, late = free
-            if self._start[1] == int(driver.env.now):
-                sequence.after = self._start
-            self._stands(driver, number, sequence, arrival, late)
-
-    def _starts(self, driver: Host, after: int = -1) -> None:
-        """Copies that are started read their weights."""
-        assert self.scaled is not None
-        for life in self.scaled.begun:
-            driver.env.process(self._fetches(driver, life, after))
-        self.scaled.begun.clear()
-
-    def _fetches(self, driver: Host, life: Life, after: int) -> Waits:
-        assert self.scaled is not None
-        ended, op = driver.issue(self.weights[life.copy].ops((0, 1), driver), (after,) if after >= 0 else ())
-        yield ended
-        self.scaled.loaded(life, int(driver.env.now))
-        if self.scaled.line:
-            self._awaits_start(driver, op)
-        yield driver.env.timeout(self.scaled.scale.start)
-        self._releases(driver)
 
     def wakes(self, driver: Host, number: int, at: int, op: int) -> None:
         """An idle copy begins at this instant, because of this op."""
@@ -221,5 +191,5 @@ class Clocked:
         del number
         for sequence in over:
             self.answered(driver, sequence.number, int(driver.env.now) + self.settings.out, op)
-        if self.scaled is not None and self.scaled.line:
-            self._releases(driver)
+        if self.balancers:
+            self.balancers[0].releases(driver)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hwsim import ticks
 from hwsim.actors.serving.alone import Alone, Written
@@ -57,6 +57,8 @@ class Service:
     _lanes: Sequence[Lane] = ()
     _weights: Sequence[Lane] = ()
     _scaled: Scaled | None = None
+    _prompts: Scaled | None = None  # of the copies that read prompts apart
+    _prompt_weights: Sequence[Lane] = ()
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -102,13 +104,14 @@ class Service:
         self._scaled = Scaled(scale, self._router(), self.copies, plan.start)
         assert isinstance(self.log, Telling)
         self.log.scaled = self._scaled
-        if scale.disk:
-            from hwsim.actors.serving.lanes import Lane
+        self._weights = self._ways(plan, scale)
 
-            self._weights = [
-                Lane(self.machine, host, scale.disk, gpus, scale.weights, plan.name, "weights")
-                for host, gpus in zip(scale.hosts, plan.copies, strict=True)
-            ]
+    def _ways(self, plan: ServicePlan, scale: Scale) -> list[Lane]:
+        """The way of the weights to each copy, where they come from a disk."""
+        from hwsim.actors.serving.lanes import Lane
+
+        every = zip(scale.hosts, plan.copies, strict=True) if scale.disk else ()
+        return [Lane(self.machine, host, scale.disk, gpus, scale.weights, plan.name, "weights") for host, gpus in every]
 
     @staticmethod
     def _places(plan: ServicePlan, copies: Iterable[Copy | Static]) -> None:
@@ -162,12 +165,20 @@ class Service:
 
         many, every = len(prompts.copies), (*prompts.copies, *plan.copies)
         log = self.log = Log(len(every), self.goal.limits_fs, self._warm_up)
-        self.copies = [Reading(at, prompts.settings, prompts.blocks, OfPrompts(log), prompts.held) for at in range(many)]
+        of_prompts = OfPrompts(log)
+        self.copies = [Reading(at, prompts.settings, prompts.blocks, of_prompts, prompts.held) for at in range(many)]
         for at in range(many, len(every)):
             if plan.speculation is None:
                 self.copies.append(Answering(at, plan.settings, plan.blocks, log, plan.held))
             else:
                 self.copies.append(Verifying(at, plan.settings, plan.blocks, log, plan.held, guesses=plan.speculation))
+        if plan.scale is not None and prompts.scale is not None:
+            from hwsim.actors.serving.router import Least
+            from hwsim.actors.serving.scaled import Scaled
+
+            self._scaled = Scaled(plan.scale, self._router(), self.copies[many:], plan.start)
+            self._prompts = of_prompts.scaled = Scaled(prompts.scale, Least(), self.copies[:many], plan.start)
+            self._weights, self._prompt_weights = self._ways(plan, plan.scale), self._ways(prompts, prompts.scale)
         self._places(prompts, self.copies[:many])
         self._places(plan, self.copies[many:])
         self._exchanges = [
@@ -188,7 +199,9 @@ class Service:
         from hwsim.actors.serving.apart import Apart, Links
 
         gpus = (*plan.prompts.copies, *plan.copies)
-        return Apart(*given, links=Links(self.machine, plan.token_bytes), gpus=gpus).actor(driver)
+        ways: dict[str, Any] = {"prompts": self._prompts, "prompt_weights": self._prompt_weights}
+        links = Links(self.machine, plan.token_bytes)
+        return Apart(*given, (), self._scaled, self._weights, links=links, gpus=gpus, **ways).actor(driver)
 
     def graph(self, like: OpGraph) -> OpGraph:
         """Everything that it does, as a graph on the capacities of another: only where it has its devices and links to itself."""
@@ -264,7 +277,7 @@ class Service:
         """The capacities that it draws from."""
         return set().union(
             *(self._capacities(number) for number in range(len(self.copies))),
-            *(lane.drawn() for lane in (*self._lanes, *self._weights)),
+            *(lane.drawn() for lane in (*self._lanes, *self._weights, *self._prompt_weights)),
         )
 
     def _costs(self, known: Registry) -> list[Costs]:
@@ -305,7 +318,7 @@ class Service:
             blocks=plan.blocks,
             token_bytes=plan.token_bytes,
             goal=self.goal,
-            risen=0 if self._scaled is None else self._scaled.risen(self.log.last_arrival),
+            risen=max((each.risen(self.log.last_arrival) for each in (self._scaled, self._prompts) if each is not None), default=0),
         )
         if served is None:
             return None
@@ -320,6 +333,9 @@ class Service:
             served = replace(served, scaling=scaling, cache_mean=served.cache_mean / part if part > 0 else 0.0)
         if plan.prompts is None:
             return served
+        if self._prompts is not None:
+            started = self._prompts.statistics(len(plan.prompts.copies[0]), self.log.last_end)
+            served = replace(served, prompt_scaling=started)
         readers = len(plan.prompts.copies)
         return replace(served, copies=len(self.copies), prompt_copies=readers, prompt_gpus=len(plan.prompts.copies[0]))
 

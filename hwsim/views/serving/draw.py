@@ -39,7 +39,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     if not result.serving:
         raise ValueError("no service in this run: it has no `infer`")
     count = len(result.serving)
-    rows = 4 if any(service.scaling is not None for service in result.serving) else 3
+    rows = 3 + max(len(service.scalings) for service in result.serving)
     with figure_bytes(suffix, height=(10.2 + 2.4 * (rows - 3)) * count) as (figure, buffer):
         narrow = is_narrow(figure)
         if narrow:
@@ -57,9 +57,11 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
                 left.set_title(service.name or result.workload)
             _course(figure.add_subplot(grid[rows * number + 1]), service)
             _spread(figure.add_subplot(grid[rows * number + 2]), service)
-            if service.scaling is not None:
-                copies = figure.add_subplot(grid[rows * number + 3])
-                steps(copies, service.scaling, (COLOURS[0], COLOURS[5]))
+            for at, scaling in enumerate(service.scalings):
+                copies = figure.add_subplot(grid[rows * number + 3 + at])
+                steps(copies, scaling, (COLOURS[0], COLOURS[5]))
+                if len(service.scalings) > 1:
+                    copies.set_ylabel("copies for answers" if at else "copies for prompts")
                 legend_above(copies, list(copies.lines))
         more = f"{result.serving[0].requests:,} requests"
         titled(figure, _finding(result.serving[0]), about(result.workload, result.machine, result.settings, more))

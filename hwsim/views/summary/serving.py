@@ -48,16 +48,18 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     copies = f"{service.copies}" if service.scaling is None else scaling.count(service.scaling)
     on = f"{copies} x {service.gpus_per_copy} GPU{'s' if service.gpus_per_copy > 1 else ''}"
     if (prompts := service.prompt_copies) > 0:
-        rest = service.copies - prompts
-        on = f"{prompts} x {service.prompt_gpus} GPUs for prompts, {rest} x {service.gpus_per_copy} for answers"
+        many: list[str] = [f"{prompts}", f"{service.copies - prompts}"]
+        if service.scalings:
+            many = [scaling.count(each) for each in service.scalings]
+        on = f"{many[0]} x {service.prompt_gpus} GPUs for prompts, {many[1]} x {service.gpus_per_copy} for answers"
     answers = f", {_rate(service.tokens_per_s)} tokens/s" if service.output_tokens else ""
     if answers and service.gpus > 1:
         answers += f" ({_rate(service.tokens_per_s_gpu)} a GPU)"
     rate = f"{_rate(service.requests_per_s)} requests/s"
     count = _count(service.requests)
     yield "served", f"{count} on {on}: {rate}{answers}; {service.batch_mean:.3g} in a batch"
-    if service.scaling is not None:
-        yield "scaling", scaling.line(service.scaling)
+    for part, each in zip(("prompts: ", "answers: ") if service.prompt_copies else ("",), service.scalings, strict=False):
+        yield "scaling", part + scaling.line(each)
     if service.warm_up:
         yield "warm-up", f"the first {service.warm_up:,} requests, which do not count"
     if service.overloaded:
@@ -140,12 +142,12 @@ def _limits(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     slow = slow or [where for where in service.where if where.percentile == SLOW]
     if texts := [f"{NAMES[where.measure]} {limited_by(where)}" for where in slow]:
         yield f"p{SLOW} is", gap.join(texts)
-    total, scaled = service.copies * service.lasted_s, service.scaling
-    total = total if scaled is None else scaled.paid_s
+    total, scaled = service.copies * service.lasted_s, service.scalings
+    total = math.fsum(each.paid_s for each in scaled) if scaled else total
     spent = [(name, seconds / total) for name, seconds in service.spent_s if total > 0 and seconds > LEAST * total]
     idle = 1.0 - math.fsum(seconds for _, seconds in service.spent_s) / total if total > 0 else 0.0
-    if scaled is not None and total > 0:
-        starting = scaled.starting_s / total
+    if scaled and total > 0:
+        starting = math.fsum(each.starting_s for each in scaled) / total
         spent += [("starts", starting)] if starting > LEAST else []
         idle -= starting
     if idle > LEAST:
@@ -209,7 +211,7 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
     spreads = {key: getattr(service, name) for key, name in SPREADS.items()}
     return {
         **picked(service, *PLAIN, read_again_tokens="read_again"),
-        **({} if service.scaling is None else {"copies": service.scaling.most}),
+        **({"copies": sum(each.most for each in service.scalings)} if service.scalings else {}),  # count
         **{
             key: None if spread is None else {f"{name}_s": value for name, value in asdict(spread).items()}
             for key, spread in spreads.items()
@@ -229,6 +231,7 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
             for where in service.where
         ],
         **({} if service.scaling is None else {"scaling": scaling.as_dict(service.scaling)}),
+        **({} if service.prompt_scaling is None else {"prompt_scaling": scaling.as_dict(service.prompt_scaling)}),
         **({} if service.adapters is None else {"adapters": service.adapters._asdict()}),
         "tiers": [tier._asdict() for tier in service.tiers],
         "course": [moment._asdict() for moment in service.course],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from hwsim import ticks
 from hwsim.demand import Case
@@ -28,13 +28,14 @@ from hwsim.workload.load.keys import CountDraw, TimeDraw
 from hwsim.workload.serving.adapters import Adapters, adapters_of, loaded
 from hwsim.workload.serving.offload import Offload, offload_of
 from hwsim.workload.serving.requests import Requests, draw, least
-from hwsim.workload.serving.scaling import Scale, scale_of
+from hwsim.workload.serving.scaling import Scale, always, scale_of
 from hwsim.workload.serving.schema import InferKeys
 from hwsim.workload.serving.settings import Settings, server_of, settings_of
 from hwsim.workload.serving.speculating import Speculation, speculation_of
 
 USUAL: Final = "vllm"
 USUAL_NETWORK: Final = "pytorch-ngc"
+Lives: TypeAlias = Sequence[tuple[int, int, int | None]]
 ANYTHING: Final = 10**9  # tokens: a network that reads none has no longest sequence
 
 
@@ -68,15 +69,15 @@ class ServicePlan:
     offload: Offload | None = None
     scale: Scale | None = None
 
-    def holds(self, lives: Sequence[tuple[int, int, int | None]] | None = None) -> Iterator[Held]:
+    def holds(self, lives: Lives | None = None, of_prompts: Lives | None = None) -> Iterator[Held]:
         """Memory that it takes of its GPUs, the whole cache included.
 
         Args:
             lives: (copy, from when on, until when) in fs, the last one None for the end of the run; default: all copies, from its
-                start on.
+                start on. of_prompts: of copies that read prompts apart.
         """
         if self.prompts is not None:
-            yield from self.prompts.holds()
+            yield from self.prompts.holds(of_prompts)
         cache = self.token_bytes * (self.tokens or 0)
         for copy, since, until in [(copy, self.start, None) for copy in range(len(self.copies))] if lives is None else lives:
             for device in self.copies[copy]:
@@ -162,7 +163,8 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
         return _planned(tree, tree, machine, mistakes, keys, model, software, name, start)
     split, written = keys.split, tree.get("split") or tree
     if keys.scale is not None:
-        mistakes.add(keys.scale.place, "copies that read prompts apart are not started and stopped", "leave it out, or `split`")
+        message = "each part of a split has copies of its own, which are started and stopped by its own load"
+        mistakes.add(keys.scale.place, message, "split: {prefill: {..., scale: {...}}, decode: {..., scale: {...}}}")
         return None
     if keys.offload is not None:
         mistakes.add(
@@ -171,7 +173,9 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
         return None
     plans = []
     for part, at in ((split.prefill, written.get("prefill") or tree), (split.decode, written.get("decode") or tree)):
-        of_part = replace(keys, device=part.device, parallel=part.parallel, server=part.server.over(keys.server))
+        of_part = replace(
+            keys, device=part.device, parallel=part.parallel, server=part.server.over(keys.server), scale=part.scale
+        )
         of_part = replace(of_part, speculate=None) if part is split.prefill else of_part
         plans.append(_planned(tree, at, machine, mistakes, of_part, model, software, name, start))
     prompts, answers = plans
@@ -192,6 +196,8 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
     except NoRoute as error:
         mistakes.add(written.place, f"keys and values cannot pass: {error}", "GPUs that are connected")
         return None
+    if prompts.scale is not None or answers.scale is not None:  # a part that says nothing has all of its copies always
+        prompts, answers = (replace(each, scale=each.scale or always(len(each.copies))) for each in (prompts, answers))
     return replace(answers, prompts=prompts)
 
 
@@ -346,6 +352,10 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
         written = tree.get(key)
         for inner, message, hint in value.problems():
             mistakes.add(written.key_place(inner) if written is not None and inner else _place(tree, key), message, hint)
+    for part in () if keys.split is None else (keys.split.prefill, keys.split.decode):
+        if part.scale is not None:
+            for _, message, hint in part.scale.problems():
+                mistakes.add(part.scale.place, message, hint)
     traced = isinstance(keys.arrivals, ArrivalKeys) and keys.arrivals.trace is not None
     for key in ("shared", "sessions"):
         if traced and getattr(keys, key) is not None:

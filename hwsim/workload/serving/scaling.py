@@ -150,3 +150,9 @@ def scale_of(
         disk=disk,
         weights=weights,
     )
+
+
+def always(copies: int) -> Scale:
+    """The rules of copies that are all there, always."""
+    look = ticks.femtoseconds(2.0)
+    return Scale(copies, copies, copies, 1.0, "requests", ANY, 0, every=look, looks=30, panic=0, delay=0)

@@ -11,6 +11,7 @@ from hwsim.models.server import ServerKeys
 from hwsim.records import dataclass
 from hwsim.spec import Place, field, place_field
 from hwsim.workload.serving.parallel import SplitKeys
+from hwsim.workload.serving.scaling import ScaleKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,9 @@ class PartKeys:
     parallel: SplitKeys = field("how the model is laid over them", default=SplitKeys(), example="{tp: 2, dp: rest}")
     server: ServerKeys = field(
         "what its server has otherwise than `server:` says", default=ServerKeys(), example="{sequences: 16}"
+    )
+    scale: ScaleKeys | None = field(
+        "its copies are started and stopped by its load", default=None, example="{least: 1, target: 8, start: 90 s}"
     )
     place: Place = place_field()
 

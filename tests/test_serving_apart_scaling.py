@@ -1,0 +1,163 @@
+"""Copies that read prompts and copies that write answers, each started and stopped by their own load: laws."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import hwsim
+from hwsim.costs.bill import Paying, bill_of
+from hwsim.costs.prices import load_prices
+from hwsim.results.scaling import Scaling
+from hwsim.results.serving import ServiceStatistics
+from hwsim.spec import SpecError
+from tests.test_infer import SMALL
+from tests.test_serving_ways import only, served
+
+RULES: dict[str, Any] = {"target": 3, "start": "700 ms", "every": "100 ms", "window": "400 ms"}
+NONE: dict[str, Any] = {**RULES, "least": 0}
+READERS: dict[str, Any] = {"device": "gpu0..2", "parallel": {"tp": 1}}
+WRITERS: dict[str, Any] = {"device": "gpu4..7", "parallel": {"tp": 2}}
+BURSTS: dict[str, Any] = {"arrivals": {"bursts": {"poisson": "2 1/s", "size": 40}}, "requests": 200, "output": {"uniform": [1, 60]}}
+KINDS: dict[str, dict[str, Any]] = {
+    "both": {"prefill": {**RULES, "target": 1}, "decode": RULES},
+    "from nothing": {"prefill": {**NONE, "limit": 9}, "decode": {**NONE, "limit": 12, "target": 8}},
+    "prompts alone": {"prefill": {**RULES, "least": 0, "by": "waiting"}},
+    "answers alone": {"decode": {**NONE, "by": "waiting", "delay": "200 ms"}, "server": {"first": "prompts"}, "router": "round robin"},
+    "arrivals": {"prefill": {**RULES, "by": "arrivals", "target": 40}, "decode": {**RULES, "by": "arrivals", "panic": "100 ms"}},
+    "little room": {"prefill": NONE, "decode": NONE, "memory": "3.2 %", "requests": 120},
+    "from a disk": {
+        "prefill": {**NONE, "start": {"disk": "disk0", "engine": "300 ms"}},
+        "decode": {**NONE, "start": {"disk": "disk0", "engine": "500 ms"}},
+    },
+    "conversations": {
+        "prefill": NONE,
+        "decode": NONE,
+        "arrivals": {"clients": 40, "think": {"exponential": "900 ms"}},
+        "sessions": {"turns": {"uniform": [1, 5]}, "think": {"exponential": "400 ms"}},
+        "prompt": 100,
+        "requests": 130,
+    },
+    "adapters": {"prefill": NONE, "decode": NONE, "adapters": {"count": 20, "rank": 8, "slots": 4}},
+}
+
+
+def apart(keys: dict[str, Any]) -> hwsim.Run:
+    rest = dict(keys)
+    scales = {name: {"scale": rest.pop(name)} if name in rest else {} for name in ("prefill", "decode")}
+    split = {"prefill": {**READERS, **scales["prefill"]}, "decode": {**WRITERS, **scales["decode"]}}
+    return served("auto", **{**BURSTS, **rest, "split": split})
+
+
+def lives_of(scaling: Scaling, copy: int) -> list[Any]:
+    return [life for life in scaling.lives if life.copy == copy]
+
+
+def told(found: ServiceStatistics) -> tuple[Scaling, Scaling]:
+    assert found.prompt_scaling is not None
+    assert found.scaling is not None
+    return found.prompt_scaling, found.scaling
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_laws_of_both_parts(kind: str) -> None:
+    run = apart(KINDS[kind])
+    found = only(run)
+    readers, writers = told(found)
+    assert found.requests == len(found.rows) == KINDS[kind].get("requests", 200)  # nothing is lost
+    for row in found.rows:
+        assert min(row.parts_fs) >= 0
+        assert sum(row.parts_fs) == pytest.approx((row.end_s - row.arrival_s) * 1e15, abs=5)
+        assert row.arrival_s <= row.begin_s < row.first_token_s <= row.end_s
+        if row.copy >= found.prompt_copies:  # nobody is answered by a copy that is not there
+            assert any(
+                life.ready_s is not None and life.ready_s <= row.begin_s and (life.off_s is None or row.end_s <= life.off_s + 1e-12)
+                for life in lives_of(writers, row.copy - found.prompt_copies)
+            )
+    for scaling, many, wanted in ((readers, 3, "prefill" in KINDS[kind]), (writers, 2, "decode" in KINDS[kind])):
+        assert all(scaling.least <= each.ready <= each.on <= scaling.most for each in scaling.changes)
+        assert (scaling.starts > 0) == wanted
+        assert wanted or not scaling.stops
+        for copy in range(many):
+            assert all(a.off_s is not None and a.off_s <= b.on_s for a, b in pairwise(lives_of(scaling, copy)))
+        ends = [*(each.at_s for each in scaling.changes[1:]), scaling.span_s]
+        integral = sum(each.on * (end - each.at_s) for each, end in zip(scaling.changes, ends, strict=True))  # fits
+        assert scaling.paid_s == pytest.approx(integral, rel=1e-12)
+    assert readers.stops + writers.stops > 0
+    paid = readers.paid_s + writers.paid_s
+    assert sum(number for _, number in found.spent_s) <= paid - readers.starting_s - writers.starting_s  # fits
+    hours = (readers.paid_s + 2 * writers.paid_s) / 3600
+    assert found.values()["gpu_hours"] == pytest.approx(hours, rel=1e-12)
+    assert found.tokens_per_s_gpu <= found.tokens_per_s
+
+
+@pytest.mark.parametrize("first", ["prompts", "answers"])
+@pytest.mark.parametrize("more", [{}, {"memory": "3.2 %"}, {"arrivals": {"clients": 20}}])
+def test_copies_that_are_always_there_are_a_split_without_scaling(first: str, more: dict[str, Any]) -> None:
+    keys = {**BURSTS, **more, "server": {"first": first}, "requests": 120}
+    always = {"prefill": {**RULES, "least": 3}, "decode": {**RULES, "least": 2, "by": "waiting"}}
+    scaled, plain = only(apart({**keys, **always})), only(apart(keys))
+    assert scaled.rows == plain.rows
+    assert plain.scalings == ()
+    readers, writers = told(scaled)
+    assert (readers.starts, readers.stops, writers.starts, writers.stops) == (0, 0, 0, 0)
+    assert readers.paid_s == pytest.approx(3 * readers.span_s, rel=1e-12)
+    assert scaled.tokens_per_s_gpu == pytest.approx(plain.tokens_per_s_gpu, rel=1e-9)
+
+
+def test_a_first_request_waits_for_one_start_after_the_other() -> None:
+    """The copy that writes its answer is there first, and keeps room; then one that reads prompts starts."""
+    one: dict[str, Any] = {"arrivals": "all at once", "requests": 1, "prompt": 300, "output": 20}
+    plain = only(apart(one)).rows[0]
+    both, late = only(apart({**one, "prefill": NONE, "decode": NONE})), only(apart({**one, "decode": NONE}))
+    assert both.rows[0].first_token_s == pytest.approx(plain.first_token_s + 1.4, abs=0.01)  # the front end works meanwhile
+    assert late.rows[0].first_token_s == pytest.approx(plain.first_token_s + 0.7, abs=1e-12)
+    assert dict(both.where[0].parts)["starting"] == pytest.approx(1.4, abs=0.01)
+
+
+def test_a_part_is_paid_for_while_its_copies_are_on() -> None:
+    keys = {"prefill": RULES, "decode": NONE, "requests": 80}
+    run, found = apart(keys), None
+    found = only(run)
+    readers, writers = told(found)
+    bill = bill_of(run, Paying(load_prices(), "on_demand"))
+    assert bill.cost is not None
+    whole = bill_of(apart({"requests": 80}), Paying(load_prices(), "on_demand")).cost
+    assert whole is not None
+    assert whole.total is not None
+    assert bill.cost.total is not None
+    part = (readers.paid_s + 2 * writers.paid_s) / 8 / run.makespan_s
+    assert bill.cost.total.value / bill.cost.seconds == pytest.approx(part * whole.total.value / whole.seconds, rel=1e-6)
+    said = " ".join(str(run).split())
+    assert f"prompts: {readers.mean:.3g} copies in the mean" in said
+    assert f"answers: {writers.mean:.3g} copies in the mean" in said
+    assert "1 to 3 x 1 GPUs for prompts, 0 to 2 x 2 for answers" in said
+
+
+def test_what_holds_keys_and_values_is_free_while_its_part_is_off() -> None:
+    keys = {"arrivals": {"every": "2 s"}, "requests": 2, "prompt": 100, "output": 20, "memory": "90 %"}
+    busy = {"program": [{"copy": {"name": "in", "from": "cpu0", "to": "gpu1", "bytes": "40 GB", "writes": "x"}}]}
+
+    def run(least: int) -> hwsim.Run:
+        scale = {**RULES, "least": least, "most": 2, "target": 50}
+        split = {"prefill": {"device": "gpu0..1", "scale": scale}, "decode": {"device": "gpu4"}}
+        service = {"infer": {"model": SMALL, **keys, "split": split}}
+        return hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {"chat": service, "batch": busy}}, expect=False)
+
+    taken = {each.device: each.peak for each in run(1).memory}
+    assert taken["gpu1"] == 40_000_000_000  # the second copy never starts
+    assert taken["gpu0"] > 70e9
+    with pytest.raises(hwsim.OutOfMemory, match="gpu1"):
+        run(2)
+
+
+def test_a_split_is_not_scaled_as_a_whole() -> None:
+    with pytest.raises(SpecError, match="each part of a split") as refused:
+        served("auto", split={"prefill": {"device": "gpu0"}, "decode": {"device": "gpu1"}}, scale=RULES)
+    assert "prefill: {..., scale" in (refused.value.mistakes[0].hint or "")
+    with pytest.raises(SpecError, match="the GPUs hold 3"):
+        apart({"prefill": {**RULES, "most": 4}})
+    with pytest.raises(SpecError, match="a look comes only after"):
+        apart({"decode": {**RULES, "window": "10 ms"}})
