@@ -20,12 +20,20 @@ RULES: dict[str, Any] = {"target": 3, "start": "700 ms", "every": "100 ms", "win
 NONE: dict[str, Any] = {**RULES, "least": 0}
 READERS: dict[str, Any] = {"device": "gpu0..2", "parallel": {"tp": 1}}
 WRITERS: dict[str, Any] = {"device": "gpu4..7", "parallel": {"tp": 2}}
-BURSTS: dict[str, Any] = {"arrivals": {"bursts": {"poisson": "2 1/s", "size": 40}}, "requests": 200, "output": {"uniform": [1, 60]}}
+BURSTS: dict[str, Any] = {
+    "arrivals": {"bursts": {"poisson": "2 1/s", "size": 40}},
+    "requests": 200,
+    "output": {"uniform": [1, 60]},
+}
 KINDS: dict[str, dict[str, Any]] = {
     "both": {"prefill": {**RULES, "target": 1}, "decode": RULES},
     "from nothing": {"prefill": {**NONE, "limit": 9}, "decode": {**NONE, "limit": 12, "target": 8}},
     "prompts alone": {"prefill": {**RULES, "least": 0, "by": "waiting"}},
-    "answers alone": {"decode": {**NONE, "by": "waiting", "delay": "200 ms"}, "server": {"first": "prompts"}, "router": "round robin"},
+    "answers alone": {
+        "decode": {**NONE, "by": "waiting", "delay": "200 ms"},
+        "server": {"first": "prompts"},
+        "router": "round robin",
+    },
     "arrivals": {"prefill": {**RULES, "by": "arrivals", "target": 40}, "decode": {**RULES, "by": "arrivals", "panic": "100 ms"}},
     "little room": {"prefill": NONE, "decode": NONE, "memory": "3.2 %", "requests": 120},
     "from a disk": {
@@ -73,7 +81,9 @@ def test_laws_of_both_parts(kind: str) -> None:
         assert row.arrival_s <= row.begin_s < row.first_token_s <= row.end_s
         if row.copy >= found.prompt_copies:  # nobody is answered by a copy that is not there
             assert any(
-                life.ready_s is not None and life.ready_s <= row.begin_s and (life.off_s is None or row.end_s <= life.off_s + 1e-12)
+                life.ready_s is not None
+                and life.ready_s <= row.begin_s
+                and (life.off_s is None or row.end_s <= life.off_s + 1e-12)
                 for life in lives_of(writers, row.copy - found.prompt_copies)
             )
     for scaling, many, wanted in ((readers, 3, "prefill" in KINDS[kind]), (writers, 2, "decode" in KINDS[kind])):

@@ -7,7 +7,7 @@ from collections.abc import Sequence as Many
 from typing import TYPE_CHECKING
 
 from hwsim.actors.serving.run import Sequence
-from hwsim.engine import Host, IssuedOp, Waits
+from hwsim.engine import Event, Host, IssuedOp, Waits
 from hwsim.records import dataclass
 from hwsim.results.served import Late
 
@@ -33,6 +33,7 @@ class Balancer:
     is_live: Callable[[], bool]
     api: int
     starting: int = -1
+    _asleep: Event | None = None  # until something happens, as no look does anything before
     _start: tuple[int, int] = (-1, -1)  # op of the start of a copy that requests wait for, and when it is ready
 
     def comes(self, driver: Host, sequence: Sequence, instant: int) -> int:
@@ -46,12 +47,22 @@ class Balancer:
 
     def scales(self, driver: Host) -> Waits:
         """Look at the load as long as requests come or are there."""
+        self.scaled.wakes = self._wakes
         while self.is_live():
             instant = int(driver.env.now)
-            yield driver.env.timeout(self.scaled.next(instant) - instant)
+            if self.scaled.is_settled:
+                self._asleep = driver.env.event()
+                yield self._asleep
+            else:
+                yield driver.env.timeout(self.scaled.next(instant) - instant)
             self.scaled.until(int(driver.env.now))
             self._starts(driver)
             self.releases(driver)
+
+    def _wakes(self) -> None:
+        asleep, self._asleep = self._asleep, None
+        if asleep is not None:
+            asleep.succeed()
 
     def releases(self, driver: Host) -> None:
         """Requests that wait for a copy go to those that have room."""

@@ -23,8 +23,8 @@ from hwsim.workload.serving.settings import Settings
 from hwsim.workload.serving.source import Source
 
 if TYPE_CHECKING:
-    from hwsim.actors.serving.lanes import Lane
     from hwsim.actors.serving.balancing import Balancer
+    from hwsim.actors.serving.lanes import Lane
     from hwsim.actors.serving.scaled import Scaled
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Many
 from dataclasses import field
 from typing import Final, NamedTuple, Protocol
@@ -82,7 +82,7 @@ class Scaled:
     Args:
         start: when the service begins, fs. ready: for each copy from when on it takes requests, -1 if it takes none.
         since: from when on it is paid for, -1 if it is not. has: requests of each. line: requests that wait for a copy.
-        begun: copies whose weights have to be read now.
+        begun: copies whose weights have to be read now. wakes: is called when something else than a look happens.
     """
 
     scale: Scale
@@ -95,6 +95,7 @@ class Scaled:
     line: deque[Held] = field(default_factory=deque)
     begun: list[Life] = field(default_factory=list)
     lives: list[Life] = field(default_factory=list)
+    wakes: Callable[[], None] | None = None
     _alive: list[Life | None] = field(init=False)
     _waits: list[int] = field(default_factory=list)
     _counted: int = 0
@@ -102,10 +103,12 @@ class Scaled:
     _now: int = 0
     _starting: int = 0  # fs in which copies were starting
     _look: int = 0
-    _made: int = 0  # looks
+    _made: int = 0  # looks, but those that were skipped
+    _alike: int = 0  # looks since something happened
     _areas: deque[int] = field(default_factory=deque)
     _wanted: deque[tuple[int, int]] = field(default_factory=deque)
     _calm: int = 0  # from when on copies may be stopped after a panic
+    _changed: int = -1  # the last instant at which a copy was started or stopped, or was gone
 
     def __post_init__(self) -> None:
         first = self.scale.first
@@ -122,8 +125,7 @@ class Scaled:
 
     def asks(self, sequence: Sequence, at: int) -> int:
         """The number of the copy of a request that comes; -1: it waits."""
-        self.until(at)
-        self._passes(at)
+        self._happens(at)
         if self.scale.by == "arrivals":
             self._area += FEMTO
         else:
@@ -146,7 +148,7 @@ class Scaled:
         number = self._free(self.line[0].sequence, at)
         if number < 0:
             return None
-        self._passes(at)
+        self._happens(at)
         sequence, since, before = self.line.popleft()
         starting = self._starting - before
         self._waits.append(at - since)
@@ -166,15 +168,13 @@ class Scaled:
     def begins(self, at: int) -> None:
         """A request no longer waits."""
         if self.scale.by == "waiting":
-            self.until(at)
-            self._passes(at)
+            self._happens(at)
             self._counted -= 1
 
     def ended(self, number: int, at: int) -> None:
         """A request of a copy is answered."""
-        self.until(at)
+        self._happens(at)
         if self.scale.by == "requests":
-            self._passes(at)
             self._counted -= 1
         self.has[number] -= 1
         if self.ready[number] < 0 and not self.has[number]:
@@ -182,8 +182,7 @@ class Scaled:
 
     def loaded(self, life: Life, at: int) -> None:
         """The weights of a copy are read."""
-        self.until(at)
-        self._passes(at)
+        self._happens(at)
         if life.stopped < 0:
             life.ready = self.ready[life.copy] = at + self.scale.start
 
@@ -201,14 +200,50 @@ class Scaled:
         return first if at < first < READING else OFF
 
     def until(self, at: int) -> None:
-        """Make the looks that are due before an instant, and at it."""
+        """Make the looks that are due before an instant, and at it; of those that would all do the same as the last, none."""
         while self._look <= at:
+            if self.is_settled:
+                self._skips((at - self._look) // self.scale.every + 1)
+                return
             self._passes(self._look)
             self._looks(self._look)
             self._look += self.scale.every
+            self._alike += 1
             self._made += 1
             if self._made > LIMITS[LOOKS].most:  # how long a run lasts is not known before
                 refuse_beyond(LOOKS, self._made)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all looks to come do as the last one did, which changed nothing, until something happens.
+
+        Nothing happened in its whole window; and there is no copy to be ready, no panic, no larger number wanted within the delay.
+        """
+        last = self._look - self.scale.every
+        return (
+            self._alike > self.scale.looks
+            and len(self._wanted) == 1
+            and self._calm <= last
+            and self._changed < last
+            and all(ready <= last or ready == READING for ready in self.ready)
+        )
+
+    def _skips(self, count: int) -> None:
+        """Let the time of looks pass that change nothing."""
+        every, looks, (_, wanted) = self.scale.every, self.scale.looks, self._wanted[0]
+        last = self._look + (count - 1) * every
+        self._passes(last)
+        self._areas = deque(self._area - self._counted * every * before for before in reversed(range(looks)))
+        self._wanted[0] = last, wanted
+        self._look = last + every
+
+    def _happens(self, at: int) -> None:
+        """Something else than a look happens at an instant."""
+        self.until(at)
+        self._passes(at)
+        self._alike = 0
+        if self.wakes is not None:
+            self.wakes()
 
     def _passes(self, at: int) -> None:
         self._area += self._counted * (at - self._now)
@@ -257,7 +292,7 @@ class Scaled:
         """Start copies on GPUs that are free, as many as there are."""
         off = [number for number, since in enumerate(self.since) if since < 0]
         for number in off[: min(count, self.scale.most - len(self.since) + len(off))]:
-            self.since[number] = at
+            self.since[number] = self._changed = at
             self.ready[number] = READING if self.scale.disk else at + self.scale.start
             self._lives(number, at)
 
@@ -270,6 +305,7 @@ class Scaled:
     def _stop(self, number: int, at: int) -> None:
         """Let a copy take no more requests."""
         self.ready[number] = OFF
+        self._changed = at
         if (life := self._alive[number]) is not None:
             life.stopped = at
         if not self.has[number]:
@@ -277,6 +313,7 @@ class Scaled:
 
     def _leaves(self, number: int, at: int) -> None:
         self.since[number] = OFF
+        self._changed = at
         if (life := self._alive[number]) is not None:
             life.off = at
         self.copies[number].forgets()

@@ -318,7 +318,9 @@ class Service:
             blocks=plan.blocks,
             token_bytes=plan.token_bytes,
             goal=self.goal,
-            risen=max((each.risen(self.log.last_arrival) for each in (self._scaled, self._prompts) if each is not None), default=0),
+            risen=max(
+                (each.risen(self.log.last_arrival) for each in (self._scaled, self._prompts) if each is not None), default=0
+            ),
         )
         if served is None:
             return None
