@@ -100,7 +100,11 @@ def infers() -> st.SearchStrategy[dict[str, Any]]:
         "server": servers(),
         "device": st.sampled_from(["gpu0", "gpu0..3"]),
     }
+    think = st.sampled_from(["10 ms", "3 s", {"exponential": "50 ms"}])
+    turns = st.one_of(st.integers(1, 7), st.just({"uniform": [1, 9]}))
     optional = {
+        "sessions": st.fixed_dictionaries({"turns": turns, "think": think}),
+        "clients": st.fixed_dictionaries({"clients": st.integers(1, 30)}, optional={"think": think}),
         "memory": st.sampled_from(["3.2 %", "3.3 %", "4 %", "18.6 %", "19 %"]),
         "shared": shared,
         "router": st.sampled_from(["least", "waiting", "round robin"]),
@@ -116,6 +120,8 @@ def infers() -> st.SearchStrategy[dict[str, Any]]:
 def test_a_service_is_played_the_same(machine: Machine, infer: dict[str, Any]) -> None:
     if infer["device"] == "gpu0":
         infer.pop("parallel", None)
+    if "clients" in infer:
+        infer["arrivals"] = infer.pop("clients")
     if "block" in infer["server"] and infer["model"] is not SMALL:
         del infer["server"]["block"]
     try:
@@ -145,6 +151,15 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "before": {"device": "gpu0", "prefill": 1000, "server": FREE},
     "prefixes": {"device": "gpu0..1", "memory": "3.2 %", "shared": {"distinct": 40}},
+    "clients": {"device": "gpu0..1", "arrivals": {"clients": 40, "think": {"exponential": "20 ms"}}},
+    "conversations": {"device": "gpu0", "sessions": {"turns": {"uniform": [1, 9]}, "think": {"exponential": "300 ms"}}},
+    "clients in conversations": {
+        "device": "gpu0..1",
+        "arrivals": {"clients": 12},
+        "sessions": {"turns": 6, "think": "5 ms"},
+        "memory": "3.2 %",
+        "prompt": 90,
+    },
 }
 USUAL: dict[str, Any] = {"requests": 200, "prompt": {"lognormal": {"median": 300}}, "output": {"uniform": [1, 90]}, "seed": 3}
 
@@ -169,6 +184,17 @@ def test_a_day_has_more_femtoseconds_than_64_bits(machine: Machine) -> None:
 
 
 @installed
+@pytest.mark.parametrize("keys", [
+    {"arrivals": {"clients": 30, "think": "9 ms"}},
+    {"sessions": {"turns": {"uniform": [1, 40]}, "think": "9 ms"}, "prompt": 10},
+    {"arrivals": {"clients": 30}, "sessions": {"turns": {"uniform": [1, 40]}, "think": "9 ms"}, "prompt": 10},
+])  # fmt: skip
+def test_requests_that_follow_are_fed_in_pieces(keys: dict[str, Any], machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "FED", 7)  # fewer than ask at once, and than a conversation has
+    alike(machine, {**USUAL, "device": "gpu0..1", "arrivals": {"poisson": "300 1/s"}, "output": {"uniform": [1, 20]}, **keys})
+
+
+@installed
 def test_iterations_of_hours_are_left_to_python(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "LONGEST", 10**9)
     service, empty = services(machine, "always", {"device": "gpu0", "arrivals": "all at once", **USUAL})
@@ -179,7 +205,6 @@ def test_iterations_of_hours_are_left_to_python(machine: Machine, monkeypatch: p
 
 def test_what_the_library_does_not_know_is_played_by_python(machine: Machine) -> None:
     rest: list[dict[str, Any]] = [
-        {"arrivals": {"clients": 3}},
         {"speculate": {"tokens": 2, "acceptance": "70 %"}},
         {"batching": "static", "batch": 4},
         {"router": {"prefix": 2}},

@@ -13,7 +13,7 @@
 #endif
 
 // One more whenever a declaration below changes, comes or goes; `hwsim.engine.core.ABI` is the same number.
-#define HWSIM_CORE_ABI 7
+#define HWSIM_CORE_ABI 8
 
 HWSIM_CORE_API int32_t hwsim_core_abi(void);
 
@@ -54,10 +54,11 @@ enum hwsim_served_status {
 HWSIM_CORE_API int32_t hwsim_served_new(const int64_t* numbers, const double* parts, const int64_t* graphs, const int64_t* needs,
                                         hwsim_served** served);
 HWSIM_CORE_API int32_t hwsim_served_free(hwsim_served* served);
-// Requests in their order: arrivals of two words; ids: pieces of the prompts, `firsts` the first one of each, and the end.
-HWSIM_CORE_API int32_t hwsim_served_feed(hwsim_served* served, int64_t count, const int64_t* arrivals, const int64_t* prompts,
-                                         const int64_t* outputs, const int64_t* firsts, const int64_t* ids, int64_t span,
-                                         int64_t is_last);
+// Requests in their order: arrivals of two words; afters: the one whose answer each follows, or -1; ids: pieces of the prompts,
+// `firsts` the first one of each, and the end.
+HWSIM_CORE_API int32_t hwsim_served_feed(hwsim_served* served, int64_t count, const int64_t* arrivals, const int64_t* afters,
+                                         const int64_t* prompts, const int64_t* outputs, const int64_t* firsts, const int64_t* ids,
+                                         int64_t span, int64_t is_last);
 HWSIM_CORE_API int32_t hwsim_served_play(hwsim_served* served, int64_t* asked);
 HWSIM_CORE_API int32_t hwsim_served_told(hwsim_served* served, int64_t what, const int64_t* key, const int64_t* values,
                                          const double* floats);

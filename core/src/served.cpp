@@ -36,10 +36,10 @@ int32_t hwsim_served_free(hwsim_served* served) {
   return HWSIM_DONE;
 }
 
-int32_t hwsim_served_feed(hwsim_served* served, int64_t count, const int64_t* arrivals, const int64_t* prompts, const int64_t* outputs,
-                          const int64_t* firsts, const int64_t* ids, int64_t span, int64_t is_last) {
+int32_t hwsim_served_feed(hwsim_served* served, int64_t count, const int64_t* arrivals, const int64_t* afters, const int64_t* prompts,
+                          const int64_t* outputs, const int64_t* firsts, const int64_t* ids, int64_t span, int64_t is_last) {
   return kept_in([&]() -> int32_t {
-    served->service.feed(count, arrivals, prompts, outputs, firsts, ids, span, is_last != 0);
+    served->service.feed(count, arrivals, afters, prompts, outputs, firsts, ids, span, is_last != 0);
     return HWSIM_DONE;
   });
 }

@@ -43,6 +43,8 @@ struct Request {
   Spent spent{};
   bool has_refused = false;
   Time seats = 0, room = 0;
+  int64_t after = -1;  // record of the run that wrote the answer it waited for, and its end
+  Time after_end = 0;
 };
 
 class Meters {

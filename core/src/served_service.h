@@ -7,6 +7,7 @@
 
 #include "hwsim_core.h"
 #include "served_copy.h"
+#include "served_source.h"
 #include "table.h"
 
 namespace hwsim::served {
@@ -74,7 +75,8 @@ class Service {
   Service(const int64_t* numbers, const double* parts, const int64_t* graphs, const int64_t* needs)
       : settings_(settings_of(numbers, parts)),
         step_(numbers[13]), each_(numbers[14]), eager_(numbers[15]), kernel_(numbers[16]), starts_(numbers[17]),
-        mixed_(numbers[18]), exact_(numbers[19]), coarse_(numbers[20]), router_(numbers[21]), start_of_(numbers[22]), rows_(numbers[27]), block_(numbers[28]),
+        mixed_(numbers[18]), exact_(numbers[19]), coarse_(numbers[20]), router_(numbers[21]), rows_(numbers[27]),
+        block_(numbers[28]), source_(numbers[22], numbers[29], numbers[30] != 0),
         graphs_(graphs, graphs + numbers[25]), books_(numbers[23]), runs_(static_cast<size_t>(numbers[23])),
         has_run_(runs_.size(), false), turns_(runs_.size(), 0), ends_(runs_.size(), -1), busy_(runs_.size(), 0) {
     for (int64_t copy = 0; copy < numbers[23]; ++copy) {
@@ -82,8 +84,8 @@ class Service {
     }
   }
 
-  void feed(int64_t count, const int64_t* arrivals, const int64_t* prompts, const int64_t* outputs, const int64_t* firsts,
-            const int64_t* ids, int64_t span, bool is_last) {
+  void feed(int64_t count, const int64_t* arrivals, const int64_t* afters, const int64_t* prompts, const int64_t* outputs,
+            const int64_t* firsts, const int64_t* ids, int64_t span, bool is_last) {
     for (int64_t at = 0; at < count; ++at) {
       Request* request = fresh();
       request->number = ++number_;
@@ -91,8 +93,8 @@ class Service {
       request->output = outputs[at];
       request->span = span;
       request->ids.assign(ids + firsts[at], ids + firsts[at + 1]);
-      request->arrival = joined(arrivals + 2 * at) + start_of_;
-      to_come_.push_back(request);
+      request->arrival = joined(arrivals + 2 * at);
+      source_.add(request, afters[at]);
     }
     is_last_ = is_last;
   }
@@ -114,16 +116,14 @@ class Service {
         asked[0] = static_cast<int64_t>(books_.ended.size());
         return HWSIM_SERVED_ENDED;
       }
-      if (to_come_.empty() && !is_last_) return HWSIM_SERVED_WANTS_REQUESTS;
-      const bool comes = !to_come_.empty();
-      if (due_.empty() || (comes && comes_before(to_come_.front()->arrival, due_.top()))) {
+      if (!source_.has_rows(is_last_)) return HWSIM_SERVED_WANTS_REQUESTS;
+      const bool comes = !source_.is_empty();
+      if (due_.empty() || (comes && comes_before(source_.time(), due_.top()))) {
         if (!comes) {
           asked[0] = static_cast<int64_t>(books_.ended.size());
           return HWSIM_DONE;
         }
-        Request* request = to_come_.front();
-        to_come_.pop_front();
-        arrives(request);
+        arrives(source_.take());
         continue;
       }
       const Event event = due_.top();
@@ -134,7 +134,7 @@ class Service {
       if (event.kind == END) {
         pending_ = ENDING;
       } else {
-        if (runs_counted_ <= rows_) records_.push_back(record({at_, -1, 0, 0, 0, 0}, now_));
+        notes_wake();
         nexts();
       }
     }
@@ -184,7 +184,8 @@ class Service {
   void results(int64_t* numbers, int64_t* meters, int64_t* course, int64_t* bins, int64_t* sums, double* sizes_of,
                int64_t* records) const {
     const Time single[] = {books_.iterations, books_.worked, books_.put_off, books_.read_again, books_.course.bits,
-                           books_.course.area, books_.course.most, books_.gaps.total, books_.gaps.most, now_};
+                           books_.course.area, books_.course.most, books_.gaps.total, books_.gaps.most, now_,
+                           first_arrival_, last_arrival_, has_asked_};
     for (const Time number : single) numbers = put(numbers, number);
     for (size_t copy = 0; copy < copies_.size(); ++copy) {
       for (const Time spent : books_.meters[copy].spent) meters = put(meters, spent);
@@ -226,7 +227,7 @@ class Service {
   enum Pending { IDLE, SETTING, ENDING };
 
   const Settings settings_;
-  const int64_t step_, each_, eager_, kernel_, starts_, mixed_, exact_, coarse_, router_, start_of_, rows_, block_;
+  const int64_t step_, each_, eager_, kernel_, starts_, mixed_, exact_, coarse_, router_, rows_, block_;
   const std::vector<int64_t> graphs_;
   Books books_;
   std::vector<std::unique_ptr<Copy>> copies_;
@@ -236,12 +237,13 @@ class Service {
   std::vector<Time> ends_, busy_;
   std::vector<size_t> first_ended_;  // copies in the order in which their first runs ended
   std::priority_queue<Event> due_;
-  std::deque<Request*> to_come_;
+  Source source_;
   std::deque<Request> store_;
   std::vector<Request*> free_, over_;
   int64_t number_ = -1, last_copy_ = -1, at_ = 0, runs_counted_ = 0;
   Time now_ = 0;
-  bool is_last_ = false, has_exchanges_ = false;
+  Time first_arrival_ = -1, last_arrival_ = 0;
+  bool is_last_ = false, has_exchanges_ = false, has_asked_ = false;
   Pending pending_ = IDLE;
   Table<2, Line> lines_;
   Table<3, int64_t> around_, prompts_;
@@ -294,8 +296,21 @@ class Service {
     return best;
   }
 
+  // A request wakes its copy; the record of what it came after, and when that was.
+  void notes_wake() {
+    const Request* head = copies_[static_cast<size_t>(at_)]->head();
+    const int64_t after = head ? head->after : -1;
+    if (after >= 0) has_asked_ = true;
+    if (runs_counted_ > rows_) return;
+    Sizes<6> facts{at_, -1, after, 0, 0, 0};
+    if (after >= 0) put(facts.data() + 3, head->after_end);
+    records_.push_back(record(facts, now_));
+  }
+
   void arrives(Request* request) {
     const Time instant = request->arrival;
+    if (first_arrival_ < 0) first_arrival_ = instant;
+    last_arrival_ = instant;
     request->at = instant + settings_.api;
     const int64_t number = choose();
     Copy& copy = *copies_[static_cast<size_t>(number)];
@@ -334,6 +349,8 @@ class Service {
     Copy& copy = *copies_[static_cast<size_t>(at_)];
     has_run_[static_cast<size_t>(at_)] = false;
     copy.done(runs_[static_cast<size_t>(at_)], now_, over_);
+    const int64_t op = runs_counted_ <= rows_ ? static_cast<int64_t>(records_.size()) - 1 : -1;
+    for (const Request* request : over_) source_.answered(request->number, now_ + settings_.out, op, now_);
     if (!copy.is_idle()) return nexts();
     if (copy.head()) plan(at_, BEGIN, std::max(now_, copy.head()->at));
   }

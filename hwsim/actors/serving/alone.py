@@ -125,12 +125,19 @@ class Written:
         self._latest[copy] = len(self.ops) - 1
 
     def summed(
-        self, runs: int, ends: Many[tuple[int, int, int]], sums: Many[tuple[tuple[int, int, int], tuple[float, int]]]
+        self,
+        runs: int,
+        ends: Many[tuple[int, int, int]],
+        sums: Many[tuple[tuple[int, int, int], tuple[float, int]]],
+        *,
+        asked: bool,
     ) -> None:
         """All runs, added up elsewhere.
 
         ends: (copy, end of its last run, time of all of its runs); sums: (copy, label, cost), and size and own time of such ops.
+        asked: whether a request woke its copy after an answer.
         """
+        self._asked = asked
         self.runs = 0 if runs <= ROWS else runs
         self._ends, self._busy = {copy: end for copy, end, _ in ends}, {copy: busy for copy, _, busy in ends}
         self._sums = dict(sums)

@@ -62,7 +62,7 @@ def covers(plan: ServicePlan) -> bool:
     return (
         all(each is None for each in rest)
         and plan.answers
-        and not (settings.padded or settings.gather or plan.requests.follow)
+        and not (settings.padded or settings.gather)
         and settings.groups == settings.verified == 1
         and keys.router in ROUTERS
         and plan.start < LONGEST
@@ -130,6 +130,7 @@ class Compiled:
             settings.out, steps, most, settings.step, settings.each, settings.eager, settings.kernel, model.starts,
             settings.mixed, settings.exact, COARSE, ROUTERS.index(str(plan.keys.router)), plan.start, len(self.pace),
             ANY if plan.blocks is None else plan.blocks, len(graphs), len(needs), alone.ROWS, served.BLOCK,
+            plan.requests.clients or 0, plan.requests.follow,
         ], np.int64)  # fmt: skip
         made = core.POINTER()
         _call("new", numbers, np.array([first, least, settings.spare]), graphs, needs, ctypes.byref(made))
@@ -137,13 +138,14 @@ class Compiled:
 
     def _feeds(self, requests: list[Request]) -> None:
         """The next requests."""
-        self.log.comes([self.plan.start + each.arrival for each in requests])
+        if not self.plan.requests.follow:
+            self.log.comes([self.plan.start + each.arrival for each in requests])
         firsts = np.cumsum([0, *(len(each.ids) for each in requests)], dtype=np.int64)  # count
         ids = np.array([name for each in requests for name in each.ids], np.int64)
         arrivals = words([each.arrival for each in requests])
-        prompts, outputs = (np.array([getattr(each, name) for each in requests], np.int64) for name in ("prompt", "output"))
+        columns = (np.array([getattr(each, name) for each in requests], np.int64) for name in ("after", "prompt", "output"))
         span = max((each.span for each in requests), default=1)
-        _call("feed", self._service.address, len(requests), arrivals, prompts, outputs, firsts, ids, span, len(requests) < FED)
+        _call("feed", self._service.address, len(requests), arrivals, *columns, firsts, ids, span, len(requests) < FED)
 
     def _takes(self, count: int) -> None:
         """Requests that have ended."""
@@ -203,7 +205,7 @@ class Compiled:
         copies, sizes = len(self.pace), np.zeros(4, np.int64)
         _call("sizes", self._service.address, sizes)
         many_bins, many_sums, many_records, runs = sizes.tolist()
-        numbers, meters = np.zeros((10, 2), np.int64), np.zeros((copies, 8, 2), np.int64)
+        numbers, meters = np.zeros((13, 2), np.int64), np.zeros((copies, 8, 2), np.int64)
         course, bins = np.zeros((CELLS, 4, 2), np.int64), np.zeros((many_bins, 2), np.int64)
         sums, seconds = np.zeros((many_sums, 5), np.int64), np.zeros(many_sums)
         records = np.zeros((many_records, 8), np.int64)
@@ -212,8 +214,10 @@ class Compiled:
             self._service.address,
             *(each.reshape(-1) for each in (numbers, meters, course, bins, sums, seconds, records)),
         )
-        iterations, worked, put_off, read_again, bits, area, most, total, longest, end = whole(numbers).tolist()
+        iterations, worked, put_off, read_again, bits, area, most, total, longest, end, *came_at, asked = whole(numbers).tolist()
         log = self.log
+        if self.plan.requests.follow:
+            log.first_arrival, log.last_arrival = came_at
         log.iterations, log.worked, log.put_off, log.read_again = iterations, worked, put_off, read_again
         pile = log.gaps.pile
         pile.count, pile.total, pile.most = dict(zip(*bins.T.tolist(), strict=True)), total, float(longest)
@@ -225,13 +229,17 @@ class Compiled:
             log.meters[copy].spent = tuple(values[:5])
             if values[7] >= 0:
                 ends[values[7]] = copy, values[5], values[6]
-        self.written.summed(runs, [ends[at] for at in sorted(ends)], list(_summed(sums, seconds)))
+        self.written.summed(runs, [ends[at] for at in sorted(ends)], list(_summed(sums, seconds)), asked=bool(asked))
+        last: list[int] = []  # by record, its last op
         for copy, label, cost, count, host, rows, *time in records.tolist():
-            value = int(whole(np.array([time], np.int64))[0])  # fits
-            if label < 0:
+            value = _number(*time)
+            if label >= 0:
+                self.written.notes(copy, self._chain(copy, label, cost, value, host, count, rows))
+            elif cost < 0:
                 self.written.wakes(copy, value)
             else:
-                self.written.notes(copy, self._chain(copy, label, cost, value, host, count, rows))
+                self.written.wakes(copy, value, (last[cost], _number(count, host)))
+            last.append(len(self.written.ops) - 1)
         return int(end)
 
     def _chain(self, copy: int, label: int, cost: int, kernels: int, host: int, count: int, rows: int) -> list[IssuedOp]:
@@ -241,6 +249,11 @@ class Compiled:
             run = Run(0, 0, 0, [(Sequence(-1, 0, 0, 0), -rows)] if rows < 0 else [], max(rows, 0), 0)
             exchanged = self._exchanged[copy, rows] = costs.exchanged(run) or []
         return costs.chain(label, cost, kernels, host, count, exchanged)
+
+
+def _number(low: int, high: int) -> int:
+    """A whole number of two words."""
+    return (high << 64) + low % (1 << 64)
 
 
 def _summed(sums: Words, seconds: NDArray[np.float64]) -> Iterator[tuple[tuple[int, int, int], tuple[float, int]]]:
@@ -270,7 +283,7 @@ def whole(words: Words) -> Column:
 _LONGS, _FLOATS, _INT = core.LONGS, core.FLOATS, core.INT
 _TYPES: Final = {
     "new": (_LONGS, _FLOATS, _LONGS, _LONGS, ctypes.POINTER(core.POINTER)),
-    "feed": (core.POINTER, _INT, _LONGS, _LONGS, _LONGS, _LONGS, _LONGS, _INT, _INT),
+    "feed": (core.POINTER, _INT, _LONGS, _LONGS, _LONGS, _LONGS, _LONGS, _LONGS, _INT, _INT),
     "ended": (core.POINTER, _LONGS),
     "sizes": (core.POINTER, _LONGS),
     "results": (core.POINTER, _LONGS, _LONGS, _LONGS, _LONGS, _LONGS, _FLOATS, _LONGS),

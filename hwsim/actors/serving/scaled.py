@@ -217,7 +217,7 @@ class Scaled:
     def is_settled(self) -> bool:
         """Whether all looks to come do as the last one did, which changed nothing, until something happens.
 
-        Nothing happened in its whole window; and there is no copy to be ready, no panic, no larger number wanted within the delay.
+        Nothing happened in its whole window, there is no copy to be ready, no panic, no larger number wanted within the delay.
         """
         last = self._look - self.scale.every
         return (
