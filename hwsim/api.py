@@ -7,7 +7,7 @@ collected, checked, and compared with the `expect:` of the workload.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are
     from hwsim.results.result import Again, JobSpan
     from hwsim.results.serving import ServiceStatistics
     from hwsim.results.training import Training
+    from hwsim.spec.warning import Warning
     from hwsim.views.explain.explained import Explained
 
 __all__ = [
@@ -283,7 +284,10 @@ def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool |
         verdicts=verdicts(lowered.wanted, values, called=lowered.called, changed=bool(lowered.settings), expect=expect),
         settings=lowered.settings,
         warnings=different(
-            lowered.warnings, notes(timeline, played.steady, wanted=wanted), () if running is None else running.warnings()
+            lowered.warnings,
+            notes(timeline, played.steady, wanted=wanted),
+            () if running is None else running.warnings(),
+            _unsteady(played),
         ),
         devices=lowered.machine.kinds,
         memory=_memory(lowered, timeline, played.serving),
@@ -298,6 +302,14 @@ def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool |
         services=played.services,
         built=lowered.machine,
     )
+
+
+def _unsteady(played: Played) -> Iterator[Warning]:
+    """Warnings of services that do not keep up."""
+    if played.serving or played.services is not None:
+        from hwsim.results.unsteady import unsteady
+
+        yield from unsteady(played.serving, played.services)
 
 
 def _trained(trainings: Callable[[Timeline], tuple[Training, ...]], lowered: Lowered, timeline: Timeline) -> tuple[Training, ...]:

@@ -73,3 +73,15 @@ def test_a_short_run_is_made_longer_and_its_range_is_that_of_measured_services()
         (draws,) = (each for each in service.sampling if (each.measure, each.percentile) == (measure, 95))
         assert amount.low / amount.value <= draws.low_s / draws.value_s * 1.000001
         assert draws.high_s is None or amount.high / amount.value >= draws.high_s / draws.value_s * 0.999999
+
+
+def test_a_service_that_does_not_keep_up_is_a_warning_wherever_rows_are_compared() -> None:
+    swept = hwsim.sweep(
+        GPU, CHAT, {"workload.let.rate": ["20 1/s", "2000 1/s"]}, set={"workload.let.requests": 400}, by="requests/s"
+    )
+    assert [[each.code for each in row.warnings] for row in swept.rows] == [[], ["overloaded"]]
+    assert "that the machine can do: workload.let.rate=20 1/s" in str(swept)
+    shop = hwsim.simulate(GPU, SHOP, set={"workload.let.rate": "2000 1/s"})
+    assert [each.code for each in shop.warnings] == ["overloaded"]
+    short = hwsim.simulate(GPU, CHAT, set={"workload.let.rate": "100 1/s", "workload.let.requests": 60})
+    assert [each.code for each in short.warnings] == ["still-filling"]

@@ -96,6 +96,10 @@ CLIENTS: Final = """hwsim: workload/1
 let: {n: 8}
 infer: {model: gpt2, dtype: fp16, framework: vllm, requests: $n, arrivals: {clients: 4, think: 10 ms}, prompt: 50, output: 5}
 """
+FULL: Final = """hwsim: workload/1
+let: {n: 300}
+infer: {model: gpt2, dtype: fp16, framework: vllm, requests: $n, arrivals: {poisson: 30000 1/s}, prompt: 50, output: 50}
+"""
 JITTER: Final = f"""hwsim: workload/1
 let: {{n: 2}}
 events: [{{at: 0 s, part: gpu*, jitter: 5 %, every: 1 ms, for: 2 ms}}]
@@ -152,6 +156,8 @@ CASES: Final = {
     "working-set-too-large": Case(machine(), FAR),
     "clients-in-step": Case(machine(gpus(1)), CLIENTS, vary="n=8,10"),
     "requests-cut": Case(machine(gpus(1)), SERVICE, vary="n=10,20"),
+    "overloaded": Case(machine(gpus(1)), FULL, vary="n=300,400", ran=True),
+    "still-filling": Case(machine(gpus(1)), FULL.replace("30000", "2000"), vary="n=40,50", ran=True),
     "not-folded": Case(machine(gpus(64)), JITTER),
     "not-steady": Case(machine(), IDLE, ran=True, flags=("--steady",)),
     "not-calibrated": Case(machine(MEASURED), ERF, ran=True),

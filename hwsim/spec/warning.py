@@ -27,16 +27,18 @@ CODES: Final = {
     "not-measured": "keys of a library call are given for a device whose calls were not measured; plain traffic is used",
     "not-steady": "`--steady` found no iterations that repeat, and simulated all of them",
     "nothing-makes-it": "a value is read that no op makes, and its name is nearly the name of one that is made",
+    "overloaded": "more requests come to a service than it answers: those there grow as long as the run goes on",
     "power-over-budget": "the parts of a machine draw more power than its `supply` gives",
     "requests-cut": "prompts or answers were cut to the tokens that the model reads",
     "runtime-replaced": "`--set workload.runtime.use` chose another runtime; numbers that the file sets for its own are left out",
     "set-in-both": "`--set let.NAME` changed a parameter of the machine and of the workload",
     "stall-loses-nothing": "a part is down in a run with checkpoints: it stalls and goes on, and no work is lost",
+    "still-filling": "a service still filled when its last request came: with more requests its times are longer",
     "timeout-too-short": "a `timeout` is shorter than what the service takes alone in the mean",
     "unlike-provenance": "parts are compared of which some were measured, and others are filled in from their class",
     "working-set-too-large": "a working set is larger than the memory that holds it; nothing is swapped here",
 }  # code -> what it says; docs/warnings.md has the same table
-EXCEEDS: Final = frozenset({"disk-overfull", "power-over-budget", "working-set-too-large"})
+EXCEEDS: Final = frozenset({"disk-overfull", "overloaded", "power-over-budget", "working-set-too-large"})
 """Codes of runs that use more of something than the machine has: such a machine cannot do what was simulated."""
 
 

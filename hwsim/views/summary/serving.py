@@ -26,14 +26,6 @@ PLAIN: Final = (  # entries of the document with the names of the statistics
     "grows_per_s",
 )  # fmt: skip
 DIFFERS: Final = 1.02  # times as many came a second as were answered, from which both are said
-UNSETTLED: Final = (
-    "those there grow until the last request comes, as they do while a service fills: too few to say whether it keeps up, "
-    "and with more of them times are longer"
-)
-UNSETTLED_SCALED: Final = (
-    "those there grow until the last request comes, as they do while copies start: too few come after that to say whether it "
-    "keeps up"
-)
 DOING: Final = {"prompts": "reads", "answers": "writes", "network": "exchanges", "shared": "other jobs", "host": "host"}
 SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "gap": "gap", "latency": "latency", "wait": "wait"}
 
@@ -62,16 +54,10 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
         yield "scaling", part + scaling.line(each)
     if service.warm_up:
         yield "warm-up", f"the first {service.warm_up:,} requests, which do not count"
-    if service.overloaded:
-        offered = f"{_rate(service.offered_per_s)} requests/s came, more than it can answer"
-        grows = f"those there grow by {_rate(service.grows_per_s)} a second"
-        yield "overloaded", f"{offered}: no steady state, {grows}; times of requests grow with the run"
-    else:
+    if not service.overloaded:  # else times grow with the run, as a warning says
         if service.offered_per_s > DIFFERS * service.requests_per_s:
             more = f"{_rate(service.offered_per_s)} requests/s, {_rate(service.requests_per_s)} answered until the last answer"
             yield "came", more
-        if service.unsettled:
-            yield "not steady", UNSETTLED if service.scaling is None else UNSETTLED_SCALED
         yield from _times(service)
     if service.cached_tokens:
         cached = format_share(service.cached_tokens / service.prompt_tokens)
