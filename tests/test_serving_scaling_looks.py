@@ -58,7 +58,10 @@ def told(kind: type[Scaled], scale: Scale, steps: list[tuple[int, int]]) -> Any:
     """All that an autoscaler does and says: requests come, begin and end, and weights are read, as `steps` have it."""
     copies = [Plain() for _ in range(4)]
     scaled = kind(scale, Least(), cast(Any, copies), 3)
-    now, number, under_way, waits, notes = 3, 0, [], [], []
+    now, number = 3, 0
+    under_way: list[int] = []
+    waits: list[int] = []
+    notes: list[Any] = []
     for wait, what in steps:
         now += wait
 
