@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tracemalloc
 from os import environ
+from typing import Literal
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from hwsim.actors.services import rows as names
 from hwsim.actors.services.compiled import CompiledPlay
 from hwsim.actors.services.play import Play
 from hwsim.actors.services.stations import NEVER
@@ -60,6 +62,33 @@ def test_a_run_may_be_played_in_pieces(program: Program, limits: list[int]) -> N
         assert pieces.next() >= limit
     pieces.until(NEVER)
     assert noted(pieces) == noted(whole)
+
+
+@CASES
+@given(programs(), st.lists(st.integers(0, 10**14), max_size=2), st.sampled_from([10**9, 10**11, 10**12, 3 * 10**13]))
+def test_a_clock_that_begins_anew_tells_the_same(program: Program, limits: list[int], span: int) -> None:
+    plain = Play(program)
+    plain.until(NEVER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(names, "REBASE", span)
+        anew = CompiledPlay(program)
+        for limit in sorted(limits):
+            anew.until(limit)
+            assert anew.next() >= limit
+        anew.until(NEVER)
+    assert noted(anew) == noted(plain)
+
+
+@pytest.mark.parametrize("arrivals", [ArrivalKeys(clients=3, think=200.0), ArrivalKeys(poisson=0.02)])
+@pytest.mark.parametrize("kind", ["shared", "fifo"])
+def test_days_are_played_as_python_does(arrivals: ArrivalKeys, kind: Literal["shared", "fifo"]) -> None:
+    stations = (Station(kind, (CORES,), (WORKS["compute"][0],)),)
+    program = one_service((Serve(0),), stations, (served("compute", 0),), (), arrivals=arrivals, requests=3000)
+    plain, compiled = Play(program), CompiledPlay(program)
+    plain.until(NEVER)
+    compiled.until(NEVER)
+    assert plain.now > 2**66
+    assert noted(compiled) == noted(plain)
 
 
 def test_whom_another_asks_may_ask_a_third() -> None:

@@ -13,7 +13,7 @@
 #endif
 
 // One more whenever a declaration below changes, comes or goes; `hwsim.engine.core.ABI` is the same number.
-#define HWSIM_CORE_ABI 8
+#define HWSIM_CORE_ABI 9
 
 HWSIM_CORE_API int32_t hwsim_core_abi(void);
 
@@ -129,7 +129,7 @@ typedef struct hwsim_services {
   int64_t* lists;
   int64_t* timers;
   int64_t* answers;
-  int64_t* arrivals;  // instants of each entry
+  int64_t* arrivals;  // instants of each entry, on the clock of the run
   int64_t strand_rows, slot_width, wait_width, answer_rows, arrival_width;
 } hwsim_services;
 
@@ -138,6 +138,9 @@ HWSIM_CORE_API int32_t hwsim_services_begin(const hwsim_services* columns, int64
 
 // Set the timer at which something begins or is over: a row of the table.
 HWSIM_CORE_API int32_t hwsim_services_event(const hwsim_services* columns, int64_t time, int64_t happening, int64_t begins);
+
+// Let the clock begin anew at this instant; arrivals, and until when requests come, are the caller's to move.
+HWSIM_CORE_API int32_t hwsim_services_rebase(const hwsim_services* columns);
 
 // Play all instants before a limit. margin: room that one strand may need.
 HWSIM_CORE_API int32_t hwsim_services_play(const hwsim_services* columns, int64_t limit, int64_t margin);

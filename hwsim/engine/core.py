@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-ABI: Final = 8  # of core/src/hwsim_core.h
+ABI: Final = 9  # of core/src/hwsim_core.h
 DONE, TOO_FAR, NO_MEMORY, MORE = range(4)  # what kernels return
 
 INT: Final = ctypes.c_int64

@@ -22,7 +22,7 @@ void Run::next_arrival(int64_t number, int64_t place) {
   int64_t* row = service(number);
   if (row[ARRIVED] >= row[ARRIVALS]) return;
   const int64_t at = of_.arrivals[row[ENTRY] * of_.arrival_width + row[ARRIVED]++];
-  set_timer(row[START] + at, timer::ARRIVES, number, place);
+  set_timer(at, timer::ARRIVES, number, place);
 }
 
 // Whether a request that comes at this instant still belongs to the run; it is counted if so.

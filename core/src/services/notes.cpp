@@ -26,7 +26,7 @@ void Run::close_windows(int64_t number) {
       row[WINDOW] *= 2;
     }
     ++row[WINDOWS];
-    row[EDGE] = row[WINDOWS] * row[WINDOW];
+    row[EDGE] = edge + row[WINDOW];
   }
 }
 

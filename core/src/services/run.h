@@ -23,6 +23,7 @@ class Run {
   void begin(int64_t entry);                                     // arrivals.cpp
   void set_event(int64_t time, int64_t happening, bool begins);  // play.cpp
   int32_t play(int64_t limit, int64_t margin);
+  bool rebase();  // rebase.cpp
 
  private:
   // Rows by number.
@@ -92,6 +93,10 @@ class Run {
   void happen(int64_t number, bool begins);
   bool is_short(int64_t margin) const;
   bool expire(int64_t row);
+
+  // rebase.cpp
+  void move_heap(int64_t root, int64_t shift, Three virtual_time);
+  void move_station(int64_t* row, int64_t shift);
 
   // stations.cpp: members of a class, and works that a server does, are skew heaps of requests
   void bring_station(int64_t* row);

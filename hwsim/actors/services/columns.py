@@ -92,7 +92,7 @@ class Columns:
             self.words.add()
         self._add_services()
         for load in program.loads:
-            self.services.add(load.requests, load.until)
+            self.services.add(load.requests, min(load.until, code.LARGEST))
         for number, lock in enumerate(program.locks):
             row = [lock.group, 0, *[NONE] * 4, 0, len(program.resources) + number]
             self.services.add(*row)

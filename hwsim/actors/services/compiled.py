@@ -1,11 +1,13 @@
 """Playing a program of services by compiled code: as `play` does, to the femtosecond, with the same notes.
 
-For programs all of whose capacities are stations, and times below 38 minutes of simulated time (2^61 fs).
+For programs all of whose capacities are stations. No time in it may be longer than 38 minutes (2^61 fs); a run may, as its clock
+begins anew now and then.
 """
 
 from __future__ import annotations
 
 import ctypes
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -62,6 +64,9 @@ class CompiledPlay:
             TooFar: compiled code cannot play it.
         """
         self.program, self.now = program, 0
+        self._origin = 0  # fs: where the clock of compiled code began for the last time
+        self._first = [NONE] * len(program.services)  # by service, its first request, if that was before
+        self._later: dict[int, list[int]] = {}  # by service, arrivals that are too late for this clock
         columns = self._columns = Columns(program, slower)
         if not program.compiles or columns.too_long or not fits(columns.flows, MOST):
             raise TooFar(f"{len(program.stations)} stations are not for compiled code")
@@ -136,13 +141,17 @@ class CompiledPlay:
 
     def next(self) -> int:
         """When something happens next; NEVER if nothing does."""
+        soonest = self._soonest()
+        return NEVER if soonest >= names.LARGEST else soonest + self._origin
+
+    def _soonest(self) -> int:
+        """The same on the clock of compiled code; LARGEST if nothing does."""
         state = self._state
         counts = state.counts
         dues = [int(due) for due in state.stations[: counts[names.STATIONS], places.DUE]]
         if counts[names.TIMERS]:
             dues.append(int(state.timers[0, 0]))
-        soonest = min(dues, default=names.LARGEST)
-        return NEVER if soonest >= names.LARGEST else soonest
+        return min(dues, default=names.LARGEST)
 
     def until(self, limit: int) -> None:
         """Play all instants before a limit.
@@ -150,7 +159,34 @@ class CompiledPlay:
         Raises:
             TooFar: a time is beyond an int64: play it again, otherwise.
         """
-        limit = min(limit, names.LARGEST)
+        while True:
+            near = names.REBASE
+            if (soonest := self._soonest()) >= near and self._state.counts[names.NOW] == 0:
+                near = soonest + 1  # nothing happens for long
+            self._until(min(limit - self._origin, near, names.LARGEST))
+            if limit - self._origin <= near or self._soonest() >= names.LARGEST:
+                return
+            self._rebase()
+
+    def _rebase(self) -> None:
+        """Let the clock of compiled code begin anew."""
+        state, shift = self._state, int(self._state.counts[names.NOW])
+        if not shift:
+            return
+        for number, row in enumerate(state.services[: len(self.program.services)]):
+            if self._first[number] < 0 <= row[names.FIRST_CAME]:
+                self._first[number] = int(row[names.FIRST_CAME]) + self._origin
+        self._origin += shift
+        if self._call("hwsim_services_rebase") == core.TOO_FAR:
+            raise TooFar("nothing happened to a service, or to a request, for too long")
+        for row in state.services[: len(self.program.services)]:
+            if row[names.ENTRY] >= 0 and row[names.ARRIVED] < row[names.ARRIVALS]:
+                state.arrivals[row[names.ENTRY], row[names.ARRIVED] : row[names.ARRIVALS]] -= shift
+        for number, load in enumerate(self.program.loads, len(self.program.services)):
+            if load.until >= 0:
+                state.services[number, 1] = min(max(load.until - self._origin, 0), names.LARGEST)
+
+    def _until(self, limit: int) -> None:
         while (why := self._call("hwsim_services_play", limit, self._margin)) != core.DONE:
             if why == core.TOO_FAR:
                 raise TooFar("a time is beyond the words of compiled code")
@@ -184,12 +220,19 @@ class CompiledPlay:
         """The next arrivals of a service."""
         state = self._state
         row = state.services[number]
-        block = next(self._streams[number], None)
-        if block is None or not len(block):
+        came = self._later.pop(number, None)
+        if came is None:
+            start, block = self.program.services[number].start, next(self._streams[number], None)
+            came = [] if block is None else [start + at for at in block.tolist()]
+        if not came:
             row[names.ARRIVED] = row[names.ARRIVALS] = NONE
             return
-        if block.dtype == object or int(block[-1]) > names.FARTHEST:
+        near = bisect_right(came, self._origin + 2 * names.FARTHEST)
+        if not near:
             raise TooFar("requests come too late")
+        if near < len(came):
+            self._later[number] = came[near:]
+        block = [at - self._origin for at in came[:near]]
         entry = int(row[names.ENTRY])
         if len(block) > state.arrivals.shape[1]:
             wider = np.zeros((len(state.arrivals), len(block)), np.int64)
@@ -251,9 +294,15 @@ class CompiledPlay:
             if number in self._columns.entries:
                 self._answered += len(mine)
             if len(mine):
-                notes.answered(mine[:, 1], mine[:, 2], mine[:, 3], mine[:, names.ANSWER_WIDTH :])
+                notes.answered(self._instants(mine[:, 1]), mine[:, 2], mine[:, 3], mine[:, names.ANSWER_WIDTH :])
         state.counts[names.ANSWERS] = 0
         refuse_beyond(REQUESTS, self._answered)
+
+    def _instants(self, column: Any) -> Any:
+        """The same on the clock of the run."""
+        if self._origin + int(column.max()) > names.LARGEST:
+            return column.astype(object) + self._origin
+        return column + self._origin
 
     def _widen(self, number: int) -> None:
         """The windows of a service, as wide and as many as they are by now."""
@@ -265,7 +314,8 @@ class CompiledPlay:
     def _settle(self) -> None:
         """Bring what is asked for up to now: notes and stations."""
         state = self._state
-        self.now = int(state.counts[names.NOW])
+        now = int(state.counts[names.NOW])
+        self.now = now + self._origin
         self._take_answers()
         for number, notes in enumerate(self.notes):
             row, words = state.services[number], state.words[number]
@@ -277,6 +327,9 @@ class CompiledPlay:
                 ("last_came", names.LAST_CAME), ("end", names.ENDED), ("last", names.LAST), ("line_last", names.LINE_LAST),
             ):  # fmt: skip
                 setattr(notes, name, int(row[column]))
+            for name in ("last_came", "end", "last", "line_last") if notes.came_count else ("end", "last", "line_last"):
+                setattr(notes, name, getattr(notes, name) + self._origin)
+            notes.first = self._first[number] if self._first[number] >= 0 or notes.first < 0 else notes.first + self._origin
             notes.area, notes.line_area, notes.stay = (number_of(words, at) for at in (names.AREA, names.LINE_AREA, names.STAY))
             first = int(row[names.WINDOWS_AT])
             for at, window in enumerate(notes.windows[:-1]):
@@ -285,7 +338,7 @@ class CompiledPlay:
         self.stations = []
         for row in state.stations[: len(self.program.stations)]:
             words = state.words[row[places.WORDS_AT]]
-            passed = self.now - int(row[places.LAST])
+            passed = now - int(row[places.LAST])
             if row[places.KIND] == places.FIFO:
                 working = int(row[places.SERVERS] - row[places.FREE])
                 used = working * FULL // int(row[places.SERVERS])
