@@ -65,7 +65,7 @@ def test_a_library_that_is_missing_or_damaged_is_left_alone(
     monkeypatch.delitem(sys.modules, "hwsim_core", raising=False)
     assert not core.is_there()
     assert ("no library of hwsim's" if content else "pip install 'hwsim[fast]'") in str(core.found())
-    assert not plays(10**9)
+    assert not plays(10**9, choice="auto")
     with pytest.warns(RuntimeWarning, match="Python plays all runs, more slowly"):
         plays(10**9, choice="always")
     assert not plays(0, choice="always")  # without a word: warnings are errors here
