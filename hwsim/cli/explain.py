@@ -39,6 +39,7 @@ def command(
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
     from hwsim.spec import did_you_mean
+    from hwsim.spec.shelf import shared
     from hwsim.views.explain import document, draw
     from hwsim.views.explain.explanation import NoSuchOp, explain
     from hwsim.views.explain.say import text
@@ -46,7 +47,7 @@ def command(
     from hwsim.views.kit.writing import write
 
     shown = sys.stderr.isatty()
-    with in_words():
+    with in_words(), shared({}):
         with progress(shown=shown) as report:
             try:
                 run = api.simulate(machine, workload, set=settings, expect=False, progress=report)

@@ -20,12 +20,14 @@ from hwsim.engine import Deadlock
 from hwsim.results.interval import Interval
 from hwsim.results.ratio import Ratio, ratio
 from hwsim.spec import Mistakes, SpecError
+from hwsim.spec.shelf import sharing
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber
 from hwsim.workload import sources
 
 KINDS: Final = ("machine", "workload")
 
 
+@sharing
 def compare(
     machines: tuple[Source, Source],
     workloads: tuple[Source, Source],

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from hwsim.api import ExpectationFailed, Progress, Run, Source, simulate
 from hwsim.spec import Mistake, SpecError, did_you_mean
+from hwsim.spec.shelf import sharing
 
 if TYPE_CHECKING:
     from hwsim.views.explain.explained import Explained
 
 
+@sharing
 def explain(
     machine: Source | Run,
     workload: Source | None = None,

@@ -19,6 +19,7 @@ from hwsim.sensitivities.choice import break_even, wrong_after, wrong_now
 from hwsim.sensitivities.terms import Term, short, terms_of
 from hwsim.sensitivities.tornado import Bar, End, Evaluate, Settings, ordered, tornado
 from hwsim.spec import Mistake, SpecError, Tree, different
+from hwsim.spec.shelf import sharing
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, number, throughput
 from hwsim.studies.ranking import differing
 from hwsim.studies.work import Work, work_of
@@ -40,6 +41,7 @@ class Option(NamedTuple):
     workload: Tree
 
 
+@sharing
 def sensitivity(
     machine: Source,
     workload: Source,

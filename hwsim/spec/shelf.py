@@ -7,16 +7,19 @@ the same inputs before. What it puts there must be a function of its inputs alon
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 from hwsim.spec.tree import Tree
 
 Shelf = dict[str, dict[Any, Any]]
 _SHELF: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
 
 
 @contextmanager
@@ -27,6 +30,17 @@ def shared(shelf: Shelf) -> Iterator[None]:
         yield
     finally:
         _SHELF.reset(before)
+
+
+def sharing(function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
+    """A function that makes several runs of much the same files, which share what is worked out."""
+
+    @wraps(function)
+    def call(*arguments: _Given.args, **named: _Given.kwargs) -> _Found:
+        with shared({} if (outer := _SHELF.get()) is None else outer):
+            return function(*arguments, **named)
+
+    return call
 
 
 def shared_by(name: str) -> dict[Any, Any] | None:

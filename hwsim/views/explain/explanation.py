@@ -12,6 +12,7 @@ from hwsim.results.checks import adds_up
 from hwsim.results.critical import CriticalPath, Share, critical_path
 from hwsim.results.invariants import refuse
 from hwsim.results.result import Result
+from hwsim.spec.shelf import sharing
 from hwsim.views.explain.alone import Alone, alone
 from hwsim.views.explain.derivation import Derivation, derivations
 from hwsim.views.explain.measure import Measure
@@ -55,6 +56,7 @@ class Explanation:
     alone: tuple[Alone, ...] = ()
 
 
+@sharing
 def explain(
     result: Result,
     *,
