@@ -18,6 +18,8 @@ from hwsim.spec.shelf import same, shared, shared_by
 from hwsim.spec.tree import Origin, tree_of
 from hwsim.studies import point
 from hwsim.studies.point import Content, read_source, run_point
+from hwsim.views.explain.document import as_dict
+from hwsim.views.explain.explanation import explain
 from tests.random_pairs import random_pair
 
 TRAINING = "d2l-8gpu-nvlink", {
@@ -148,3 +150,11 @@ def test_a_defect_in_one_point_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(point, "simulate", broken)
     both = read_source("machine", TRAINING[0]), read_source("workload", TRAINING[1])
     assert "contradicts itself: ZeroDivisionError: division by zero; this is a defect of hwsim" in run_point(*both, {}).error
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_runs_made_again_for_an_explanation_are_what_they_are_alone(name: str) -> None:
+    run = simulate(*PAIRS[name][:2], expect=False)
+    alone: Any = explain.__wrapped__  # type: ignore[attr-defined]
+    assert as_dict(run, explain(run), path=True) == as_dict(run, alone(run), path=True)
+    assert shared_by("flat") is None  # nothing is left
