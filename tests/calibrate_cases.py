@@ -18,6 +18,7 @@ from hwsim_calibrate.device import Device
 from hwsim_calibrate.fit.gpu_rows import machine_of, seconds_of
 from hwsim_calibrate.store import Amounts, Measurements, Param, Row
 from hwsim_calibrate.suites import Scope
+from hwsim_calibrate.suites.arrays import DTYPES
 from hwsim_calibrate.suites.gpu import Bench, cases_of
 
 TRUTH = Kernels(
@@ -101,6 +102,12 @@ class Imagined(Device):
 
     def free(self) -> int:
         return 1 << 36
+
+    def array(self, dtype: str, *shape: int) -> Any:
+        return np.broadcast_to(np.ones((), DTYPES[dtype]), shape)
+
+    def host(self, size: int, *, pinned: bool) -> Any:
+        return self.array("int8", size)
 
     def arithmetic(self, dtype: str) -> tuple[Call, float]:
         return (lambda: None), {"fp32": 1e12, "fp64": 1e11}.get(dtype, 1e12)

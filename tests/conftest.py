@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -21,6 +22,51 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("default", deadline=None, max_examples=50, derandomize="CI" in os.environ)
 settings.register_profile("thorough", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+SLOW = "mark.slow"  # a file without these words has no slow test
+EXAMPLE = ">>> "
+LIBRARY = (f"{ROOT / 'machines'}{os.sep}", f"{ROOT / 'workloads'}{os.sep}")
+
+
+class Library(dict[str, Any]):
+    """Files of the library that were read: tests read each a hundred times, and change none. Of other files it keeps nothing."""
+
+    def __setitem__(self, name: str, tree: Any) -> None:
+        if name.startswith(LIBRARY):
+            super().__setitem__(name, tree)
+
+
+class Kept(dict[str, dict[Any, Any]]):
+    """What tests share of each other, where a study's points share more: texts, and nothing that was made of them."""
+
+    def setdefault(self, name: str, default: dict[Any, Any] | None = None) -> Any:
+        return self.get(name)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    from hwsim.spec import shelf
+
+    stack = ExitStack()
+    stack.enter_context(shelf.shared(Kept(files=Library(), resolved={})))
+    config.add_cleanup(stack.close)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Of files without an example, no doctests; where slow tests are asked for, of files without a slow test nothing."""
+    found = yield
+    text = file_path.read_text(encoding="utf-8") if found else ""
+    if SLOW not in text and parent.config.option.markexpr == "slow":
+        return []
+    return found if EXAMPLE in text else [each for each in found if type(each) is pytest.Module]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    where = {item.path for item in items if item.get_closest_marker("slow")}
+    assert [path for path in where if SLOW not in path.read_text(encoding="utf-8")] == [], "each says `pytest.mark.slow` itself"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,13 @@ def walk(plan: Plan, size: float, wires: Wires, weights: Sequence[float] = ()) -
         port, link = largest([(source, target, carried) for (source, target), carried in loads.items()])
         total += wires.step(port, link)
     return total
+
+
+def plans(algorithm: Algorithm, operation: Operation, groups: Iterable[Group]) -> Iterator[tuple[Group, Plan]]:
+    """The plan of each group; some algorithms cannot do all."""
+    for group in groups:
+        with suppress(CannotCollect):
+            yield group, algorithm.plan(operation, group)
 
 
 def planned(algorithm: Algorithm, operation: Operation, group: Group) -> Plan:
@@ -163,19 +172,18 @@ def test_a_send_that_cannot_be_is_found(send: Send, message: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "operation"), CASES)
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 8, 13, 16, 33])
-@pytest.mark.parametrize("wires", [LINKS, PORTS], ids=["links", "ports"])
-def test_the_closed_form_is_what_the_steps_of_the_plan_take(name: str, operation: Operation, ranks: int, wires: Wires) -> None:
-    algorithm, group = ALGORITHMS[name], Group(ranks)
-    found = planned(algorithm, operation, group)
-    stepped = walk(found, SIZE, wires)
-    closed = algorithm.seconds(operation, group, SIZE, wires)
-    if name in OVERLAPPED:  # of a hierarchy of one node only latencies overlap, which the closed form does not count
-        assert closed <= stepped * (1.03 if name == "hierarchical-pipelined" else 1 + 1e-9)
-    elif name in PIPELINED:
-        assert closed * 0.75 <= stepped <= closed * (1 + 1e-9)
-    else:
-        assert closed == pytest.approx(stepped, rel=1e-9)
+def test_the_closed_form_is_what_the_steps_of_the_plan_take(name: str, operation: Operation) -> None:
+    algorithm = ALGORITHMS[name]
+    for group, found in plans(algorithm, operation, map(Group, [1, 2, 3, 4, 5, 8, 13, 16, 33])):
+        for wires in (LINKS, PORTS):
+            stepped = walk(found, SIZE, wires)
+            closed = algorithm.seconds(operation, group, SIZE, wires)
+            if name in OVERLAPPED:  # of a hierarchy of one node only latencies overlap, which the closed form does not count
+                assert closed <= stepped * (1.03 if name == "hierarchical-pipelined" else 1 + 1e-9), group
+            elif name in PIPELINED:
+                assert closed * 0.75 <= stepped <= closed * (1 + 1e-9), group
+            else:
+                assert closed == pytest.approx(stepped, rel=1e-9), group
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (4, 4), (8, 8, 8), (3, 3), (1, 1, 1), (6,)])
@@ -188,22 +196,19 @@ def test_a_hierarchy_takes_its_stages_one_after_another(shape: tuple[int, ...], 
 
 
 @pytest.mark.parametrize(("name", "operation"), CASES)
-@pytest.mark.parametrize("group", [Group(1), Group(2), Group(4), Group(9), Group(12, (4, 4, 4))], ids=str)
-def test_rounds_move_the_bytes_of_the_plan(name: str, operation: Operation, group: Group) -> None:
+def test_rounds_move_the_bytes_of_the_plan(name: str, operation: Operation) -> None:
     algorithm = ALGORITHMS[name]
-    found = planned(algorithm, operation, group)
-    wanted: dict[tuple[int, int], float] = {}
-    shares = found.sizes(1.0)
-    for send in found.sends:
-        carried = sum(shares[send.chunk : send.chunk + send.chunks])
-        wanted[send.source, send.target] = wanted.get((send.source, send.target), 0.0) + carried
-    told: dict[tuple[int, int], float] = {}
-    for each in algorithm.rounds(operation, group):
-        for source, target, share in each.pairs:
-            told[source, target] = told.get((source, target), 0.0) + each.times * share
-    wanted = {pair: share for pair, share in wanted.items() if share > 0}
-    told = {pair: share for pair, share in told.items() if share > 0}
-    assert told == pytest.approx(wanted)
+    for group, found in plans(algorithm, operation, [Group(1), Group(2), Group(4), Group(9), Group(12, (4, 4, 4))]):
+        wanted: dict[tuple[int, int], float] = defaultdict(float)
+        shares = found.sizes(1.0)
+        for send in found.sends:
+            wanted[send.source, send.target] += sum(shares[send.chunk : send.chunk + send.chunks])
+        told: dict[tuple[int, int], float] = defaultdict(float)
+        for each in algorithm.rounds(operation, group):
+            for source, target, share in each.pairs:
+                told[source, target] += each.times * share
+        moved, asked = ({pair: share for pair, share in each.items() if share > 0} for each in (told, wanted))
+        assert moved == pytest.approx(asked), group
 
 
 @given(ranks=st.integers(2, 5000), size=st.floats(1.0, 1e12))

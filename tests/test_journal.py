@@ -100,7 +100,7 @@ def test_a_study_goes_on_with_what_it_has(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
-@pytest.mark.parametrize(("points", "kills"), [(300, 3), pytest.param(1000, 20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("points", "kills"), [(300, 3), pytest.param(600, 10, marks=pytest.mark.slow)])
 def test_a_study_that_is_killed_again_and_again_writes_the_same_rows(points: int, kills: int, tmp_path: Path) -> None:
     """kill -9 with processes at work, each time once some more points are done; torn lines are added."""
     texts = []

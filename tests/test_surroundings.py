@@ -22,9 +22,9 @@ FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /d
 
 def shell(line: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A line of the shell with `hwsim` in it."""
-    # no bytecode: Python before 3.13 keeps half a file where a disk is full
+    # no bytecode is written: Python before 3.13 keeps half a file where a disk is full; what lies elsewhere is read
     own = {
-        "PATH": os.environ.get("PATH", ""),
+        **{name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPYCACHEPREFIX")},
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.pathsep.join(each for each in sys.path if each),
         **environment,
