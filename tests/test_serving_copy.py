@@ -241,3 +241,9 @@ def test_blocks_of_layers_with_windows_are_those_of_their_parts(held: tuple[tupl
     assert [growth.need(tokens) for tokens in range(9000)] == [
         math.ceil(parts_held(tokens, held) / block) for tokens in range(9000)
     ]
+
+
+def test_a_group_reads_a_prompt_within_its_own_budget() -> None:
+    rows = [Request(0, 1000, 2)]
+    chunks = [play(rows, {"groups": groups, "budget": 250 * groups, "chunked": True}, 100, 1, skip=True)[1] for groups in (1, 4)]
+    assert chunks[0] == chunks[1]

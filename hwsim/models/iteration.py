@@ -221,8 +221,17 @@ class Iterations:
         """Seconds of what the GPUs exchange; arguments as of `around`."""
         if self.exchange is None or self.tp * self.groups * self.pp == 1 or not rows:
             return 0.0
-        all_rows = rows if self.groups == 1 or total is None else self._of_group(total)
-        return between(self.padded(all_rows), SMOOTH, self._exchanged).seconds
+        return between(self.padded(rows if total is None else self.passing(rows, total)), SMOOTH, self._exchanged).seconds
+
+    def passing(self, rows: int, total: int) -> int:
+        """Tokens of each of so many equal groups whose exchanges take as long as those of unequal ones; arguments as of `around`.
+
+        A group receives the tokens of all others, and passes on what comes of them, so that one with few tokens has most to pass.
+        """
+        if self.groups == 1:
+            return rows
+        others = self.groups - 1
+        return max(-(-total // self.groups), -(-(total - (total - rows) // others) // others))
 
     def padded(self, rows: int) -> int:
         """The tokens that kernels are started for: of the smallest graph that has room; as many as there are beyond all."""

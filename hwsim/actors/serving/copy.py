@@ -224,9 +224,10 @@ class Copy(Replica):
         """Parts of prompts that are read: of those under way, then of those that join. Their blocks are taken."""
         settings, pool, need = self.settings, self.pool, self.growth.need
         left = settings.budget - (self.answers * settings.verified if settings.prompts == "beside" else 0)
+        longest = left // settings.groups  # a prompt is read by one group of GPUs
         parts: list[tuple[Sequence, int]] = []
         for sequence in list(self.partial):
-            tokens = min(left, sequence.to_read - sequence.read)
+            tokens = min(left, longest, sequence.to_read - sequence.read)
             if tokens <= 0 or sequence not in self.partial:
                 continue
             blocks = max(0, need(sequence.read + tokens) - sequence.blocks)
@@ -251,10 +252,10 @@ class Copy(Replica):
             self._closed = True
             self._refuse("")
             return parts
-        self._joined(parts, left, wanted, instant)
+        self._joined(parts, left, longest, wanted, instant)
         return parts
 
-    def _joined(self, parts: list[tuple[Sequence, int]], left: int, wanted: int, instant: int) -> None:
+    def _joined(self, parts: list[tuple[Sequence, int]], left: int, longest: int, wanted: int, instant: int) -> None:
         settings, promised = self.settings, 0
         while (line := self.returning.line(self.waiting, self.door)) and line[0].at <= self.door:
             if self.answers + len(self.partial) >= settings.sequences:
@@ -271,7 +272,7 @@ class Copy(Replica):
             reused = self.cache.found(sequence) if not is_loaded else Found(sequence.blocks, sequence.keys, 0)
             read = sequence.read if is_loaded else self.cache.spared(sequence, reused.blocks)
             rest = sequence.to_read - read
-            tokens = min(left, rest)
+            tokens = min(left, longest, rest)
             if not settings.chunked and tokens < rest and not reused.below:
                 if parts or (settings.prompts == "beside" and self.answers):
                     return self._refuse("")

@@ -149,17 +149,16 @@ class Pace:
         if line is not None:
             run.kernels += line.attention + more
             run.answered = line.start + more
-        run.network = self.sends(-(-total // mixed.groups), mixed=True)
+        run.network = self.sends(mixed.passing(rows, total), mixed=True)
         run.host = self._host(run) + self._late(run)
 
     def padded(self, run: Run) -> int:
-        """Tokens of each group, in the mean of the groups if it reads prompts, that the exchanges of an iteration pass."""
+        """Tokens of each group that the exchanges of an iteration pass."""
         model = self._eager if run.parts else self._model
         if model is None:
             return run.rows
-        return model.padded(
-            -(-model.total_of(run.read, run.answers) // model.groups) if run.parts else model.rows_of((), run.answers)
-        )
+        rows = model.rows_of(run.read, run.answers)
+        return model.padded(model.passing(rows, model.total_of(run.read, run.answers)) if run.parts else rows)
 
     def taken(self, run: Run) -> Taken:
         """Seconds and amounts that the kernels of an iteration draw from a GPU."""

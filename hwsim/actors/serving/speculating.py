@@ -221,5 +221,5 @@ class Guessed(Pace):
         if line is not None:
             run.kernels += line.attention + more
             run.answered = line.start + more
-        run.network = self.sends(-(-total // mixed.groups), mixed=True)
+        run.network = self.sends(mixed.passing(rows, total), mixed=True)
         run.host = self._host(run) + self._late(run)
