@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import cache
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from hwsim.api import load_machine
 from hwsim.machine import Machine
 from hwsim.models import cluster_of, load_framework, load_transformer
+from hwsim.models.architectures import transformer_layers as blocks
+from hwsim.models.architectures.layer_parts import Quantised
 from hwsim.models.architectures.slices import Slice, product
 from hwsim.models.cluster import exchanging
 from hwsim.models.inference import one_pass, served
@@ -189,3 +192,34 @@ def test_a_cache_in_eight_bits_is_read_in_half_the_time() -> None:
         for kept in ("bf16", "fp8")
     }
     assert 0.4 < of["fp8"].seconds / of["bf16"].seconds < 0.7
+
+
+@given(st.integers(2, 16), st.integers(1, 500), st.integers(1, 8192), st.integers(1, 16))
+def test_unequal_groups_exchange_as_long_as_what_most_of_them_pass(groups: int, answers: int, read: int, prompts: int) -> None:
+    served = copy(iterations())
+    served.groups = groups
+    tokens = ((read, 0),) * prompts
+    rows, total = served.rows_of(tokens, answers), served.total_of(tokens, answers)
+    alike = served.passing(rows, total)
+    assert -(-total // groups) <= alike <= rows
+    if groups == 2 or (prompts >= groups and not (prompts % groups or answers % groups)):
+        assert alike == rows
+    assert served.passing(rows, rows * groups) == rows
+
+
+def test_a_prompt_of_one_group_keeps_the_others_waiting() -> None:
+    model, tokens = load_transformer("qwen3-30b-a3b"), 1024
+    times, gpus = KernelTimes(cluster_of(node()).gpu, load_framework("vllm")), node().devices_of("gpu")
+    served = Iterations(model, times, 1, "bf16", exchange=exchanging(node(), gpus, ""), groups=2, ep=2)
+    alone, halves = (served.seconds(each, 0, 0.0, 1) for each in (((tokens, 0),), ((tokens // 2, 0),) * 2))
+    assert served.exchanged(tokens, tokens) == served.exchanged(tokens) > served.exchanged(tokens // 2)
+    assert alone > halves
+
+
+@pytest.mark.parametrize(("group", "kernel"), [(16384, "flash fp8-block"), (None, "flash fp8")])
+def test_experts_in_eight_bits_have_the_kernel_of_their_scales(group: int | None, kernel: str) -> None:
+    model = replace(load_transformer("qwen3-30b-a3b"), quantised=Quantised(format="fp8", group=group))
+    gpu = cluster_of(node()).gpu
+    part = served(1, 16, 16, 1, "bf16", "flash", gpu, model.quantised)
+    calls = [each.work.experts for kind in model.kinds for each in blocks.forward(kind, part) if each.work.experts is not None]
+    assert {call.kernel for call in calls} == {kernel}

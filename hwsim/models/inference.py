@@ -93,7 +93,12 @@ def served(
 def _narrowed(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
     """The part with weights in their own format, keys and values in the checkpoint's."""
     part = replace(part, kept=part.kept or quantised.cache or "")
-    forms = {"mxfp4": ("mxfp4-mxfp8", "mxfp4-weights"), "nvfp4": ("nvfp4",), "int4": ("int4-weights",)}.get(quantised.format, ())
+    forms = {
+        "mxfp4": ("mxfp4-mxfp8", "mxfp4-weights"),
+        "nvfp4": ("nvfp4",),
+        "int4": ("int4-weights",),
+        "fp8": () if quantised.group else ("fp8",),
+    }.get(quantised.format, ())
     routed = next((form for form in forms if any(name.endswith(f" {form}") for name in gpu.experts)), "")
     if quantised.of == "experts" or routed:
         part = replace(part, routed=routed, weight_of_experts=quantised.width)
