@@ -71,7 +71,10 @@ def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
     if not about.has(shape.gpus):
         return None
     clients, batch = whole(row["concurrency"], 0) or whole(row["batch_size"], 1), whole(row["batch_size"], 1)
-    copies = max(1, clients // max(1, batch * whole(row["attention_dp_size"], 1)))
+    groups = shape.attention if own(row) else whole(row["attention_dp_size"], 1)
+    if own(row):  # what it calls clients are those of a group
+        clients *= groups
+    copies = max(1, clients // max(1, batch * groups))
     linear, experts = row["gemm_quant_mode"] or row["precision"], row["moe_quant_mode"] or row["precision"]
     infer = {
         **about.infer(FRAMEWORKS[row["backend"]], shape, linear, experts),
@@ -112,8 +115,9 @@ def _run_by(row: Mapping[str, str], model: str) -> tuple[str, str, str, str, str
 
 def _server(row: Mapping[str, str], model: str, clients: int, groups: int) -> dict[str, Any]:
     """The server and its cache: as the benchmark's script of that day says."""
-    if own(row):
-        return {"server": {"sequences": clients} if row["backend"] == "trtllm" else {}}
+    if own(row):  # checkpoints of NVIDIA's say what their keys and values are in, and servers take it from there
+        kept = {"kv": "fp8"} if row["model"].startswith("nvidia/") else {}
+        return {"server": {"sequences": clients} if row["backend"] == "trtllm" else {}, **kept}
     script = serving_scripts.script_of(*_run_by(row, model))
     if script is None:
         return {"server": {"prefixes": False}}

@@ -45,6 +45,10 @@ BENCH: Final[Mapping[str, Any]] = {"prefixes": False, "chunked": True, "memory":
 SIZES: Final = [1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 512, 1024, 2048, 4096, 8192]
 GRAPHS: Final[Mapping[str, Any]] = {"sizes": SIZES, "largest": SIZES[-1]}
 GATHER: Final = 60  # timeout_iters, of DeepSeek alone
+# One latent vector is of all heads, so that each GPU of a tensor-parallel group would keep all of it: for throughput attention is
+# data parallel and experts are on all GPUs.
+# **Source**: NVIDIA/TensorRT-LLM: docs/source/blogs/Best_perf_practice_on_DeepSeek-R1_in_TensorRT-LLM.md, "max-throughput".
+LATENT: Final = "deepseek"
 HOPPER: Final = frozenset({"H100", "H200"})
 STAGED: Final = "stages of a pipeline work on batches of their own there; here one batch passes all"
 FULL: Final = 0.6  # of a copy's memory for weights, at most
@@ -112,6 +116,8 @@ def _system(row: Mapping[str, str], data: Path) -> Served | None:
     gpus = whole(row["accelerators_per_node"], 1) * whole(row["nodes"], 1)
     software = "vllm" if "vLLM" in row["software"] else "tensorrt-llm"
     shape = Shape(tp, 1, 1, tp) if about.kind == "MoE" else Shape(tp)
+    if about.model.startswith(LATENT):
+        shape = Shape(1, tp, 1, tp)
     return Served(
         id=f"{row['base']} {row['accelerator']} x{gpus} {row['weights']} {row['submitter']}",
         group=f"{software}, {row['accelerator']}, {about.model}",

@@ -83,6 +83,9 @@ FORMATS: Final[Mapping[str, str]] = {
     "w4a8_mxfp4_mxfp8": "mxfp4",
 }
 GROUP: Final[Mapping[str, int]] = {"fp8": 16384, "nvfp4": 16, "int4": 32, "mxfp4": 32, "int8": 4096}  # weights of one scale
+# Names of checkpoints whose matrices in eight bits have one scale each: NVIDIA's, and what it serves without saying whose; the
+# makers of these models publish them with a scale for each block.
+MODELOPT: Final = r"^(nvidia/|(?!.*(/|deepseek|minimax|kimi)))"
 
 
 class Line(NamedTuple):
@@ -237,19 +240,24 @@ def shape_of(row: Mapping[str, str], prefix: str = "") -> Shape:
     Two rows of one run show what the columns mean: where tensor and expert parallel of the experts are equal and their product
     is said to be the group, the group is no larger than either. Where tensor parallel and data-parallel attention are equal
     and their product is said to be expert parallel, attention is tensor parallel: the same runs, to the digit, stand in the table
-    once more with tensor and expert parallel alone.
+    once more with tensor and expert parallel alone. A row without a number of groups has as many as make attention's GPUs those
+    of its experts.
 
     >>> columns = {"tp_size": "64", "attention_dp_size": "1", "moe_tp_size": "8", "moe_ep_size": "8", "pp_size": "1"}
     >>> shape_of(columns)
     Shape(tp=8, attention=1, expert_tp=1, ep=8, pp=1)
     >>> shape_of({"tp_size": "4", "attention_dp_size": "4", "moe_ep_size": "16"})
     Shape(tp=4, attention=1, expert_tp=1, ep=4, pp=1)
+    >>> shape_of({"tp_size": "2", "moe_tp_size": "4"}), shape_of({"tp_size": "4", "moe_tp_size": "2", "moe_ep_size": "2"})
+    (Shape(tp=2, attention=2, expert_tp=4, ep=1, pp=1), Shape(tp=4, attention=1, expert_tp=2, ep=2, pp=1))
     """
     tp, attention, expert_tp, ep, pp = (
         whole(row.get(f"{prefix}{name}", ""), 1)
         for name in ("tp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size", "pp_size")
     )
-    if expert_tp == ep > 1 and max(tp, attention) == expert_tp * ep:
+    if not row.get(f"{prefix}attention_dp_size"):
+        attention = max(1, expert_tp * ep // tp)
+    elif expert_tp == ep > 1 and max(tp, attention) == expert_tp * ep:
         tp, attention, expert_tp = max(1, tp // ep), max(1, attention // ep), 1
     elif tp == attention > 1 and ep == tp * attention:
         attention, ep = 1, tp
@@ -277,7 +285,8 @@ def model_keys(name: str, said: str, linear: str = "", experts: str = "") -> Any
     form = linear or experts
     keys: dict[str, Any] = {}
     if form:
-        keys["quantised"] = {"format": form, "group": GROUP[form], **({} if linear else {"of": "experts"})}
+        group = {} if form == "fp8" and re.search(MODELOPT, said.lower()) else {"group": GROUP[form]}
+        keys["quantised"] = {"format": form, **group, **({} if linear else {"of": "experts"})}
     longest = next((most for pattern, most in LONGER.items() if re.search(pattern, said.lower())), None)
     if longest is not None:
         keys["sequence"] = longest

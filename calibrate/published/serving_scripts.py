@@ -78,7 +78,7 @@ SCRIPTS: Final[tuple[Script, ...]] = (
     Script(framework="vllm", model="gpt-oss", gpus=HOPPER, per_client=True, budget=8192, marlin=True),
     Script(framework="vllm", model="gpt-oss", gpus=B200, kv="fp8", sequences=512, budget=8192),
     Script(framework="vllm", model="kimi-k2", precision=("int4",), memory=0.95, per_client=True),
-    Script(framework="vllm", model="kimi-k2", precision=("fp4",), per_client=True),
+    Script(framework="vllm", model="kimi-k2", precision=("fp4",), per_client=True, kv="fp8"),
     Script(framework="vllm", model="kimi-k2", precision=("fp4",), gpus=B200, since="2026-04-20", per_client=True, kv="fp8",
            twice=True),
     Script(framework="vllm", model="minimax-m2", gpus=BLACKWELL, memory=0.95),
