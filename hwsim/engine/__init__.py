@@ -107,6 +107,7 @@ def simulate(
     if flat is not None and compiled is not None and server is None and not changes:
         timeline = _at_once(flat, compiled, fast)
     if timeline is not None:
+        flat = compiled = None  # columns of millions of ops that nothing needs any more
         if progress is not None and len(timeline):
             progress(len(timeline), len(timeline))
         unfinished = timeline.unfinished()

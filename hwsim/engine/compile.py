@@ -87,27 +87,35 @@ def compile_flat(
         )
         if pruned.weights or pruned.holds or pruned.crowd:
             member_of[number] = table.setdefault(pruned, len(table))
+    alike = bool((flat.size == 1).all())  # then the times are those of the costs
+    cost, size, of_op = (np.arange(len(demands) + 1), np.ones(1), flat.cost) if alike else (flat.cost, flat.size, slice(None))
     latency = latencies(graph.costs)
-    flow = bodies(graph.costs, rates)[flat.cost]
+    flow = bodies(graph.costs, rates)[cost]
     with np.errstate(over="ignore", invalid="ignore"):  # `ticks.rounded` refuses what is too long
-        for factor in (flat.size, FEMTO):
+        for factor in (size, FEMTO):
             flow *= factor
         np.rint(flow, out=flow)
-        fixed = np.rint(latency[flat.cost] * FEMTO) if latency.any() else np.zeros(len(flat))
-    number_of = np.where(flow > 0, member_of[flat.cost], -1) if table else np.full(len(flat), -1, np.int64)
+        fixed = np.rint(latency[cost] * FEMTO) if latency.any() else np.zeros(len(cost))
+    if alike:
+        unused = np.ones(len(cost), np.bool_)
+        unused[flat.cost] = False
+        flow[unused] = fixed[unused] = 0
+    number_of = np.where(flow > 0, member_of[cost], -1)
     try:
-        flow_fs, fixed_fs = ticks.rounded(flow), ticks.add(ticks.rounded(fixed), flat.time)
+        flow_fs, fixed_fs = ticks.rounded(flow), ticks.rounded(fixed)
     except ticks.TooLong as error:
-        op = int(np.argmax(~(np.maximum(flow, fixed) <= ticks.LONGEST)))
+        op = int(np.argmax(~(np.maximum(flow, fixed) <= ticks.LONGEST)[of_op]))
         raise ticks.TooLong(error.seconds, flat.graph.labels[int(flat.label[op])].name) from error
-    played = np.array([*(cost.played for cost in graph.costs), False], np.bool_)[flat.cost]
-    flows, both = (number_of >= 0) | played, ticks.add(fixed_fs, flow_fs)
+    played = np.array([*(cost.played for cost in graph.costs), False], np.bool_)[cost]
+    flows = (number_of >= 0) | played
+    if not flows.all():
+        fixed_fs = ticks.column(np.where(flows, fixed_fs, ticks.add(fixed_fs, flow_fs)))
     return Compiled(
-        fixed=ticks.column(np.where(flows, fixed_fs, both)) if flows.any() else both,
-        flow=flow_fs,
-        flow_class=number_of,
+        fixed=ticks.add(fixed_fs[of_op], flat.time),
+        flow=flow_fs[of_op],
+        flow_class=number_of[of_op],
         classes=tuple(table),
-        played=played,
+        played=played[of_op],
         active=active,
     )
 
@@ -200,15 +208,15 @@ def _active(flat: FlatGraph) -> Active:
     uses = flat.cost >= 0
     if not uses.any():
         return Active((), ())
-    cost, queue, take, give = (column[uses].astype(np.int64) for column in (flat.cost, flat.queue, flat.take, flat.give))
     kinds = len(flat.graph.costs)
-    pooled = (queue < 0) & (take >= 0) & (take == give)
+    queued = uses & (flat.queue >= 0)
+    pooled = uses & (flat.queue < 0) & (flat.take >= 0) & (flat.take == flat.give)
     groups: dict[tuple[bool, int], list[int]] = {}
-    for is_pool, among, number in ((False, queue >= 0, queue), (True, pooled, take)):
-        for pair in ticks.distinct(number[among] * kinds + cost[among]).tolist():
+    for is_pool, among, number in ((False, queued, flat.queue), (True, pooled, flat.take)):
+        for pair in ticks.distinct(number[among].astype(np.int64) * kinds + flat.cost[among]).tolist():
             group, which = divmod(pair, kinds)
             groups.setdefault((is_pool, group), []).append(which)
-    times = np.bincount(cost[(queue < 0) & ~pooled], minlength=kinds)
+    times = np.bincount(flat.cost[uses & ~queued & ~pooled], minlength=kinds)
     loose = np.flatnonzero(times)
     return Active(
         groups=tuple(

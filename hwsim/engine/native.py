@@ -204,7 +204,7 @@ def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
         flat=flat,
         start=start,
         end=end,
-        granted=granted,
+        granted=granted if flat.graph.pools else np.broadcast_to(np.int64(-1), granted.shape),
         flow_class=compiled.flow_class,
         paces=History([one.alone for one in compiled.classes], notes),
         alone=tuple(one.alone for one in compiled.classes),

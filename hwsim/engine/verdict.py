@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwsim.demand import rates_of
 from hwsim.engine.compile import bodies, latencies
 from hwsim.graph.flat import FlatGraph
+from hwsim.graph.opgraph import Floats
 from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
 NAMED = 8  # ops listed in a message
 SAMPLED = 1000  # flowing ops whose service is integrated again
+AT_ONCE = 1 << 17  # ops whose times are looked at together: of millions, columns of all would be most of a run's memory
 
 
 class Deadlock(RuntimeError):
@@ -65,26 +68,39 @@ def _cycle(flat: FlatGraph, unfinished: Sequence[int]) -> list[int]:
 
 def check(timeline: Timeline) -> None:
     """Raise `BrokenInvariant` unless every op ran after its inputs, never faster than it can, and was served in full."""
-    flat, start, end = timeline.flat, timeline.start, timeline.end
-    sources, targets = flat.edges()
-    early = np.flatnonzero(end[sources] > start[targets])
-    if early.size:
-        first, second = int(sources[early[0]]), int(targets[early[0]])
-        raise BrokenInvariant(f"{name(flat, second)} starts before {name(flat, first)} has ended")
+    flat = timeline.flat
     latency, body = latencies(flat.graph.costs), bodies(flat.graph.costs, rates_of(flat.graph.capacities))
-    least = latency[flat.cost] + flat.time.astype(np.float64) / FEMTO + body[flat.cost] * flat.size
+    calm = timeline.flow_class < 0
+    calm[timeline.played] = False
+    for low in range(0, len(flat), AT_ONCE):
+        _check_times(timeline, latency, body, calm, slice(low, min(low + AT_ONCE, len(flat))))
+    _check_service(timeline, body.tolist())
+
+
+def _check_times(timeline: Timeline, latency: Floats, body: Floats, calm: NDArray[np.bool_], ops: slice) -> None:
+    """Raise unless these ops start in time and take as long as they must.
+
+    latency, body: seconds of each cost.  calm: by op, whether it shares nothing.
+    """
+    flat, low = timeline.flat, ops.start
+    start, end, cost = timeline.start[ops], timeline.end[ops], flat.cost[ops]
+    first = flat.first[low : ops.stop + 1]
+    followers = flat.next[first[0] : first[-1]]
+    early = np.flatnonzero(np.repeat(end, np.diff(first)) > timeline.start[followers])
+    if early.size:
+        place = int(early[0])
+        before = low + int(np.searchsorted(first - first[0], place, side="right")) - 1
+        raise BrokenInvariant(f"{name(flat, int(followers[place]))} starts before {name(flat, before)} has ended")
+    least = latency[cost] + flat.time[ops].astype(np.float64) / FEMTO + body[cost] * flat.size[ops]
     took = (end - start).astype(np.float64) / FEMTO
     fast = np.flatnonzero(took < least * (1 - 1e-9) - 2e-15)
     if fast.size:
         op = int(fast[0])
-        raise BrokenInvariant(f"{name(flat, op)} took {took[op]} s; alone it takes {least[op]} s")
-    calm = timeline.flow_class < 0
-    calm[timeline.played] = False
-    slow = np.flatnonzero(calm & (took > least * (1 + 1e-9) + 2e-15))
+        raise BrokenInvariant(f"{name(flat, low + op)} took {took[op]} s; alone it takes {least[op]} s")
+    slow = np.flatnonzero(calm[ops] & (took > least * (1 + 1e-9) + 2e-15))
     if slow.size:
         op = int(slow[0])
-        raise BrokenInvariant(f"{name(flat, op)} shares nothing, took {took[op]} s and needs {least[op]} s")
-    _check_service(timeline, body.tolist())
+        raise BrokenInvariant(f"{name(flat, low + op)} shares nothing, took {took[op]} s and needs {least[op]} s")
 
 
 def _check_service(timeline: Timeline, bodies: Sequence[float]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -60,18 +59,15 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
     by_cost = used[ticks.order(flat.cost[used])]
     counts = np.bincount(flat.cost[used], minlength=len(costs))
     bounds = [0, *np.cumsum(counts).tolist()]
+    del used  # of millions of ops, each column counts
     begin = drawing_since(timeline)
-    since, until = begin[by_cost], timeline.end[by_cost]
-    rows_of = [slice(*pair) for pair in pairwise(bounds)]  # of these columns, by cost
-    if (flat.size == 1).all():
-        sizes = counts.astype(np.float64).tolist()
-    else:
-        sizes = [_added_up(flat.size[by_cost[rows]]) for rows in rows_of]
+    ops_of = [by_cost[low:high] for low, high in pairwise(bounds)]
+    sizes = counts.astype(np.float64).tolist() if (flat.size == 1).all() else [_added_up(flat.size[ops]) for ops in ops_of]
     draws, holds = _who_draws(costs), _who_holds(costs)
     natural = _natural(costs)
     happens = counts.astype(np.bool_).tolist()
     holding = sorted({number for rows in holds.values() for number, _ in rows})
-    held_s = {number: ticks.total(until[rows_of[number]] - since[rows_of[number]]) / FEMTO for number in holding}
+    held_s = {number: ticks.total(timeline.end[ops_of[number]] - begin[ops_of[number]]) / FEMTO for number in holding}
     crowded = {number for number, cost in enumerate(costs) if cost.demand.crowd is not None}
     playing = {number for number, cost in enumerate(costs) if cost.played}
     busy: dict[tuple[int, ...], int] = {}
@@ -82,10 +78,11 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
         held = [(number, part) for number, part in holds.get(capacity.name, ()) if happens[number]]
         who = tuple(sorted({number for number, _ in (*drawn, *held)}))
         if who not in busy:  # the links of a ring are drawn on by the same ops
-            busy[who] = ticks.covered(*(_joined(column, [rows_of[number] for number in who]) for column in (since, until)))
+            ops = np.concatenate([by_cost[:0], *(ops_of[number] for number in who)])
+            busy[who] = ticks.covered(begin[ops], timeline.end[ops])
         amount = math.fsum([sizes[number] * part for number, part in drawn]) if drawn else 0
         if crowded and any(_lightens(costs[number].demand.crowd, capacity.name) for number, _ in drawn):
-            amount = math.fsum(part * _added_up(_lighter(timeline, begin, by_cost[rows_of[number]])) for number, part in drawn)
+            amount = math.fsum(part * _added_up(_lighter(timeline, begin, ops_of[number])) for number, part in drawn)
         kept = math.fsum(part * capacity.rate * held_s[number] for number, part in held) if held else 0.0
         moved, unit = _moved(capacity, amount, [(number, sizes[number]) for number, _ in drawn], natural)
         offered = capacity.rate * timeline.makespan
@@ -94,11 +91,6 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
         utilisation = (amount + kept) / offered if offered else 0.0
         rows.append(Usage(capacity.name, busy[who], moved, unit, utilisation, many.get(capacity.name, 1)))
     return tuple(rows)
-
-
-def _joined(column: Ints, parts: Sequence[slice]) -> Ints:
-    """These stretches of a column, one after another."""
-    return column[parts[0]] if len(parts) == 1 else np.concatenate([column[:0], *(column[each] for each in parts)])
 
 
 def _lightens(crowd: Crowd | None, capacity: str) -> bool:
