@@ -15,8 +15,6 @@ from hwsim.models.plan import Schedule
 from hwsim.results.training import Training
 from hwsim.spec import SpecError
 from hwsim.workload import GraphBuilder, OpRef
-from hwsim.workload.training import lowering, segments
-from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.schedule import in_order, passes, successor
 from tests.effort import effort
 
@@ -158,24 +156,6 @@ def test_every_pass_is_written_behind_the_one_it_waits_for(schedule: Schedule, c
     awaited = [(following, (stage, done)) for stage, done in written if (following := successor(stage, done, 4, chunks))]
     assert len(awaited) == len(written) - 8  # the last backward pass of each micro-batch is waited for by none
     assert all(place[then] > place[before] for then, before in awaited)
-
-
-def test_an_exchange_among_identical_groups_leaves_that_of_one_group_as_it_was() -> None:
-    machine = load_machine("scale/rail-fat-tree")
-    groups = tuple(tuple(f"node{node}.gpu{gpu}" for node in range(4)) for gpu in range(2))
-    exchanging = Exchanges(machine)
-    alone = exchanging.cost(groups[:1], "all-reduce", 1e9)
-    exchanging.represented(groups, groups[0], "all-reduce", 1e9)
-    assert exchanging.cost(groups[:1], "all-reduce", 1e9) is alone
-
-
-def test_exchanges_of_very_many_copies_in_columns_take_as_long_as_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = {"model": "opt-1.3b", "global_batch": 64, "parallel": {"tp": 2, "pp": 2}, "framework": "megatron", "fold": "always"}
-    machine = load_machine("scale/rail-fat-tree")
-    named = trained(machine, **keys).step_s
-    for module in (lowering, segments):
-        monkeypatch.setattr(module, "LEAST", 2)
-    assert trained(machine, **keys).step_s == pytest.approx(named, rel=1e-3)
 
 
 def test_weak_scaling_is_flat_until_the_network_binds() -> None:

@@ -177,6 +177,11 @@ def _unlike(machine: Machine, nodes: Sequence[Sequence[str]]) -> list[Sequence[s
     several = [names for names in nodes if len(names) > 1]
     if len(several) < _NODES:
         return several
+    by_place: dict[object, Sequence[str]] = {}
+    for names in several:
+        inside = machine.inside(names)
+        by_place.setdefault(tuple(names) if inside is None else inside, names)
+    several = list(by_place.values())
     unlike: list[Sequence[str]] = []
     at_once = max(1, _PAIRS // max(len(names) ** 2 for names in several))
     for low in range(0, len(several), at_once):

@@ -1,13 +1,14 @@
-"""Rings that are the same but for names: groups of GPUs in equal places; the draws of one are the draws of all.
+"""Collectives that are the same but for names: groups of GPUs in equal places; the draws of one are the draws of all.
 
-A training exchanges in scores of such groups at once. Their ranks have a node each; every pair of neighbours has a route of the
-same shape (`Machine.draws_among`), and the ring meets itself on the same links. So a library does the same in both, the seconds
-are equal, and the amounts are equal to the last bit, capacity by capacity.
+A training exchanges in scores of such groups at once. Their ranks lie on nodes in the same pattern, and every pair of neighbours
+has a route of the same shape (`Machine.draws_among`), over capacities that meet each other in the same places. So a library does
+the same in both, the seconds are equal, and the amounts are equal to the last bit, capacity by capacity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,47 +16,111 @@ import numpy as np
 from hwsim.communication.algorithms.direct import Direct
 from hwsim.communication.placing import all_of_kind, handling, leads_out
 from hwsim.communication.timing import library_of
+from hwsim.demand import Cost, Term
+from hwsim.graph.opgraph import Ints
 from hwsim.machine import Machine, NoRoute
 
 _SIZE: Final = 1e6  # bytes; whether two routes are alike does not depend on it
+_AT_ONCE: Final = 1 << 14  # ranks whose neighbours are looked at together
 
 
-class Renamed(NamedTuple):
-    """A group that is like an earlier one. first: its place; names: by capacity of that ring the one of this ring."""
+class Look(NamedTuple):
+    """The ring through a group, as others see it.
 
-    first: int
-    names: Mapping[str, str]
+    key: equal for rings that are the same but for names.
+    numbers: of the capacities between neighbours, each once; at one place in rings of one key stand capacities that are alike.
+    """
 
+    key: tuple[object, ...]
+    numbers: Ints
 
-def renamed(machine: Machine, groups: Sequence[Sequence[str]]) -> list[Renamed | None]:
-    """By group, the first one whose ring is the same but for names; None of the first ones, and where this is not known."""
-    results: list[Renamed | None] = [None] * len(groups)
-    ranks = len(groups[0]) if groups else 0
-    if len(groups) < 2 or ranks < 2 or not all(_apart(machine, members, ranks) for members in groups):
-        return results
-    everyone = [name for members in groups for name in members]
-    sources = np.arange(len(everyone))
-    targets = sources - sources % ranks + (sources + 1) % ranks
-    try:
-        draws = machine.draws_among(everyone, sources, targets, _SIZE, handling(machine, Direct(), everyone[0], everyone[1]))
-    except NoRoute:
-        return results
-    libraries = [library_of(machine, members) for members in groups]
-    firsts: dict[tuple[object, ...], tuple[int, list[str]]] = {}
-    for place, members in enumerate(groups):
-        low, high = place * ranks, (place + 1) * ranks
-        capacity = draws.capacity[draws.first[low] : draws.first[high]]
-        _, first, which = np.unique(capacity, return_index=True, return_inverse=True)
-        parts = tuple([id(machine.part_of(name)) for name in members])
-        key = parts, draws.shape[low:high].tobytes(), first[which].tobytes(), id(libraries[place])
-        names = [machine.capacity_name(number) for number in capacity[np.sort(first)].tolist()]
-        earlier, of_earlier = firsts.setdefault(key, (place, names))
-        if earlier != place:
-            results[place] = Renamed(earlier, dict(zip(of_earlier, names, strict=True)))
-    return results
+    def to(self, other: Look, numbers: Ints) -> Ints | None:
+        """The capacities of another ring of the same key in the places of these; None if one of them has no place in the ring."""
+        order = np.argsort(self.numbers)
+        ascending = self.numbers[order]
+        at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+        if not (ascending[at] == numbers).all():
+            return None
+        found: Ints = other.numbers[order[at]]
+        return found
 
 
-def _apart(machine: Machine, members: Sequence[str], ranks: int) -> bool:
-    """Whether these are GPUs, `ranks` in number, each in a node of its own, and no NVLinks join the nodes."""
-    nodes = {machine.node_of(name) for name in members}
-    return len(members) == len(nodes) == ranks and all_of_kind(machine, members, "gpu") and not leads_out(machine, members[0])
+class Looks:
+    """The looks of groups on a machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._shapes: dict[int, tuple[int, Cost]] = {}  # by the id of a cost, which is its own only while it lives
+
+    def of(self, groups: Sequence[Sequence[str]]) -> list[Look | None]:
+        """The look of each group; None where it is not known, and of a single rank."""
+        machine = self._machine
+        looks: list[Look | None] = [None] * len(groups)
+        gpus = all_of_kind(machine, [name for members in groups for name in members], "gpu")
+        by_pattern: dict[tuple[int, int], list[int]] = {}
+        for place, members in enumerate(groups):
+            if gpus and len(members) > 1 and not leads_out(machine, members[0]):
+                by_pattern.setdefault((len(members), _ranks_of_node(machine, members)), []).append(place)
+        for (ranks, size), places in by_pattern.items():
+            at_once = max(1, _AT_ONCE // ranks)
+            for low in range(0, len(places) if size else 0, at_once):
+                some = places[low : low + at_once]
+                for place, look in zip(some, self._of_pattern([groups[place] for place in some], size), strict=True):
+                    looks[place] = look
+        return looks
+
+    def _of_pattern(self, groups: Sequence[Sequence[str]], size: int) -> Sequence[Look | None]:
+        """The same of groups with as many ranks.  size: ranks of each node."""
+        machine = self._machine
+        everyone = [name for members in groups for name in members]
+        sources, targets = _neighbours(len(groups), len(groups[0]), size)
+        how = handling(machine, Direct(), everyone[0], everyone[1])
+        try:
+            draws = machine.draws_among(everyone, sources, targets, _SIZE, how)
+        except NoRoute:
+            return [None] * len(groups)
+        shapes = np.array([self._shapes.setdefault(id(cost), (len(self._shapes), cost))[0] for cost in draws.costs], np.int64)
+        looks, pairs = [], len(sources) // len(groups)
+        for place, members in enumerate(groups):
+            low, high = place * pairs, (place + 1) * pairs
+            capacity = draws.capacity[draws.first[low] : draws.first[high]]
+            numbers, first, which = np.unique(capacity, return_index=True, return_inverse=True)
+            parts = tuple([id(machine.part_of(name)) for name in members])
+            local = tuple([name.rpartition(".")[2] for name in members]) if size > 1 else ()
+            pattern = shapes[draws.shape[low:high]].tobytes(), first[which.ravel()].tobytes()
+            looks.append(Look((size, parts, local, *pattern, id(library_of(machine, members))), numbers[np.argsort(first)]))
+        return looks
+
+
+def renamed(machine: Machine, why: Sequence[Term], numbers: Ints, others: Ints) -> tuple[Term, ...]:
+    """The lines of a derivation with the names of other capacities; numbers: those that lines may be about."""
+    lines = []
+    for line in why:
+        if line.capacity:
+            name = machine.capacity_name(int(others[np.flatnonzero(numbers == machine.capacity_number(line.capacity))[0]]))
+            label, old = line.label.replace(line.capacity, name), line.capacity
+            inputs = tuple([(what, value, source.replace(old, name)) for what, value, source in line.inputs])
+            line = replace(line, label=label, inputs=inputs, capacity=name)
+        lines.append(line)
+    return tuple(lines)
+
+
+def _ranks_of_node(machine: Machine, members: Sequence[str]) -> int:
+    """Ranks of each node, which follow one another; 0 if nodes have unequal numbers of them, or other ranks lie between."""
+    nodes = [machine.node_of(name) for name in members]
+    size = next((at for at, node in enumerate(nodes) if node != nodes[0]), len(nodes))
+    starts = nodes[::size]
+    whole = len(nodes) % size == 0 and len(set(starts)) == len(starts)
+    return size if whole and all(node == starts[at // size] for at, node in enumerate(nodes)) else 0
+
+
+def _neighbours(groups: int, ranks: int, size: int) -> tuple[Ints, Ints]:
+    """Pairs between neighbours on rings, group after group: both ends among all ranks.
+
+    Neighbours are the next rank, and the same rank of the next node, in both directions.  size: ranks of a node.
+    """
+    rank = np.arange(ranks)
+    steps = [1] if size in (1, ranks) else [1, size]
+    here, there = np.tile(rank, len(steps)), np.concatenate([(rank + step) % ranks for step in steps])
+    starts = ranks * np.arange(groups)[:, None]
+    return (starts + np.concatenate([here, there])).ravel(), (starts + np.concatenate([there, here])).ravel()

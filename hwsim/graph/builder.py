@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -142,7 +142,7 @@ class GraphBuilder:
         self._cost_list: tuple[Cost, ...] = ()  # in order, as of the last time that one was asked for
         self._lines: list[Line] = []
         self._trainings: list[Trained] = []
-        self.hidden: frozenset[str] = frozenset()  # capacities that another represents
+        self.hidden: Container[str] = ()  # names of capacities that another represents
         self.unfolded = ""  # why identical ranks all have ops of their own, if they do
 
     def queue(self, name: str, device: str = "", depth: int | None = None) -> int:
@@ -212,8 +212,8 @@ class GraphBuilder:
         """All costs by name, none in columns."""
         self._full = {number: cost.in_full() for cost, number in self._costs.items() if cost.wide is not None}
 
-    def stands_for(self, alike: Alike, hidden: frozenset[str] = frozenset()) -> None:
-        """Set what the ops added so far represent, if they are folded already.  hidden: represented capacities."""
+    def stands_for(self, alike: Alike, hidden: Container[str] = ()) -> None:
+        """Set what the ops added so far represent, if they are folded already.  hidden: names of represented capacities."""
         self._alike, self.hidden = alike, hidden
 
     def drawn(self) -> frozenset[str]:

@@ -93,6 +93,8 @@ class Numbering:
         layout, prefix, number = self._net.scopes(name)[-1]
         part, index, _ = layout.at(number)
         place, table = layout.parts.index(part), self.table(layout)
+        if suffix not in table.suffixes[place]:
+            raise UnknownName(f"there is no capacity '{name}.{suffix}'")
         return self.offset(prefix) + table.starts[place] + index * table.each[place] + table.suffixes[place].index(suffix)
 
     def wire(self, scope: str, layout: Layout, wire: int, which: int) -> int:
@@ -188,12 +190,15 @@ class Draws:
 
         Cheap: one numpy operation for all rows.
         """
-        sizes = [len(cost.demand.amounts) for cost in self.costs]
         table: Floats = np.array([amount for cost in self.costs for _, amount in cost.demand.amounts], np.float64)
+        return table[self.rows()]
+
+    def rows(self) -> Ints:
+        """Per row its place among the amounts of all costs, one after another."""
+        sizes = [len(cost.demand.amounts) for cost in self.costs]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)[:-1]
-        many = np.diff(self.first)
-        rows: Ints = np.repeat(starts[self.shape] - self.first[:-1], many) + np.arange(len(self.capacity))
-        return table[rows]
+        found: Ints = np.repeat(starts[self.shape] - self.first[:-1], np.diff(self.first)) + np.arange(len(self.capacity))
+        return found
 
     def pairs(self) -> Ints:
         """Per row the pair it belongs to."""

@@ -82,10 +82,19 @@ def is_equitable(colours: Ints, ties: Ties, classes: Ints) -> bool:
     if not (count == count[leader]).all():
         return False
     where = np.repeat(np.arange(len(classes)), count)
-    order = np.lexsort((classes[ties.other], ties.label, where))
-    label, beside = ties.label[order], classes[ties.other][order]
-    place = np.arange(len(order)) - ties.first[where] + ties.first[leader[where]]
-    return bool((label == label[place]).all() and (beside == beside[place]).all())
+    as_leader = np.arange(len(where)) - ties.first[where] + ties.first[leader[where]]
+    around = classes[ties.other]
+    unlike = np.unique(where[(ties.label != ties.label[as_leader]) | (around != around[as_leader])])
+    if not len(unlike):  # in the same order, too
+        return True
+    is_looked_at = np.zeros(len(classes), np.bool_)
+    is_looked_at[unlike] = is_looked_at[leader[unlike]] = True
+    rows = np.flatnonzero(is_looked_at[where])
+    rows = rows[np.lexsort((around[rows], ties.label[rows], where[rows]))]
+    order = np.arange(len(where))
+    order[is_looked_at[where]] = rows
+    label, beside = ties.label[order], around[order]
+    return bool((label == label[as_leader]).all() and (beside == beside[as_leader]).all())
 
 
 def _leaders(classes: Ints) -> Ints:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hwsim.demand import Cost, Demand, Doubt, Term, Unit, softened
 from hwsim.formats import precise
@@ -20,18 +21,27 @@ from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.records import dataclass
 from hwsim.workload.training.costs import Spent
 from hwsim.workload.training.layout import Names
-from hwsim.workload.training.rings import Rings
+from hwsim.workload.training.numbered import Capacities, Numbered, Rows, largest
 
 if TYPE_CHECKING:
     from hwsim.communication.algorithms import Algorithm
     from hwsim.communication.flows import Flows
-    from hwsim.communication.renaming import Renamed
+    from hwsim.communication.renaming import Look, Looks
     from hwsim.workload.training.sends import Sends
 
 IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
 EXPOSED: Final = "of its time what its devices wait for: the rest hides behind kernels"
 HIDDEN: Final = "of its time what hides behind kernels"
 BUCKETS: Final = "times that a bucket of weights goes round, one after another"
+
+
+class _Flow(NamedTuple):
+    """One collective: the costs of its phases, what all of them draw; latency, body: their seconds together."""
+
+    costs: tuple[Cost, ...]
+    rows: Rows
+    latency: float
+    body: float
 
 
 @dataclass(slots=True)
@@ -41,18 +51,21 @@ class Exchanges:
     machine: Machine
     network: float = 1.0
     rates: Mapping[str, float] = field(default_factory=dict)
-    rings: Rings = field(init=False)
-    _costs: dict[tuple[tuple[Names, ...], Operation, float], Cost] = field(default_factory=dict)
-    _represented: dict[tuple[Names, Operation, float], Cost] = field(default_factory=dict)
+    known: Capacities = field(init=False)
+    _named: dict[tuple[tuple[Names, ...], Operation, float], Cost] = field(default_factory=dict)
+    _costs: dict[tuple[tuple[Names, ...], Operation, float], Numbered] = field(default_factory=dict)
+    _rings: dict[tuple[object, Operation, float], tuple[_Flow, Look]] = field(default_factory=dict)
     _alone: dict[int, tuple[Cost, float]] = field(default_factory=dict)  # by id of a cost: it, and its seconds
     _flows: dict[tuple[object, ...], Flows] = field(default_factory=dict)
     _nodes: dict[str, str] = field(default_factory=dict)
-    _renamed: dict[tuple[Names, ...], list[Renamed | None]] = field(default_factory=dict)
+    _looked_at: dict[tuple[Names, ...], list[Look | None]] = field(default_factory=dict)
+    _leaving: dict[tuple[Names, ...], bool] = field(default_factory=dict)
+    _look: Looks | None = None
     _sends: Sends | None = None
 
     def __post_init__(self) -> None:
         self.rates = self.rates or self.machine.rates()
-        self.rings = Rings(self.machine)
+        self.known = Capacities(self.machine)
 
     def flows(
         self, operation: Operation, devices: Sequence[str], size: float, algorithm: Algorithm | None, *, named: bool
@@ -84,57 +97,25 @@ class Exchanges:
             CannotCollect, NoRoute: the machine does not link the devices.
         """
         key = tuple(groups), operation, size
+        if key not in self._named:
+            self._named[key] = self.numbered(groups, operation, size).named(self.machine)
+        return self._named[key]
+
+    def numbered(self, groups: Sequence[Names], operation: Operation, size: float) -> Numbered:
+        """The same, with its amounts by number: among all replicas it draws from very many capacities."""
+        key = tuple(groups), operation, size
         if key not in self._costs:
-            self._costs[key] = self._together(groups, operation, size)
+            self._costs[key] = self._together(key[0], operation, size)
         return self._costs[key]
 
-    def represented(self, groups: Sequence[Names], sample: Names, operation: Operation, size: float) -> Cost:
-        """The same for very many groups identical to `sample`, which decides the algorithm and its seconds alone."""
-        key = groups[0], operation, size
-        if key not in self._represented:
-            cost = self.cost((sample,), operation, size)
-            paths = self.rings.paths(groups)
-            alone = max((amount / self.rates[name] for name, amount in cost.demand.amounts), default=0.0)
-            carried = alone / self.rings.alone(sample)
-            amounts = {name: carried * amount for name, amount in paths.named.items()}
-            body = carried * paths.longest
-            if self._leaves((sample,)):
-                body = in_training(body, cost.demand.share, operation, self.network)
-            links = {name: amount for name, amount in sorted(amounts.items()) if self.is_link(name)}
-            floor, share = max(body, cost.demand.floor), max(links.values(), default=0.0) or 1.0
-            demand = Demand(cost.demand.latency, tuple(sorted(amounts.items())), floor, (), share)
-            unit: Unit = "B"
-            self._represented[key] = replace(
-                cost, demand=demand, moved=tuple((name, amount, unit) for name, amount in links.items())
-            )
-        return self._represented[key]
-
-    def _together(self, groups: Sequence[Names], operation: Operation, size: float) -> Cost:
-        latency = floor = 0.0
-        amounts: dict[str, float] = {}
-        moved: dict[str, tuple[float, Unit]] = {}
-        like: dict[str, str] = {}  # by name of a capacity the one with its rate and unit in the group that was costed
-        first: Cost | None = None
-        for phases, names in self._phases(groups, operation, size):
-            bodies = 0.0
-            for cost in phases:
-                demand = cost.demand
-                bodies += demand.body(self.rates)
-                first = first or cost
-                for costed, amount in demand.amounts:
-                    name = names.get(costed, costed)
-                    like.setdefault(name, costed)
-                    amounts[name] = amounts.get(name, 0.0) + amount
-                for costed, amount, unit in cost.moved:
-                    if self.machine.capacities[costed].unit != "1":  # messages are counted, and move nothing
-                        name = names.get(costed, costed)
-                        moved[name] = (moved.get(name, (0.0, unit))[0] + amount, unit)
-            latency = max(latency, math.fsum(cost.demand.latency for cost in phases))
-            floor = max(floor, bodies)
-        if first is None:
-            return Cost(Demand())
-        alone = max([floor, *(amount / self.rates[like[name]] for name, amount in amounts.items())])
-        longest = max((amount for name, amount in amounts.items() if self.is_link(like[name])), default=0.0)
+    def _together(self, groups: tuple[Names, ...], operation: Operation, size: float) -> Numbered:
+        flows = [flow for flow in self._timed(groups, operation, size) if flow.costs]
+        rows = Rows.joined([flow.rows for flow in flows]).summed()
+        if not flows:
+            return Numbered(rows, Cost(Demand()))
+        alone = max(*(flow.body for flow in flows), largest(rows.amounts / self.known.rates(rows.numbers)))
+        longest = largest(rows.amounts[self.known.carry_bytes(rows.numbers)])
+        first = flows[0].costs[0]
         why = first.why
         if self._leaves(groups):
             alone = in_training(alone, longest, operation, self.network)
@@ -142,51 +123,77 @@ class Exchanges:
             doubts = (Doubt("nccl/large", "known", "exchanges of a training over the network", alone),)
             why = (*why, Term("flow", "flow in a training", inputs, alone, kind="flow", doubts=doubts))
         # what it takes of the GPUs while kernels run is in the part of it that is exposed (`hwsim.models.hiding`)
-        demand = Demand(latency, tuple(sorted(amounts.items())), alone, (), longest or 1.0)
-        return Cost(
-            demand,
-            tuple((name, *amount) for name, amount in sorted(moved.items())),
-            why,
-            choice=first.choice,
-            exchange=first.exchange,
-        )
+        latency = max(flow.latency for flow in flows)
+        rest = Cost(Demand(latency, (), alone, (), longest or 1.0), (), why, choice=first.choice, exchange=first.exchange)
+        return Numbered(rows, rest)
 
-    def _phases(
-        self, groups: Sequence[Names], operation: Operation, size: float
-    ) -> Iterator[tuple[tuple[Cost, ...], Mapping[str, str]]]:
-        """Costs of the phases of the collective in each group; of one like an earlier group that one's, and its own names."""
+    def _timed(self, groups: tuple[Names, ...], operation: Operation, size: float) -> Iterator[_Flow]:
+        """The collective in each group; of one like a group that was timed that one's, over its own capacities."""
         if operation == "send":
             if self._sends is None:
                 from hwsim.workload.training.sends import Sends  # few trainings have stages
 
                 self._sends = Sends(self.machine)
-            yield from ((phases, {}) for phases in self._sends.of(groups, size))
+            yield from (self._flow(phases) for phases in self._sends.of(groups, size))
             return
         from hwsim.communication.algorithms.ring import Ring
-        from hwsim.communication.renaming import renamed
         from hwsim.communication.timing import timed
 
-        key = tuple(groups)
-        if key not in self._renamed:
-            self._renamed[key] = renamed(self.machine, key)
-        costed: dict[int, tuple[Cost, ...]] = {}  # by place of a group: rings
-        for place, (members, like) in enumerate(zip(groups, self._renamed[key], strict=True)):
-            if like is not None and like.first in costed:
-                yield costed[like.first], like.names
-                continue
+        self.look_at([groups])
+        for members, look in zip(groups, self._looked_at[groups], strict=True):
+            key = None if look is None else (look.key, operation, size)
+            if look is not None and key in self._rings:
+                flow = self._over(*self._rings[key], look)
+                if flow is not None:
+                    yield flow
+                    continue
             flows = timed(self.machine, None, operation, members, size)
-            phases = tuple(phase.cost for phase in flows.phases)
-            if isinstance(flows.algorithm, Ring):
-                costed[place] = phases
-            yield phases, {}
+            flow = self._flow(tuple(phase.cost for phase in flows.phases))
+            if look is not None and key is not None and isinstance(flows.algorithm, Ring):
+                self._rings.setdefault(key, (flow, look))
+            yield flow
 
-    def _leaves(self, groups: Sequence[Names]) -> bool:
+    def look_at(self, asked: Sequence[tuple[Names, ...]]) -> None:
+        """Look at groups that are asked for later: at many together it is quicker."""
+        new = list(dict.fromkeys(groups for groups in asked if groups not in self._looked_at))
+        if self._look is None:
+            from hwsim.communication.renaming import Looks  # not every training exchanges
+
+            self._look = Looks(self.machine)
+        looks = iter(self._look.of([members for groups in new for members in groups]))
+        self._looked_at |= {groups: list(islice(looks, len(groups))) for groups in new}
+
+    def _flow(self, costs: tuple[Cost, ...]) -> _Flow:
+        body, latency = 0.0, math.fsum(cost.demand.latency for cost in costs)
+        for cost in costs:
+            body += cost.demand.body(self.rates)
+        return _Flow(costs, self.known.rows(costs), latency, body)
+
+    def _over(self, flow: _Flow, look: Look, other: Look) -> _Flow | None:
+        """The flow over the capacities of a like ring; None if it leaves its ring."""
+        if look is other:
+            return flow
+        from hwsim.communication.renaming import renamed
+
+        numbers = look.to(other, flow.rows.numbers)
+        if numbers is None:
+            return None
+        self.known.alike(numbers, flow.rows.numbers)
+        first, *others = flow.costs
+        first = replace(first, why=renamed(self.machine, first.why, look.numbers, other.numbers))
+        return flow._replace(costs=(first, *others), rows=Rows(numbers, flow.rows.amounts, flow.rows.moved))
+
+    def _leaves(self, groups: tuple[Names, ...]) -> bool:
         """Whether some group spans several nodes that no switch of NVLinks joins."""
-        return any(len(set(map(self._joined, members))) > 1 for members in groups)
+        if groups not in self._leaving:
+            self._leaving[groups] = any(
+                self._joined(name) != self._joined(members[0]) for members in groups for name in members[1:]
+            )
+        return self._leaving[groups]
 
     def _joined(self, name: str) -> str:
         """The node of a GPU, or the switch of NVLinks that joins it to others."""
-        node = self.machine.device(name).node
+        node = self.machine.node_of(name)
         if node not in self._nodes:
             from hwsim.communication.placing import leads_out
 

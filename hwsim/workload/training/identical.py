@@ -19,19 +19,18 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.demand import Cost
 from hwsim.graph.fold import CannotFold, Classes
 from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
 from hwsim.machine import Machine
-from hwsim.machine.numbering import Draws, Floats
+from hwsim.machine.numbering import Draws
 from hwsim.records import dataclass
 from hwsim.workload.training.kinds import Kinds
 from hwsim.workload.training.layout import Layout
+from hwsim.workload.training.numbered import Capacities, Flags, Hidden, Numbered, in_digits
 from hwsim.workload.training.represented import Represented, counted, few_enough, listed
 
 Marks = Mapping[str, Hashable]  # what happens to a capacity during the run, by its name
 
-_DIGITS: Final = str.maketrans("", "", "0123456789")
 _SIZE: Final = 1e6  # bytes on each path
 _NEAR: Final = 8  # devices of a group up to which all of its paths are looked at, not only those between neighbours
 _MOST: Final = 64  # replicas that draw on what a representative draws from
@@ -43,7 +42,7 @@ class _Paths:
     """Draws of the paths of all replicas, in columns.
 
     stage: by path. sources, targets: by replica and path the numbers of its ends. replica, path, place, amount: by row, place
-    among the capacities drawn from. numbers, rates, families: by place; by name without digits.
+    among the capacities drawn from; of the amount its place among those that differ. numbers: of the capacities, ascending.
     """
 
     stage: Ints
@@ -53,23 +52,22 @@ class _Paths:
     replica: Ints
     path: Ints
     place: Ints
-    amount: Floats
+    amount: Ints
     numbers: Ints
-    rates: Floats
-    families: Ints
 
 
 def represented(
-    machine: Machine,
+    known: Capacities,
     layout: Layout,
     kinds: Kinds,
-    between: Sequence[Cost],
+    between: Sequence[Numbered],
     used: Callable[[int], tuple[Set[str], Set[str]]],
     marks: Marks,
 ) -> Represented:
     """The replicas that represent all.
 
     Args:
+        known: capacities of the machine; those that `between` draws from are known.
         between: what all replicas exchange, and what they write.
         used: names of the capacities that a replica's ops draw from, apart from exchanges among all replicas: its own
             capacities, and the capacities of the replicas with which it shares experts.
@@ -79,55 +77,85 @@ def represented(
         CannotFold: hardly any replica is like another, and why.
         NoRoute: devices that work together are not linked.
     """
+    machine = known.machine
     held = Counter(map(machine.node_of, layout.devices)).values()
     if len(held) > 1 and len(set(held)) > 1:
         raise CannotFold("the nodes do not all have as many of the GPUs")
     paths = _paths_of(machine, layout)
-    names = _named(machine, paths, between)
-    place_of = {name: place for place, name in enumerate(names)}
-    drawn = _drawn(between)
+    known.drawn(paths.draws)
     colours, why = _of_replicas(machine, layout, kinds, paths, marks)
-    replicas = len(colours)
-    happens = {
-        place_of[name] if names else int(np.searchsorted(paths.numbers, machine.capacity_number(name))): mark
-        for name, mark in marks.items()
-        if (name in place_of if names else machine.capacity_number(name) in paths.numbers)
-    }
-    looks: dict[Hashable, int] = {}
-    things = np.empty(len(paths.numbers), np.int64)
-    for place, kind in enumerate(zip(paths.families.tolist(), paths.rates.tolist(), strict=True)):
-        amounts = tuple(drawn.get(names[place], ())) if names else ()
-        things[place] = looks.setdefault((kind, amounts, happens.get(place)), len(looks))
-    classes = _classes(colours, things, paths)
+    replicas, numbers = len(colours), paths.numbers
+    look = _looks(known, between, marks)
+    classes = _classes(colours, numbered(look[numbers]), paths)
     of = Classes.by(numbered(classes[:replicas]))
     if not few_enough(len(of), replicas):
         raise CannotFold(why or _difference(layout, of))
-    if len(of) > 1 and not names:
-        raise CannotFold("exchanges among very many devices are worked out in columns, and only where all replicas are alike")
     of_things = numbered(classes[replicas:])
     kept = _kept(paths, of, of_things)
     near = {first: _near(layout, paths, of, first) for first in of.first.tolist()}
-    shown = {place: names[place] if names else machine.capacity_name(int(paths.numbers[place])) for place in kept}
+    shown = {place: machine.capacity_name(int(numbers[place])) for place in kept}
     gpus = _gpus(layout, paths, of_things)
-    members = {f"{some[0]}.{part}": tuple([f"{name}.{part}" for name in some]) for some in gpus for part in _PARTS}
+    members = {f"{some[0]}.{part}": tuple([f"{name}.{part}" for name in some]) for some, _ in gpus for part in _PARTS}
     alike = {name: len(some) for name, some in members.items()}
     of_shown = {shown[place]: int(of_things[place]) for place in kept if shown[place] not in alike}
     alike |= counted(of_shown, Counter(of_things.tolist()))
-    members |= listed(of_shown, zip(names, of_things.tolist(), strict=False))
-    rates = machine.rates()
-    others: dict[Hashable, list[str]] = {}
-    for name, rows in drawn.items():
-        if name not in place_of and name not in alike:
-            look = name.translate(_DIGITS), rates[name], tuple(rows), marks.get(name)
-            others.setdefault(look, []).append(name)
-    alike |= {some[0]: len(some) for some in others.values()}
-    members |= {some[0]: tuple(some) for some in others.values() if ":" not in some[0]}
-    hidden = {*names, *(name for some in (*members.values(), *others.values()) for name in some)} - alike.keys()
+    members |= listed(of_shown, _devices(known, paths, of_things, of_shown))
+    hidden = np.zeros(machine.capacity_numbers, np.bool_)
+    hidden[numbers] = True
+    for (first_name, *_), memories in gpus:
+        for part in _PARTS:  # parts of a GPU have numbers next to each other
+            hidden[memories + known.number(f"{first_name}.{part}") - known.number(f"{first_name}.memory")] = True
+    for some in _elsewhere(between, hidden, look):
+        name = machine.capacity_name(int(some[0]))
+        alike[name] = len(some)
+        hidden[some] = True
+        if ":" not in name:
+            members[name] = tuple(map(machine.capacity_name, some.tolist()))
+    hidden[[known.number(name) for name in alike]] = False
+    found = Hidden(machine, hidden)
     for first in of.first.tolist():
         used_alone, shared = used(first)
-        if unseen := sorted((used_alone | (shared - hidden if names else set())) - alike.keys()):
+        if unseen := sorted((used_alone | {name for name in shared if name not in found}) - alike.keys()):
             raise CannotFold(f"replica {first} of the model draws on {unseen[0]}, which no path between its neighbours does")
-    return Represented(of, near, alike, {name: some for name, some in members.items() if len(some) > 1}, frozenset(hidden))
+    return Represented(of, near, alike, {name: some for name, some in members.items() if len(some) > 1}, found)
+
+
+def _looks(known: Capacities, between: Sequence[Numbered], marks: Marks) -> Ints:
+    """By number of a capacity its first colour: its kind, what each exchange draws from it and holds, what happens to it."""
+    look = known.of(np.arange(known.machine.capacity_numbers)).astype(np.int64)
+    unused = len(known.kinds)
+    for cost in between:
+        numbers, holds = cost.rows.numbers, cost.holds
+        keys = [look[numbers], in_digits(cost.rows.amounts), *([] if holds is None else [holds])]
+        columns = [np.unique(key, return_inverse=True)[1].ravel() for key in keys]
+        code = columns[0]
+        for column in columns[1:]:
+            code = code * (int(column.max(initial=0)) + 1) + column
+        look[numbers] = unused + np.unique(code, return_inverse=True)[1].ravel()
+        unused += len(numbers)
+    happens: dict[Hashable, int] = {}
+    for name, mark in marks.items():
+        number = known.number(name)
+        look[number] = happens.setdefault((int(look[number]), mark), unused + len(happens))
+    return look
+
+
+def _elsewhere(between: Sequence[Numbered], seen: Flags, look: Ints) -> Iterable[Ints]:
+    """Capacities that only exchanges among all replicas draw from, those that look alike together.  seen: flags of the others."""
+    is_drawn = np.zeros(len(seen), np.bool_)
+    for cost in between:
+        is_drawn[cost.rows.numbers] = True
+    drawn = np.flatnonzero(is_drawn & ~seen)
+    order = np.argsort(look[drawn], kind="stable")
+    ends = np.flatnonzero(np.diff(look[drawn[order]])) + 1
+    return [some for some in np.split(drawn[order], ends) if len(some)]
+
+
+def _devices(known: Capacities, paths: _Paths, of_things: Ints, shown: Mapping[str, int]) -> Iterable[tuple[str, int]]:
+    """Names and classes of the capacities of devices in classes that are shown."""
+    places = np.flatnonzero(known.are_of_devices(paths.numbers) & np.isin(of_things, list(shown.values())))
+    names = map(known.machine.capacity_name, paths.numbers[places].tolist())
+    return zip(names, of_things[places].tolist(), strict=True)
 
 
 def _classes(colours: Ints, things: Ints, paths: _Paths) -> Ints:
@@ -136,10 +164,9 @@ def _classes(colours: Ints, things: Ints, paths: _Paths) -> Ints:
     Raises:
         CannotFold: the hash of two different ones is equal by chance.
     """
-    _, amount = np.unique(paths.amount, return_inverse=True)
-    label = amount.ravel() * np.int64(len(paths.stage)) + paths.path
+    label = paths.amount * np.int64(len(paths.stage)) + paths.path
     first = np.concatenate([2 * colours, 2 * things + 1])
-    ties = Ties.of(len(first), paths.replica, len(colours) + paths.place, label)
+    ties = Ties.of(len(first), paths.replica, np.int32(len(colours)) + paths.place, label)
     classes = refine(first, ties)
     if classes is None or not is_equitable(first, ties, classes):
         raise CannotFold("two different replicas came out as equal by chance")
@@ -150,19 +177,13 @@ def _paths_of(machine: Machine, layout: Layout) -> _Paths:
     stage, sources, targets = _ends(layout)
     names = np.array(layout.devices, object)
     draws = machine.draws(names[sources.ravel()].tolist(), names[targets.ravel()].tolist(), _SIZE)
-    pair = draws.pairs()
     numbers, place = np.unique(draws.capacity, return_inverse=True)
-    place = place.ravel()
-    of_shapes = np.array([machine.capacities[name].rate for cost in draws.costs for name, _ in cost.demand.amounts], np.float64)
-    starts = np.cumsum([0, *(len(cost.demand.amounts) for cost in draws.costs)])[:-1]
-    row = np.repeat(starts[draws.shape] - draws.first[:-1], np.diff(draws.first)) + np.arange(len(draws.capacity))
-    rates, families = np.empty(len(numbers)), np.empty(len(numbers), np.int64)
-    rates[place] = of_shapes[row]
-    family_numbers: dict[str, int] = {}
-    of_names = [name.translate(_DIGITS) for cost in draws.costs for name, _ in cost.demand.amounts]
-    families[place] = np.array([family_numbers.setdefault(name, len(family_numbers)) for name in of_names], np.int64)[row]
-    replica, path = np.divmod(pair, sources.shape[1])
-    return _Paths(stage, sources, targets, draws, replica, path, place, draws.amounts(), numbers, rates, families)
+    replica, path = np.divmod(draws.pairs().astype(np.int32), np.int32(sources.shape[1]))
+    amounts = np.array([amount for cost in draws.costs for _, amount in cost.demand.amounts], np.float64)
+    _, amount = np.unique(amounts, return_inverse=True)
+    return _Paths(
+        stage, sources, targets, draws, replica, path, place.ravel().astype(np.int32), amount.ravel()[draws.rows()], numbers
+    )
 
 
 def _ends(layout: Layout) -> tuple[Ints, Ints, Ints]:
@@ -197,28 +218,6 @@ def _ends(layout: Layout) -> tuple[Ints, Ints, Ints]:
 def _steps(size: int) -> Sequence[int]:
     """Distances within a group of the pairs that are looked at."""
     return range(1, size) if size <= _NEAR else (1, size - 1)
-
-
-def _named(machine: Machine, paths: _Paths, between: Sequence[Cost]) -> list[str]:
-    """Names of the capacities drawn from; none where no exchange names any."""
-    return [machine.capacity_name(number) for number in paths.numbers.tolist()] if between else []
-
-
-def _drawn(between: Sequence[Cost]) -> dict[str, list[tuple[int, str, float]]]:
-    """By capacity the costs that draw it: place, amount to the digits that do not depend on the order of a sum, part held."""
-    drawn: dict[str, list[tuple[int, str, float]]] = {}
-    texts: dict[float, str] = {}
-    for place, cost in enumerate(between):
-        held = dict(cost.demand.holds)
-        rows = {name: ("", part) for name, part in held.items()}
-        for name, amount in cost.demand.amounts:
-            text = texts.get(amount)
-            if text is None:
-                text = texts[amount] = f"{amount:.12e}"
-            rows[name] = text, held.get(name, 0.0)
-        for name, row in rows.items():
-            drawn.setdefault(name, []).append((place, *row))
-    return drawn
 
 
 def _forms(machine: Machine, draws: Draws) -> Ints:
@@ -277,9 +276,9 @@ def _kept(paths: _Paths, of: Classes, things: Ints) -> list[int]:
     """
     of_row = of.of[paths.replica]
     is_first = of.first[of_row] == paths.replica
-    drawing = np.unique(np.stack([things[paths.place], of_row]), axis=1)[0]  # class of capacities, once by class of replicas
+    drawing = np.unique(things[paths.place] * len(of) + of_row) // len(of)  # class of capacities, once by class of replicas
     wanted = np.bincount(drawing, minlength=int(things.max(initial=-1)) + 1)
-    drawn = np.unique(np.stack([paths.place[is_first], of_row[is_first]]), axis=1)[0]
+    drawn = np.unique(paths.place[is_first] * len(of) + of_row[is_first]) // len(of)
     places, counts = np.unique(drawn, return_counts=True)
     if (counts != wanted[things[places]]).any():
         raise CannotFold("replicas of different classes share links that the first of each class do not share")
@@ -305,13 +304,13 @@ def _near(layout: Layout, paths: _Paths, of: Classes, first: int) -> tuple[int, 
     return tuple(sorted(near))
 
 
-def _gpus(layout: Layout, paths: _Paths, things: Ints) -> Iterable[tuple[str, ...]]:
-    """The GPUs of each class, by their memories; representatives come first."""
+def _gpus(layout: Layout, paths: _Paths, things: Ints) -> Sequence[tuple[tuple[str, ...], Ints]]:
+    """The GPUs of each class, by their memories, and the numbers of these; representatives come first."""
     loops = (paths.sources == paths.targets).all(axis=0)
     rows = np.flatnonzero(loops[paths.path])
     rows = rows[np.argsort(paths.replica[rows], kind="stable")]  # representatives first
     devices = paths.sources[paths.replica[rows], paths.path[rows]].tolist()
-    gpus: dict[int, dict[str, None]] = {}
-    for number, of in zip(devices, things[paths.place[rows]].tolist(), strict=True):
-        gpus.setdefault(of, {})[layout.devices[number]] = None
-    return [tuple(names) for names in gpus.values()]
+    gpus: dict[int, dict[str, int]] = {}
+    for number, place in zip(devices, paths.place[rows].tolist(), strict=True):
+        gpus.setdefault(int(things[place]), {})[layout.devices[number]] = int(paths.numbers[place])
+    return [(tuple(memories), np.array(list(memories.values()), np.int64)) for memories in gpus.values()]

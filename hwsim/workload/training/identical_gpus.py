@@ -17,6 +17,7 @@ from hwsim.graph.fold import CannotFold, Classes
 from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
 from hwsim.machine import Machine
 from hwsim.workload.training.identical import Marks
+from hwsim.workload.training.numbered import Hidden
 from hwsim.workload.training.plan import Buckets, Plan
 from hwsim.workload.training.represented import Represented, few_enough
 
@@ -84,8 +85,9 @@ def represented(
         for first in of.first.tolist()
     }
     several = {name: some for name, some in members.items() if len(some) > 1}
-    hidden = frozenset(name for some in several.values() for name in some[1:])
-    return Represented(of, near, {name: len(some) for name, some in members.items()}, several, hidden)
+    flags = np.zeros(machine.capacity_numbers, np.bool_)
+    flags[[machine.capacity_number(name) for some in several.values() for name in some[1:]]] = True
+    return Represented(of, near, {name: len(some) for name, some in members.items()}, several, Hidden(machine, flags))
 
 
 def _classes(colours: Ints, host_of: Sequence[int]) -> Ints:

@@ -30,7 +30,6 @@ from hwsim.workload.training.identical import Marks
 from hwsim.workload.training.plan import Buckets, Held, Pieces, Plan
 from hwsim.workload.training.represented import Represented, everyone
 from hwsim.workload.training.rewriting import Answers, Tape, frame_of, rewritten
-from hwsim.workload.training.rings import LEAST
 from hwsim.workload.training.segments import between, used
 from hwsim.workload.training.workers import Ops
 from hwsim.workload.training.writing import Steps
@@ -134,7 +133,7 @@ def lower(
                 members=written.members,
                 queues=many_of_queues,
             ),
-            written.hidden,
+            written.hidden or (),
         )
 
 
@@ -189,12 +188,9 @@ def _represented(
         return of_gpus(machine, plan, plan.exchange, hosts, demands, marks)
     from hwsim.workload.training.identical import represented
 
-    if len(layout.devices) // layout.pp >= LEAST:  # no exchange is by name: what a checkpoint takes of GPUs marks them
-        for cost in written:
-            marks = {**marks, **{name: (marks.get(name), amount) for name, amount in cost.demand.amounts if ":" not in name}}
-        written = []
-    exchanged = [*between(layout, plan.stages[0], plan.exchange.shards, exchanging), *written]
-    return represented(machine, layout, plan.kinds, exchanged, partial(used, plan, exchanging), marks)
+    exchanged = between(layout, plan.stages[0], plan.exchange.shards, exchanging)
+    exchanged += map(exchanging.known.numbered, written)
+    return represented(exchanging.known, layout, plan.kinds, exchanged, partial(used, plan, exchanging), marks)
 
 
 def _hold(plan: Plan, steps: Steps, machine: Machine, builder: GraphBuilder, *, shared: bool) -> None:

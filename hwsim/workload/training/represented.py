@@ -10,7 +10,9 @@ import numpy as np
 
 from hwsim.demand import Cost
 from hwsim.graph.fold import Classes
+from hwsim.machine import Machine
 from hwsim.records import dataclass
+from hwsim.workload.training.numbered import Hidden, Numbered
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,15 +23,15 @@ class Represented:
         near: by representative, the replicas of its class that share capacities with it, itself among them.
         alike: by name of a capacity that ops draw from, how many it represents.
         members: names of those, where they are of devices and several: the first is drawn from.
-        hidden: names of capacities that another represents, as far as they are known: no op draws from them.
+        hidden: capacities that another represents, as far as they are known: no op draws from them.
     """
 
     classes: Classes
     near: Mapping[int, tuple[int, ...]]
     alike: Mapping[str, int]
     members: Mapping[str, tuple[str, ...]]
-    hidden: frozenset[str]
-    _restricted: dict[int, tuple[Cost, Cost]] = field(default_factory=dict)  # by id of a cost: it, and what is left
+    hidden: Hidden | None
+    _restricted: dict[int, tuple[object, Cost]] = field(default_factory=dict)  # by id of a cost: it, and what is left
 
     @property
     def folds(self) -> bool:
@@ -64,15 +66,24 @@ class Represented:
 
     def restricted(self, cost: Cost) -> Cost:
         """The cost without what it draws from represented capacities; its seconds alone stay."""
+        if self.hidden is None:
+            return cost
         if id(cost) not in self._restricted:
             self._restricted[id(cost)] = cost, _without(cost, self.hidden)
+        return self._restricted[id(cost)][1]
+
+    def named(self, cost: Numbered, machine: Machine) -> Cost:
+        """The same of a cost by number: only what is left of it is named."""
+        if id(cost) not in self._restricted:
+            kept = None if self.hidden is None else ~self.hidden.flags[cost.rows.numbers]
+            self._restricted[id(cost)] = cost, cost.named(machine, kept)
         return self._restricted[id(cost)][1]
 
 
 def everyone(replicas: int) -> Represented:
     """Every replica has ops of its own."""
     numbers = np.arange(replicas)
-    return Represented(Classes.by(numbers), {number: (number,) for number in range(replicas)}, {}, {}, frozenset())
+    return Represented(Classes.by(numbers), {number: (number,) for number in range(replicas)}, {}, {}, None)
 
 
 def few_enough(classes: int, replicas: int) -> bool:
@@ -111,9 +122,9 @@ def listed(classes: Mapping[str, Hashable], all_names: Iterable[tuple[str, Hasha
     return {name: tuple(names) for name, names in members.items()}
 
 
-def _without(cost: Cost, hidden: frozenset[str]) -> Cost:
+def _without(cost: Cost, hidden: Hidden) -> Cost:
     demand = cost.demand
-    if hidden.isdisjoint(name for name, _ in (*demand.amounts, *demand.holds)):
+    if not any(name in hidden for name, _ in (*demand.amounts, *demand.holds)):
         return cost
     amounts = [row for row in demand.drawn if row[0] not in hidden]
     holds = [row for row in demand.held if row[0] not in hidden]

@@ -26,9 +26,9 @@ from hwsim.records import dataclass
 from hwsim.workload.training.costs import Spent
 from hwsim.workload.training.exchanges import BUCKETS, EXPOSED, Exchanges, concurrent, scaled
 from hwsim.workload.training.layout import Layout, Names
+from hwsim.workload.training.numbered import Numbered
 from hwsim.workload.training.plan import Pieces, Plan
 from hwsim.workload.training.represented import Represented
-from hwsim.workload.training.rings import LEAST
 from hwsim.workload.training.schedule import Pass
 
 Groups = tuple[tuple[tuple[Item, ...], float], ...]  # items, and how many times they follow each other
@@ -95,15 +95,15 @@ def one_by_one(groups: Groups) -> Iterator[Item]:
             yield from (replace(item, times=item.times * (times % 1)) for item in items)
 
 
-def between(layout: Layout, stages: Sequence[Stage], shards: int, exchanging: Exchanges) -> list[Cost]:
-    """Exchanges among all replicas of each stage; none for very many replicas, which are worked out in columns."""
-    if len(layout.devices) // len(stages) >= LEAST:
-        return []
-    return [
-        exchanging.cost(layout.across(number, shards if item.name == "weights" else layout.dp), item.operation, item.size)
+def between(layout: Layout, stages: Sequence[Stage], shards: int, exchanging: Exchanges) -> list[Numbered]:
+    """Exchanges among all replicas of each stage."""
+    asked = [
+        (layout.across(number, shards if item.name == "weights" else layout.dp), item)
         for number, stage in enumerate(stages)
         for item in (*stage.gathered, *exchanges(stage.ending))
     ]
+    exchanging.look_at([groups for groups, _ in asked])
+    return [exchanging.numbered(groups, item.operation, item.size) for groups, item in asked]
 
 
 def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set[str]]:
@@ -302,11 +302,8 @@ class Segments:
         groups = self._across(stage, shards)
         many = buckets(item.size / count, self.pieces.bucket) if item.name == "weights" else 1.0
         size = item.size / count / many
-        if not self._all_written and len(groups) * shards >= LEAST:
-            cost = self._exchanges.represented(groups, self._across(0, shards)[0], item.operation, size)
-        else:
-            cost = self._exchanges.cost(groups, item.operation, size)
-        return self.represented.restricted(self._scaled(cost, many, BUCKETS))
+        cost = self.represented.named(self._exchanges.numbered(groups, item.operation, size), self._exchanges.machine)
+        return self._scaled(cost, many, BUCKETS)
 
     def _cost(self, spent: Spent, group: Names) -> Cost:
         places = self.kinds.places(group) if spent.gpus else ()

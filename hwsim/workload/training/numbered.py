@@ -1,0 +1,202 @@
+"""What exchanges draw from capacities, by number of the capacity: a fold leaves few of them, and only those are named.
+
+Amounts from one capacity are added in the order in which the exchanges are given, as floats are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.demand import Cost, Unit
+from hwsim.machine import Machine, UnknownName
+from hwsim.machine.numbering import Draws, Floats
+from hwsim.machine.wires import Ints
+from hwsim.records import dataclass
+
+Flags = NDArray[np.bool_]
+_DIGITS: Final = str.maketrans("", "", "0123456789")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Amounts drawn from capacities, and the bytes behind them; numbers: of the capacities, one may come several times."""
+
+    numbers: Ints
+    amounts: Floats
+    moved: Floats
+
+    @classmethod
+    def joined(cls, several: Sequence[Rows]) -> Rows:
+        """Some rows after others."""
+        return cls(
+            np.concatenate([np.empty(0, np.int64), *(rows.numbers for rows in several)]),
+            np.concatenate([np.empty(0), *(rows.amounts for rows in several)]),
+            np.concatenate([np.empty(0), *(rows.moved for rows in several)]),
+        )
+
+    def summed(self) -> Rows:
+        """One row for each capacity, ascending."""
+        numbers, at = np.unique(self.numbers, return_inverse=True)
+        sums = [np.bincount(at.ravel(), column, len(numbers)).astype(np.float64) for column in (self.amounts, self.moved)]
+        return Rows(numbers, *sums)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbered:
+    """A cost that draws its amounts by number.
+
+    rows: a row for each capacity, ascending. rest: the cost without amounts. holds: by row the part of it that is held.
+    """
+
+    rows: Rows
+    rest: Cost
+    holds: Floats | None = None
+
+    def named(self, machine: Machine, kept: Flags | None = None) -> Cost:
+        """The cost by name.  kept: by row whether it stays; all of them if not given."""
+        rows = self.rows
+        columns = [column if kept is None else column[kept] for column in (rows.numbers, rows.amounts, rows.moved)]
+        numbers, amounts, moved = (column.tolist() for column in columns)
+        drawn = sorted(zip(map(machine.capacity_name, numbers), amounts, moved, strict=True))
+        unit: Unit = "B"
+        demand = replace(self.rest.demand, amounts=tuple([(name, amount) for name, amount, _ in drawn if amount > 0]))
+        return replace(self.rest, demand=demand, moved=tuple([(name, size, unit) for name, _, size in drawn if size > 0]))
+
+
+class Kind(NamedTuple):
+    """The features that capacities have in common.  family: name without digits."""
+
+    family: str
+    rate: float
+    unit: Unit
+
+    @property
+    def is_device(self) -> bool:
+        """Whether they are of devices."""
+        return ":" not in self.family
+
+
+class Capacities:
+    """Kinds of capacities by number, each known as soon as it was seen by name or next to one of its kind.
+
+    kinds: by place, in the order in which they were first seen.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.kinds: list[Kind] = []
+        self._place: dict[Kind, int] = {}
+        self._of: Ints = np.full(machine.capacity_numbers, -1, np.int32)
+        self._numbers: dict[str, int] = {}
+
+    def number(self, name: str) -> int:
+        """The number of a capacity, whose kind is known from then on.
+
+        Raises:
+            UnknownName: nothing has a capacity of that name.
+        """
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = self.machine.capacity_number(name)
+            self._of[number] = self._kind(name)
+        return number
+
+    def _kind(self, name: str) -> int:
+        capacity = self.machine.capacities[name]
+        kind = Kind(name.translate(_DIGITS), capacity.rate, capacity.unit)
+        if kind not in self._place:
+            self._place[kind] = len(self.kinds)
+            self.kinds.append(kind)
+        return self._place[kind]
+
+    def of(self, numbers: Ints) -> Ints:
+        """By number the place of its kind, -1 where it was not seen."""
+        found: Ints = self._of[numbers]
+        return found
+
+    def alike(self, numbers: Ints, known: Ints) -> None:
+        """Let capacities be of the kinds of known ones."""
+        self._of[numbers] = self._of[known]
+
+    def drawn(self, draws: Draws) -> None:
+        """Let all that transfers draw from be known."""
+        kinds = np.array([self._kind(name) for cost in draws.costs for name, _ in cost.demand.amounts], np.int32)
+        self._of[draws.capacity] = kinds[draws.rows()]
+
+    def rates(self, numbers: Ints) -> Floats:
+        """By number its amount per second."""
+        return np.array([kind.rate for kind in self.kinds], np.float64)[self._of[numbers]]
+
+    def carry_bytes(self, numbers: Ints) -> Flags:
+        """By number whether its amounts are bytes, as those of links are."""
+        return np.array([kind.unit == "B" for kind in self.kinds], np.bool_)[self._of[numbers]]
+
+    def are_of_devices(self, numbers: Ints) -> Flags:
+        """By number whether it is a device's."""
+        return np.array([kind.is_device for kind in self.kinds], np.bool_)[self._of[numbers]]
+
+    def rows(self, costs: Iterable[Cost]) -> Rows:
+        """The rows of costs, one after another; messages are counted, and move nothing."""
+        numbers: list[int] = []
+        amounts: list[float] = []
+        moved: list[float] = []
+        for cost in costs:
+            sizes = {name: size for name, size, _ in cost.moved}
+            for name, amount in cost.demand.amounts:
+                number = self.number(name)
+                numbers.append(number)
+                amounts.append(amount)
+                moved.append(sizes.get(name, 0.0) if self.kinds[self._of[number]].unit != "1" else 0.0)
+        return Rows(np.array(numbers, np.int64), np.array(amounts, np.float64), np.array(moved, np.float64))
+
+    def numbered(self, cost: Cost) -> Numbered:
+        """A cost by number."""
+        drawn = self.rows([cost])
+        held = np.array([self.number(name) for name, _ in cost.demand.holds], np.int64)
+        nothing = np.zeros(len(held))
+        rows = Rows.joined([drawn, Rows(held, nothing, nothing)])
+        parts = np.array([part for _, part in cost.demand.holds], np.float64)
+        order = np.argsort(rows.numbers)
+        holds = np.concatenate([np.zeros(len(drawn.numbers)), parts])[order]
+        rest = replace(cost, demand=replace(cost.demand, amounts=(), holds=()), moved=())
+        return Numbered(Rows(rows.numbers[order], rows.amounts[order], rows.moved[order]), rest, holds)
+
+
+class Hidden:
+    """Capacities that another represents, as far as they are known: no op draws from them.
+
+    flags: by number.
+    """
+
+    def __init__(self, machine: Machine, flags: Flags) -> None:
+        self._machine, self.flags = machine, flags
+        self._named: dict[str, bool] = {}
+
+    def __contains__(self, name: object) -> bool:
+        found = self._named.get(name) if isinstance(name, str) else False
+        if found is None and isinstance(name, str):
+            try:
+                found = bool(self.flags[self._machine.capacity_number(name)])
+            except UnknownName:
+                found = False
+            self._named[name] = found
+        return bool(found)
+
+
+def in_digits(amounts: Floats) -> Ints:
+    """Places of the amounts among those that differ in digits that do not depend on the order of a sum."""
+    different, at = np.unique(amounts, return_inverse=True)
+    texts: dict[str, int] = {}
+    places = np.array([texts.setdefault(f"{amount:.12e}", len(texts)) for amount in different.tolist()], np.int64)
+    found: Ints = places[at.ravel()]
+    return found
+
+
+def largest(values: Floats) -> float:
+    """The largest; 0 of none."""
+    return float(values.max(initial=0.0))
