@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hwsim.demand import Case, case_of
 from hwsim.devices.gpu import Gpu
+from hwsim.devices.gpu_attention import LIBRARIES, Attention
 from hwsim.devices.gpu_matmul import tiles_like
 from hwsim.devices.roofline import peak_of, source_of
 from hwsim.formats import precise
+
+ORDER: Final[tuple[Case, ...]] = ("stated", "known", "source", "device", "generation", "outside")  # the best known first
 
 
 def called(gpu: Gpu, dtype: str) -> str:
@@ -26,6 +31,16 @@ def case(gpu: Gpu, number: str, dtype: str) -> Case:
         key = tiles_like(peak_of(gpu.flop, dtype, "gpu")[0], gpu.matmul)
         path = "efficiency.matmul" if key is None else f"matmul.{key}.efficiency"
     return case_of(source_of(gpu.sources, path), guess) or "known"
+
+
+def of_served(gpu: Gpu, dtype: str) -> Case:
+    """The case of a served model: of its products or of the attention of its answers, whichever is known less well."""
+    products = case(gpu, "matmul", dtype)
+    if not isinstance(gpu.attention, Attention):  # none, or a stated part of the peak
+        return case(gpu, "attention", dtype) if gpu.attention is None else products
+    name = next((each for each in LIBRARIES if each in gpu.attention.decode), "")
+    answers = case_of(source_of(gpu.sources, f"attention.decode.{name}.rate"), "generation") or "known"
+    return max(products, answers, key=ORDER.index)
 
 
 def _less(one: Case, other: Case) -> Case:

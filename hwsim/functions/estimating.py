@@ -232,6 +232,7 @@ def inference(case: Case, options: Mapping[str, Any]) -> Estimate:
         Misused: a format that nothing serves.
         WrongPlan: more tokens than the model reads.
     """
+    from hwsim.devices.gpu_doubts import of_served
     from hwsim.models import Framework, KernelTimes, Transformer, WrongPlan
     from hwsim.models.inference import batch_pass, serve
     from hwsim.units import BYTES
@@ -266,7 +267,8 @@ def inference(case: Case, options: Mapping[str, Any]) -> Estimate:
     regime = f"infer/{phase}"
     if phase == "decode" and case.framework.server.prompts is not None:  # whole answers of such servers were measured
         regime = f"tpot/{'experts' if any(kind.experts > 1 for kind in case.model.kinds) else 'dense'}"
-    sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, regime)
+    known = of_served(case.cluster.gpu, dtype) if regime.startswith("tpot/") else "known"
+    sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, regime, known)
     bill = None
     if case.billing is not None:  # all groups do the same
         done = served.copies * served.tokens_per_second * served.seconds

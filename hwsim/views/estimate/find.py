@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from hwsim.demand import Case
 from hwsim.devices import Gpu
+from hwsim.devices.gpu_doubts import ORDER
 from hwsim.models.doubts import doubts, of_steps
 from hwsim.models.step import Step
 from hwsim.results.doubts import MANY, Weight, Weights
@@ -19,13 +21,15 @@ def of_step(step: Step, gpu: Gpu) -> Interval:
     return of_shares(step.shares, gpu, plan.dtype, step.seconds, regime)
 
 
-def of_shares(shares: Mapping[str, float], gpu: Gpu, dtype: str, seconds: float, regime: str = "") -> Interval:
+def of_shares(
+    shares: Mapping[str, float], gpu: Gpu, dtype: str, seconds: float, regime: str = "", case: Case = "known"
+) -> Interval:
     """The interval of a time whose kinds of work take these seconds; the rest, a bubble, is as unsure as they are.
 
     Args:
-        regime: that errors that were measured of such times as a whole.
+        regime: that errors that were measured of such times as a whole. case: no part of it is known better than that.
     """
-    errors = doubts(shares, gpu, dtype)
+    errors = [each._replace(case=max(each.case, case, key=ORDER.index)) for each in doubts(shares, gpu, dtype)]
     covered = math.fsum(doubt.seconds for doubt in errors)
     times = seconds / covered if covered > 0 else 0.0
     weights = tuple(Weight(doubt._replace(seconds=times * doubt.seconds), MANY) for doubt in errors)

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from hwsim import ticks
 from hwsim.demand import Case
 from hwsim.devices import Gpu
-from hwsim.devices.gpu_doubts import case as gpu_case
+from hwsim.devices.gpu_doubts import of_served
 from hwsim.formats import format_quantity, percent
 from hwsim.graph.opgraph import Held
 from hwsim.machine import Machine, NoRoute, UnknownName
@@ -95,7 +95,7 @@ class ServicePlan:
     @property
     def case(self) -> Case:
         """The case of the kernels of its GPU, which says how well they are known; speculation was never measured."""
-        return "outside" if self.speculation is not None else gpu_case(self.gpu, "matmul", self.dtype)
+        return "outside" if self.speculation is not None else of_served(self.gpu, self.dtype)
 
     @property
     def cache_format(self) -> str:
