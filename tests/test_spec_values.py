@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.spec import field, place_field
-from hwsim.spec.expectation import parse_expectation, parse_requirement
+from hwsim.spec.expectation import parse_expectation
 from hwsim.spec.mistakes import Place
 from hwsim.spec.ranges import is_range, parse_range
 from hwsim.spec.schema import json_schema, value_schema
@@ -67,14 +67,6 @@ def test_what_is_no_expectation_is_said(text: object, message: str) -> None:
     with pytest.raises(UnitError) as caught:
         parse_expectation(text)
     assert message in caught.value.message
-
-
-def test_a_requirement_names_what_it_is_about() -> None:
-    name, expectation = parse_requirement("days at most 30")
-    assert (name, expectation.high) == ("days", 30)
-    for text in ("at most 30", "days", ""):
-        with pytest.raises(UnitError):
-            parse_requirement(text)
 
 
 @pytest.mark.parametrize(

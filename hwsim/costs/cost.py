@@ -65,11 +65,6 @@ class Cost:
         """The sum of what has a price."""
         return total(each.amount for each in self.items)
 
-    @property
-    def decides(self) -> PricedItem | None:
-        """The price that the most of it hangs on."""
-        return self.prices[0] if self.prices else None
-
     def at_rate(self, seconds: float) -> Amount | None:
         """USD of `seconds` in which machines do the same, all that is paid for in use."""
         return None if self.total is None or self.paid <= 0 else self.total * (seconds / self.paid)

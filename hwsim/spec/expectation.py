@@ -65,11 +65,3 @@ def parse_expectation(given: object) -> Expectation:
     if re.match(r"[<>=]", text):
         raise UnitError(f"'{text}' is not an expectation: comparisons are words", _FORMS)
     raise UnitError(f"'{text}' does not say how close a result has to be", _FORMS)
-
-
-def parse_requirement(text: str) -> tuple[str, Expectation]:
-    """`days at most 30` -> what is asked about, and its bounds. Raises UnitError."""
-    name, _, rest = text.strip().partition(" ")
-    if not rest or name in ("at", ""):
-        raise UnitError(f"'{text}' does not say of what", "write 'makespan at most 2 s'")
-    return name, parse_expectation(rest)

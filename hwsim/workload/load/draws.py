@@ -29,11 +29,6 @@ class Constant:
         return self.value
 
     @property
-    def squared_variation(self) -> float:
-        """Variance over the square of the mean."""
-        return 0.0
-
-    @property
     def parameters(self) -> tuple[float, float, float]:
         return self.value, 0.0, 0.0
 
@@ -48,10 +43,6 @@ class Exponential:
 
     code: ClassVar[int] = 1
     mean: float
-
-    @property
-    def squared_variation(self) -> float:
-        return 1.0
 
     @property
     def parameters(self) -> tuple[float, float, float]:
@@ -74,10 +65,6 @@ class Lognormal:
         return self.median * math.exp(self.sigma**2 / 2)
 
     @property
-    def squared_variation(self) -> float:
-        return math.expm1(self.sigma**2)
-
-    @property
     def parameters(self) -> tuple[float, float, float]:
         return self.median, self.sigma, 0.0
 
@@ -98,10 +85,6 @@ class Uniform:
         return (self.low + self.high) / 2
 
     @property
-    def squared_variation(self) -> float:
-        return (self.high - self.low) ** 2 / 12 / self.mean**2 if self.mean else 0.0
-
-    @property
     def parameters(self) -> tuple[float, float, float]:
         return self.low, self.high, 0.0
 
@@ -120,10 +103,6 @@ class Whole:
     @property
     def mean(self) -> float:
         return (self.low + self.high) / 2
-
-    @property
-    def squared_variation(self) -> float:
-        return ((self.high - self.low + 1) ** 2 - 1) / 12 / self.mean**2 if self.mean else 0.0
 
     @property
     def parameters(self) -> tuple[float, float, float]:
@@ -148,22 +127,15 @@ class Pareto:
         """Share of the unbounded distribution above the largest."""
         return 0.0 if math.isinf(self.most) else exp(self.shape * log(self.least / self.most))
 
-    def _moment(self, power: int) -> float:
-        if math.isinf(self.most) and self.shape <= power:
-            return math.inf
-        if math.isclose(self.shape, power):
-            return float(self.shape * self.least**self.shape * math.log(self.most / self.least) / (1 - self._cut))
-        above = 0.0 if math.isinf(self.most) else self.most ** (power - self.shape)
-        scale = self.shape * self.least**self.shape / (self.shape - power) / (1 - self._cut)
-        return float(scale * (self.least ** (power - self.shape) - above))
-
     @property
     def mean(self) -> float:
-        return self._moment(1)
-
-    @property
-    def squared_variation(self) -> float:
-        return self._moment(2) / self.mean**2 - 1
+        if math.isinf(self.most) and self.shape <= 1:
+            return math.inf
+        if math.isclose(self.shape, 1):
+            return float(self.shape * self.least**self.shape * math.log(self.most / self.least) / (1 - self._cut))
+        above = 0.0 if math.isinf(self.most) else self.most ** (1 - self.shape)
+        scale = self.shape * self.least**self.shape / (self.shape - 1) / (1 - self._cut)
+        return float(scale * (self.least ** (1 - self.shape) - above))
 
     @property
     def parameters(self) -> tuple[float, float, float]:
@@ -183,11 +155,6 @@ class Values:
     @property
     def mean(self) -> float:
         return math.fsum(self.values) / len(self.values)
-
-    @property
-    def squared_variation(self) -> float:
-        squares = math.fsum(each * each for each in self.values) / len(self.values)
-        return max(0.0, squares / self.mean**2 - 1) if self.mean else 0.0
 
     @property
     def parameters(self) -> tuple[float, float, float]:
