@@ -76,9 +76,9 @@ class Service {
       : settings_(settings_of(numbers, parts)),
         step_(numbers[13]), each_(numbers[14]), eager_(numbers[15]), kernel_(numbers[16]), starts_(numbers[17]),
         mixed_(numbers[18]), exact_(numbers[19]), coarse_(numbers[20]), router_(numbers[21]), rows_(numbers[27]),
-        block_(numbers[28]), source_(numbers[22], numbers[29], numbers[30] != 0),
-        graphs_(graphs, graphs + numbers[25]), books_(numbers[23]), runs_(static_cast<size_t>(numbers[23])),
-        has_run_(runs_.size(), false), turns_(runs_.size(), 0), ends_(runs_.size(), -1), busy_(runs_.size(), 0) {
+        block_(numbers[28]), graphs_(graphs, graphs + numbers[25]), books_(numbers[23]),
+        runs_(static_cast<size_t>(numbers[23])), has_run_(runs_.size(), false), turns_(runs_.size(), 0),
+        ends_(runs_.size(), -1), busy_(runs_.size(), 0), source_(numbers[22], numbers[29], numbers[30] != 0) {
     for (int64_t copy = 0; copy < numbers[23]; ++copy) {
       copies_.push_back(std::make_unique<Copy>(copy, settings_, numbers[24], needs, numbers[26], books_));
     }
