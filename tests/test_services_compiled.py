@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from hwsim.actors.services import rows as names
+from hwsim.actors.services import compiled
 from hwsim.actors.services.compiled import CompiledPlay
 from hwsim.actors.services.play import Play
 from hwsim.actors.services.stations import NEVER
@@ -70,7 +70,7 @@ def test_a_clock_that_begins_anew_tells_the_same(program: Program, limits: list[
     plain = Play(program)
     plain.until(NEVER)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(names, "REBASE", span)
+        patch.setattr(compiled, "REBASE", span)
         anew = CompiledPlay(program)
         for limit in sorted(limits):
             anew.until(limit)

@@ -28,6 +28,7 @@ from hwsim.workload.load.traces import read_trace
 from hwsim.workload.services.program import NONE, Program
 
 MOST: Final = 1 << 24  # members of a station at once
+REBASE: Final = 2**60  # fs: after so long the clock of a run begins anew
 
 
 class TooFar(Exception):
@@ -160,7 +161,7 @@ class CompiledPlay:
             TooFar: a time is beyond an int64: play it again, otherwise.
         """
         while True:
-            near = names.REBASE
+            near = REBASE
             if (soonest := self._soonest()) >= near and self._state.counts[names.NOW] == 0:
                 near = soonest + 1  # nothing happens for long
             self._until(min(limit - self._origin, near, names.LARGEST))

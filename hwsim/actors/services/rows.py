@@ -12,7 +12,6 @@ from hwsim.graph.opgraph import Floats, Ints
 
 FARTHEST: Final = 2**61  # fs: sums of two such times fit
 LARGEST: Final = 2**63 - 1  # fs: later times do not fit
-REBASE: Final = 2**60  # fs: after so long the clock of a run begins anew
 
 # a step
 SERVE, KEEP, BRANCH, FORK, JOIN, ASK, TAKE, GIVE, JUMP, END = range(10)
