@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from hwsim.demand import Capacity, Choice, Cost, Demand, Doubt, Exchanged, Later, Requests, Term
+from hwsim.demand import Capacity, Choice, Cost, Demand, Doubt, Exchanged, Requests, Term
 from hwsim.graph.files.typed import refuse_unfit
 from hwsim.graph.opgraph import Alike, Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue
 from hwsim.spec import Mistake, Place, SpecError
@@ -38,14 +38,14 @@ def written(graph: OpGraph) -> bytes:
         **{name: [asdict(each) for each in getattr(graph, name)] for name in _TABLES},
         "alike": None if graph.alike is None else _folded(graph.alike),
     }
-    return json.dumps(tables, default=_lines).encode()
+    return json.dumps(tables, default=_line).encode()
 
 
-def _lines(value: object) -> list[dict[str, Any]]:
-    """A derivation that is written now."""
-    if not isinstance(value, Later):
+def _line(value: object) -> dict[str, Any]:
+    """A line of a derivation that is written now: `asdict` has copied it as it is."""
+    if not isinstance(value, Term):
         raise TypeError(f"no table holds a {type(value).__name__}")
-    return [asdict(term) for term in value]
+    return asdict(value)
 
 
 def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str) -> OpGraph:
