@@ -12,7 +12,7 @@ from hwsim import ticks
 from hwsim.devices import CannotCompute
 from hwsim.engine import Which
 from hwsim.graph.opgraph import OpGraph
-from hwsim.machine import UnknownName
+from hwsim.machine import NoRoute, UnknownName
 from hwsim.prepare import Lowered, too_long
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
@@ -69,7 +69,7 @@ def play(lowered: Lowered, manner: Manner) -> Played:
 
     Raises:
         SpecError: a time that is too long, a part that cannot be simulated request by request, a run that cannot be steady,
-            an op of a service that its device cannot compute.
+            an op of a service that its device cannot compute, or devices of it that nothing links.
         Deadlock: ops wait for each other.
     """
     try:
@@ -84,7 +84,7 @@ def play(lowered: Lowered, manner: Manner) -> Played:
         )
     except ticks.TooLong as error:
         raise SpecError([too_long(error, lowered.files[1] if lowered.files else None)]) from error
-    except CannotCompute as error:  # a service makes its ops while it runs
+    except (CannotCompute, NoRoute) as error:  # a service makes its ops while it runs
         raise SpecError([Mistake(None, error.message, error.hint)]) from error
 
 

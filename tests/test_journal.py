@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hwsim.spec import SpecError
-from hwsim.studies import Journal, load_study, study
+from hwsim.studies import Journal, journal, load_study, study
 from hwsim.studies.point import Outcome, read_source, run_point
 
 HEAD = {"study": "a", "version": "1"}
@@ -70,6 +70,38 @@ def test_two_processes_do_not_write_to_one_journal(tmp_path: Path) -> None:
     with Journal(tmp_path / "j", HEAD), pytest.raises(SpecError, match="another process"):
         Journal(tmp_path / "j", HEAD)
     Journal(tmp_path / "j", HEAD).close()
+
+
+def test_a_journal_that_its_process_has_removed_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process ends, and removes the file, between the opening of this one and its lock."""
+    pytest.importorskip("fcntl")
+    lock, removed = journal._lock, []
+
+    def late(file: int) -> bool:
+        if not removed:
+            removed.append((tmp_path / "j").unlink())
+        return lock(file)
+
+    monkeypatch.setattr(journal, "_lock", late)
+    with Journal(tmp_path / "j", HEAD) as anew:
+        anew.add(0, {"x": 1.0})
+    assert (tmp_path / "j").read_bytes().count(b"\n") == 2
+
+
+def test_a_damaged_line_before_whole_ones_is_refused_and_nothing_is_lost(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j", HEAD) as whole:
+        for number in range(4):
+            whole.add(number, {"x": number / 3})
+    lines = (tmp_path / "j").read_bytes().splitlines(keepends=True)
+    for wrong in (b"\n", b"\0\0\n", b'{"n": 1, "x": 0.\n', b'{"x": 1}\n', b"<<<<<<< ours\n"):
+        (tmp_path / "j").write_bytes(content := b"".join([*lines[:2], wrong, *lines[3:]]))
+        with pytest.raises(SpecError, match=r"j:3:1: this line is no row"):
+            Journal(tmp_path / "j", HEAD)
+        assert (tmp_path / "j").read_bytes() == content
+        (tmp_path / "j").write_bytes(b"".join(lines) + wrong)
+        with Journal(tmp_path / "j", HEAD) as cut:
+            assert len(cut.done) == 4
+        assert (tmp_path / "j").read_bytes() == b"".join(lines)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from tests.fuzz.play import HERE
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="it looks for processes as Linux shows them")
-QUICK = ("simulate --trace", "sweep", "study", "plan", "record")
+QUICK = ("simulate --trace", "sweep", "sweep, twice at once", "study", "plan", "record")
 
 
 def killed(moments: int, *more: str) -> None:

@@ -140,3 +140,18 @@ def test_no_line_is_longer_than_the_terminal_is_wide(columns: int, monkeypatch: 
     assert all(len(line) <= columns or len(line.split()) == 1 for line in shown.splitlines())
     assert shown.split() == said.split()
     assert (shown == said) == (columns >= max(map(len, said.splitlines())))
+
+
+def test_an_interrupt_while_packages_are_imported_is_one_line() -> None:
+    code = """
+import sys
+class Interrupted:
+    def find_spec(self, name, *more):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from hwsim.__main__ import run
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")

@@ -36,6 +36,7 @@ from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
 Standing = Literal["measured", "interpolated", "extrapolated", "related", "usual"]
 HUGE: Final = 2.0**21  # bytes of a large page
 FAR: Final = 25.0  # squared distance, in factors of two, at which a single measured call counts as much as the formula
+CORRECTED: Final = (3, 5)  # numbers of a correction: of a function, of a product
 HELD: Final = 14.0  # factors of two beyond what was measured as far as which its last correction helps
 STRAY: Final = 2.0  # a size is beyond what was measured from this factor on
 
@@ -195,6 +196,13 @@ class Kernels:
             if tier.beyond <= before:
                 yield f"levels.{name}.beyond", "a level begins where the one before it is full, later than that one", None
             before = tier.beyond
+        for key, rows in self.corrections.points.items():
+            if any(len(row) not in CORRECTED or min(row) < 0 or row[-1] == 0 for row in rows):
+                yield (
+                    f"corrections.points.{key}",
+                    "a correction is elements, inner loops and a ratio; m, n, k, batch and a ratio",
+                    None,
+                )
 
     def unknown(self, call: Call) -> str:
         """Why there is no time for a call; "" if there is one."""

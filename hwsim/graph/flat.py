@@ -102,7 +102,8 @@ def _expand_edges(block: Block, base: int, sources: list[Ints], targets: list[In
         targets.append(rows[:, 1] + base)
         return
     n = len(block)
-    for lag in ticks.distinct(block.edges[:, 2]).tolist():
+    lags = ticks.distinct(block.edges[:, 2])
+    for lag in lags[lags < block.times].tolist():
         rows = block.edges[block.edges[:, 2] == lag]
         start = (np.arange(lag, block.times, dtype=np.int64) * n + base)[:, None]
         sources.append((start - lag * n + rows[:, 0]).ravel())

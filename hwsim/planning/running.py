@@ -125,7 +125,7 @@ def _row(option: Option, screen: Screen, *, ends: bool, scattered: bool) -> Row:
     except Unbuilt as error:
         return {"reason": ["machine", str(error)]}
     except SpecError as error:
-        return {"reason": ["machine", in_a_line(error.mistakes)]}
+        return {"reason": ["workload", in_a_line(error.mistakes)]}
     except OutOfMemory as error:
         needed = max((device.peak / device.size for device in error.run.memory if device.size), default=1.0)
         return {"reason": ["memory", " ".join(str(error).split()), needed, 1.0, max(0.0, needed - 1.0)]}

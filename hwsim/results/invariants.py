@@ -167,6 +167,8 @@ def _given(answer: object) -> Iterator[str]:
     timeline = getattr(answer, "timeline", None)
     for label in () if timeline is None else timeline.flat.graph.labels:
         yield from (label.name, label.program)
+    for capacity in () if timeline is None else timeline.flat.graph.capacities:
+        yield capacity.name.partition(":")[0]  # of a link, its own name
 
 
 def guarded(report: Callable[Asked, str]) -> Callable[Asked, str]:

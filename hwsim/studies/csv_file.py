@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -18,7 +17,7 @@ from hwsim.spec import CODES, Mistake, Place, SpecError, Warning
 from hwsim.spec.tree import unprintable
 from hwsim.studies.cells import Column
 from hwsim.studies.measures import UNITS
-from hwsim.studies.point import Outcome, Row, refuse_wide
+from hwsim.studies.point import Outcome, Row, refuse_impossible, refuse_wide
 from hwsim.studies.work import Work
 
 REQUESTED: Final = "by:"  # before the name of a column that `by` requested
@@ -108,12 +107,13 @@ def _outcomes(lines: Iterator[list[str]], file: str) -> Iterator[Outcome]:
                 work=read_work(work),
                 interval=read_interval(interval, float(makespan)) if interval else None,
             )
+            refuse_impossible(outcome)
         except ValueError:
             raise _wrong(
-                file, number, "a time or share is not a number, an interval is not one, or a warning has no known code"
+                file,
+                number,
+                "a time or share is no number that it can be, an interval is not one, or a warning has no known code",
             ) from None
-        if not math.isfinite(outcome.makespan_s or 0.0):
-            raise _wrong(file, number, "a time is not a finite number")
         yield outcome
 
 

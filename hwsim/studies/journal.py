@@ -6,7 +6,8 @@ A line is JSON. The first is the head, which says whose journal it is; every oth
     {"n": 17, "makespan_s": 0.3, ...}
 
 A row is handed to the system as soon as it is there, so a killed process loses none; the disk has it within a second, so a
-power cut loses no more than that. A last line that was cut off is removed. Rows stand in the order in which they finished.
+power cut loses no more than that. What was cut off at the end is removed; a damaged line before whole ones is refused, with its
+number. Rows stand in the order in which they finished. One process writes: a second is refused as long as the first runs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +26,7 @@ from hwsim.spec import Mistake, Place, SpecError
 from hwsim.spec.packed import commanding
 
 FORMAT: Final = "journal/1"
+FAR: Final = 2**40  # where Windows locks a byte
 EVERY: Final = 1.0  # seconds between two waits for the disk
 
 
@@ -42,15 +45,14 @@ class Journal:
             every: seconds between two waits for the disk.
 
         Raises:
-            SpecError: the file is no journal, or one of something else, or another process writes to it.
+            SpecError: the file is no journal, or one of something else, or has a damaged line, or another process writes to it.
             OSError: it cannot be read or written.
         """
         self.path = Path(path)
         self.done: dict[int, Mapping[str, Any]] = {}
         self._every = every
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+        self._file = self._open()
         try:
-            self._lock()
             length = self._read({"hwsim": FORMAT, **head})
             os.ftruncate(self._file, length)
             os.lseek(self._file, length, os.SEEK_SET)
@@ -91,34 +93,39 @@ class Journal:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _lock(self) -> None:
-        """Refuse a second process; where files cannot be locked, nothing is done."""
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise self._refused("another process writes to it", "wait for it, or name another file") from None
-        except OSError:  # a file system without locks
-            return
+    def _open(self) -> int:
+        """The file, locked: a process that has removed it meanwhile, being done, has left another of this name, or none."""
+        while True:
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+            try:
+                if not _lock(file):
+                    raise self._refused("another process writes to it", "wait for it, or name another file")
+                if _is_at(file, self.path):
+                    return file
+            except BaseException:
+                os.close(file)
+                raise
+            os.close(file)
 
     def _read(self, head: Mapping[str, Any]) -> int:
         """Read the rows; how many bytes at the beginning are whole lines."""
-        length = 0
+        length = read = damaged = 0
         with os.fdopen(os.dup(self._file), "rb") as file:
-            for number, line in enumerate(file):
+            for number, line in enumerate(file, 1):
                 row = _row(line)
-                if number == 0:
+                if number == 1:
                     if row is None and _bytes(head).startswith(line):
                         return 0  # cut off in its first line
                     self._check(row, head)
-                elif row is None or not isinstance(row.get("n"), int):
-                    return length
-                else:
+                read += len(line)
+                if number > 1 and (row is None or not isinstance(row.get("n"), int)):
+                    damaged = damaged or number
+                    continue
+                if damaged:
+                    raise self._refused("this line is no row", "remove it: its point is run again", damaged)
+                if number > 1 and row is not None:
                     self.done.setdefault(row["n"], row)
-                length += len(line)
+                length = read
         return length
 
     def _check(self, first: Mapping[str, Any] | None, head: Mapping[str, Any]) -> None:
@@ -137,8 +144,8 @@ class Journal:
             "a file was changed since: remove the journal to begin anew, or name another one",
         )
 
-    def _refused(self, message: str, hint: str) -> SpecError:
-        return SpecError([Mistake(Place(str(self.path), 1, 1), message, hint)])
+    def _refused(self, message: str, hint: str, line: int = 1) -> SpecError:
+        return SpecError([Mistake(Place(str(self.path), line, 1), message, hint)])
 
     def _put(self, row: Mapping[str, Any]) -> None:
         data = memoryview(_bytes(row))
@@ -147,6 +154,37 @@ class Journal:
                 data = data[os.write(self._file, data) :]
         except OSError as error:
             raise OSError(error.errno or errno.EIO, error.strerror, str(self.path)) from error
+
+
+def _is_at(file: int, path: Path) -> bool:
+    """Whether an open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _lock(file: int) -> bool:
+    """Lock a file for this process; False if another one has it. Where files cannot be locked, nothing is done."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(file, FAR, os.SEEK_SET)  # a byte that is never read: a locked one cannot be
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        os.lseek(file, 0, os.SEEK_SET)
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
 
 
 def _bytes(row: Mapping[str, Any]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, field, fields, replace
@@ -94,11 +95,19 @@ class Outcome:
                 values["interval"] = Interval(**{**row["interval"], "parts": parts})
             outcome = cls(**values)
             refuse_unfit(outcome)
-            if outcome.interval is not None:
-                refuse_wide(outcome.interval)
+            refuse_impossible(outcome)
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise ValueError(f"no outcome of a point: {error}") from error
         return outcome
+
+
+def refuse_impossible(outcome: Outcome) -> None:
+    """Raise ValueError for a time or a share that no run has, or such an interval."""
+    numbers = [number for number in (outcome.makespan_s, outcome.share) if number is not None]
+    if not all(0 <= number < math.inf for number in numbers):
+        raise ValueError("a time and a share are finite and not negative")
+    if outcome.interval is not None:
+        refuse_wide(outcome.interval)
 
 
 def refuse_wide(interval: Interval) -> None:

@@ -4,7 +4,7 @@ A command runs in a process of its own, which kills itself by SIGKILL at a drawn
 whole run are counted first, so a moment is a part of the run and depends on no clock. Worker processes count on from where they
 began, and one of them may be the one that dies: then the command goes on, as if nothing had been. In the end three things must
 hold: a file has its whole content, or what was there before; no process of it is left; and the same command, run again, ends with
-the same files.
+the same files. Where two processes write the same files at once, one of them does, and the other refuses or finds all done.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NoReturn
@@ -31,6 +32,7 @@ import click
 from hwsim.cli import main as hwsim
 
 LONGEST: Final = 60.0  # seconds of a run, and until its processes are gone
+REFUSED: Final = 2  # status of a command whose files another process writes
 LOOP: Final = ("d2l-laptop", "d2l/async-loop")
 STUDY: Final = """{"hwsim": "study/1", "machine": "d2l-laptop", "workload": "d2l/async-loop", "points": {"grid": {"n": "1..8"}},
 "rows": "rows.csv"}"""
@@ -45,6 +47,7 @@ class Killed:
         files: what it writes.  given: files that it reads.  share: part of all moments.
         same: the files have the same bytes each time; else they are only whole.
         serves: it does not end by itself.
+        twice: the same command begins in a second process meanwhile, at a drawn call of the first.
     """
 
     arguments: tuple[str, ...]
@@ -53,6 +56,7 @@ class Killed:
     given: tuple[tuple[str, str], ...] = ()
     same: bool = True
     serves: bool = False
+    twice: bool = False
 
 
 COMMANDS: Final[dict[str, Killed]] = {
@@ -60,6 +64,12 @@ COMMANDS: Final[dict[str, Killed]] = {
     "simulate --plot": Killed(("simulate", *LOOP, "--set", "n=50", "-q", "--plot", "gantt", "g.svg"), ("g.svg",), 0.05),
     "sweep": Killed(("sweep", *LOOP, "--vary", "n=1..8", "--workers", "1", "-o", "s.csv"), ("s.csv",), 0.25),
     "sweep, two processes": Killed(("sweep", *LOOP, "--vary", "n=1..8", "--workers", "2", "-o", "s.csv"), ("s.csv",), 0.05),
+    "sweep, twice at once": Killed(
+        ("sweep", *LOOP, "--vary", "n=1..8", "--workers", "1", "-o", "s.csv"), ("s.csv",), 0.1, twice=True
+    ),
+    "study, twice at once": Killed(
+        ("study", "study.json", "--workers", "1"), ("rows.csv",), 0.1, (("study.json", STUDY),), twice=True
+    ),
     "study": Killed(("study", "study.json", "--workers", "1"), ("rows.csv",), 0.2, (("study.json", STUDY),)),
     "plan": Killed(("plan", *LOOP, "--vary", "n=10,20,30", "--minimise", "time", "--journal", "p.jsonl"), ("p.jsonl",), 0.1),
     "record": Killed(("record", "step.py"), ("step.yaml", "step.measured.json.gz"), 0.1, (("step.py", SCRIPT),), same=False),
@@ -81,8 +91,13 @@ def killed(name: str, moments: int, seed: int = 0) -> Counter[str]:
             before = dice.random() < 0.5 and not command.serves  # the files of an earlier run are there
             _prepare(command, here, whole if before and command.same else None)
             at = dice.randrange(1, calls)
-            _run(command, here, at)
-            found[_outcome(command, here, whole)] += 1
+            if command.twice:
+                # half of the first processes are killed, some before the second has begun
+                came = _both(command, here, at if dice.random() < 0.5 else calls + 1, dice.randrange(1, calls))
+            else:
+                _run(command, here, at)
+                came = ""
+            found[came or _outcome(command, here, whole)] += 1
             shutil.rmtree(here)
     return found
 
@@ -105,12 +120,43 @@ def _counted(command: Killed, whole: Path) -> int:
     return int((whole / "calls").read_text())
 
 
+def _both(command: Killed, here: Path, at: int, begins: int) -> str:
+    """Run a command, killed at a call, and the same in a second process from another call of the first on.
+
+    What came of both that should not, in words: a process that is not killed ends well, or refuses what the other writes.
+    """
+    listens, says = os.pipe()
+    first = os.fork()
+    if first == 0:
+        os.close(listens)
+        _play(command, here, at, {begins: partial(os.close, says)})
+    os.close(says)
+    second = os.fork()
+    if second == 0:
+        os.read(listens, 1)  # until the first has come so far, or is gone
+        _play(command, here, -1, said="second")
+    os.close(listens)
+    ended = _awaited(first, LONGEST), _awaited(second, LONGEST)
+    said = (here / "second").read_text(encoding="utf-8")
+    if ended[0] not in (0, -signal.SIGKILL, REFUSED) or ended[1] not in (0, REFUSED):
+        return f"the processes end with {ended}"
+    if ended[1] == REFUSED and "another process writes to it" not in said:
+        return f"the second says {said}"
+    (here / "second").unlink()
+    return "" if 0 in ended or -signal.SIGKILL in ended else "both refuse"
+
+
 def _run(command: Killed, here: Path, at: int) -> int:
     """Run a command, killed at a call; 0: to its end, and note its calls; -1: to its end. The status of its end."""
     process = os.fork()
     if process == 0:
         _play(command, here, at)
-    status = _ended(process, LONGEST if not command.serves else 3.0)
+    return _awaited(process, LONGEST if not command.serves else 3.0)
+
+
+def _awaited(process: int, seconds: float) -> int:
+    """The status of a process, which is killed if it does not end."""
+    status = _ended(process, seconds)
     if status is None:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
@@ -119,17 +165,23 @@ def _run(command: Killed, here: Path, at: int) -> int:
     return status
 
 
-def _play(command: Killed, here: Path, at: int) -> NoReturn:
+def _play(
+    command: Killed, here: Path, at: int, marks: Mapping[int, Callable[[], None]] | None = None, said: str = ""
+) -> NoReturn:
     os.setsid()
     os.chdir(here)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nowhere, number)
+    if said:
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT), 2)
     calls = 0
 
     def count(frame: FrameType, event: str, given: Any) -> None:
         nonlocal calls
         calls += 1
+        if marks and calls in marks:
+            marks[calls]()
         if calls == at and _is_first():
             os.kill(os.getpid(), signal.SIGKILL)
 

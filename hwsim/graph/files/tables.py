@@ -14,6 +14,7 @@ from hwsim.demand import Capacity, Choice, Cost, Demand, Doubt, Exchanged, Reque
 from hwsim.graph.files.typed import refuse_unfit
 from hwsim.graph.opgraph import Alike, Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue
 from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec.packed import commanding
 
 FORMAT: Final = "opgraph/1"
 COLUMNS: Final = ("label", "cost", "size", "time", "queue", "insert", "take", "give")
@@ -58,6 +59,8 @@ def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str)
         tables = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise mistake(file, f"this is no op graph, or a damaged one: {error}", MADE_BY) from None
+    if (bad := commanding(text, tables)) is not None:
+        raise mistake(file, f"the control character U+{ord(bad):04X} does not belong in a text")
     try:
         if tables["hwsim"] != FORMAT:
             raise mistake(file, f"this is '{tables['hwsim']}', not '{FORMAT}'")

@@ -131,8 +131,12 @@ class Nccl:
     )
     nvlink: Ratio = field("part of NVLink's rate that long messages reach", default=1.0, exclusive_minimum=0.0)
     pcie: Ratio = field("part of PCIe's rate", default=1.0, exclusive_minimum=0.0)
-    host: Ratio | None = field("the same where neighbours meet in a processor; as `pcie` if left out", default=None)
-    sockets: Ratio | None = field("the same where they are on two processors; as `host` if left out", default=None)
+    host: Ratio | None = field(
+        "the same where neighbours meet in a processor; as `pcie` if left out", default=None, exclusive_minimum=0.0
+    )
+    sockets: Ratio | None = field(
+        "the same where they are on two processors; as `host` if left out", default=None, exclusive_minimum=0.0
+    )
     network: Ratio = field("part of the network's rate", default=1.0, exclusive_minimum=0.0)
     tree: Ratio = field("part of the links' rate that the double tree reaches; 0: never chosen", default=0.0)
     nvls: float = field("times the ring's rate that the switch's own sum reaches; 0: it has none", default=0.0, minimum=0.0)

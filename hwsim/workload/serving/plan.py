@@ -365,7 +365,11 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
 
 
 def _gpu(machine: Machine, names: Sequence[str], place: Place, mistakes: Mistakes) -> Gpu | None:
-    models = [machine.device(each).model for each in names]
+    try:
+        models = [machine.device(each).model for each in names]
+    except UnknownName as error:
+        mistakes.add(place, error.message, error.hint)
+        return None
     for name, model in zip(names, models, strict=True):
         if not isinstance(model, Gpu):
             mistakes.add(place, f"{name} is a {machine.device(name).kind}; models are served on GPUs", "device: gpu*")

@@ -61,7 +61,7 @@ def add_training(
 
     try:
         plan = architecture.planned(keys, model, framework, tree, machine, devices, mistakes)
-    except CannotCompute as error:
+    except (CannotCompute, UnknownName) as error:
         mistakes.add((tree.get("device") or tree).place, error.message, error.hint)
         return
     saved, job = _disturbed(keys, plan, tree, machine, mistakes)
