@@ -145,3 +145,28 @@ def test_an_op_graph_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch:
         hwsim.save_graph(graph, file)
     assert file.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["g.npz"]
+
+
+@pytest.mark.parametrize("name", ["w.yaml", "link.yaml", "sub/../w.yaml"])
+def test_a_file_that_a_command_reads_is_not_written_over(name: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    workload = tmp_path / "w.yaml"
+    workload.write_text(text := "hwsim: workload/1\nlet: {n: 1}\nprogram: [{busy: {device: cpu, time: $n ms}}]\n")
+    (tmp_path / "link.yaml").symlink_to(workload)
+    found = hwsim("sweep", "d2l-laptop", workload, "--vary", "n=1,2", "-o", tmp_path / name)
+    assert (found.exit_code, workload.read_text()) == (2, text)
+    assert "is read by this command" in found.stderr
+
+
+def test_rows_and_journal_of_a_study_are_two_files(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("hwsim: study/1\nmachine: d2l-laptop\nworkload: d2l/async-loop\npoints: {grid: {n: 1..2}}\n")
+    found = hwsim("study", file, "--rows", tmp_path / "r.csv", "--journal", tmp_path / "r.csv")
+    assert found.exit_code == 2
+    assert "is where the rows are written" in found.stderr
+
+
+def test_a_link_that_leads_in_a_circle_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").symlink_to("s.csv")
+    assert hwsim(*POINTS, "-o", tmp_path / "s.csv").exit_code == 0
+    assert (tmp_path / "s.csv").read_text().startswith("n,makespan_s")

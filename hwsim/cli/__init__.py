@@ -114,11 +114,14 @@ class Commands(click.Group):
             ctx.exit(EXIT_FAILED)
 
 
+_SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})  # of files, processes or memory
+
+
 def system_error(error: OSError) -> str:
-    """An error of the system, with the file first; without one it is of the output, or of a working directory that is gone."""
+    """An error of the system, with the file first; without one, with what it is of."""
     if error.errno is None:
         return str(error)
-    nameless = "the working directory" if error.errno == errno.ENOENT else "the output"
+    nameless = "the working directory" if error.errno == errno.ENOENT else "the system" if error.errno in _SHORT else "the output"
     named = error.filename if error.filename is not None else nameless
     return f"{named}: {error.strerror or os.strerror(error.errno)}"
 

@@ -107,17 +107,37 @@ def run_arguments(function: F) -> F:
 def refuse_unwritable(
     path: Path | None, option: str = "--plot", thing: str = "figure", suffixes: tuple[str, ...] = FIGURES
 ) -> None:
-    """Raise, before the work is done, if a file could not be written after it.
+    """Raise, before the work is done, if a file could not be written after it, or is one that the command reads.
 
     Args:
         thing: a word for its content.
         suffixes: accepted ends of its name; () for any name.
     """
+    if path is not None and path.is_dir():
+        raise click.BadParameter(f"'{path}' is a folder", param_hint=option)
     if path is not None and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder '{path.parent}'", param_hint=option)
     if path is not None and suffixes and not path.name.lower().endswith(suffixes):
         accepted = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
         raise click.BadParameter(f"a {thing} is written as {accepted}, not as '{path.name}'", param_hint=option)
+    if path is not None and any(_is_same(path, each) for each in _arguments()):
+        raise click.BadParameter(f"'{path}' is read by this command: write another file", param_hint=option)
+
+
+def _arguments() -> Iterator[str]:
+    """Values of the command's arguments, options left out."""
+    context = click.get_current_context()
+    for each in context.command.params:
+        value = context.params.get(each.name or "") if isinstance(each, click.Argument) else None
+        yield from map(str, value if isinstance(value, tuple) else () if value is None else (value,))
+
+
+def _is_same(path: Path, name: str) -> bool:
+    """Whether both are one file."""
+    try:
+        return path.samefile(name)
+    except (OSError, ValueError):  # there is none, or there can be none
+        return False
 
 
 def refuse_replacing(path: Path | None, thing: str, is_thing: Callable[[Path], bool], option: str = "--output") -> None:

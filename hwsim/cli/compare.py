@@ -134,7 +134,7 @@ def command(
                 attribute=attribute, paying=paying, progress=shown, interval="runs" if interval else True,
                 orders=orders or ORDERS,
             )  # fmt: skip
-    with answered(lambda: click.echo(document(both.to_json()) if as_json else printed(str(both)), nl=False)):
+    with answered(lambda: click.echo(document(both.to_json()) if as_json else printed(str(both), both.given), nl=False)):
         write_files([(plot, both.plot), (report, both.report)])
 
 

@@ -55,6 +55,10 @@ def command(
         parsed = replace(parsed, settings={**parsed.settings, **settings})
         journal = journal or parsed.journal or _beside(rows, file)
         refuse_unwritable(journal, "--journal", suffixes=())
+        if rows is not None and journal is not None and rows.absolute() == journal.absolute():
+            raise click.BadParameter(
+                f"'{journal}' is where the rows are written: keep the points in another file", param_hint="--journal"
+            )
     run = partial(studies.study, parsed, journal=journal, paying=paying)
     table, stopped = carried_out(run, wanted)
     finish(

@@ -79,6 +79,13 @@ class Comparison(Drawn):
     TABLE: ClassVar = "causes"
 
     @property
+    def given(self) -> tuple[str, ...]:
+        """Names and settings that users wrote, which may stand in the text whatever they say."""
+        sides = (self.first, self.second)
+        named = [name for side in sides for name in (side.machine, side.workload, *(op.name for op in side.ops))]
+        return (*named, *(text for side in sides for setting in side.settings for text in setting))
+
+    @property
     def is_unlike(self) -> bool:
         """Whether a part was measured of one machine, and is filled in from its class in the other."""
         return _machine(self.first) != _machine(self.second) and is_unlike(self.first.interval, self.second.interval)

@@ -19,9 +19,11 @@ from hwsim.graph.files.tables import COLUMNS, MADE_BY, mistake, read, written
 from hwsim.graph.files.whole import replaced
 from hwsim.graph.opgraph import Block, Ints, OpGraph
 from hwsim.spec import SpecError
+from hwsim.spec.limits import refuse_beyond
 
 _TABLES: Final = b"hwsim.tables"
 _TIES: Final = b"hwsim.ties"
+EDGES: Final = 20  # of an op, as many as a graph may have in the mean
 
 
 def _arrow() -> tuple[Any, Any]:
@@ -63,13 +65,14 @@ def load(path: Path, name: str) -> OpGraph:
     """Read a graph, not yet checked.
 
     Raises:
-        SpecError: it is damaged, or no graph.
+        SpecError: it is damaged, or no graph, or has more ops or edges than a run may have.
         FileNotFoundError: there is none.
         ModuleNotFoundError: as of `save`.
     """
     arrow, parquet = _arrow()
     try:
         with path.open("rb") as file:
+            _refuse_many(parquet.ParquetFile(file).metadata)
             table = parquet.read_table(file)
         metadata = table.schema.metadata or {}
         if _TABLES not in metadata or _TIES not in metadata:
@@ -86,11 +89,10 @@ def load(path: Path, name: str) -> OpGraph:
         if isinstance(error, SpecError):
             raise
         raise mistake(name, f"this is no op graph, or a damaged one: {error}", MADE_BY) from error
-    bounds = np.searchsorted(columns["block"], np.arange(int(columns["block"].max(initial=-1)) + 2))
     splits = np.concatenate([[0], np.cumsum(waits)])
 
     def block(number: int, times: int) -> Block:
-        first, last = (int(bounds[min(each, len(bounds) - 1)]) for each in (number, number + 1))
+        first, last = np.searchsorted(columns["block"], [number, number + 1]).tolist()
         begin, end = int(splits[first]), int(splits[last])
         targets = np.repeat(np.arange(last - first), waits[first:last])
         edges: Ints = np.column_stack([befores[begin:end], targets, lags[begin:end]]).astype(np.int64).reshape(-1, 3)  # count
@@ -98,3 +100,12 @@ def load(path: Path, name: str) -> OpGraph:
         return Block(**block_columns, edges=edges, times=times)
 
     return read(metadata[_TABLES], ties, block, name)
+
+
+def _refuse_many(metadata: Any) -> None:
+    """Raise SpecError before a table is read that unpacks to more than a run may have."""
+    refuse_beyond("ops", metadata.num_rows)
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    columns = [group.column(number) for group in groups for number in range(group.num_columns)]
+    values = sum(column.num_values for column in columns if column.path_in_schema.endswith(".op"))  # integers
+    refuse_beyond("ops", values // EDGES)

@@ -24,7 +24,7 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> Path:
     """
     given = Path(path)
     with naming(given):
-        _write(given.resolve(), chunks)
+        _write(Path(os.path.realpath(given)), chunks)
     return given
 
 

@@ -37,7 +37,7 @@ class SharedKeys:
     tokens: int | CountDraw = field(
         "of the beginning of each group, before the tokens of `prompt`", default=0, minimum=0, example="800"
     )
-    groups: int = field("so many beginnings; a request has one of them at random", default=1, minimum=1)
+    groups: int = field("so many beginnings; a request has one of them at random", default=1, minimum=1, maximum=10_000_000)
     skew: float = field(
         "of the groups: the share of the n-th falls as n to the power of -skew; 0: all alike", default=0.0, minimum=0.0
     )
