@@ -72,6 +72,8 @@ def prepare(
 ) -> Lowered:
     """Everything before the simulation; arguments and errors as of `simulate`."""
     mistakes = Mistakes()
+    if set is not None and not isinstance(set, Mapping):
+        raise TypeError(f"`set` gives values by their paths, and is no {type(set).__name__}")
     settings = dict(set or {})
     if given := graph_file(workload):
         from hwsim.graph.files import load_graph

@@ -55,7 +55,7 @@ def test_only_these_modules_reach_beyond_the_process() -> None:
 def test_no_text_becomes_code() -> None:
     found = {}
     for name, tree in parsed().items():
-        calls = {call for call in called(tree) if call in CODE or call in WRONG or call.startswith(LOADS) and "load" in call}
+        calls = {call for call in called(tree) if call in CODE or call in WRONG or (call.startswith(LOADS) and "load" in call)}
         if calls:
             found[name] = calls
     assert found == TRUSTED
