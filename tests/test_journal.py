@@ -75,11 +75,13 @@ def test_two_processes_do_not_write_to_one_journal(tmp_path: Path) -> None:
 def test_a_journal_that_its_process_has_removed_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other process ends, and removes the file, between the opening of this one and its lock."""
     pytest.importorskip("fcntl")
-    lock, removed = journal._lock, []
+    lock = journal._lock
+    opened: list[int] = []
 
     def late(file: int) -> bool:
-        if not removed:
-            removed.append((tmp_path / "j").unlink())
+        if not opened:
+            (tmp_path / "j").unlink()
+        opened.append(file)
         return lock(file)
 
     monkeypatch.setattr(journal, "_lock", late)
