@@ -32,7 +32,7 @@ CASES: Final[list[tuple[str, str, str, Sizes, dict[str, Any]]]] = [
     ("d2l-4gpu-pcie", "d2l/bucketed-overlap", "steps", (2, 4, 8), {}),
     ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (2, 4, 8), {"fold": "never"}),
     ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (8, 16, 32), {"fold": "always"}),
-    ("scale/rail-fat-tree", "scale/mlp-dp", "let.nodes", (1, 2, 4), {"fold": "never"}),
+    ("scale/rail-fat-tree", "scale/mlp-dp", "let.nodes", (2, 4, 8), {"fold": "never"}),  # one node has no network
     ("scale/rail-fat-tree", "scale/tp8-dp", "let.nodes", (1, 2, 4), {"fold": "never"}),
     ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (64, 128, 256), {"algorithm": "hierarchical"}),
     ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (16, 32, 64), {"let.per_leaf": 2, "algorithm": "hierarchical"}),
