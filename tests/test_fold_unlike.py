@@ -151,3 +151,12 @@ def test_collectives_of_one_name_with_several_choices_are_told_apart_by_their_si
     assert len(titles) > 1
     assert len(set(titles)) == len(titles)
     assert all(title.startswith("gradients of ") and title.endswith(" MB") for title in titles)
+
+
+def test_one_slow_gpu_of_4096_is_a_class_of_its_own() -> None:
+    """As long as with all 512 replicas, to the femtosecond, when it was compared; those take twenty seconds."""
+    train = {"model": "llama-3-8b", "global_batch": 4096, "framework": "torchtitan", "sharding": "zero-3", "steps": 1}
+    train |= {"detail": "stage", "parallel": {"tp": 8}}
+    workload = {"hwsim": "workload/1", "train": train, "events": [{**SLOW, "part": "node300.gpu3"}]}
+    run = hwsim.simulate("scale/rail-fat-tree", workload, set={"let.nodes": 512})
+    assert run.trainings[0].classes == ((0, 511), (300, 1))
