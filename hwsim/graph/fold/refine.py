@@ -88,13 +88,16 @@ def is_equitable(colours: Ints, ties: Ties, classes: Ints) -> bool:
     if not len(unlike):  # in the same order, too
         return True
     is_looked_at = np.zeros(len(classes), np.bool_)
-    is_looked_at[unlike] = is_looked_at[leader[unlike]] = True
+    is_looked_at[unlike] = True
+    here = np.flatnonzero(is_looked_at[where])
+    is_looked_at[leader[unlike]] = True
     rows = np.flatnonzero(is_looked_at[where])
     rows = rows[np.lexsort((around[rows], ties.label[rows], where[rows]))]
     order = np.arange(len(where))
     order[is_looked_at[where]] = rows
     label, beside = ties.label[order], around[order]
-    return bool((label == label[as_leader]).all() and (beside == beside[as_leader]).all())
+    there = as_leader[here]  # the others are as their leader is in the order of both
+    return bool((label[here] == label[there]).all() and (beside[here] == beside[there]).all())
 
 
 def _leaders(classes: Ints) -> Ints:
