@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -77,7 +78,7 @@ HEADER: Final = """\
 #     shared, scatter: standard deviations of ln that the rows of a unit have in common, and that each row has of its own;
 #     bias: median of ln, below 0 where predictions are too fast;
 #     half: half width of the interval as a logarithm, by level: from p exp(-half) to p exp(half); at most 3, a factor of 20;
-#     as: the case (or the regime) that the line was carried over from, for want of rows, widened by `times`.
+#     as: the case (or the regime) that the line was carried over from, for want of rows, by `times`: shared is what is wider.
 #   "topic/*" is of all rows of a topic: for a regime that is not here.
 #   steps: what a whole training step misses by beside its kernels (standard deviation of ln), and the correlation of that between
 #     two runs of one framework.
@@ -219,7 +220,14 @@ def _carried(lines: Mapping[str, Any], case: str, times: Mapping[str, float]) ->
 
 
 def _widened(line: Mapping[str, Any], of: str, times: float) -> dict[str, Any]:
-    wider = {"shared": _three(line["shared"] * times), "scatter": _three(line["scatter"] * times)}
+    """A line carried over to another case or regime, so many times as wide.
+
+    What nobody measured is the same for all kernels of a device: wider is what they share, which no number of kernels averages
+    away. Narrower, both parts are.
+    """
+    sigma = math.hypot(line["shared"], line["scatter"]) * times
+    scatter = line["scatter"] * min(1.0, times)
+    wider = {"shared": _three(math.sqrt(max(0.0, sigma**2 - scatter**2))), "scatter": _three(scatter)}
     half = {level: _shown(value * times) for level, value in line["half"].items()}
     return {"rows": 0, "units": 0, "groups": 0} | wider | {"bias": line["bias"], "half": half, "as": of, "times": _three(times)}
 

@@ -107,7 +107,7 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate,
     inputs = (("waiting", precise(best.latency, "s"), f"start, steps and hops of {best.method}, {best.protocol}"),)
     source = source_of(library.sources, "start")
     links = generation(task.machine, task.devices[0]) or "links"
-    doubt = Doubt(f"nccl/{size_regime(task.size)}", _case(source, links, most), f"{links} links", 0.0)
+    doubt = Doubt(f"nccl/{size_regime(task.size)}", case_of_library(source, links, most), f"{links} links", 0.0)
     terms = (
         Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),
         flow_term(task.machine, together, flow, f"nccl: {source}", doubt),
@@ -120,11 +120,11 @@ def size_regime(size: float) -> str:
     return "small" if size <= _SMALL else "middle" if size < _LARGE else "large"
 
 
-def _case(source: str, links: str, together: int) -> Case:
+def case_of_library(source: str, links: str, together: int) -> Case:
     """The case of a library's numbers: of this machine, of other machines with such links, or of more GPUs than were measured.
 
-    >>> _case("fitted", "nvlink5", 4), _case("fitted", "nvlink5", 16), _case("fitted", "nvlink5", 72)
-    ('known', 'generation', 'outside')
+    >>> [case_of_library("fitted", "nvlink5", gpus) for gpus in (4, 16, 72)]
+    ['known', 'generation', 'outside']
     """
     if together > _FITTED:
         return "generation" if together <= 2 * _FITTED else "outside"

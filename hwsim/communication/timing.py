@@ -25,12 +25,22 @@ from hwsim.communication.algorithms.pairwise import Pairwise
 from hwsim.communication.algorithms.ring import Ring
 from hwsim.communication.choosing import RINGS, Chosen, built, bus, choose, chosen_among, estimates, first_two
 from hwsim.communication.flows import Flows, Phase, Task, check
-from hwsim.communication.measured import as_curve, as_measured, by_default, overheads_as, overheads_like, overheads_of_messages
+from hwsim.communication.measured import (
+    as_curve,
+    as_measured,
+    by_default,
+    case_of_library,
+    generation,
+    overheads_as,
+    overheads_like,
+    overheads_of_messages,
+)
 from hwsim.communication.own_kernels import as_own, find, has_own, own_of, stated
 from hwsim.communication.placing import all_of_kind, place
 from hwsim.communication.plan import CannotCollect, Group, Operation
 from hwsim.communication.sends import CostedSend, Course, courses, sends
-from hwsim.demand import Choice, Cost, Exchanged, Term
+from hwsim.demand import Case, Choice, Cost, Exchanged, Term
+from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import PROTOCOLS, Estimate, Nccl
@@ -70,6 +80,14 @@ def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
     if stated_library is None and gpus:
         return by_default(machine, devices)
     return None if isinstance(stated_library, Own) else stated_library
+
+
+def over_pcie(machine: Machine, names: Sequence[str]) -> Case | None:
+    """The case of the library of GPUs without NVLink; None where another one, or none, sets their pace."""
+    library = library_of(machine, names)
+    if not isinstance(library, Nccl) or generation(machine, names[0]) != "pcie":
+        return None
+    return case_of_library(source_of(library.sources, "start"), "pcie", len(names))
 
 
 def usual(machine: Machine, operation: Operation, devices: Sequence[str]) -> str:

@@ -146,6 +146,7 @@ def estimated(
     from hwsim.models import NotAlike, Transformer, WrongPlan
     from hwsim.models.framework import framework_of
     from hwsim.models.library import load_model, model_of
+    from hwsim.workload.narrow import wider
 
     try:
         cluster, title, warnings = cluster_with(machine, settings, nodes)
@@ -156,6 +157,7 @@ def estimated(
         software = options["framework"] or usual
         framework = framework_of(network, software)
         options["dtype"] = options["dtype"] or _usual_dtype(cluster.gpu.flop, options["infer"], of_transformer=of_transformer)
+        warnings = (*warnings, *wider(cluster.gpu.flop, options["dtype"]))
         billing = None if paying is None else Billing(machine, settings, nodes, paying)
         case = Case(cluster, network, framework, title, called, _short(software), warnings, billing, changes)
         return inference(case, options) if options["infer"] else training(case, options, given)

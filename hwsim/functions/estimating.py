@@ -183,7 +183,7 @@ def training(case: Case, options: Mapping[str, Any], given: set[str]) -> Estimat
     plan, size, tokens = ParallelPlan(**values), case.cluster.gpu.memory.size, options["tokens"]
     if options["plan"] is None:
         step = estimate(case.model, plan, case.cluster, case.framework)
-        sure = of_step(step, case.cluster.gpu)
+        sure = of_step(step, case.cluster)
         fails = None if options["failures"] is None else _left(step, case.cluster, options)
         bill = _billed(case, step, tokens, sure, fails)
         return Estimate(
@@ -195,7 +195,7 @@ def training(case: Case, options: Mapping[str, Any], given: set[str]) -> Estimat
         plans = every(case.model, plan, case.cluster, case.framework, frozenset(given), few=options["top"])
     else:
         plans = search(case.model, plan, case.cluster, case.framework, given)
-    bill = _billed(case, plans.steps[0], tokens, of_step(plans.steps[0], case.cluster.gpu)) if plans.steps else None
+    bill = _billed(case, plans.steps[0], tokens, of_step(plans.steps[0], case.cluster)) if plans.steps else None
     return Estimate(
         plans, plans.nearest is None, case.warnings,
         partial(say.searched, plans, case.title, case.software, size, options["top"], tokens, bill),
@@ -268,7 +268,8 @@ def inference(case: Case, options: Mapping[str, Any]) -> Estimate:
     if phase == "decode" and case.framework.server.prompts is not None:  # whole answers of such servers were measured
         regime = f"tpot/{'experts' if any(kind.experts > 1 for kind in case.model.kinds) else 'dense'}"
     known = of_served(case.cluster.gpu, dtype) if regime.startswith("tpot/") else "known"
-    sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, regime, known)
+    links = case.cluster.by_library
+    sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, regime, known, links=links)
     bill = None
     if case.billing is not None:  # all groups do the same
         done = served.copies * served.tokens_per_second * served.seconds

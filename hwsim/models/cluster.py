@@ -20,7 +20,7 @@ from dataclasses import field
 from typing import Final
 
 from hwsim.communication import ALGORITHMS, Overheads, cost, placing, timing
-from hwsim.demand import softened
+from hwsim.demand import Case, softened
 from hwsim.devices import Gpu
 from hwsim.machine import Machine
 from hwsim.models.layer import Operation
@@ -58,6 +58,8 @@ class Cluster:
         network, knee: what collectives make of it, see NETWORK and KNEE.
         bucket: bytes of weights that are gathered at once; None: however many there are.
         reducing: seconds of an all-reduce (bytes, GPUs, own kernels) among the first GPUs, as the machine's library does it.
+        by_library: rates inside are what a library reaches of long messages over PCIe, all of its losses included: how well it is
+            known; None of other links.
     """
 
     gpu: Gpu
@@ -70,6 +72,7 @@ class Cluster:
     knee: float = KNEE
     bucket: float | None = None
     reducing: Callable[[float, int, str], float] | None = field(default=None, compare=False, repr=False)
+    by_library: Case | None = None
 
     def reduced(self, size: float, ranks: int, framework: str = "") -> float:
         """Seconds of an all-reduce among neighbours: as the machine's library does it, where that is known.
@@ -103,7 +106,8 @@ class Cluster:
         turns = 2 if operation == "all-reduce" else 1
         share = turns * (ranks - 1) / ranks
         steps = turns * ((ranks - nodes) * STEP + (nodes - 1) * HOP if nodes > 1 else (ranks - 1) * STEP)
-        rate = self.inside_rate(local) if local > 1 else float("inf")
+        around = local if self.by_library is None else min(self.per_node, local * stride)  # other groups use the same slots
+        rate = self.inside_rate(around) if local > 1 else float("inf")
         if nodes > 1:
             rings = self.per_node / local  # groups that leave a node side by side, each through its part of the cards
             out = self.across * self.network
@@ -112,7 +116,8 @@ class Cluster:
             rate = min(rate, out / rings)
         if operation == "all-to-all":
             return START + STEP + size * (ranks - 1) / ranks / rate
-        return START + steps + softened(share * size, self.knee) / rate
+        knee = 0.0 if self.by_library and nodes == 1 else self.knee
+        return START + steps + softened(share * size, knee) / rate
 
     def inside_rate(self, ranks: int) -> float:
         """B/s that pass each GPU of a ring in a node."""
@@ -189,7 +194,9 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
         part = (size - low) / step
         return at(low, ranks, own) if part == 0 else (1 - part) * at(low, ranks, own) + part * at(low + step, ranks, own)
 
-    return Cluster(gpus[0], len(names), len(first), inside, across, pair, reducing=reducing)
+    return Cluster(
+        gpus[0], len(names), len(first), inside, across, pair, reducing=reducing, by_library=timing.over_pcie(machine, first)
+    )
 
 
 def exchanging(machine: Machine, names: Sequence[str], framework: str) -> Callable[[Operation, float, int], float]:
@@ -206,8 +213,12 @@ def exchanging(machine: Machine, names: Sequence[str], framework: str) -> Callab
 
 
 def _bus(machine: Machine, names: list[str]) -> float:
-    """B/s that pass each rank of the rings that are found among them, or of what takes least if their library does that."""
-    if isinstance(timing.library_of(machine, names), Overheads):
+    """B/s that pass each rank of the rings that are found among them, or of what takes least if their library does that.
+
+    NETWORK and the starts were fitted to trainings over NVLink, whose rings reach the links' rate. Over PCIe a library reaches a
+    part of it, and the part is the library's.
+    """
+    if isinstance(timing.library_of(machine, names), Overheads) or timing.over_pcie(machine, names):
         flows = timing.timed(machine, None, "all-gather", names, _LONG)
     else:
         flows = cost(machine, ALGORITHMS["rings-both-ways"], "all-gather", names, _LONG)

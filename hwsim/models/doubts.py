@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hwsim.demand import Doubt
+from hwsim.demand import Case, Doubt
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_doubts import called, case
 
@@ -25,12 +25,13 @@ REGIMES: Final[Mapping[str, tuple[str, str]]] = {
 EIGHT_BITS: Final = frozenset({"fp8", "int8"})
 
 
-def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str) -> tuple[Doubt, ...]:
+def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str, links: Case | None = None) -> tuple[Doubt, ...]:
     """An error for each kind of work on a GPU; a bubble is as unsure as all of them together, and has none of its own.
 
     Args:
         seconds: by kind of work.
         dtype: number format of the products.
+        links: how well the library is known that moves exchanges over PCIe; None over links as trainings were measured on.
     """
     errors = []
     for kind, spent in seconds.items():
@@ -40,7 +41,7 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str) -> tuple[Doubt, .
         if dtype in EIGHT_BITS and regime.startswith("product/"):
             regime = regime.replace("product", "product8")
         on = called(gpu, dtype) if number else "the links of a training"
-        errors.append(Doubt(regime, case(gpu, number, dtype), on, spent))
+        errors.append(Doubt(regime, case(gpu, number, dtype) if number or links is None else links, on, spent))
     return tuple(errors)
 
 

@@ -209,17 +209,30 @@ def shared(workload: Tree, replicas: int) -> Tree:
     Raises:
         Unbuilt: its requests come in no way that can be shared.
     """
-    infer = workload.get("infer")
-    if replicas == 1 or infer is None:
+    if replicas == 1:
         return workload
     mistakes = Mistakes()
-    arrivals = (resolve(workload, mistakes, kind="workload").get("infer") or infer).get("arrivals")
+    resolved = resolve(workload, mistakes, kind="workload")
     mistakes.raise_if_any()
+    if (infer := workload.get("infer")) is not None:
+        return workload.put("infer", _part_of(infer, resolved.get("infer") or infer, replicas))
+    if (services := workload.get("services")) is None:
+        return workload
+    for name, service in services.items():
+        if service.get("arrivals") is not None:
+            services = services.put(
+                name, _part_of(service, (resolved.get("services") or services).get(name) or service, replicas)
+            )
+    return workload.put("services", services)
+
+
+def _part_of(service: Tree, resolved: Tree, replicas: int) -> Tree:
+    """A service to which one of so many machines' requests come."""
+    arrivals = resolved.get("arrivals")
     for key, dimension, factor in (("poisson", RATE, 1.0 / replicas), ("every", TIME, float(replicas))):
         given = arrivals.get(key) if arrivals is not None else None
         if arrivals is not None and given is not None and isinstance(given.value, str | int | float | Quantity):
             value = parse_as(given.value, dimension) * factor
             unit = "1/s" if dimension is RATE else "s"
-            put_in = tree_of({key: f"{value!r} {unit}"}, arrivals.place)
-            return workload.put("infer", infer.put("arrivals", put_in))
+            return service.put("arrivals", tree_of({key: f"{value!r} {unit}"}, arrivals.place))
     raise Unbuilt("requests of a trace, or all at once, are not shared by replicas: arrivals: {poisson: 50 1/s}")

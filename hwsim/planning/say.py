@@ -179,8 +179,10 @@ def _shown(answer: Answer, more: bool = True) -> list[Quantity]:
     quantities = list(answer.question.asked)
     for name in answer.question.workloads:
         quantities += [Quantity(name, MEASURES[each]) for each in (OF_ONE if more else OF_ALL)]
-    quantities += [Quantity("", MEASURES[each]) for each in (("cost", "power", "energy") if more else ("cost",))]
+    quantities += [Quantity("", MEASURES[each]) for each in (("gpus", "cost", "power", "energy") if more else ("cost",))]
     named = dict.fromkeys(quantities)
+    if best is not None and (best.value("gpus") or 0.0) <= 1 and not any(each.key == "gpus" for each in answer.question.asked):
+        named.pop(Quantity("", MEASURES["gpus"]), None)
     return [each for each in named if best is not None and each.key in best.numbers]
 
 

@@ -228,7 +228,7 @@ class Screen:
         ratio: simulated over estimated step, at the nearest option that was simulated.
         """
         step, size = steps[0], cluster.gpu.memory.size
-        sure = of_step(step, cluster.gpu)
+        sure = of_step(step, cluster)
         option = replace(
             option,
             how="estimate",

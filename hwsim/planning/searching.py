@@ -324,7 +324,7 @@ class Searching:
 
     def _is_hopeless(self, option: Option) -> bool:
         """Whether more replicas do not help: what is broken does not fall with them."""
-        falling = (LOAD, "TTFT", "TPOT", "LATENCY", "requests/s", "tokens/s", "samples/s")
+        falling = (LOAD, "TTFT", "TPOT", "latency", "requests/s", "tokens/s", "samples/s")
         return not any(each.constraint.startswith(falling) for each in option.reasons)
 
 

@@ -117,7 +117,9 @@ def _measures() -> dict[str, Measure]:
     table = {row[0]: Measure(*row) for row in rows}
     for latency in ("ttft", "tpot", "latency"):
         for part in ("mean", "p50", "p95", "p99", "max"):
-            table[f"{latency}_{part}"] = Measure(f"{latency}_{part}", f"{latency.upper()} {part}", "s", TIME, "run")
+            table[f"{latency}_{part}"] = Measure(
+                f"{latency}_{part}", f"{latency if latency == 'latency' else latency.upper()} {part}", "s", TIME, "run"
+            )
     return table
 
 

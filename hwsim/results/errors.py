@@ -51,9 +51,10 @@ class Errors:
         return self.half[level] / self.sigma if self.sigma > 0 else 0.0
 
     def widened(self, factor: float) -> Errors:
-        """The same, wider."""
+        """The same, wider by what all kernels of a device that nobody measured have in common."""
         half = {level: width * factor for level, width in self.half.items()}
-        return Errors(self.rows, self.units, self.shared * factor, self.scatter * factor, half, self.typical, self.case)
+        shared = math.sqrt((self.sigma * factor) ** 2 - self.scatter**2)
+        return Errors(self.rows, self.units, shared, self.scatter, half, self.typical, self.case)
 
 
 @dataclass(frozen=True, slots=True)

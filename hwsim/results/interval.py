@@ -7,7 +7,8 @@
     sigma     the root of the sum of all squares, of ln(answer)
     half      sigma x a quantile: of the errors themselves where one is all, of a normal distribution where many add up
 
-A time that errors were measured of as a whole (a training's step) takes their quantiles as they are.
+A time that errors were measured of as a whole (a training's step) takes their quantiles as they are. Of what comes from other
+generations it is no surer than its parts are together.
 
 **Source**: `errors.yaml`; the quantiles are of rows that were left out (conformal; Barber et al., "Predictive inference with the
 jackknife+", Annals of Statistics 49(1), 2021). **Range**: numbers that the files state are taken as exact.
@@ -31,6 +32,7 @@ PROGRAM: Final = "program/"  # begins the regimes of recorded calls
 CALLED: Final = 3  # functions of a recorded program, at least
 MOST: Final = 0.5  # part of the time that they take, at least
 COUNTS: Final = 0.1  # part of the variance from which on an error says how sure the answer is
+UNMEASURED: Final[frozenset[Case]] = frozenset({"generation", "outside"})
 ELSEWHERE: Final = frozenset({"step/sharded", "step/tp", "step/fp8"})  # a framework of the library, as others run it
 Basis = Literal["measured", "composed", "stated"]
 
@@ -156,6 +158,8 @@ def interval(
         half = measured.half[level] * (1.0 - stated)
         if measured.typical > 0:
             half *= math.sqrt((1.0 + composed / measured.typical**2) / 2.0)
+        if case in UNMEASURED:  # wholes were measured of devices, links and formats that were known better
+            half = max(half, _quantile(parts, composed, level) * math.sqrt(composed))
         rows, units = measured.rows, measured.units
     else:
         half = _quantile(parts, variance, level) * math.sqrt(variance)

@@ -36,6 +36,7 @@ CODES: Final = {
     "still-filling": "a service still filled when its last request came: with more requests its times are longer",
     "timeout-too-short": "a `timeout` is shorter than what the service takes alone in the mean",
     "unlike-provenance": "parts are compared of which some were measured, and others are filled in from their class",
+    "wider-format": "the GPU has no such number format: products are timed in the next wider one, which a framework may refuse",
     "working-set-too-large": "a working set is larger than the memory that holds it; nothing is swapped here",
 }  # code -> what it says; docs/warnings.md has the same table
 EXCEEDS: Final = frozenset({"disk-overfull", "overloaded", "power-over-budget", "working-set-too-large"})

@@ -18,6 +18,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, Value, Warning, decode, did_you_mean, plan, substitute
 from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.lower import programs_of
+from hwsim.workload.narrow import wider_formats
 from hwsim.workload.programs import Program, find_programs
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def unheeded(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[
     warnings += [_not_measured(device, reason, ops) for (device, reason), ops in calls.items()]
     warnings += _of_runtimes(workload)
     warnings += _of_trainings(workload)
-    return (*warnings, *_of_checkpoint(workload, machine), *_of_stalls(workload))
+    return (*warnings, *_of_checkpoint(workload, machine), *_of_stalls(workload), *wider_formats(workload, machine))
 
 
 def refuse_statement(kind: str, tree: Tree, mistakes: Mistakes) -> None:

@@ -19,7 +19,7 @@ from hwsim import ticks
 from hwsim.actors.serving.pace import Pace
 from hwsim.actors.serving.run import Run
 from hwsim.communication import timing
-from hwsim.demand import Cost, Demand, Doubt, Term, Unit
+from hwsim.demand import Case, Cost, Demand, Doubt, Term, Unit
 from hwsim.devices.gpu_doubts import case
 from hwsim.engine import IssuedOp
 from hwsim.formats import family, precise
@@ -30,6 +30,7 @@ from hwsim.models.framework import Framework
 from hwsim.models.iteration import Sent, sends
 from hwsim.models.kernel_tables import Taken, knot
 from hwsim.records import dataclass
+from hwsim.results.errors import CASES
 from hwsim.ticks import FEMTO
 from hwsim.units import BYTES
 from hwsim.workload.serving.plan import ServicePlan
@@ -75,6 +76,13 @@ class Exchanges:
     def seconds(self, rows: int) -> int:
         """fs of all exchanges of an iteration of `rows` tokens."""
         return sum(op.time + latency + ticks.femtoseconds(body * op.size) for op, (_, latency, body) in self.of(rows))  # integers
+
+    @property
+    def case(self) -> Case:
+        """The case of the exchanges that were made: that of the least sure of them."""
+        costs = [phase[0] for phases in self._phases.values() for _, phase in phases]
+        cases = [doubt.case for cost in costs for term in cost.why for doubt in term.doubts if doubt.case in CASES]
+        return max(cases, key=CASES.index, default="known")
 
     def of(self, rows: int) -> list[tuple[IssuedOp, Phase]]:
         """For each phase an op of all such phases of the layers, and the (cost, fs of its latency, seconds of its body)."""

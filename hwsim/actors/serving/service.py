@@ -16,12 +16,14 @@ from hwsim.actors.serving.router import Router, router_of
 from hwsim.actors.serving.slots import Slots
 from hwsim.actors.serving.static import Static
 from hwsim.actors.serving.tiers import TIERS, Tier, Tiers
-from hwsim.demand import Cost
+from hwsim.demand import Case, Cost
 from hwsim.engine import Host, Waits, fast
 from hwsim.engine.issued import Issued
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
 from hwsim.records import dataclass
+from hwsim.results.errors import CASES
+from hwsim.results.interval import COUNTS
 from hwsim.results.served import Log
 from hwsim.results.serving import Goal, ServiceStatistics, TierUse, statistics
 from hwsim.ticks import FEMTO
@@ -306,6 +308,12 @@ class Service:
             uses.append(TierUse(tiers[0].name, size, most, stored, brought, math.fsum(writes) if level else max(writes)))
         return tuple(uses)
 
+    def _case(self, served: ServiceStatistics) -> Case:
+        """The case of its kernels, or of its exchanges if they are less sure and take time worth the name."""
+        spent = dict(served.spent_s)
+        case = self._exchanges[0].case if spent.get("network", 0.0) > COUNTS * math.fsum(spent.values()) else "known"
+        return max(self.plan.case, case, key=CASES.index)
+
     def statistics(self) -> ServiceStatistics | None:
         """Statistics of its requests; None without any."""
         plan = self.plan
@@ -327,7 +335,9 @@ class Service:
         arrivals = plan.keys.arrivals
         paced = not isinstance(arrivals, str) and arrivals.clients is None
         stated = None if isinstance(arrivals, str) or plan.keys.sessions is not None else arrivals.steady
-        served = replace(served, kind=plan.kind, case=plan.case, cache_format=plan.cache_format, paced=paced, stated_per_s=stated)
+        served = replace(
+            served, kind=plan.kind, case=self._case(served), cache_format=plan.cache_format, paced=paced, stated_per_s=stated
+        )
         served = replace(served, tiers=self._below(served.lasted_s), adapters=self._used())
         if self._scaled is not None:
             scaling = self._scaled.statistics(len(plan.copies[0]), self.log.last_end)

@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hwsim.demand import Cost, Demand, Doubt, Term, Unit, softened
+from hwsim.demand import Case, Cost, Demand, Doubt, Term, Unit, softened
 from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import Operation
@@ -46,11 +46,17 @@ class _Flow(NamedTuple):
 
 @dataclass(slots=True)
 class Exchanges:
-    """Collectives on a machine, each costed once.  network: part of the NICs' rate that the framework reaches."""
+    """Collectives on a machine, each costed once.
+
+    Args:
+        network: part of the NICs' rate that the framework reaches.
+        by_library: how well the library is known that moves them over PCIe; None over other links.
+    """
 
     machine: Machine
     network: float = 1.0
     rates: Mapping[str, float] = field(default_factory=dict)
+    by_library: Case | None = None
     known: Capacities = field(init=False)
     _named: dict[tuple[tuple[Names, ...], Operation, float], Cost] = field(default_factory=dict)
     _costs: dict[tuple[tuple[Names, ...], Operation, float], Numbered] = field(default_factory=dict)
@@ -246,7 +252,8 @@ def scaled(cost: Cost, part: float, meaning: str = EXPOSED) -> Cost:
 def _in_part(term: Term, part: float, meaning: str) -> Term:
     full = term.formula if term.formula in {name for name, _, _ in term.inputs} else f"({term.formula})"
     inputs = (("part", precise(part, "%"), meaning), *term.inputs)
-    return replace(term, formula=f"part x {full}", inputs=inputs, seconds=part * term.seconds)
+    doubts = tuple(doubt._replace(seconds=part * doubt.seconds) for doubt in term.doubts)
+    return replace(term, formula=f"part x {full}", inputs=inputs, seconds=part * term.seconds, doubts=doubts)
 
 
 def concurrent(cost: Cost, others: Sequence[Cost]) -> Cost:

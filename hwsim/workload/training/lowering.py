@@ -12,6 +12,7 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.communication import CannotCollect
+from hwsim.communication.timing import over_pcie
 from hwsim.demand import Cost
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.graph.builder import GraphBuilder, OpRef
@@ -59,8 +60,10 @@ def lower(
     job: Job | None = None,
 ) -> None:
     """Append the ops of a plan to the graph.  tree: where its keys stand; other arguments as of `add_training`."""
-    exchanging = Exchanges(machine, plan.network)
     layout = plan.layout
+    node = machine.device(layout.devices[0]).node
+    together = [device for device in layout.devices if machine.device(device).node == node]
+    exchanging = Exchanges(machine, plan.network, by_library=over_pcie(machine, together))
     kernels = isinstance(plan.exchange, Buckets)
     many = len(layout.devices) > GPUS if kernels else layout.dp * layout.pp > GROUPS
     try:

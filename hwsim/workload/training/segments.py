@@ -308,7 +308,7 @@ class Segments:
     def _cost(self, spent: Spent, group: Names) -> Cost:
         places = self.kinds.places(group) if spent.gpus else ()
         gpu = self.kinds.costs[self.kinds.among(group)[0]].gpu
-        unsure = functools.partial(doubts, gpu=gpu, dtype=self.plan.dtype)
+        unsure = functools.partial(doubts, gpu=gpu, dtype=self.plan.dtype, links=self._exchanges.by_library)
         return spent.cost(group, self._exchanges.is_link, self.kinds.bandwidth(group), places, unsure)
 
     def scaled(self, cost: Cost, part: float, meaning: str = EXPOSED) -> int:
