@@ -136,6 +136,15 @@ def percent(fraction: float, form: str = "") -> str:
 
 
 @lru_cache(maxsize=4096)  # a machine has thousands of equal links
+def format_count(value: float) -> str:
+    """A number of things in the mean, with three digits and without an exponent.
+
+    >>> format_count(60_812.3), format_count(999.6), format_count(12.345), format_count(0.0)
+    ('60,800', '1,000', '12.3', '0')
+    """
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{float(f'{value:.3g}'):,.0f}"
+
+
 def precise(value: float, unit: str, digits: int = 6) -> str:
     """A number of a derivation, with the digits it takes to do the arithmetic again.
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hwsim.formats import format_quantity
+from hwsim.formats import format_count, format_quantity
 from hwsim.machine.classes import completed_file
 from hwsim.records import dataclass
 from hwsim.results.doubts import error_of_number
@@ -83,10 +83,10 @@ class Term:
 def short(number: float) -> str:
     """Three digits, or all before the point.
 
-    >>> short(1.23456), short(1213.7), short(2.94e7), short(0.00012)
-    ('1.23', '1214', '2.94e+07', '0.00012')
+    >>> short(1.23456), short(1213.7), short(2.9436e7), short(0.00012)
+    ('1.23', '1214', '29,400,000', '0.00012')
     """
-    return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else f"{number:.3g}"
+    return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else format_count(number)
 
 
 def terms_of(machine: Tree, workload: Tree) -> tuple[Term, ...]:

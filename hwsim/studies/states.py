@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hwsim.api import Run
-from hwsim.formats import percent
+from hwsim.formats import format_count, percent
 from hwsim.records import dataclass
 from hwsim.results.batches import Known
 from hwsim.results.services.answers import Answers, Services
@@ -112,7 +112,7 @@ def _of_program(services: Services, answers: Answers) -> State:
         excess = answers.offered_per_s / full.limit_per_s - 1.0
     elif answers.growth_per_s > 0:
         excess = answers.growth_per_s / max(answers.offered_per_s - answers.growth_per_s, 1e-300)
-        grows = f"those there grow by {answers.growth_per_s:.3g} requests a second"
+        grows = f"those there grow by {format_count(answers.growth_per_s)} requests a second"
     total = math.fsum(wait.seconds for wait in answers.waits_above)
     where = {}
     if total > 0:

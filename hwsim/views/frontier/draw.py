@@ -69,7 +69,7 @@ def _dress(axes: Any, scatter: Scatter) -> list[Any]:
     axes.set_xlabel(scatter.across.title)
     axes.set_ylabel(scatter.up.title)
     axes.set_ylim(bottom=0)
-    open_axes(axes)
+    open_axes(axes, corner=True)
     for axis, shown in ((axes.xaxis, scatter.across), (axes.yaxis, scatter.up)):
         low, high = sorted(axis.get_view_interval())
         by = scaled([high], "" if shown.unit in ("1", "USD") else shown.unit)[0]  # marks are round in the unit that is written

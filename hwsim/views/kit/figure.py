@@ -27,6 +27,7 @@ SLIM: Final = 5.0
 TITLE: Final = 15.0  # points
 BELOW: Final = 11.5
 EDGE: Final = 8.0  # points between the head and the figure's edge
+CORNER: Final = 10.0  # points between an axis and its texts
 LEGEND: Final = 12  # names with a colour of their own; the others are grey
 SCALES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
 LIGHT_COLOURS: Final = (  # Okabe and Ito's, distinct with any kind of colour vision, their yellow darkened; then lighter ones
@@ -209,9 +210,11 @@ def time_scale(seconds: float) -> tuple[float, str]:
     return next((pair for pair in SCALES if seconds >= pair[0]), SCALES[-1])
 
 
-def open_axes(axes: Axes, grid: Literal["both", "x", "y"] = "both") -> None:
-    """Draw a grid behind the data."""
+def open_axes(axes: Axes, grid: Literal["both", "x", "y"] = "both", *, corner: bool = False) -> None:
+    """Draw a grid behind the data.  corner: both axes have a mark where they meet, and their texts must not touch there."""
     axes.grid(visible=True, axis=grid)
+    if corner:
+        axes.tick_params(axis="x", pad=CORNER)
 
 
 def line_names(axes: Axes, names: Iterable[tuple[float, str, str]], right: float) -> list[Annotation]:

@@ -98,7 +98,7 @@ def _panel(axes: Axes, roofline: Roofline) -> tuple[list[Text], list[Annotation]
     names = line_names(axes, heights, 8)
     _points(axes, roofline, high)
     axes.set_xlabel("FLOP per byte that crosses to memory")
-    open_axes(axes)
+    open_axes(axes, corner=True)
     return slopes, names
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hwsim.formats import format_quantity, format_share
+from hwsim.formats import format_count, format_quantity, format_share
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import table
 from hwsim.views.kit.view import Heading
@@ -73,7 +73,7 @@ def _op(roofline: Roofline, point: Point) -> tuple[str, ...]:
 
 
 def _intensity(value: float) -> str:
-    return "inf" if math.isinf(value) else f"{value:.3g}"
+    return "inf" if math.isinf(value) else format_count(value)
 
 
 def _ceiling(ceiling: Ceiling) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hwsim.formats import format_quantity, format_share
+from hwsim.formats import format_count, format_quantity, format_share
 from hwsim.results.scaling import Scaling
 from hwsim.views.kit.document import picked
 
@@ -17,7 +17,9 @@ def count(scaling: Scaling) -> str:
 def line(scaling: Scaling) -> str:
     """Copies, what is paid for, and the requests that waited for one."""
     copies = f"{scaling.mean:.3g} copies in the mean, {scaling.peak} at most; {scaling.starts} started, {scaling.stops} stopped"
-    paid = f"{scaling.gpu_hours:.3g} GPU-hours, {format_share(scaling.saved)} less than {scaling.most} copies all the time"
+    paid = (
+        f"{format_count(scaling.gpu_hours)} GPU-hours, {format_share(scaling.saved)} less than {scaling.most} copies all the time"
+    )
     if not scaling.waited:
         return f"{copies}; {paid}"
     mean, longest = (format_quantity(each, "s") for each in (scaling.waited_s / scaling.waited, scaling.longest_s))

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from hwsim.formats import format_change, format_quantity, format_share
+from hwsim.formats import format_change, format_count, format_quantity, format_share
 from hwsim.results import invariants
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
@@ -258,7 +258,7 @@ def _requests(served: RequestStatistics) -> str:
     rates = f"{format_quantity(served.rate, '1/s')}, {format_quantity(served.bandwidth, 'B/s')}"
     latency = f"latency p50 {time(served.latency_p50_s)}, p95 {time(served.latency_p95_s)}, p99 {time(served.latency_p99_s)}"
     text = f"{served.device}: {served.count:,} one by one, {rates}; {latency}, max {time(served.latency_max_s)}"
-    text += f"; {served.in_flight_mean:.3g} in flight{counters}"
+    text += f"; {format_count(served.in_flight_mean)} in flight{counters}"
     if served.took_s is None or served.closed_form_s is None or served.gap is None:
         return text
     gap = format_change(served.gap)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from hwsim.formats import format_quantity, format_share, percent
+from hwsim.formats import format_count, format_quantity, format_share, percent
 from hwsim.results.batches import Known, Settled
 from hwsim.results.result import Result
 from hwsim.results.services.answers import Answers, Held, Rung, Services, Wait
@@ -110,11 +110,11 @@ def _of(entry: Answers) -> Iterator[str]:
             )
     if entry.there_most:
         line = (
-            f"; in line for a worker {entry.waiting_mean:.3g}, {entry.waiting_most:,} at most"
+            f"; in line for a worker {format_count(entry.waiting_mean)}, {entry.waiting_most:,} at most"
             if entry.workers is not None
             else ""
         )
-        yield f"there at once {entry.there_mean:.3g} in the mean, {entry.there_most:,} at most{line}"
+        yield f"there at once {format_count(entry.there_mean)} in the mean, {entry.there_most:,} at most{line}"
     if entry.waits_above:
         yield f"above p99: {_waits(entry.waits_above)}"
 

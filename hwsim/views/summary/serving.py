@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from hwsim.formats import format_quantity, format_share, percent
+from hwsim.formats import format_count, format_quantity, format_share, percent
 from hwsim.results.accounting import ADAPTER, PARTS, STARTING
 from hwsim.results.adapters import AdapterUse
 from hwsim.results.requests import Spread
@@ -80,8 +80,8 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
         unit = "models on GPUs" if behind.case == "source" else "GPUs"
         least = "no promise" if behind.case == "outside" else f"{behind.rows:,} measured, {behind.units} {unit} left out in turn"
         yield "9 of 10", f"such services: {ranges} ({least})"
-    queue = f"{service.queue_mean:.3g} in the mean, {service.queue_max} at most"
-    yield "queue", f"{queue}; {service.in_system_mean:.3g} requests there, all told"
+    queue = f"{format_count(service.queue_mean)} in the mean, {service.queue_max} at most"
+    yield "queue", f"{queue}; {format_count(service.in_system_mean)} requests there, all told"
     yield from _limits(service)
     if service.cache_tokens is not None:
         lost = f"; {service.put_off:,} put off, {service.read_again:,} tokens read again" if service.put_off else ""
