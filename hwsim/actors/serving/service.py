@@ -311,7 +311,7 @@ class Service:
     def _case(self, served: ServiceStatistics) -> Case:
         """The case of its kernels, or of its exchanges if they are less sure and take time worth the name."""
         spent = dict(served.spent_s)
-        case = self._exchanges[0].case if spent.get("network", 0.0) > COUNTS * math.fsum(spent.values()) else "known"
+        case: Case = self._exchanges[0].case if spent.get("network", 0.0) > COUNTS * math.fsum(spent.values()) else "known"
         return max(self.plan.case, case, key=CASES.index)
 
     def statistics(self) -> ServiceStatistics | None:
