@@ -31,7 +31,7 @@ _DIGITS: Final = str.maketrans("", "", "0123456789")
 class Sums:
     """Amounts, and the bytes behind them, by place of the capacity among those drawn from; the last may be missing.
 
-    moved: empty where nobody asks for the bytes.
+    moved: empty where the bytes are not asked for.
     """
 
     amounts: Floats
@@ -203,7 +203,7 @@ def ledger_of(exchange: Exchange, rounds: Sequence[Round], *, columns: bool = Fa
 
 
 def _lengthened(column: Floats, count: int) -> Floats:
-    """A column with zeros at its end, if it has less than so many."""
+    """A column with zeros at its end, up to `count` rows."""
     if len(column) >= count:
         return column
     longer = np.zeros(count)

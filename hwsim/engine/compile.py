@@ -87,7 +87,7 @@ def compile_flat(
         )
         if pruned.weights or pruned.holds or pruned.crowd:
             member_of[number] = table.setdefault(pruned, len(table))
-    alike = bool((flat.size == 1).all())  # then the times are those of the costs
+    alike = bool((flat.size == 1).all())  # then an op takes as long as its cost says
     cost, size, of_op = (np.arange(len(demands) + 1), np.ones(1), flat.cost) if alike else (flat.cost, flat.size, slice(None))
     latency = latencies(graph.costs)
     flow = bodies(graph.costs, rates)[cost]

@@ -56,8 +56,11 @@ class _Pattern:
 
 
 class _Rows(NamedTuple):
-    """Of pairs, whatever their sizes. route: by pair the place of its route among the routes, which are in the order of their
-    first pairs; first, capacity: see `Draws`."""
+    """Capacities of pairs, whatever their sizes.
+
+    route: by pair the place of its route among the routes, which are in the order of their first pairs.  first, capacity: see
+    `Draws`.
+    """
 
     route: Ints
     routes: list[_Shape]
@@ -159,14 +162,14 @@ class Bulk:
         same = (owner == self._hosts.owner[b]) & (owner >= 0)
         codes = np.where(same, self._code(a, b, same=True), self._code(a, b, same=False))
         which, firsts = _in_turn(codes)
-        found = [
+        known = [
             self._kind_of(code, int(a[at]), int(b[at]), handling)
             for code, at in zip(codes[firsts].tolist(), firsts.tolist(), strict=True)
         ]
-        kinds = [kind for kind in found if kind is not None]
-        if len(kinds) < len(found):
-            place = np.cumsum([kind is not None for kind in found]) - 1
-            alone = np.flatnonzero(np.array([kind is None for kind in found])[which])
+        kinds = [kind for kind in known if kind is not None]
+        if len(kinds) < len(known):
+            place = np.cumsum([kind is not None for kind in known]) - 1
+            alone = np.flatnonzero(np.array([kind is None for kind in known])[which])
             which = place[which]
             which[alone] = np.arange(len(kinds), len(kinds) + len(alone))
             kinds += [self._single(int(a[pair]), int(b[pair]), handling) for pair in alone.tolist()]
@@ -204,11 +207,11 @@ class Bulk:
             return (number, len(number)), (number, len(number))
         within = number - starts[owner]
         most = int(within[owner >= 0].max()) + 1
-        found = []
+        numbers = []
         for alike in (attached.kind, attached.ports):
             outside = (int(alike.max()) + 1) * most
-            found.append((np.where(owner >= 0, alike[owner] * most + within, outside + number), outside + len(number)))
-        return found[0], found[1]
+            numbers.append((np.where(owner >= 0, alike[owner] * most + within, outside + number), outside + len(number)))
+        return numbers[0], numbers[1]
 
     @cached_property
     def _shared(self) -> bool:
