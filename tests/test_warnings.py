@@ -134,6 +134,11 @@ programs:
   a: [{repeat: {times: $n, do: [{allreduce: {among: gpu*, bytes: 1 MB}}]}}]
   b: [{repeat: {times: $n, do: [{allreduce: {among: gpu*, bytes: 1 MB}}]}}]
 """
+NARROW: Final = """\
+hwsim: workload/1
+let: {n: 4}
+train: {model: gpt2, sequence: 128, microbatch: 1, global_batch: $n, dtype: fp8, optimizer: sgd}
+"""
 
 OF_ROWS: Final = ("unlike-provenance",)  # of rows beside others, see tests/test_classes.py
 CASES: Final = {
@@ -156,6 +161,7 @@ CASES: Final = {
     "working-set-too-large": Case(machine(), FAR),
     "clients-in-step": Case(machine(gpus(1)), CLIENTS, vary="n=8,10"),
     "requests-cut": Case(machine(gpus(1)), SERVICE, vary="n=10,20"),
+    "wider-format": Case(machine(gpus(1)), NARROW),
     "overloaded": Case(machine(gpus(1)), FULL, vary="n=300,400", ran=True),
     "still-filling": Case(machine(gpus(1)), FULL.replace("30000", "2000"), vary="n=40,50", ran=True),
     "not-folded": Case(machine(gpus(64)), JITTER),
