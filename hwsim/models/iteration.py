@@ -224,7 +224,9 @@ class Iterations:
         return between(self.padded(rows if total is None else self.passing(rows, total)), SMOOTH, self._exchanged).seconds
 
     def passing(self, rows: int, total: int) -> int:
-        """Tokens of each of so many equal groups whose exchanges take as long as those of unequal ones; arguments as of `around`.
+        """Tokens of each group in the even split whose exchanges take as long as those in the uneven split.
+
+        Arguments as of `around`.
 
         A group receives the tokens of all others, and passes on what comes of them, so that one with few tokens has most to pass.
         """

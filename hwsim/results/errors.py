@@ -51,7 +51,7 @@ class Errors:
         return self.half[level] / self.sigma if self.sigma > 0 else 0.0
 
     def widened(self, factor: float) -> Errors:
-        """The same, wider by what all kernels of a device that nobody measured have in common."""
+        """The same, wider by what all kernels of a device without measurements have in common."""
         half = {level: width * factor for level, width in self.half.items()}
         shared = math.sqrt((self.sigma * factor) ** 2 - self.scatter**2)
         return Errors(self.rows, self.units, shared, self.scatter, half, self.typical, self.case)

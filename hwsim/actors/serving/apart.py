@@ -57,7 +57,7 @@ class OfPrompts(Log):
         self.log.refuses(copy, refusal)
 
     def begins(self, time: int, requests: Iterable[int], cached: int = 0) -> None:
-        """As of the log; who counts requests that wait is told."""
+        """As of the log; a request that begins for the first time no longer waits in the counts of `scaled`."""
         every = list(requests)
         if self.scaled is not None:
             for _ in (request for request in every if self.log.live[request].begin < 0):
@@ -203,8 +203,8 @@ class Answering(Copy):
 class Apart(Clocked):
     """The copies of a service that reads prompts apart, on the clock of a run.
 
-    readers, answerers: copies, readers first; gpus: GPUs of every copy. prompts: those of the readers that come and go, and
-    the ways of their weights.
+    readers, answerers: copies, readers first; gpus: GPUs of every copy. prompts: what starts and stops
+    the readers; prompt_weights: the ways on which their weights come.
     """
 
     links: Links = field(kw_only=True)

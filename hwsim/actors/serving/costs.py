@@ -79,7 +79,7 @@ class Exchanges:
 
     @property
     def case(self) -> Case:
-        """The case of the exchanges that were made: that of the least sure of them."""
+        """The case of the exchanges that were made: the case of the least sure exchange."""
         costs = [phase[0] for phases in self._phases.values() for _, phase in phases]
         cases = [doubt.case for cost in costs for term in cost.why for doubt in term.doubts if doubt.case in CASES]
         return max(cases, key=CASES.index, default="known")

@@ -10,7 +10,7 @@ TITLE: Final = 12  # letters
 
 
 def titled(title: str, text: str, letters: int = TITLE) -> list[str]:
-    """A text after its title, of so many letters, wrapped; a number stays on one line with its per cent sign.
+    """A text, wrapped, after its title; letters: width of the title. A number stays on one line with its per cent sign.
 
     >>> titled("memory", "12 GB")
     ['  memory       12 GB']
