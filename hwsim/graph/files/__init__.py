@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.graph.files import npz, parquet
-from hwsim.graph.files.tables import COLUMNS, mistake
+from hwsim.graph.files.tables import COLUMNS, mistake, other_iterations
 from hwsim.graph.opgraph import EVERY, LAST, PAIRED, Block, OpGraph
 from hwsim.spec import Place
 from hwsim.spec.confined import refuse_outside
@@ -94,7 +94,7 @@ def _wrong_block(graph: OpGraph, number: int, block: Block) -> str:
     if block.times < 0:
         return f"block {number} runs {block.times} times"
     if block.turns < 1 or (block.turn is not None and (len(block.turn) != count or block.turn.min(initial=0) < 0)):
-        return f"the iterations of block {number} are not those of {count} ops"
+        return other_iterations(number, count)
     if block.turns_in(block.times) > LARGEST:
         return f"block {number} has {block.turns_in(block.times):,} iterations: more than {LARGEST:,} have no number"
     for column in COLUMNS:

@@ -137,8 +137,13 @@ def _turning(turns: list[dict[str, Any]] | None, number: int, block: Block) -> B
         return replace(block, turns=int(row["of"]))
     turn, ops = zip(*row["runs"], strict=True)
     if sum(ops) != len(block):
-        raise ValueError(f"the iterations of block {number} are not those of {len(block)} ops")
+        raise ValueError(other_iterations(number, len(block)))
     return replace(block, turns=int(row["of"]), turn=np.repeat(np.array(turn, np.int64), ops))
+
+
+def other_iterations(number: int, count: int) -> str:
+    """The mistake of a block whose iterations do not fit the number of its ops."""
+    return f"the iterations of block {number} are not those of {count} ops"
 
 
 def _folded(alike: Alike) -> dict[str, Any]:
