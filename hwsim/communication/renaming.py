@@ -28,21 +28,21 @@ class Look(NamedTuple):
     """The ring through a group, as others see it.
 
     key: equal for rings that are the same but for names.
-    numbers: of the capacities between neighbours, each once; at one place in rings of one key stand capacities that are alike.
+    numbers: capacities between neighbours, each once; at one place in rings of one key stand capacities that are alike.
     """
 
     key: tuple[object, ...]
     numbers: Ints
 
-    def to(self, other: Look, numbers: Ints) -> Ints | None:
+    def to(self, target: Look, numbers: Ints) -> Ints | None:
         """The capacities of another ring of the same key in the places of these; None if one of them has no place in the ring."""
         order = np.argsort(self.numbers)
         ascending = self.numbers[order]
         at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
         if not (ascending[at] == numbers).all():
             return None
-        found: Ints = other.numbers[order[at]]
-        return found
+        renumbered: Ints = target.numbers[order[at]]
+        return renumbered
 
 
 class Looks:
@@ -99,7 +99,7 @@ def renamed(machine: Machine, why: Sequence[Term], numbers: Ints, others: Ints) 
         if line.capacity:
             name = machine.capacity_name(int(others[np.flatnonzero(numbers == machine.capacity_number(line.capacity))[0]]))
             label, old = line.label.replace(line.capacity, name), line.capacity
-            inputs = tuple([(what, value, source.replace(old, name)) for what, value, source in line.inputs])
+            inputs = tuple([(quantity, value, source.replace(old, name)) for quantity, value, source in line.inputs])
             line = replace(line, label=label, inputs=inputs, capacity=name)
         lines.append(line)
     return tuple(lines)
@@ -110,8 +110,8 @@ def _ranks_of_node(machine: Machine, members: Sequence[str]) -> int:
     nodes = [machine.node_of(name) for name in members]
     size = next((at for at, node in enumerate(nodes) if node != nodes[0]), len(nodes))
     starts = nodes[::size]
-    whole = len(nodes) % size == 0 and len(set(starts)) == len(starts)
-    return size if whole and all(node == starts[at // size] for at, node in enumerate(nodes)) else 0
+    is_regular = len(nodes) % size == 0 and len(set(starts)) == len(starts)
+    return size if is_regular and all(node == starts[at // size] for at, node in enumerate(nodes)) else 0
 
 
 def _neighbours(groups: int, ranks: int, size: int) -> tuple[Ints, Ints]:
@@ -121,6 +121,6 @@ def _neighbours(groups: int, ranks: int, size: int) -> tuple[Ints, Ints]:
     """
     rank = np.arange(ranks)
     steps = [1] if size in (1, ranks) else [1, size]
-    here, there = np.tile(rank, len(steps)), np.concatenate([(rank + step) % ranks for step in steps])
+    senders, receivers = np.tile(rank, len(steps)), np.concatenate([(rank + step) % ranks for step in steps])
     starts = ranks * np.arange(groups)[:, None]
-    return (starts + np.concatenate([here, there])).ravel(), (starts + np.concatenate([there, here])).ravel()
+    return (starts + np.concatenate([senders, receivers])).ravel(), (starts + np.concatenate([receivers, senders])).ravel()

@@ -267,9 +267,9 @@ def inference(case: Case, options: Mapping[str, Any]) -> Estimate:
     regime = f"infer/{phase}"
     if phase == "decode" and case.framework.server.prompts is not None:  # whole answers of such servers were measured
         regime = f"tpot/{'experts' if any(kind.experts > 1 for kind in case.model.kinds) else 'dense'}"
-    known = of_served(case.cluster.gpu, dtype) if regime.startswith("tpot/") else "known"
+    sureness = of_served(case.cluster.gpu, dtype) if regime.startswith("tpot/") else "known"
     links = case.cluster.by_library
-    sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, regime, known, links=links)
+    sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, regime, sureness, links=links)
     bill = None
     if case.billing is not None:  # all groups do the same
         done = served.copies * served.tokens_per_second * served.seconds

@@ -162,14 +162,14 @@ class Bulk:
         same = (owner == self._hosts.owner[b]) & (owner >= 0)
         codes = np.where(same, self._code(a, b, same=True), self._code(a, b, same=False))
         which, firsts = _in_turn(codes)
-        known = [
+        kind_of_code = [
             self._kind_of(code, int(a[at]), int(b[at]), handling)
             for code, at in zip(codes[firsts].tolist(), firsts.tolist(), strict=True)
         ]
-        kinds = [kind for kind in known if kind is not None]
-        if len(kinds) < len(known):
-            place = np.cumsum([kind is not None for kind in known]) - 1
-            alone = np.flatnonzero(np.array([kind is None for kind in known])[which])
+        kinds = [kind for kind in kind_of_code if kind is not None]
+        if len(kinds) < len(kind_of_code):
+            place = np.cumsum([kind is not None for kind in kind_of_code]) - 1
+            alone = np.flatnonzero(np.array([kind is None for kind in kind_of_code])[which])
             which = place[which]
             which[alone] = np.arange(len(kinds), len(kinds) + len(alone))
             kinds += [self._single(int(a[pair]), int(b[pair]), handling) for pair in alone.tolist()]

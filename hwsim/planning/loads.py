@@ -17,7 +17,7 @@ Ends = tuple[float, float | None]  # low and high as parts of a value; None: no 
 
 
 class Load(NamedTuple):
-    """What the first service of a run says of its load.
+    """The load of the first service of a run.
 
     Args:
         grows: why there is no steady state, "" if there may be one; excess: part by which more comes than is answered.
@@ -31,17 +31,17 @@ class Load(NamedTuple):
     note: str = ""
 
 
-def long_enough(play: Callable[[Mapping[str, int]], Run], asked: Collection[str]) -> tuple[Run, dict[str, int]]:
+def long_enough(play: Callable[[Mapping[str, int]], Run], wanted: Collection[str]) -> tuple[Run, dict[str, int]]:
     """A run in which the requests that are there at once are replaced often enough, and the numbers of requests that it took.
 
     Args:
         play: the run with other numbers of requests, by the paths where files say them.
-        asked: measures that the run is to be long enough for, as far as `hwsim simulate --find` would make it longer.
+        wanted: measures that the run is to be long enough for, as far as `hwsim simulate --find` would make it longer.
     """
     counts: dict[str, int] = {}
     run = play(counts)
     for _ in range(LONGER):
-        more = {each.counted: _wanted(each) for each in states(run) if each.more(_named(each, asked)) is not None}
+        more = {each.counted: _wanted(each) for each in states(run) if each.more(_named(each, wanted)) is not None}
         if not more:
             break
         counts |= more
@@ -50,13 +50,13 @@ def long_enough(play: Callable[[Mapping[str, int]], Run], asked: Collection[str]
 
 
 def load_of(run: Run, *, lengthened: bool) -> Load:
-    """What the first service of a run says of its load."""
+    """The load of the first service of a run."""
     state = next(states(run), None)
     return Load() if state is None else _load(run, state, lengthened=lengthened)
 
 
 def _wanted(state: State) -> int:
-    """Requests of the next run: enough to be steady, or all that are tried where a measure is not told by so many."""
+    """Requests of the next run: enough to be steady; the most that are tried where only a measure is not known yet."""
     return state.more([]) or state.most
 
 
@@ -75,11 +75,11 @@ def _load(run: Run, state: State, *, lengthened: bool) -> Load:
     if unsettled and not state.grows:
         note = f"{state.requests:,} requests are over before the service is steady: with more of them times are longer"
     halves, ranges = dict(state.halves), dict[str, Ends]()
-    for name, (known, _) in state.known.items():
+    for name, (amount, _) in state.known.items():
         half = halves.get(name.rpartition("_")[0], 0.0)
-        if known.value > 0:
-            low = _away(known.low / known.value, half)
-            high = None if unsettled or not math.isfinite(known.high) else 1.0 / _away(known.value / known.high, half)
+        if amount.value > 0:
+            low = _away(amount.low / amount.value, half)
+            high = None if unsettled or not math.isfinite(amount.high) else 1.0 / _away(amount.value / amount.high, half)
             ranges[_measure(state, name)] = low, high
     return Load(state.grows, state.excess, ranges, note)
 

@@ -38,8 +38,8 @@ def simulated(
 
     Args:
         kept: the row of an earlier run, which is then not repeated.
-        ends: whether services run for so many requests that what is asked for is known; where no measured service tells their
-            range, they run twice more, with kernels as fast and as slow as their errors have them.
+        ends: whether services run for enough requests to know the measures of the question; where no measured service tells
+            their range, they run twice more, with kernels as fast and as slow as their errors have them.
         scattered: whether nodes are taken in an order by chance, so that neighbours of a ring are on different leaves.
     """
     point = option.point
@@ -140,8 +140,8 @@ def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row
             _, changed = put(workload, changed, path, count)
         return simulate(machine, changed[""], expect=False, interval=interval)
 
-    asked = {each.measure.name for each in screen.question.asked} if ends else set[str]()
-    run, counts = long_enough(play, asked)
+    wanted = {each.measure.name for each in screen.question.asked} if ends else set[str]()
+    run, counts = long_enough(play, wanted)
     load = load_of(run, lengthened=bool(counts))
     if ends and serves(workload) and not any(sure_of(each) for each in run.serving):
         run = play(counts, "runs")
@@ -159,7 +159,7 @@ def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row
 
 
 def _load(run: Row) -> Load:
-    """What a run said of its load; nothing if an earlier version kept it."""
+    """The load that a run showed; an empty one if an earlier version kept the run."""
     return Load(**run.get("load", {}))
 
 
@@ -227,7 +227,7 @@ def shared(workload: Tree, replicas: int) -> Tree:
 
 
 def _part_of(service: Tree, resolved: Tree, replicas: int) -> Tree:
-    """A service to which one of so many machines' requests come."""
+    """A service to which the requests of one of several equal machines come."""
     arrivals = resolved.get("arrivals")
     for key, dimension, factor in (("poisson", RATE, 1.0 / replicas), ("every", TIME, float(replicas))):
         given = arrivals.get(key) if arrivals is not None else None

@@ -314,10 +314,10 @@ class Searching:
             else:
                 below = middle
 
-    def _replicated(self, one: Option, count: int) -> Option:
+    def _replicated(self, single: Option, count: int) -> Option:
         """So many of a machine; what is dearer than an answer is not simulated."""
-        values = tuple(pair for pair in one.point.values if pair[0] != REPLICAS)
-        option = self._look(one.point.machine, (*values, (REPLICAS, count)))
+        values = tuple(pair for pair in single.point.values if pair[0] != REPLICAS)
+        option = self._look(single.point.machine, (*values, (REPLICAS, count)))
         if option.how == "machine" and option.is_feasible and not self._is_beaten(option):
             option = self._play(option.point.number, self.simulations, self.simulations + 1)
         return option

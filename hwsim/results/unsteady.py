@@ -1,6 +1,6 @@
 """Warnings of services that do not keep up with what comes, or whose run is too short to tell.
 
-Studies, comparisons and plans have them beside their rows.
+Studies, comparisons and plans show them next to their rows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ STARTS: Final = "as they do while copies start: too few come after that to say w
 
 def unsteady(serving: Iterable[ServiceStatistics], services: Services | None) -> Iterator[Warning]:
     """The warnings of served models, then of services that are programs."""
-    for each in serving:
-        of = f"{each.name}: " if each.name else ""
-        if each.overloaded:
-            rates = f"{each.offered_per_s:.3g} requests/s came, {each.requests_per_s:.3g} were answered"
-            grows = f"those there grow by {each.grows_per_s:.3g} a second, and times of requests with the run"
+    for service in serving:
+        of = f"{service.name}: " if service.name else ""
+        if service.overloaded:
+            rates = f"{service.offered_per_s:.3g} requests/s came, {service.requests_per_s:.3g} were answered"
+            grows = f"those there grow by {service.grows_per_s:.3g} a second, and times of requests with the run"
             yield Warning("overloaded", f"{of}{rates}: no steady state, {grows}")
-        elif each.unsettled:
-            why = FILLS if each.scaling is None else STARTS
+        elif service.unsettled:
+            why = FILLS if service.scaling is None else STARTS
             yield Warning("still-filling", f"{of}those there grow until the last request comes, {why}")
     for answers in () if services is None else services.answers:
         if answers.growth_per_s > 0:

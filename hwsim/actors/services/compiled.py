@@ -315,8 +315,8 @@ class CompiledPlay:
     def _settle(self) -> None:
         """Bring what is asked for up to now: notes and stations."""
         state = self._state
-        now = int(state.counts[names.NOW])
-        self.now = now + self._origin
+        elapsed = int(state.counts[names.NOW])
+        self.now = elapsed + self._origin
         self._take_answers()
         for number, notes in enumerate(self.notes):
             row, words = state.services[number], state.words[number]
@@ -339,7 +339,7 @@ class CompiledPlay:
         self.stations = []
         for row in state.stations[: len(self.program.stations)]:
             words = state.words[row[places.WORDS_AT]]
-            passed = now - int(row[places.LAST])
+            passed = elapsed - int(row[places.LAST])
             if row[places.KIND] == places.FIFO:
                 working = int(row[places.SERVERS] - row[places.FREE])
                 used = working * FULL // int(row[places.SERVERS])

@@ -46,7 +46,7 @@ class Clocked:
     router: Router
     lanes: Many[Lane] = ()
     scaled: Scaled | None = None
-    weights: Many[Lane] = ()  # on which those of a copy that starts come
+    weights: Many[Lane] = ()  # ways on which the weights of a copy that starts come
     idle: list[Event | None] = field(init=False)
     came: list[int] = field(init=False)
     balancers: list[Balancer] = field(default_factory=list)
@@ -70,9 +70,9 @@ class Clocked:
         for number in range(len(self.copies)):
             driver.env.process(self._serves(driver, number))
         label, self._clients, starting = labels_of(driver, self.name)
-        for each in self.balancers:
-            each.starting = starting
-            driver.env.process(each.scales(driver))
+        for balancer in self.balancers:
+            balancer.starting = starting
+            driver.env.process(balancer.scales(driver))
         queue = driver.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
         while (time := self.source.unasked()) is not None:
             came, op = driver.issue([IssuedOp(label, queue, time=max(0, time - int(driver.env.now)))])

@@ -214,7 +214,7 @@ class Compiled:
             self._service.address,
             *(each.reshape(-1) for each in (numbers, meters, course, bins, sums, seconds, records)),
         )
-        iterations, worked, put_off, read_again, bits, area, most, total, longest, end, *came_at, asked = whole(numbers).tolist()
+        iterations, worked, put_off, read_again, bits, area, most, total, longest, end, *came_at, woken = whole(numbers).tolist()
         log = self.log
         if self.plan.requests.follow:
             log.first_arrival, log.last_arrival = came_at
@@ -229,7 +229,7 @@ class Compiled:
             log.meters[copy].spent = tuple(values[:5])
             if values[7] >= 0:
                 ends[values[7]] = copy, values[5], values[6]
-        self.written.summed(runs, [ends[at] for at in sorted(ends)], list(_summed(sums, seconds)), asked=bool(asked))
+        self.written.summed(runs, [ends[at] for at in sorted(ends)], list(_summed(sums, seconds)), asked=bool(woken))
         last: list[int] = []  # by record, its last op
         for copy, label, cost, count, host, rows, *time in records.tolist():
             value = _number(*time)

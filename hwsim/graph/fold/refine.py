@@ -89,15 +89,15 @@ def is_equitable(colours: Ints, ties: Ties, classes: Ints) -> bool:
         return True
     is_looked_at = np.zeros(len(classes), np.bool_)
     is_looked_at[unlike] = True
-    here = np.flatnonzero(is_looked_at[where])
+    unlike_rows = np.flatnonzero(is_looked_at[where])
     is_looked_at[leader[unlike]] = True
     rows = np.flatnonzero(is_looked_at[where])
     rows = rows[np.lexsort((around[rows], ties.label[rows], where[rows]))]
     order = np.arange(len(where))
     order[is_looked_at[where]] = rows
     label, beside = ties.label[order], around[order]
-    there = as_leader[here]  # the others are as their leader is in the order of both
-    return bool((label[here] == label[there]).all() and (beside[here] == beside[there]).all())
+    leader_rows = as_leader[unlike_rows]  # the others are as their leader is in the order of both
+    return bool((label[unlike_rows] == label[leader_rows]).all() and (beside[unlike_rows] == beside[leader_rows]).all())
 
 
 def _leaders(classes: Ints) -> Ints:

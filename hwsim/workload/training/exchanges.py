@@ -159,9 +159,9 @@ class Exchanges:
                 self._rings.setdefault(key, (flow, look))
             yield flow
 
-    def look_at(self, asked: Sequence[tuple[Names, ...]]) -> None:
+    def look_at(self, needed: Sequence[tuple[Names, ...]]) -> None:
         """Look at groups that are asked for later: at many together it is quicker."""
-        new = list(dict.fromkeys(groups for groups in asked if groups not in self._looked_at))
+        new = list(dict.fromkeys(groups for groups in needed if groups not in self._looked_at))
         if self._look is None:
             from hwsim.communication.renaming import Looks  # not every training exchanges
 
@@ -175,18 +175,18 @@ class Exchanges:
             body += cost.demand.body(self.rates)
         return _Flow(costs, self.known.rows(costs), latency, body)
 
-    def _over(self, flow: _Flow, look: Look, other: Look) -> _Flow | None:
+    def _over(self, flow: _Flow, look: Look, target: Look) -> _Flow | None:
         """The flow over the capacities of a like ring; None if it leaves its ring."""
-        if look is other:
+        if look is target:
             return flow
         from hwsim.communication.renaming import renamed
 
-        numbers = look.to(other, flow.rows.numbers)
+        numbers = look.to(target, flow.rows.numbers)
         if numbers is None:
             return None
         self.known.alike(numbers, flow.rows.numbers)
         first, *others = flow.costs
-        first = replace(first, why=renamed(self.machine, first.why, look.numbers, other.numbers))
+        first = replace(first, why=renamed(self.machine, first.why, look.numbers, target.numbers))
         return flow._replace(costs=(first, *others), rows=Rows(numbers, flow.rows.amounts, flow.rows.moved))
 
     def _leaves(self, groups: tuple[Names, ...]) -> bool:

@@ -57,7 +57,7 @@ class _Paths:
 
 
 def represented(
-    known: Capacities,
+    capacities: Capacities,
     layout: Layout,
     kinds: Kinds,
     between: Sequence[Numbered],
@@ -67,7 +67,7 @@ def represented(
     """The replicas that represent all.
 
     Args:
-        known: capacities of the machine; those that `between` draws from are known.
+        capacities: capacities of the machine; those that `between` draws from are known.
         between: what all replicas exchange, and what they write.
         used: names of the capacities that a replica's ops draw from, apart from exchanges among all replicas: its own
             capacities, and the capacities of the replicas with which it shares experts.
@@ -77,15 +77,15 @@ def represented(
         CannotFold: hardly any replica is like another, and why.
         NoRoute: devices that work together are not linked.
     """
-    machine = known.machine
+    machine = capacities.machine
     held = Counter(map(machine.node_of, layout.devices)).values()
     if len(held) > 1 and len(set(held)) > 1:
         raise CannotFold("the nodes do not all have as many of the GPUs")
     paths = _paths_of(machine, layout)
-    known.drawn(paths.draws)
+    capacities.drawn(paths.draws)
     colours, why = _of_replicas(machine, layout, kinds, paths, marks)
     replicas, numbers = len(colours), paths.numbers
-    look = _looks(known, between, marks)
+    look = _looks(capacities, between, marks)
     classes = _classes(colours, numbered(look[numbers]), paths)
     of = Classes.by(numbered(classes[:replicas]))
     if not few_enough(len(of), replicas):
@@ -99,31 +99,31 @@ def represented(
     alike = {name: len(some) for name, some in members.items()}
     of_shown = {shown[place]: int(of_things[place]) for place in kept if shown[place] not in alike}
     alike |= counted(of_shown, Counter(of_things.tolist()))
-    members |= listed(of_shown, _devices(known, paths, of_things, of_shown))
+    members |= listed(of_shown, _devices(capacities, paths, of_things, of_shown))
     hidden = np.zeros(machine.capacity_numbers, np.bool_)
     hidden[numbers] = True
     for (first_name, *_), memories in gpus:
         for part in _PARTS:  # parts of a GPU have numbers next to each other
-            hidden[memories + known.number(f"{first_name}.{part}") - known.number(f"{first_name}.memory")] = True
+            hidden[memories + capacities.number(f"{first_name}.{part}") - capacities.number(f"{first_name}.memory")] = True
     for some in _elsewhere(between, hidden, look):
         name = machine.capacity_name(int(some[0]))
         alike[name] = len(some)
         hidden[some] = True
         if ":" not in name:
             members[name] = tuple(map(machine.capacity_name, some.tolist()))
-    hidden[[known.number(name) for name in alike]] = False
-    found = Hidden(machine, hidden)
+    hidden[[capacities.number(name) for name in alike]] = False
+    hidden_names = Hidden(machine, hidden)
     for first in of.first.tolist():
         used_alone, shared = used(first)
-        if unseen := sorted((used_alone | {name for name in shared if name not in found}) - alike.keys()):
+        if unseen := sorted((used_alone | {name for name in shared if name not in hidden_names}) - alike.keys()):
             raise CannotFold(f"replica {first} of the model draws on {unseen[0]}, which no path between its neighbours does")
-    return Represented(of, near, alike, {name: some for name, some in members.items() if len(some) > 1}, found)
+    return Represented(of, near, alike, {name: some for name, some in members.items() if len(some) > 1}, hidden_names)
 
 
-def _looks(known: Capacities, between: Sequence[Numbered], marks: Marks) -> Ints:
+def _looks(capacities: Capacities, between: Sequence[Numbered], marks: Marks) -> Ints:
     """By number of a capacity its first colour: its kind, what each exchange draws from it and holds, what happens to it."""
-    look = known.of(np.arange(known.machine.capacity_numbers)).astype(np.int64)
-    unused = len(known.kinds)
+    look = capacities.of(np.arange(capacities.machine.capacity_numbers)).astype(np.int64)
+    unused = len(capacities.kinds)
     for cost in between:
         numbers, holds = cost.rows.numbers, cost.holds
         keys = [look[numbers], in_digits(cost.rows.amounts), *([] if holds is None else [holds])]
@@ -135,7 +135,7 @@ def _looks(known: Capacities, between: Sequence[Numbered], marks: Marks) -> Ints
         unused += len(numbers)
     happens: dict[Hashable, int] = {}
     for name, mark in marks.items():
-        number = known.number(name)
+        number = capacities.number(name)
         look[number] = happens.setdefault((int(look[number]), mark), unused + len(happens))
     return look
 

@@ -1,4 +1,4 @@
-"""What exchanges draw from capacities, by number of the capacity: a fold leaves few of them, and only those are named.
+"""Amounts that exchanges draw, by number of the capacity: a fold leaves few capacities, and only those are named.
 
 Amounts from one capacity are added in the order in which the exchanges are given, as floats are.
 """
@@ -133,7 +133,7 @@ class Capacities:
         return np.array([kind.rate for kind in self.kinds], np.float64)[self._of[numbers]]
 
     def carry_bytes(self, numbers: Ints) -> Flags:
-        """By number whether its amounts are bytes, as those of links are."""
+        """By number whether its amounts are bytes, as the amounts of links are."""
         return np.array([kind.unit == "B" for kind in self.kinds], np.bool_)[self._of[numbers]]
 
     def are_of_devices(self, numbers: Ints) -> Flags:
@@ -178,14 +178,14 @@ class Hidden:
         self._named: dict[str, bool] = {}
 
     def __contains__(self, name: object) -> bool:
-        found = self._named.get(name) if isinstance(name, str) else False
-        if found is None and isinstance(name, str):
+        is_hidden = self._named.get(name) if isinstance(name, str) else False
+        if is_hidden is None and isinstance(name, str):
             try:
-                found = bool(self.flags[self._machine.capacity_number(name)])
+                is_hidden = bool(self.flags[self._machine.capacity_number(name)])
             except UnknownName:
-                found = False
-            self._named[name] = found
-        return bool(found)
+                is_hidden = False
+            self._named[name] = is_hidden
+        return bool(is_hidden)
 
 
 def in_digits(amounts: Floats) -> Ints:
@@ -193,8 +193,8 @@ def in_digits(amounts: Floats) -> Ints:
     different, at = np.unique(amounts, return_inverse=True)
     texts: dict[str, int] = {}
     places = np.array([texts.setdefault(f"{amount:.12e}", len(texts)) for amount in different.tolist()], np.int64)
-    found: Ints = places[at.ravel()]
-    return found
+    place_of_each: Ints = places[at.ravel()]
+    return place_of_each
 
 
 def largest(values: Floats) -> float:

@@ -97,13 +97,13 @@ def one_by_one(groups: Groups) -> Iterator[Item]:
 
 def between(layout: Layout, stages: Sequence[Stage], shards: int, exchanging: Exchanges) -> list[Numbered]:
     """Exchanges among all replicas of each stage."""
-    asked = [
+    exchanged = [
         (layout.across(number, shards if item.name == "weights" else layout.dp), item)
         for number, stage in enumerate(stages)
         for item in (*stage.gathered, *exchanges(stage.ending))
     ]
-    exchanging.look_at([groups for groups, _ in asked])
-    return [exchanging.numbered(groups, item.operation, item.size) for groups, item in asked]
+    exchanging.look_at([groups for groups, _ in exchanged])
+    return [exchanging.numbered(groups, item.operation, item.size) for groups, item in exchanged]
 
 
 def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set[str]]:
