@@ -175,7 +175,7 @@ def test_more_requests_than_can_be_answered_are_said() -> None:
     [found] = run.serving
     assert found.overloaded
     assert found.offered_per_s == pytest.approx(5000, rel=0.3)
-    assert "requests/s came, more than it can answer" in summary(run)
+    assert "warning      overloaded: " in summary(run)
 
 
 @pytest.mark.parametrize("arrivals", [{"poisson": "1 1/s"}, {"every": "1 s"}, "all at once"])

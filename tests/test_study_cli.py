@@ -92,10 +92,10 @@ def test_negative_numbers_of_files_are_shown_as_the_user_wrote_them(tmp_path: Pa
     assert (done.exit_code, "'-1 s' cannot be negative" in done.stdout) == (0, True)
     machine = ("plan", "d2l-laptop", str(tmp_path / "loop.yaml"), "--minimise", "time")
     done = CliRunner().invoke(main, [*machine, "--vary", "t=-1 s,1 s"])
-    assert (done.exit_code, "t=-1 s: machine: '-1 s' cannot be negative" in done.stdout) == (0, True)
+    assert (done.exit_code, "t=-1 s: workload: '-1 s' cannot be negative" in done.stdout) == (0, True)
     (tmp_path / "loop.yaml").write_text(PARAMETER.replace("1 s", "-1 s"), encoding="utf-8")
     done = CliRunner().invoke(main, [*machine, "--vary", "n=1,2"])
-    assert (done.exit_code, "machine: '-1 s' cannot be negative" in done.stdout) == (3, True)
+    assert (done.exit_code, "workload: '-1 s' cannot be negative" in done.stdout) == (3, True)
 
 
 def test_a_sweep_with_some_failed_points_is_done() -> None:

@@ -134,9 +134,7 @@ class Service:
 
         waits = [wait for each in slots for wait in each.waits]
         taken, loads = (sum(getattr(each, name) for each in slots) for name in ("taken", "loads"))  # integers
-        loading = sum(each.loads * each.adapters.load for each in slots) / max(
-            1, loads
-        )  # integers; the two parts of a split differ
+        loading = sum(each.loads * each.adapters.load for each in slots) / max(1, loads)  # integers: parts of a split differ
         times = (loading, sum(waits), max(waits, default=0))  # integers
         load, waited, longest = (time / FEMTO for time in times)
         return AdapterUse(slots[0].adapters.count, slots[0].places, taken, loads, load, len(waits), waited, longest)

@@ -197,7 +197,7 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
     spreads = {key: getattr(service, name) for key, name in SPREADS.items()}
     return {
         **picked(service, *PLAIN, read_again_tokens="read_again"),
-        **({"copies": sum(each.most for each in service.scalings)} if service.scalings else {}),  # count
+        **({"copies": sum(each.most for each in service.scalings)} if service.scalings else {}),  # integers
         **{
             key: None if spread is None else {f"{name}_s": value for name, value in asdict(spread).items()}
             for key, spread in spreads.items()

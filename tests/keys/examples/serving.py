@@ -32,6 +32,10 @@ def infer(**keys: Any) -> dict[str, Any]:
     return {"hwsim": "workload/1", "infer": {key: each for key, each in {**INFER, **keys}.items() if each is not None}}
 
 
+SCALE: Final[dict[str, Any]] = {
+    "target": 4.0, "start": "20 ms", "by": "requests", "least": 1, "most": 3, "first": 2, "limit": 9, "every": "5 ms",
+    "window": "300 ms", "panic": "10 ms", "delay": "20 ms",
+}  # fmt: skip
 SERVER: Final[dict[str, Any]] = {
     "prompts": "beside", "chunked": True, "budget": 300, "sequences": 30, "admit": "ratio",
     "ratio": {"first": 0.9, "least": 0.3, "steps": 30, "most": 16}, "spare": "1 %", "ahead": 1, "look": 3, "gather": 8,
@@ -345,19 +349,7 @@ EXAMPLES: Final = (
             arrivals={"bursts": {"poisson": "6 1/s", "size": 20}},
             requests=160,
             output={"uniform": [20, 60]},
-            scale={
-                "target": 4.0,
-                "start": "20 ms",
-                "by": "requests",
-                "least": 1,
-                "most": 3,
-                "first": 2,
-                "limit": 9,
-                "every": "5 ms",
-                "window": "300 ms",
-                "panic": "10 ms",
-                "delay": "20 ms",
-            },
+            scale=SCALE,
         ),
         tried={
             **TRIED,
@@ -366,6 +358,51 @@ EXAMPLES: Final = (
             "infer.scale.least": (2,),
             "infer.scale.most": (2,),
         },
+    ),
+    Example(
+        "service whose copies come and go, prompts read apart",
+        gpus(8),
+        infer(
+            prefill=None,
+            device=None,
+            parallel=None,
+            split={
+                "prefill": {"device": ["node0.gpu*"], "scale": SCALE},
+                "decode": {"device": ["node1.gpu*"], "scale": SCALE},
+            },
+            arrivals={"bursts": {"poisson": "6 1/s", "size": 20}},
+            requests=160,
+            output={"uniform": [20, 60]},
+        ),
+        tried={
+            **TRIED,
+            **{
+                f"infer.split.{part}.scale.{key}": values
+                for part in ("prefill", "decode")
+                for key, values in (("by", ("waiting", "arrivals")), ("first", (1,)), ("least", (2,)), ("most", (2,)))
+            },
+        },
+    ),
+    *(
+        Example(
+            f"service whose copies get their weights from {start}, prompts read apart",
+            stored(8),
+            infer(
+                prefill=None,
+                device=None,
+                parallel=None,
+                split={
+                    "prefill": {"device": ["node0.gpu*"], "scale": {"target": 4.0, "start": keys, "least": 0}},
+                    "decode": {"device": ["node1.gpu*"], "scale": {"target": 4.0, "start": keys, "least": 0}},
+                },
+                requests=20,
+            ),
+            tried={**TRIED, **{f"infer.split.{part}.scale.start.disk": ("node0.slow",) for part in ("prefill", "decode")}},
+        )
+        for start, keys in (
+            ("a disk", {"disk": "node0.disk", "engine": "10 ms"}),
+            ("elsewhere", {"rate": "10 GB/s", "engine": "10 ms"}),
+        )
     ),
     Example(
         "service whose copies read their weights",
