@@ -35,7 +35,7 @@ def check_statements(workload: Workload, mistakes: Mistakes) -> None:
 
             check_training(train, mistakes)
         if infer is not None:
-            from hwsim.workload.serving.plan import check_service
+            from hwsim.workload.serving.placing import check_service
 
             check_service(infer, mistakes)
 

@@ -20,7 +20,7 @@ def plan_services(workload: Workload, machine: Machine, mistakes: Mistakes) -> t
             plans.append((name, job.start, job.on_devices(job.infer)))
     if not plans:
         return ()
-    from hwsim.workload.serving.plan import plan_service  # models are slow to import
+    from hwsim.workload.serving.placing import plan_service  # models are slow to import
 
     services = [plan_service(tree, machine, mistakes, name=name, start=start) for name, start, tree in plans]
     return tuple(plan for plan in services if plan is not None)
