@@ -136,13 +136,14 @@ def percent(fraction: float, form: str = "") -> str:
 
 
 @lru_cache(maxsize=4096)  # a machine has thousands of equal links
-def format_count(value: float) -> str:
-    """A number of things in the mean, with three digits and without an exponent.
+def format_count(value: float, digits: int = 3) -> str:
+    """A number of things in the mean, without an exponent.
 
-    >>> format_count(60_812.3), format_count(999.6), format_count(12.345), format_count(0.0)
-    ('60,800', '1,000', '12.3', '0')
+    >>> format_count(60_812.3), format_count(999.6), format_count(12.345), format_count(0.0), format_count(1234.56, 4)
+    ('60,800', '1,000', '12.3', '0', '1,235')
     """
-    return f"{value:.3g}" if abs(value) < 999.5 else f"{float(f'{value:.3g}'):,.0f}"
+    text = f"{value:.{digits}g}"
+    return text if abs(value) < 999.5 else f"{float(text):,.0f}"
 
 
 def precise(value: float, unit: str, digits: int = 6) -> str:

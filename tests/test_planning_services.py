@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -38,6 +39,22 @@ def test_a_machine_that_does_not_keep_up_is_no_answer(workload: str, requirement
     assert answer.best is None
     assert [each.reasons[0].constraint for each in answer.rejected] == ["load"]
     assert "no steady state" in str(answer)
+
+
+def test_services_that_wait_for_each_other_are_no_answer() -> None:
+    """By how much they miss, nothing says: JSON has no infinite numbers."""
+    ring = """hwsim: workload/1
+services:
+  a: {device: cpu, workers: 1, arrivals: {every: 1 ms}, request: [{busy: {time: 1 ms}}, {ask: b}]}
+  b: {device: cpu, workers: 1, request: [{busy: {time: 1 ms}}, {maybe: {ratio: 99.99 %, do: [{ask: a}]}}]}
+requests: 10
+"""
+    answer = asked(ring, require=["power at most 1 MW"])
+    assert answer.best is None
+    assert "load" in [each.constraint for each in answer.rejected[0].reasons]
+    json.dumps(answer.to_json(), allow_nan=False)
+    (row,) = hwsim.sweep(GPU, ring, {"workload.requests": [10]}, workers=1).rows
+    assert "services-stuck" in [each.code for each in row.warnings]
 
 
 def test_as_many_machines_are_taken_as_keep_up() -> None:

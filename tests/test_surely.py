@@ -10,8 +10,10 @@ import pytest
 import yaml
 
 import hwsim
+from hwsim.api import load_machine, load_workload
 from hwsim.planning import plan
 from hwsim.results.errors import CASES, table
+from hwsim.workload.narrow import wider_formats
 
 TRAIN = {"model": "gpt2-medium", "sequence": 1024, "microbatch": 1, "global_batch": 32, "dtype": "fp16", "recompute": "full"}
 
@@ -79,6 +81,37 @@ def test_a_format_that_the_gpu_lacks_is_said(tmp_path: Path, machine: str, dtype
     path = training(tmp_path, dtype=dtype)
     for warnings in (hwsim.simulate(machine, path, expect=False).warnings, hwsim.estimate(machine, path).warnings):
         assert sum(warning.code == "wider-format" for warning in warnings) == warned
+
+
+MIXED = """\
+hwsim: machine/1
+parts:
+  cpu: {kind: cpu, use: xeon-8480}
+  old: {kind: gpu, use: v100-sxm2-16gb, count: 2}
+  new: {kind: gpu, use: h100-sxm, count: 2}
+  psw: {kind: switch}
+links:
+  - {between: [old*, psw], kind: pcie, gen: 3, lanes: 16}
+  - {between: [new*, psw], kind: pcie, gen: 4, lanes: 16}
+  - {between: [cpu, psw], kind: pcie, gen: 4, lanes: 16}
+"""
+
+
+@pytest.mark.parametrize(("devices", "said"), [("old*", "the gpu has no"), ("new*", ""), (["new*", "old*"], "old0 has no")])
+def test_a_format_that_some_of_the_own_gpus_lack_is_said(devices: Any, said: str) -> None:
+    """Other GPUs of the machine, which have it, do not matter."""
+    infer = {
+        "model": "gpt2",
+        "dtype": "fp8",
+        "device": devices,
+        "parallel": {"dp": "rest"},
+        "requests": 2,
+        "output": 3,
+        "prompt": 9,
+    }
+    machine = load_machine(MIXED)
+    warnings = list(wider_formats(load_workload({"hwsim": "workload/1", "infer": infer}), machine))
+    assert [said in warning.text for warning in warnings] == ([True] if said else [])
 
 
 def test_slow_exchanges_of_a_served_model_make_its_times_as_unsure(tmp_path: Path) -> None:

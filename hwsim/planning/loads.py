@@ -20,13 +20,14 @@ class Load(NamedTuple):
     """The load of the first service of a run.
 
     Args:
-        grows: why there is no steady state, "" if there may be one; excess: part by which more comes than is answered.
+        grows: why there is no steady state, "" if there may be one; excess: part by which more comes than is answered, None where
+            nothing is answered any more.
         ranges: by measure, where nine of ten such services are that get other requests.
         note: what a reader has to know of the run's length.
     """
 
     grows: str = ""
-    excess: float = 0.0
+    excess: float | None = 0.0
     ranges: Mapping[str, Ends] = {}
     note: str = ""
 
@@ -41,7 +42,8 @@ def long_enough(play: Callable[[Mapping[str, int]], Run], wanted: Collection[str
     counts: dict[str, int] = {}
     run = play(counts)
     for _ in range(LONGER):
-        more = {each.counted: _wanted(each) for each in states(run) if each.more(_named(each, wanted)) is not None}
+        short = [each for each in states(run) if each.more(_named(each, wanted)) is not None]
+        more = {each.counted: each.more([]) or each.most for each in short}  # the most where only a measure is not known yet
         if not more:
             break
         counts |= more
@@ -53,11 +55,6 @@ def load_of(run: Run, *, lengthened: bool) -> Load:
     """The load of the first service of a run."""
     state = next(states(run), None)
     return Load() if state is None else _load(run, state, lengthened=lengthened)
-
-
-def _wanted(state: State) -> int:
-    """Requests of the next run: enough to be steady; the most that are tried where only a measure is not known yet."""
-    return state.more([]) or state.most
 
 
 def _named(state: State, asked: Collection[str]) -> list[str]:
@@ -81,7 +78,7 @@ def _load(run: Run, state: State, *, lengthened: bool) -> Load:
             low = _away(amount.low / amount.value, half)
             high = None if unsettled or not math.isfinite(amount.high) else 1.0 / _away(amount.value / amount.high, half)
             ranges[_measure(state, name)] = low, high
-    return Load(state.grows, state.excess, ranges, note)
+    return Load(state.grows, state.excess if math.isfinite(state.excess) else None, ranges, note)
 
 
 def _away(part: float, half: float) -> float:
@@ -93,8 +90,9 @@ def too_much(load: Load, replicas: int) -> Reason | None:
     """The reason that a load without a steady state is; None if the service may keep up."""
     if not load.grows:
         return None
-    each = f" by each of {replicas}" if replicas > 1 else ""
-    return Reason(LOAD, f"no steady state: {load.grows}{each}", 1.0 + load.excess, 1.0, load.excess)
+    who = f" by each of {replicas}" if replicas > 1 else ""
+    text = f"no steady state: {load.grows}{who}"
+    return Reason(LOAD, text) if load.excess is None else Reason(LOAD, text, 1.0 + load.excess, 1.0, load.excess)
 
 
 def within(value: float, ends: Ends | None, others: list[float]) -> Amount:

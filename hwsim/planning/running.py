@@ -49,7 +49,7 @@ def simulated(
         return replace(option, how="simulation", estimated=option.numbers, reasons=(*option.reasons, reason)), row
     _, facts = screen.exact(point)
     numbers = {**option.numbers, **screen.of_machine(facts, point)}
-    loads = [_load(each) for each in row["runs"].values()]
+    loads = [Load(**each.get("load", {})) for each in row["runs"].values()]
     full = tuple(each for load in loads if (each := too_much(load, point.replicas)) is not None)
     notes = tuple(dict.fromkeys(load.note for load in loads if load.note))
     result = replace(option, how="simulation", estimated=option.numbers, numbers=numbers, wholes={}, reasons=full, notes=notes)
@@ -98,7 +98,7 @@ def _amounts(run: Row) -> dict[str, Amount]:
     """
     amounts = {}
     for key, value in run["numbers"].items():
-        ends, others = _load(run).ranges.get(key), [each[key] for each in run["ends"] if key in each]
+        ends, others = Load(**run.get("load", {})).ranges.get(key), [each[key] for each in run["ends"] if key in each]
         if ends is not None or others:
             amounts[key] = within(value, ends, others)
         elif key == "memory":
@@ -156,11 +156,6 @@ def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row
         "memory": max((device.spread for device in run.memory if device.size), default=0.0),
         "watts": 0.0 if energy is None or run.makespan_s <= 0 else energy.joules.value / run.makespan_s,
     }
-
-
-def _load(run: Row) -> Load:
-    """The load that a run showed; an empty one if an earlier version kept the run."""
-    return Load(**run.get("load", {}))
 
 
 def serves(workload: Tree) -> bool:

@@ -115,11 +115,9 @@ def _measures() -> dict[str, Measure]:
         ("cost per million tokens", "USD/M tokens", "USD", MONEY, "outlay", False),
     ]
     table = {row[0]: Measure(*row) for row in rows}
-    for latency in ("ttft", "tpot", "latency"):
+    for name, title in (("ttft", "TTFT"), ("tpot", "TPOT"), ("latency", "latency")):
         for part in ("mean", "p50", "p95", "p99", "max"):
-            table[f"{latency}_{part}"] = Measure(
-                f"{latency}_{part}", f"{latency if latency == 'latency' else latency.upper()} {part}", "s", TIME, "run"
-            )
+            table[f"{name}_{part}"] = Measure(f"{name}_{part}", f"{title} {part}", "s", TIME, "run")
     return table
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from hwsim.formats import format_count
 from hwsim.results.services.answers import Services
 from hwsim.results.serving import ServiceStatistics
 from hwsim.spec.warning import Warning
@@ -21,13 +22,16 @@ def unsteady(serving: Iterable[ServiceStatistics], services: Services | None) ->
     for service in serving:
         of = f"{service.name}: " if service.name else ""
         if service.overloaded:
-            rates = f"{service.offered_per_s:.3g} requests/s came, {service.requests_per_s:.3g} were answered"
-            grows = f"those there grow by {service.grows_per_s:.3g} a second, and times of requests with the run"
+            came, answered = format_count(service.offered_per_s, 4), format_count(service.requests_per_s, 4)
+            rates = f"{came} requests/s came, {answered} were answered"
+            grows = f"those there grow by {format_count(service.grows_per_s)} a second, and times of requests with the run"
             yield Warning("overloaded", f"{of}{rates}: no steady state, {grows}")
         elif service.unsettled:
             why = FILLS if service.scaling is None else STARTS
             yield Warning("still-filling", f"{of}those there grow until the last request comes, {why}")
+    if services is not None and services.stuck:
+        yield Warning("services-stuck", f"never answered: {services.stuck}")
     for answers in () if services is None else services.answers:
         if answers.growth_per_s > 0:
-            grows = f"those there grow by {answers.growth_per_s:.3g} a second, and times of requests with the run"
+            grows = f"those there grow by {format_count(answers.growth_per_s)} a second, and times of requests with the run"
             yield Warning("overloaded", f"{answers.name}: no steady state, {grows}")

@@ -31,6 +31,7 @@ CODES: Final = {
     "power-over-budget": "the parts of a machine draw more power than its `supply` gives",
     "requests-cut": "prompts or answers were cut to the tokens that the model reads",
     "runtime-replaced": "`--set workload.runtime.use` chose another runtime; numbers that the file sets for its own are left out",
+    "services-stuck": "services wait for each other: some of their requests are never answered",
     "set-in-both": "`--set let.NAME` changed a parameter of the machine and of the workload",
     "stall-loses-nothing": "a part is down in a run with checkpoints: it stalls and goes on, and no work is lost",
     "still-filling": "a service still filled when its last request came: with more requests its times are longer",
@@ -39,7 +40,7 @@ CODES: Final = {
     "wider-format": "the GPU has no such number format: products are timed in the next wider one, which a framework may refuse",
     "working-set-too-large": "a working set is larger than the memory that holds it; nothing is swapped here",
 }  # code -> what it says; docs/warnings.md has the same table
-EXCEEDS: Final = frozenset({"disk-overfull", "overloaded", "power-over-budget", "working-set-too-large"})
+EXCEEDS: Final = frozenset({"disk-overfull", "overloaded", "power-over-budget", "services-stuck", "working-set-too-large"})
 """Codes of runs that use more of something than the machine has: such a machine cannot do what was simulated."""
 
 

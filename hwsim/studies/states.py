@@ -85,7 +85,8 @@ def _of_model(service: ServiceStatistics) -> State:
         knowns[f"{start}{each.measure}_{part}"] = Known(each.value_s, each.low_s, high), each.short
     grows, excess = "", 0.0
     if service.overloaded:
-        grows = f"{service.offered_per_s:.4g} requests/s come, {service.requests_per_s:.4g} are answered"
+        came, answered = format_count(service.offered_per_s, 4), format_count(service.requests_per_s, 4)
+        grows = f"{came} requests/s come, {answered} are answered"
         excess = service.offered_per_s / service.requests_per_s - 1.0
     where = {
         f"{start}{each.measure}_p{each.percentile}": limited_by(each) for each in service.where if each.parts and each.mean_s > 0
@@ -108,7 +109,8 @@ def _of_program(services: Services, answers: Answers) -> State:
     full = next((rung for rung in services.ladder if rung.kind == "capacity" and (rung.utilisation or 0.0) >= 1), None)
     grows, excess = services.stuck, math.inf if services.stuck else 0.0
     if full is not None and answers.outside and answers.offered_per_s > full.limit_per_s:
-        grows = f"{full.name} does {full.limit_per_s:.4g} requests/s at most, {answers.offered_per_s:.4g} come"
+        limit, came = format_count(full.limit_per_s, 4), format_count(answers.offered_per_s, 4)
+        grows = f"{full.name} does {limit} requests/s at most, {came} come"
         excess = answers.offered_per_s / full.limit_per_s - 1.0
     elif answers.growth_per_s > 0:
         excess = answers.growth_per_s / max(answers.offered_per_s - answers.growth_per_s, 1e-300)

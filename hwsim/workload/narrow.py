@@ -6,33 +6,47 @@ from collections.abc import Iterator, Mapping
 
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import CannotCompute, peak_of
-from hwsim.machine import Machine
-from hwsim.spec import Place, Warning
+from hwsim.machine import Machine, UnknownName
+from hwsim.machine.placed import PlacedDevice
+from hwsim.spec import Place, Tree, Warning
 from hwsim.workload.file import Workload
 
 
-def wider(peaks: Mapping[str, float], dtype: str, place: Place | None = None) -> Iterator[Warning]:
+def wider(peaks: Mapping[str, float], dtype: str, place: Place | None = None, gpu: str = "the gpu") -> Iterator[Warning]:
     """A warning where products of this format are computed in a wider one; none where the GPU has it, or has no rate at all.
 
     >>> [warning.code for warning in wider({"fp16": 1e12}, "fp8")], list(wider({"fp8": 1e12}, "fp8")), list(wider({}, "fp8"))
     (['wider-format'], [], [])
     """
     try:
-        used, _ = peak_of(peaks, dtype, "the gpu")
+        used, _ = peak_of(peaks, dtype, gpu)
     except CannotCompute:
         return
     if used != dtype:
-        text = f"the gpu has no {dtype}: its products take as long as in {used}, and arrays are as large as in {dtype}"
+        text = f"{gpu} has no {dtype}: its products take as long as in {used}, and arrays are as large as in {dtype}"
         yield Warning("wider-format", f"{text}; a framework may refuse it", place)
 
 
 def wider_formats(workload: Workload, machine: Machine) -> Iterator[Warning]:
-    """A warning for each training and served model whose format none of the machine's GPUs has."""
-    models = [machine.device(name).model for name in machine.devices_of("gpu")]
-    peaks = [model.flop for model in models if isinstance(model, Gpu)]
-    jobs = (workload.jobs or {}).values()
-    for tree in (workload.train, workload.infer, *(job.train for job in jobs), *(job.infer for job in jobs)):
-        dtype = None if tree is None or not tree.is_mapping else tree.get("dtype")
-        if dtype is not None and isinstance(dtype.value, str) and not any(dtype.value in each for each in peaks):
-            for each in peaks[:1]:
-                yield from wider(each, dtype.value, dtype.place)
+    """A warning for each training and served model whose format some of its own GPUs lack."""
+    doors = [workload.train, workload.infer]
+    for job in (workload.jobs or {}).values():
+        doors += [None if door is None else job.on_devices(door) for door in (job.train, job.infer)]
+    for tree in doors:
+        dtype = None if tree is None else tree.get("dtype")
+        if tree is not None and dtype is not None and isinstance(dtype.value, str):
+            peaks = {sample.name: sample.model.flop for sample in _samples(tree, machine) if isinstance(sample.model, Gpu)}
+            lacking = [name for name, rates in peaks.items() if dtype.value not in rates]
+            for name in lacking[:1]:
+                yield from wider(peaks[name], dtype.value, dtype.place, "the gpu" if len(lacking) == len(peaks) else name)
+
+
+def _samples(tree: Tree, machine: Machine) -> tuple[PlacedDevice, ...]:
+    """A device of each part that a `train:` or `infer:` runs on; none where a name is wrong, which is a mistake of its own."""
+    split = tree.get("split")
+    parts = [tree] if split is None else [part for _, part in split.items()]
+    named = [each.value for part in parts if (device := part.get("device")) is not None for each in device.elements()]
+    try:
+        return machine.samples(machine.select([each for each in named if isinstance(each, str)] or ["gpu*"]))
+    except UnknownName:
+        return ()

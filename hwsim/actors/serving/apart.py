@@ -213,9 +213,8 @@ class Apart(Clocked):
     prompt_weights: Many[Lane] = field(default=(), kw_only=True)
     _least: Router = field(default_factory=Least)
     _pairs: dict[int, tuple[Answering, Sequence]] = field(default_factory=dict)
-    _late: dict[int, tuple[int, int, Late]] = field(
-        default_factory=dict
-    )  # by request that is not read yet: when it came, when it may be read, and for what it waited until then
+    # by request that is not read yet: when it came, when it may be read, and for what it waited until then
+    _late: dict[int, tuple[int, int, Late]] = field(default_factory=dict)
     _label: int = -1
     _queues: list[int] = field(default_factory=list)
     _sending: list[Event | None] = field(default_factory=list)

@@ -209,11 +209,8 @@ class Compiled:
         course, bins = np.zeros((CELLS, 4, 2), np.int64), np.zeros((many_bins, 2), np.int64)
         sums, seconds = np.zeros((many_sums, 5), np.int64), np.zeros(many_sums)
         records = np.zeros((many_records, 8), np.int64)
-        _call(
-            "results",
-            self._service.address,
-            *(each.reshape(-1) for each in (numbers, meters, course, bins, sums, seconds, records)),
-        )
+        results = (each.reshape(-1) for each in (numbers, meters, course, bins, sums, seconds, records))
+        _call("results", self._service.address, *results)
         iterations, worked, put_off, read_again, bits, area, most, total, longest, end, *came_at, woken = whole(numbers).tolist()
         log = self.log
         if self.plan.requests.follow:

@@ -6,18 +6,8 @@ from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import Literal
 
-from hwsim.models.architectures.entries import (
-    MOST_LAYERS,
-    Activation,
-    Basic,
-    Bottleneck,
-    Branches,
-    Conv,
-    Entry,
-    Linear,
-    Pool,
-    Shape,
-)
+from hwsim.models.architectures import entries
+from hwsim.models.architectures.entries import Activation, Basic, Bottleneck, Branches, Conv, Entry, Linear, Pool, Shape
 from hwsim.records import dataclass
 
 Kind = Literal["conv", "linear", "norm", "activation", "pool", "add", "concat", "scale", "dropout"]
@@ -94,8 +84,8 @@ class Walk:
 
     def put(self, unit: Unit) -> None:
         """A layer more."""
-        if len(self.found) == MOST_LAYERS:
-            raise WrongNetwork(f"{unit.name}: a network has at most {MOST_LAYERS:,} layers")
+        if len(self.found) == entries.MOST_LAYERS:
+            raise WrongNetwork(f"{unit.name}: a network has at most {entries.MOST_LAYERS:,} layers")
         self.found.append(unit)
 
     def conv(self, conv: Conv, shape: Shape, name: str) -> Shape:
