@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,9 +30,14 @@ pytestmark = pytest.mark.skipif(not core.is_there(), reason=f"nothing to compare
 CASES = settings(max_examples=120, deadline=None)
 
 
-def compiled(graph: OpGraph) -> Timeline | None:
+PATIENCE = st.sampled_from([0, core.PATIENCE])  # instant by instant, or at once
+
+
+def compiled(graph: OpGraph, patience: int = core.PATIENCE) -> Timeline | None:
     flat = flatten(graph)
-    return native.play(flat, compile_flat(flat))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(core, "PATIENCE", patience)
+        return native.play(flat, compile_flat(flat))
 
 
 def python(graph: OpGraph) -> Timeline:
@@ -44,18 +52,40 @@ def plain(timeline: Timeline) -> list[object]:
 
 
 @CASES
-@given(graphs())
-def test_replay_with_queues_pools_and_contention(graph: OpGraph) -> None:
-    found = compiled(graph)
+@given(graphs(), PATIENCE)
+def test_replay_with_queues_pools_and_contention(graph: OpGraph, patience: int) -> None:
+    found = compiled(graph, patience)
     assume(found is not None)  # one in thousands has paces too fine for the words
     assert found is not None
     assert plain(found) == plain(python(graph))
 
 
+def test_an_interrupt_is_heard_while_compiled_code_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, pieces = core.kernel, list[int]()
+
+    def watched(name: str, *types: Any) -> Callable[..., int]:
+        def interrupted(*given: Any) -> int:
+            pieces.append(kernel(name, *types)(*given))
+            if len(pieces) == 3:
+                signal.raise_signal(signal.SIGINT)
+            return pieces[-1]
+
+        return interrupted if name == "hwsim_replay" else kernel(name, *types)
+
+    monkeypatch.setattr(core, "kernel", watched)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compiled(random_graph(100, 1), 0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert pieces == [core.MORE] * 3
+
+
 @CASES
-@given(networks())
-def test_what_happens_on_one_link_is_felt_on_all_that_depend_on_it(graph: OpGraph) -> None:
-    found = compiled(graph)
+@given(networks(), PATIENCE)
+def test_what_happens_on_one_link_is_felt_on_all_that_depend_on_it(graph: OpGraph, patience: int) -> None:
+    found = compiled(graph, patience)
     assert found is not None
     assert plain(found) == plain(python(graph))
 

@@ -116,8 +116,8 @@ def infers() -> st.SearchStrategy[dict[str, Any]]:
 
 @installed
 @settings(max_examples=60, deadline=None)
-@given(infers())
-def test_a_service_is_played_the_same(machine: Machine, infer: dict[str, Any]) -> None:
+@given(infers(), st.sampled_from([0, core.PATIENCE]))
+def test_a_service_is_played_the_same(machine: Machine, infer: dict[str, Any], patience: int) -> None:
     if infer["device"] == "gpu0":
         infer.pop("parallel", None)
     if "clients" in infer:
@@ -135,7 +135,9 @@ def test_a_service_is_played_the_same(machine: Machine, infer: dict[str, Any]) -
         with pytest.raises(DoesNotFit, match=re.escape(str(error))):
             told(machine, "never", infer)
         return
-    alike(machine, infer)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(core, "PATIENCE", patience)
+        alike(machine, infer)
 
 
 KINDS: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@
 #endif
 
 // One more whenever a declaration below changes, comes or goes; `hwsim.engine.core.ABI` is the same number.
-#define HWSIM_CORE_ABI 9
+#define HWSIM_CORE_ABI 10
 
 HWSIM_CORE_API int32_t hwsim_core_abi(void);
 
@@ -22,8 +22,11 @@ enum hwsim_status {
   HWSIM_DONE = 0,
   HWSIM_TOO_FAR = 1,    // a time or a sum would leave its words: Python's engine, whose integers have no end, is to do it
   HWSIM_NO_MEMORY = 2,
-  HWSIM_MORE = 3,       // room or numbers are wanted before it can go on
+  HWSIM_MORE = 3,       // room or numbers are wanted before it can go on, or the patience is over
 };
+
+// patience: nanoseconds of a call after which it answers HWSIM_MORE and wants to be called again, so that Python hears
+// interrupts; 0: each call does the least.
 
 // For tests, on numbers of three words: one / two (two words wide at the most; 0 where two is), one + two x three (two words of
 // three), one - two x three (two words of two, one of three), one < two; three words each, one after the other.
@@ -59,7 +62,7 @@ HWSIM_CORE_API int32_t hwsim_served_free(hwsim_served* served);
 HWSIM_CORE_API int32_t hwsim_served_feed(hwsim_served* served, int64_t count, const int64_t* arrivals, const int64_t* afters,
                                          const int64_t* prompts, const int64_t* outputs, const int64_t* firsts, const int64_t* ids,
                                          int64_t span, int64_t is_last);
-HWSIM_CORE_API int32_t hwsim_served_play(hwsim_served* served, int64_t* asked);
+HWSIM_CORE_API int32_t hwsim_served_play(hwsim_served* served, int64_t* asked, int64_t patience);
 HWSIM_CORE_API int32_t hwsim_served_told(hwsim_served* served, int64_t what, const int64_t* key, const int64_t* values,
                                          const double* floats);
 // Rows of requests that have ended: 37 numbers of two words each.
@@ -83,11 +86,12 @@ HWSIM_CORE_API int32_t hwsim_flows_new(int64_t classes, const uint64_t* alone, c
                                        const uint64_t* margins, hwsim_flows** flows);
 
 // Play ops. flow: fs that an op of a class takes alone, after its fixed time; flow_class: -1 if it is of none. take, give: the
-// pool of which it takes and gives back a server, or -1. granted: the op that gave it its server, -1 if none did.
+// pool of which it takes and gives back a server, or -1. granted: the op that gave it its server, -1 if none did. After
+// HWSIM_MORE it is called with the same columns, until it answers something else.
 HWSIM_CORE_API int32_t hwsim_replay(int64_t ops, const int64_t* first, const int32_t* next, const int32_t* missing,
                                     const uint8_t* joins, const int64_t* fixed, const int64_t* flow, const int64_t* flow_class,
                                     const int32_t* take, const int32_t* give, int64_t pools, const int64_t* servers,
-                                    hwsim_flows* flows, int64_t* start, int64_t* end, int64_t* granted);
+                                    hwsim_flows* flows, int64_t* start, int64_t* end, int64_t* granted, int64_t patience);
 
 // Notes of a replay, which live as long as the handle. sizes: rows of bounds, solves and levels; then how often shares were
 // found. columns: of bounds fs (int64), class, what holds it back from then on (int32 each; -1: nothing, -2: it has no member);
@@ -143,4 +147,4 @@ HWSIM_CORE_API int32_t hwsim_services_event(const hwsim_services* columns, int64
 HWSIM_CORE_API int32_t hwsim_services_rebase(const hwsim_services* columns);
 
 // Play all instants before a limit. margin: room that one strand may need.
-HWSIM_CORE_API int32_t hwsim_services_play(const hwsim_services* columns, int64_t limit, int64_t margin);
+HWSIM_CORE_API int32_t hwsim_services_play(const hwsim_services* columns, int64_t limit, int64_t margin, int64_t patience);

@@ -6,10 +6,7 @@
 #include "flows.h"
 #include "guarded.h"
 #include "heaps.h"
-
-struct hwsim_flows {
-  hwsim::Flows flows;
-};
+#include "watch.h"
 
 namespace hwsim {
 
@@ -57,19 +54,23 @@ struct Pool {
 class Replay {
  public:
   Replay(const Graph& graph, const int32_t* missing, int64_t pools, const int64_t* servers, const Timeline& timeline, Flows& flows)
-      : graph_(graph), timeline_(timeline), flows_(flows), missing_(missing, missing + graph.ops), behind_(graph.ops, NONE) {
+      : flows_(flows), missing_(missing, missing + graph.ops), behind_(graph.ops, NONE) {
     for (int64_t pool = 0; pool < pools; ++pool) pools_.push_back({servers[pool]});
     std::fill_n(timeline.start, graph.ops, -1);
     std::fill_n(timeline.end, graph.ops, -1);
     std::fill_n(timeline.granted, graph.ops, -1);
     flows.begin(graph.ops);
-  }
-
-  int32_t play() {
-    for (int64_t op = 0; op < graph_.ops; ++op) {
+    for (int64_t op = 0; op < graph.ops; ++op) {
       if (missing_[op] == 0) ready_.push_back(static_cast<int32_t>(op));
     }
+  }
+
+  // Play on the columns that were there from the beginning; HWSIM_MORE once a time of computing has passed.
+  int32_t play(const Graph& graph, const Timeline& timeline, Watch watch) {
+    graph_ = graph;
+    timeline_ = timeline;
     for (;;) {
+      if (watch.is_over()) return HWSIM_MORE;
       retire();
       pass_joins();
       sort(ready_);
@@ -178,8 +179,8 @@ class Replay {
     return true;
   }
 
-  const Graph& graph_;
-  const Timeline& timeline_;
+  Graph graph_{};
+  Timeline timeline_{};
   Flows& flows_;
   Numbers missing_;
   Numbers behind_;  // who waits behind an op for the same pool
@@ -193,13 +194,18 @@ class Replay {
 
 }  // namespace hwsim
 
+struct hwsim_flows {
+  hwsim::Flows flows;
+  std::unique_ptr<hwsim::Replay> begun;  // between two calls of one replay
+};
+
 int32_t hwsim_flows_new(int64_t classes, const uint64_t* alone, const int64_t* first_pair, const int32_t* pair_capacity,
                         const int32_t* pair_weight, int64_t weights, const uint64_t* weight_words, const int64_t* first_draw,
                         const int32_t* draw_capacity, const uint64_t* draw_words, int64_t capacities, const uint64_t* full,
                         const uint64_t* margins, hwsim_flows** flows) {
   return hwsim::guarded([&]() -> int32_t {
     *flows = new hwsim_flows{hwsim::Flows({classes, weights, capacities, alone, first_pair, pair_capacity, pair_weight,
-                                           weight_words, first_draw, draw_capacity, draw_words, full, margins})};
+                                           weight_words, first_draw, draw_capacity, draw_words, full, margins}), nullptr};
     return HWSIM_DONE;
   });
 }
@@ -207,11 +213,15 @@ int32_t hwsim_flows_new(int64_t classes, const uint64_t* alone, const int64_t* f
 int32_t hwsim_replay(int64_t ops, const int64_t* first, const int32_t* next, const int32_t* missing, const uint8_t* joins,
                      const int64_t* fixed, const int64_t* flow, const int64_t* flow_class, const int32_t* take,
                      const int32_t* give, int64_t pools, const int64_t* servers, hwsim_flows* flows, int64_t* start, int64_t* end,
-                     int64_t* granted) {
+                     int64_t* granted, int64_t patience) {
   return hwsim::guarded([&]() -> int32_t {
     const hwsim::Graph graph{ops, first, next, joins, fixed, flow, flow_class, take, give};
     const hwsim::Timeline timeline{start, end, granted};
-    const int32_t status = hwsim::Replay(graph, missing, pools, servers, timeline, flows->flows).play();
+    std::unique_ptr<hwsim::Replay>& replay = flows->begun;
+    if (!replay) replay = std::make_unique<hwsim::Replay>(graph, missing, pools, servers, timeline, flows->flows);
+    const int32_t status = replay->play(graph, timeline, hwsim::Watch(patience));
+    if (status == HWSIM_MORE) return status;
+    replay.reset();
     flows->flows.finish();
     return status;
   });

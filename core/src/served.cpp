@@ -44,10 +44,10 @@ int32_t hwsim_served_feed(hwsim_served* served, int64_t count, const int64_t* ar
   });
 }
 
-int32_t hwsim_served_play(hwsim_served* served, int64_t* asked) {
+int32_t hwsim_served_play(hwsim_served* served, int64_t* asked, int64_t patience) {
   return kept_in([&]() -> int32_t {
     try {
-      return served->service.play(asked);
+      return served->service.play(asked, hwsim::Watch(patience));
     } catch (const DoesNotFit& request) {
       asked[0] = request.tokens;
       return HWSIM_SERVED_DOES_NOT_FIT;

@@ -9,6 +9,7 @@
 #include "served_copy.h"
 #include "served_source.h"
 #include "table.h"
+#include "watch.h"
 
 namespace hwsim::served {
 constexpr int64_t BITS = 5, LONGEST = 1000000000000000;
@@ -100,8 +101,9 @@ class Service {
   }
 
   // What comes next: an answer of `hwsim_served_status`, with its numbers in `asked`.
-  int32_t play(int64_t* asked) {
+  int32_t play(int64_t* asked, Watch watch) {
     for (;;) {
+      if (watch.is_over()) return HWSIM_MORE;
       if (pending_ == SETTING) {
         if (const int32_t wants = sets(asked)) return wants;
         pending_ = IDLE;

@@ -177,9 +177,9 @@ def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
     flows = _flows(compiled, len(flat.graph.capacities))
     columns = core.LONGS, core.INTS, core.INTS, core.BOOLS, core.LONGS, core.LONGS, core.LONGS, core.INTS, core.INTS
     replay = core.kernel(
-        "hwsim_replay", core.INT, *columns, core.INT, core.LONGS, core.POINTER, core.LONGS, core.LONGS, core.LONGS
+        "hwsim_replay", core.INT, *columns, core.INT, core.LONGS, core.POINTER, core.LONGS, core.LONGS, core.LONGS, core.INT
     )
-    how = replay(
+    given = (
         len(flat),
         flat.first,
         flat.next,
@@ -196,7 +196,10 @@ def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
         start,
         end,
         granted,
+        core.PATIENCE,
     )
+    while (how := replay(*given)) == core.MORE:
+        pass
     if how != core.DONE:
         return None
     notes, solves = _notes(flows, len(flat.graph.capacities))

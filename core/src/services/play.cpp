@@ -81,9 +81,9 @@ void Run::set_event(int64_t time, int64_t happening, bool begins) {
 }
 
 // Play all instants before a limit; why it returned.
-int32_t Run::play(int64_t limit, int64_t margin) {
+int32_t Run::play(int64_t limit, int64_t margin, Watch watch) {
   for (;;) {
-    if (is_short(margin)) return HWSIM_MORE;
+    if (watch.is_over() || is_short(margin)) return HWSIM_MORE;
     if (count(READY) > 0) {
       const int64_t at = count(READY_HEAD);
       count(READY_HEAD) = (at + 1) % of_.strand_rows;
@@ -133,6 +133,6 @@ int32_t hwsim_services_event(const hwsim_services* columns, int64_t time, int64_
   return HWSIM_DONE;
 }
 
-int32_t hwsim_services_play(const hwsim_services* columns, int64_t limit, int64_t margin) {
-  return hwsim::guarded([&]() -> int32_t { return hwsim::services::Run(*columns).play(limit, margin); });
+int32_t hwsim_services_play(const hwsim_services* columns, int64_t limit, int64_t margin, int64_t patience) {
+  return hwsim::guarded([&]() -> int32_t { return hwsim::services::Run(*columns).play(limit, margin, hwsim::Watch(patience)); });
 }

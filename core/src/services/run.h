@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../hwsim_core.h"
+#include "../watch.h"
 #include "../words.h"
 #include "rows.h"
 
@@ -22,7 +23,7 @@ class Run {
 
   void begin(int64_t entry);                                     // arrivals.cpp
   void set_event(int64_t time, int64_t happening, bool begins);  // play.cpp
-  int32_t play(int64_t limit, int64_t margin);
+  int32_t play(int64_t limit, int64_t margin, Watch watch);
   bool rebase();  // rebase.cpp
 
  private:

@@ -188,7 +188,7 @@ class CompiledPlay:
                 state.services[number, 1] = min(max(load.until - self._origin, 0), names.LARGEST)
 
     def _until(self, limit: int) -> None:
-        while (why := self._call("hwsim_services_play", limit, self._margin)) != core.DONE:
+        while (why := self._call("hwsim_services_play", limit, self._margin, core.PATIENCE)) != core.DONE:
             if why == core.TOO_FAR:
                 raise TooFar("a time is beyond the words of compiled code")
             self._make_room()

@@ -103,8 +103,10 @@ class Compiled:
         """
         self._begins()
         requests = iter(self.plan.requests)
-        play, wanted = core.kernel("hwsim_served_play", core.POINTER, core.POINTER), self._asked.ctypes.data
-        while (status := play(self._service.address, wanted)) != core.DONE:
+        play = core.kernel("hwsim_served_play", core.POINTER, core.POINTER, core.INT)
+        while (status := play(self._service.address, self._asked.ctypes.data, core.PATIENCE)) != core.DONE:
+            if status == core.MORE:
+                continue
             if status == REQUESTS:
                 self._feeds(list(islice(requests, FED)))
             elif status == ENDED:
