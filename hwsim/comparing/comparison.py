@@ -130,7 +130,7 @@ class Comparison(Drawn):
         from hwsim.comparing.say import drawn
         from hwsim.views.bars import draw
 
-        return draw.waterfall(drawn(self), suffix)
+        return draw.render(drawn(self), suffix)
 
     def report(self, path: str | Path) -> Path:
         """Write a page for a browser: which is better, why, and what each change contributes; nothing else is needed."""

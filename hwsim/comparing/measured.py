@@ -143,7 +143,7 @@ class AgainstTable:
         if self.whole_s:
             title += f": {percent(self.side.makespan_s / self.whole_s - 1, '+.1f')} of {format_quantity(self.whole_s, 's')}"
         below = about(self.side.workload, self.side.machine, self.side.settings)
-        return write(path, draw.waterfall(Bars(title, "time of all executions", "s", bars, below=below), suffix_of(path)))
+        return write(path, draw.render(Bars(title, "time of all executions", "s", bars, below=below), suffix_of(path)))
 
     def text(self, *, every: bool = False) -> str:
         """A row for each op, and the run as a whole; every: all ops."""

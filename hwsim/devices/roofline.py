@@ -20,7 +20,7 @@ from hwsim.devices.work import Mix
 from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem, did_you_mean
+from hwsim.spec.mistakes import Hinted, Problem, did_you_mean
 from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds
 
 Input = tuple[str, str, str]  # name, value with unit, source
@@ -36,13 +36,8 @@ WIDER: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-class CannotCompute(ValueError):
+class CannotCompute(Hinted):
     """The device has no number for what is asked of it; `hint` says which key would give it one."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)

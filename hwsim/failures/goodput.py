@@ -20,19 +20,15 @@ from hwsim.failures.file import Restart
 from hwsim.failures.job import Job
 from hwsim.formats import format_quantity, format_share
 from hwsim.records import dataclass
+from hwsim.spec.mistakes import Hinted
 
 LEAST: Final = 0.01  # goodput below which a job makes no progress
 PHASES: Final = ("detect", "replace", "start", "load")
 MOST_COPIES: Final = 10_000  # copies in memory from one write to storage to the next
 
 
-class NoProgress(ValueError):
+class NoProgress(Hinted):
     """A job that fails more often than it gets on; `hint` says what would help."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ before it returned, and for the last op that its thread launched.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -16,7 +15,7 @@ from hwsim.importers.events import Streams
 from hwsim.importers.launches import SLOW, is_staged
 from hwsim.importers.linking import NONE, Linked
 from hwsim.importers.recording import Ints, Rank, What
-from hwsim.importers.threads import US, Piece, Pieces
+from hwsim.importers.threads import US, Pairs, Piece, Pieces
 from hwsim.records import dataclass
 
 _PREFIXES: Final = ("cuda", "hip", "cu")
@@ -30,18 +29,11 @@ _SOON: Final = 50 * US  # a full queue takes the next op this soon after one has
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Blocked:
+class Blocked(Pairs):
     """Pieces that end after ops: `then` after `before`. calls, full: calls that wait; those whose queue seemed full."""
 
-    before: Ints
-    then: Ints
     calls: int
     full: int
-
-    def joined(self, pairs: Ints) -> Blocked:
-        """The same with more rows (before, then)."""
-        before, then = (np.concatenate([mine, pairs[:, side]]) for side, mine in enumerate((self.before, self.then)))
-        return replace(self, before=before, then=then)
 
 
 def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Blocked:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hwsim.importers.launches import GpuOps
 from hwsim.importers.linking import NONE, Linked
 from hwsim.importers.recording import Ints, Rank, Small, What
-from hwsim.importers.threads import US, Pieces
+from hwsim.importers.threads import US, Pairs, Pieces
 from hwsim.records import dataclass
 
 WAIT_WORDS: Final = "Stream Wait Event"
@@ -28,11 +28,9 @@ _TOLERANCE: Final = US  # an op whose start is this much before the end that it 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Waits:
+class Waits(Pairs):
     """Ops that wait for ops: `then` after `before`. named: calls whose event the file names; guessed: number of the others."""
 
-    before: Ints
-    then: Ints
     named: Small
     guessed: int
 
@@ -40,11 +38,6 @@ class Waits:
     def stated(self) -> int:
         """Number of calls whose event the file names."""
         return len(self.named)
-
-    def joined(self, pairs: Ints) -> Waits:
-        """The same with more rows (before, then)."""
-        before, then = (np.concatenate([mine, pairs[:, side]]) for side, mine in enumerate((self.before, self.then)))
-        return replace(self, before=before, then=then)
 
 
 class Streams:

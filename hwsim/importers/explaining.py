@@ -14,7 +14,7 @@ from hwsim.importers.linking import NONE, Linked, link
 from hwsim.importers.meeting import Exchanges, exchanges
 from hwsim.importers.recording import Ints, Rank
 from hwsim.importers.stated import stated
-from hwsim.importers.threads import Crossings, Pieces, crossings, cut, outermost_calls
+from hwsim.importers.threads import Pairs, Pieces, crossings, cut, outermost_calls
 from hwsim.records import dataclass
 
 
@@ -34,7 +34,7 @@ class Explained:
     pieces: Pieces
     ops: GpuOps
     latencies: Latencies
-    crossings: Crossings
+    crossings: Pairs
     waits: Waits
     blocked: Blocked
     exchanges: Exchanges

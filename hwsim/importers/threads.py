@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,19 +153,19 @@ def _around(times: Ints, among: Indices, start: Ints, ends: Ints) -> tuple[Ints,
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Crossings:
-    """Pieces that begin when a piece of another thread has ended: `then` after `before`."""
+class Pairs:
+    """Rows of `then` that begin or end after rows of `before`."""
 
     before: Ints
     then: Ints
 
-    def joined(self, pairs: Ints) -> Crossings:
+    def joined(self, pairs: Ints) -> Self:
         """The same with more rows (before, then)."""
         before, then = (np.concatenate([mine, pairs[:, side]]) for side, mine in enumerate((self.before, self.then)))
         return replace(self, before=before, then=then)
 
 
-def crossings(pieces: Pieces) -> Crossings:
+def crossings(pieces: Pieces) -> Pairs:
     """The pieces that idle threads and first pieces wait for.
 
     An idle thread goes on where a burst of another one ends. The first piece of a thread follows the last piece of the
@@ -184,7 +184,7 @@ def crossings(pieces: Pieces) -> Crossings:
     starts = np.flatnonzero((pieces.kind == Piece.START) & (pieces.end > 0))
     work = np.flatnonzero(pieces.kind != Piece.START)
     earlier = _latest_elsewhere(pieces, work, starts, pieces.end[starts])
-    return Crossings(
+    return Pairs(
         np.concatenate([before[is_close], earlier[earlier >= 0]]), np.concatenate([idle[is_close], starts[earlier >= 0]])
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, TypeVar
 from hwsim.devices import Device, Sockets
 from hwsim.links import LinkKind
 from hwsim.records import dataclass
+from hwsim.spec.mistakes import Hinted
 
 V = TypeVar("V")
 Routing = Literal["single", "ecmp", "adaptive"]
@@ -73,22 +74,12 @@ class Link:
     routing: Routing = "single"
 
 
-class UnknownName(ValueError):
+class UnknownName(Hinted):
     """A name of nothing, or of several things where one is needed."""
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
-
-class NoRoute(ValueError):
+class NoRoute(Hinted):
     """Two devices that no links connect."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 def listed(names: Sequence[str]) -> str:

@@ -25,6 +25,7 @@ from hwsim.devices import Gpu
 from hwsim.machine import Machine
 from hwsim.models.layer import Operation
 from hwsim.records import dataclass
+from hwsim.spec.mistakes import Hinted
 
 _LONG: Final = 1e9
 # Seconds of a collective's start, of a step in a node and of one between nodes: NCCL's own table, rings, protocol simple.
@@ -39,12 +40,8 @@ KNEE: Final = 8e6
 PRICED: Final = 4  # 2**4 sizes an octave have an all-reduce worked out; between them it is straight
 
 
-class NotAlike(ValueError):
+class NotAlike(Hinted):
     """The machine is no cluster of equal GPUs."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)

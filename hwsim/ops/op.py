@@ -13,6 +13,7 @@ from hwsim.devices import Call, Cpu, Gpu, Into, Sockets, Start, Work
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.spec import Place, did_you_mean, field, place_field
+from hwsim.spec.mistakes import Hinted
 from hwsim.units import BYTES, Bytes
 
 Dtype = Literal[
@@ -34,13 +35,8 @@ Dtype = Literal[
 ]
 
 
-class CannotPlace(ValueError):
+class CannotPlace(Hinted):
     """An op that does not fit the machine; the caller adds the place."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ class Sensitivity(Drawn):
         from hwsim.sensitivities.say import drawn
         from hwsim.views.bars import draw
 
-        return draw.tornado(drawn(self), suffix)
+        return draw.render(drawn(self), suffix)
 
     def __str__(self) -> str:
         from hwsim.sensitivities.say import text

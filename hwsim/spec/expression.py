@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hwsim.spec.mistakes import Mistakes, Place, did_you_mean
+from hwsim.spec.mistakes import Hinted, Mistakes, Place, did_you_mean
 from hwsim.spec.reading import MAX_NODES
 from hwsim.spec.tree import MAX_DEPTH, Tree
 from hwsim.units import Quantity, UnitError, parse
@@ -41,13 +41,8 @@ _NUMBERED: Final = re.compile(r"(?<![$\w])([A-Za-z_]\w*)\[([^][]*)\]")  # gpu[..
 _FUNCTIONS: Final = ("min", "max", "ceil", "floor", "round")
 
 
-class ExpressionError(ValueError):
+class ExpressionError(Hinted):
     """An expression that cannot be read or worked out."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -101,6 +101,15 @@ def _window(text: str, column: int, width: int = 100) -> list[str]:
     return [f"    {dots}{shown}", "    " + " " * (len(dots) + column - 1 - start) + "^"]
 
 
+class Hinted(ValueError):
+    """What cannot be, in one line; `hint` says what would do. The caller knows the place in the file."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
 class SpecError(ValueError):
     """A user's mistakes; `str()` writes them all, in the order of the file."""
 

@@ -14,15 +14,11 @@ from collections.abc import Sequence
 
 from hwsim.records import dataclass
 from hwsim.spec import field
+from hwsim.spec.mistakes import Hinted
 
 
-class CannotGroup(ValueError):
+class CannotGroup(Hinted):
     """A number of members that does not make whole groups; `hint` says what would."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hwsim.devices import Cpu
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import Placed, Scope
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Tree
+from hwsim.spec import Mistakes, Tree, Value
 from hwsim.workload.file import Each, Runtime
 
 MAIN = "main"  # the program of a file that has only one
@@ -22,6 +24,11 @@ class Program:
     scope: Scope
     rank: int
     ranks: int
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        """$self, $rank and $ranks."""
+        return {"self": self.own, "rank": self.rank, "ranks": self.ranks}
 
 
 def find_programs(

@@ -11,7 +11,7 @@ from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, ExchangeOp, FetchOp, Op
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Place, Tree, Value, decode, did_you_mean, field, mentions, place_field, substitute
+from hwsim.spec import Mistakes, Place, Tree, decode, did_you_mean, field, mentions, place_field, substitute
 from hwsim.workload.file import Each, Runtime
 from hwsim.workload.gathering import Gatherings
 from hwsim.workload.groups import RankGroups
@@ -266,7 +266,7 @@ class _Reader:
         senders: list[int] = []
         for program in self._programs:
             before = len(self._mistakes)
-            filled = substitute(tree, _names_of(program), self._mistakes, keep=())
+            filled = substitute(tree, program.values, self._mistakes, keep=())
             keys = decode(filled, RecvKeys, self._mistakes) if len(self._mistakes) == before else None
             if keys is None:
                 return None  # the other ranks would only say the same
@@ -338,7 +338,7 @@ class _Reader:
         """written_out: no text in the tree has a parameter."""
         cls: Any = OPS[kind]
         before = len(self._mistakes)
-        filled = tree if written_out else substitute(tree, _names_of(program), self._mistakes, keep=())
+        filled = tree if written_out else substitute(tree, program.values, self._mistakes, keep=())
         op: Op | None = decode(filled, cls, self._mistakes) if len(self._mistakes) == before else None
         if op is not None and op.queue == "host":
             at = tree.get("queue") or tree
@@ -354,11 +354,6 @@ class _Reader:
             self.names.values.setdefault(value, []).append(stand)
         after = tree.get("after") or tree
         self.names.mentions += [Mention(name, after.place, stand) for name in op.after]
-
-
-def _names_of(program: Program) -> Mapping[str, Value]:
-    """$self, $rank and $ranks of a program."""
-    return {"self": program.own, "rank": program.rank, "ranks": program.ranks}
 
 
 def _used_up(body: Sequence[Statement]) -> tuple[Statement, ...]:

@@ -15,7 +15,7 @@ from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, Scope
 from hwsim.ops.op import CalledOp
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, SpecError, Tree, Value, Warning, decode, did_you_mean, plan, substitute
+from hwsim.spec import Mistakes, SpecError, Tree, Warning, decode, did_you_mean, plan, substitute
 from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.lower import programs_of
 from hwsim.workload.narrow import wider_formats
@@ -118,7 +118,7 @@ def _given(cls: Any, tree: Tree) -> frozenset[str]:
 
 def _placed(tree: Tree, program: Program) -> tuple[str, Any]:
     """(device of an op, its model); None for what has no device, or none that is known."""
-    names = _names_of(program)
+    names = program.values
     scope: Scope = program.scope
     for key in ("device", "from", "to"):
         named = tree.get(key)
@@ -208,16 +208,12 @@ def _of_op(given: Given) -> Iterator[Warning]:
 
 def _as_if_near(given: Given) -> bool:
     """Whether an op asks for the same with all of its memory near."""
-    op: Any = decode(substitute(given.tree, _names_of(given.program), Mistakes(), keep=()), OPS[given.kind], Mistakes())
+    op: Any = decode(substitute(given.tree, given.program.values, Mistakes(), keep=()), OPS[given.kind], Mistakes())
     try:
         costs = [each.lower(given.program.scope).cost for each in (op, replace(op, remote=0.0))] if op else []
     except (CannotCompute, CannotPlace, UnknownName):
         return False  # lowering says why
     return len(costs) == 2 and costs[0].demand == costs[1].demand
-
-
-def _names_of(program: Program) -> Mapping[str, Value]:
-    return {"self": program.own, "rank": program.rank, "ranks": program.ranks}
 
 
 def _why_no_call(given: Given) -> str:

@@ -26,17 +26,13 @@ from hwsim.demand import Requests
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 from hwsim.results.requests import TIMED, RequestStatistics, Spread, Times
+from hwsim.spec.mistakes import Hinted
 
 MOST_REQUESTS: Final = 1_000_000
 
 
-class CannotPlay(ValueError):
+class CannotPlay(Hinted):
     """A device or an op without a request-level simulation; `hint` says what to do."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 @dataclass(slots=True, eq=False)

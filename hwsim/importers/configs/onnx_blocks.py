@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hwsim.spec.mistakes import Hinted
+
 Entry = dict[str, Any]
 
 
-class NoLayer(ValueError):
+class NoLayer(Hinted):
     """A node that no layer stands for, and what may help."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 def attributes(node: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Final, Literal, get_args
 
 from hwsim.records import dataclass
+from hwsim.spec.mistakes import Hinted
 
 Operation = Literal[
     "all-reduce",
@@ -22,13 +23,8 @@ Operation = Literal[
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
 
 
-class CannotCollect(ValueError):
+class CannotCollect(Hinted):
     """An algorithm does not do this operation, or not among these ranks; `hint` says what would do."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)

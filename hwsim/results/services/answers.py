@@ -43,6 +43,11 @@ class Rung(NamedTuple):
     utilisation: float | None
     used: float | None
 
+    @property
+    def called(self) -> str:
+        """Its name in tables and titles."""
+        return {"workers": f"workers of {self.name}", "lock": f"lock {self.name}"}.get(self.kind, self.name)
+
 
 class Wait(NamedTuple):
     """A resource that requests waited for, and how long in the mean; "work" is the time that they take alone."""

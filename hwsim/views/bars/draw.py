@@ -58,21 +58,12 @@ class Bars:
     below: str = ""
 
 
-def waterfall(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
+def render(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
     """The figure as bytes; same bars, same bytes with the same matplotlib.
 
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
-    return _draw(bars, suffix)
-
-
-def tornado(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
-    """As `waterfall`, with a line at the answer; a bar runs from the answer at a number's low end to that at its high end."""
-    return _draw(bars, suffix)
-
-
-def _draw(bars: Bars, suffix: str) -> Iterable[bytes]:
     largest = max((max(abs(bar.start), abs(bar.end)) for bar in bars.bars), default=1.0)
     scale, unit = time_scale(largest) if bars.unit == "s" else (0.01, "%") if bars.unit == "%" else (1.0, bars.unit)
     with figure_bytes(suffix, height=0.9 + 0.42 * max(len(bars.bars), 2)) as (figure, buffer):

@@ -41,12 +41,7 @@ def _finding(rungs: Sequence[Rung]) -> str:
     if not rungs:
         return "requests of services over time"
     lowest = min(rungs, key=lambda rung: rung.limit_per_s)
-    return f"{_named(lowest)} is the first limit, at {_count(lowest.limit_per_s)} requests a second"
-
-
-def _named(rung: Rung) -> str:
-    """A limit as the summary calls it."""
-    return {"workers": f"workers of {rung.name}", "lock": f"lock {rung.name}"}.get(rung.kind, rung.name)
+    return f"{lowest.called} is the first limit, at {_count(lowest.limit_per_s)} requests a second"
 
 
 def _answered(answers: Answers) -> str:
@@ -105,7 +100,7 @@ def _ladder(axes: Any, rungs: Iterable[Rung]) -> None:
         axes.annotate(
             _count(rung.limit_per_s), (rung.limit_per_s, at), (5, 0), textcoords="offset points", va="center", fontsize=12
         )
-    axes.set_yticks(range(len(listed)), [_named(rung) for rung in listed])
+    axes.set_yticks(range(len(listed)), [rung.called for rung in listed])
     axes.set_ylim(max(len(listed), 1) - 0.5, -0.5)
     axes.set_xscale("log")
     axes.margins(x=0.12)

@@ -157,7 +157,7 @@ def _limits(services: Services) -> Iterator[tuple[str, str]]:
         return
     first = services.ladder[0]
     over = [rung for rung in services.ladder if rung.utilisation is not None and rung.utilisation >= 1]
-    allowed = f"{_name(first)} allow{'' if first.kind == 'workers' else 's'} {_rate(first.limit_per_s)}/s of {first.service}"
+    allowed = f"{first.called} allow{'' if first.kind == 'workers' else 's'} {_rate(first.limit_per_s)}/s of {first.service}"
     if over:
         wanted = format_share(first.utilisation or 0.0)
         yield "limit", f"{allowed}, and {wanted} of that comes"
@@ -173,7 +173,7 @@ def table(services: Services) -> Iterator[str]:
     near = [rung for rung in services.ladder if rung.limit_per_s <= most]
     rows = [rung for number, rung in enumerate(near) if not _repeats(near, number)][:RUNGS]
     yield from aligned([
-        Column("limit", [_name(rung) for rung in rows], right=False),
+        Column("limit", [rung.called for rung in rows], right=False),
         Column("a request takes", [_time(rung.per_request_s) for rung in rows]),
         Column("allows", [f"{_rate(rung.limit_per_s)}/s" for rung in rows]),
         Column("of", [rung.service for rung in rows], right=False),
@@ -193,10 +193,6 @@ def _repeats(rungs: list[Rung], number: int) -> bool:
         and rung.kind == before.kind == "capacity"
         and math.isclose(rung.per_request_s, before.per_request_s, rel_tol=1e-9)
     )
-
-
-def _name(rung: Rung) -> str:
-    return {"workers": f"workers of {rung.name}", "lock": f"lock {rung.name}"}.get(rung.kind, rung.name)
 
 
 def _rate(per_s: float) -> str:
