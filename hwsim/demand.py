@@ -139,7 +139,8 @@ class Demand:
         holds: (capacity name, fraction of it) taken while it flows, whatever the rate; not one it also draws from.
         share: bytes (or their equivalent in time x memory bandwidth). Under contention each
             demand proceeds at `pace = share x progress / s`; a saturated capacity gives all it
-            holds back the same pace. For a plain transfer: its bytes, hence max-min fairness.
+            holds back the same pace. For a plain transfer: its bytes, hence max-min fairness. Where
+            links carry unlike bytes: its bytes on the link that takes longest (see `hwsim.communication.apart`).
         times: for a demand that stands for equal ones of other ranks too (see `hwsim.graph.fold`): the number that draws each
             amount, then the number that holds each of the holds; empty: itself alone. They weigh in shared capacities; its
             pace alone is the pace of one. Only with `times` may amounts name a capacity twice.

@@ -77,6 +77,7 @@ class Ledger(Protocol[A]):
     """A way to keep amounts.
 
     longest: seconds of the capacity that takes longest, and a word for its kind of link ("" of a device's).
+    on_slowest_link: amount on the link that takes longest, of equal ones the largest; 0 without links.
     """
 
     def nothing(self) -> A: ...
@@ -85,7 +86,7 @@ class Ledger(Protocol[A]):
     def slowest(self, total: A) -> list[Line]: ...
     def busy(self, total: A) -> float: ...
     def longest(self, total: A, word: Callable[[str], str]) -> tuple[float, str]: ...
-    def widest(self, total: A) -> float: ...
+    def on_slowest_link(self, total: A) -> float: ...
     def cost(self, total: A, share: float, why: tuple[Term, ...]) -> Cost: ...
 
 
@@ -160,8 +161,12 @@ class Names:
                 slowest[capacity.unit] = Line(capacity.unit, seconds, name, moved)
         return sorted(slowest.values())
 
-    def widest(self, total: Drawn) -> float:
-        return max((amount for name, amount in total.amounts.items() if self.exchange.is_wire(name)), default=0.0)
+    def on_slowest_link(self, total: Drawn) -> float:
+        capacities = self.exchange.machine.capacities
+        links = (
+            (amount / capacities[name].rate, amount) for name, amount in total.amounts.items() if self.exchange.is_wire(name)
+        )
+        return max(links, default=(0.0, 0.0))[1]
 
     def _rows(self, amounts: Drawn) -> list[Row]:
         return [(name, amount, amounts.moved.get(name, 0.0)) for name, amount in sorted(amounts.amounts.items())]

@@ -223,15 +223,14 @@ def _added(
 
     even: seconds of each phase with equal parts, None if they are; worked out in turn with the phases, of the same pairs.
     """
-    all_phases, share, taken = ledger.nothing(), 0.0, []
+    all_phases, taken = ledger.nothing(), []
     evenly: list[float] = []
     for rounds in merged:
         total = _total(ledger, rounds)
         all_phases.add(total, 1.0)
-        share = max(share, ledger.widest(total) or 1.0)
         taken.append(ledger.busy(total))
         evenly += islice(even or (), 1)
-    cost = ledger.cost(all_phases, share if merged else 1.0, ())
+    cost = ledger.cost(all_phases, ledger.on_slowest_link(all_phases) or 1.0, ())
     if not merged:
         cost = replace(cost, demand=replace(cost.demand, holds=()))
     busy = math.fsum(taken)
@@ -299,7 +298,7 @@ def _cost(ledger: Ledger[A], exchange: Exchange, rounds: Sequence[Round], pieces
     terms += _capacity_terms(exchange, ledger.slowest(total))
     if total.floor > 0:
         terms.append(_floor_term(body, total.floor, exchange.size, overheads))
-    return ledger.cost(total, ledger.widest(total) or 1.0, tuple(terms))
+    return ledger.cost(total, ledger.on_slowest_link(total) or 1.0, tuple(terms))
 
 
 def longest(machine: Machine, cost: Cost) -> tuple[float, str]:

@@ -117,8 +117,10 @@ class Numbered:
                 lines.append(Line(unit, longest, self._name(first), float(total.moved[first])))
         return lines
 
-    def widest(self, total: Sums) -> float:
-        return float(total.amounts[self._is_wire[: len(total.amounts)]].max(initial=0.0))
+    def on_slowest_link(self, total: Sums) -> float:
+        links = np.flatnonzero(self._is_wire[: len(total.amounts)])
+        seconds = self._seconds(total)[links]
+        return float(total.amounts[links[seconds == seconds.max(initial=0.0)]].max(initial=0.0))
 
     def cost(self, total: Sums, share: float, why: tuple[Term, ...]) -> Cost:
         if self._wide:

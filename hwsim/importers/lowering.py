@@ -131,7 +131,9 @@ class Lowering:
                 mistakes.raise_if_any()
             except (CannotPlace, NoRoute, UnknownName, ValueError) as error:
                 raise CannotLower(getattr(error, "message", str(error))) from error
-            lowered = self._known[key] = replace(self._in_a_row([part.cost for part in parts]), kind=operation)
+            # of flows that run together the first takes longest
+            costs = [part.cost for at, part in enumerate(parts) if at == 0 or part.after != parts[at - 1].after]
+            lowered = self._known[key] = replace(self._in_a_row(costs), kind=operation)
         return lowered
 
     def _read(self, kind: str, keys: Mapping[str, Any]) -> Any:

@@ -175,7 +175,7 @@ class ExchangeOp(Op):
         size: float,
         flows_by_key: dict[Hashable, Flows],
     ) -> tuple[Part, ...]:
-        from hwsim.communication import timing
+        from hwsim.communication import apart, timing
 
         everybody = tuple(members)
         key = algorithm, self.operation, everybody, size, self.weights
@@ -183,18 +183,17 @@ class ExchangeOp(Op):
         if flows is None:
             flows = timing.timed(machine, algorithm, self.operation, members, size, weights=self.weights, columns=True)
             flows_by_key[key] = flows
-        last = len(flows.phases) - 1
-        return tuple(
-            Part(
-                name=name if last == 0 else f"{name}: {phase.name}",
-                device=members[0],
-                cost=phase.cost,
-                after=(at - 1,) if at else (),
-                begins=() if at else everybody,
-                ends=everybody if at == last else (),
-            )
-            for at, phase in enumerate(flows.phases)
-        )
+        parts: list[Part] = []
+        after: tuple[int, ...] = ()
+        for number, phase in enumerate(flows.phases, 1):
+            called = name if len(flows.phases) == 1 else f"{name}: {phase.name}"
+            begins, ends = () if after else everybody, everybody if number == len(flows.phases) else ()
+            together = apart.flows_of(machine, phase.cost)
+            for flow in together:
+                over = f" over {flow.over}" if flow.over else ""
+                parts.append(Part(f"{called}{over}", members[0], flow.cost, after, begins, ends))
+            after = tuple(range(len(parts) - len(together), len(parts)))
+        return tuple(parts)
 
     def _explicit(
         self, machine: Machine, algorithm: Algorithm | None, members: Sequence[str], name: str, size: float

@@ -80,7 +80,7 @@ class Spent:
     def cost(
         self,
         group: Names,
-        is_link: Callable[[str], bool],
+        link_rate: Callable[[str], float],
         bandwidth: float,
         places: Sequence[int] = (),
         unsure: Doubts | None = None,
@@ -88,7 +88,7 @@ class Spent:
         """The cost of an op of a stage group.
 
         Args:
-            is_link: whether a capacity is a link's, where the op competes with its largest amount in bytes.
+            link_rate: B/s of a link, 0 of another capacity: the op competes with its bytes on the link that takes longest.
             bandwidth: bytes that stand for a second of computing: of the devices' memory.
             places: index into `gpus` of each device of the group; default: 0 for all.
             unsure: the errors of seconds by kind of work.
@@ -98,7 +98,8 @@ class Spent:
         computing = {f"{name}.compute": gpu[0] for name, gpu in zip(group, drawn, strict=True)}
         computing |= {f"{name}.memory": gpu[1] for name, gpu in zip(group, drawn, strict=True)}
         amounts = {name: amount for name, amount in _added(self.amounts, computing, 1.0).items() if amount > 0}
-        longest = max((amount for name, amount in self.amounts.items() if is_link(name)), default=0.0)
+        links = ((amount, link_rate(name)) for name, amount in self.amounts.items())
+        slowest = max(((amount / rate, amount) for amount, rate in links if rate), default=(0.0, 0.0))[1]
         inputs = tuple(
             (name, precise(seconds, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, seconds in self.seconds.items()
         )
@@ -106,7 +107,7 @@ class Spent:
         if total > 0:
             formula, errors = " + ".join(name for name, _, _ in inputs), unsure(self.seconds) if unsure is not None else ()
             why = (Term("kernels", formula, inputs, total, kind="kernels", doubts=errors),)
-        demand = Demand(amounts=tuple(sorted(amounts.items())), floor=total, share=longest or total * bandwidth or 1.0)
+        demand = Demand(amounts=tuple(sorted(amounts.items())), floor=total, share=slowest or total * bandwidth or 1.0)
         moved = dict(self.moved)
         for name, (_, _, flop, size) in zip(group, drawn, strict=True):
             moved[f"{name}.compute"] = flop, "FLOP"

@@ -119,8 +119,11 @@ class Exchanges:
         rows = Rows.joined([flow.rows for flow in flows]).summed()
         if not flows:
             return Numbered(rows, Cost(Demand()))
-        alone = max(*(flow.body for flow in flows), largest(rows.amounts / self.known.rates(rows.numbers)))
-        longest = largest(rows.amounts[self.known.carry_bytes(rows.numbers)])
+        seconds = rows.amounts / self.known.rates(rows.numbers)
+        alone = max(*(flow.body for flow in flows), largest(seconds))
+        links = self.known.carry_bytes(rows.numbers)
+        longest, seconds = largest(rows.amounts[links]), seconds[links]
+        slowest = largest(rows.amounts[links][seconds == largest(seconds)])
         first = flows[0].costs[0]
         why = first.why
         if self._leaves(groups):
@@ -130,7 +133,7 @@ class Exchanges:
             why = (*why, Term("flow", "flow in a training", inputs, alone, kind="flow", doubts=doubts))
         # what it takes of the GPUs while kernels run is in the part of it that is exposed (`hwsim.models.hiding`)
         latency = max(flow.latency for flow in flows)
-        rest = Cost(Demand(latency, (), alone, (), longest or 1.0), (), why, choice=first.choice, exchange=first.exchange)
+        rest = Cost(Demand(latency, (), alone, (), slowest or 1.0), (), why, choice=first.choice, exchange=first.exchange)
         return Numbered(rows, rest)
 
     def _timed(self, groups: tuple[Names, ...], operation: Operation, size: float) -> Iterator[_Flow]:
@@ -206,9 +209,10 @@ class Exchanges:
             self._nodes[node] = leads_out(self.machine, name) or node
         return self._nodes[node]
 
-    def is_link(self, name: str) -> bool:
-        """Whether a capacity is a link's."""
-        return self.machine.capacities[name].unit == "B"
+    def link_rate(self, name: str) -> float:
+        """B/s of a link, 0 of another capacity."""
+        capacity = self.machine.capacities[name]
+        return capacity.rate if capacity.unit == "B" else 0.0
 
     def spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
         """A collective inside an op that waits for `exposed` of its time and draws `part` of its amounts."""

@@ -309,7 +309,7 @@ class Segments:
         places = self.kinds.places(group) if spent.gpus else ()
         gpu = self.kinds.costs[self.kinds.among(group)[0]].gpu
         unsure = functools.partial(doubts, gpu=gpu, dtype=self.plan.dtype, links=self._exchanges.by_library)
-        return spent.cost(group, self._exchanges.is_link, self.kinds.bandwidth(group), places, unsure)
+        return spent.cost(group, self._exchanges.link_rate, self.kinds.bandwidth(group), places, unsure)
 
     def scaled(self, cost: Cost, part: float, meaning: str = EXPOSED) -> int:
         """Index of a part of a cost, made once.  meaning: of the part, in words."""

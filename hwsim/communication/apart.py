@@ -1,0 +1,118 @@
+"""A phase over links of several kinds that carry unlike amounts, as a flow for each.
+
+Capacities are shared by one number of a demand, its share. A demand that draws a tenth of its share from a link would get a
+tenth of what a copy gets there, however little else it has. So the links of each kind that carry like amounts are a flow: it
+competes with its bytes on the slowest of them. All flows of a phase start together, none is faster than the
+phase alone, and the phase ends with the last of them.
+
+Error: none alone. The flows wait for each other at their end alone, as if the buffers between the links held everything: what
+they take from others is right in the mean, not at each moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from hwsim.demand import Cost, Demand, Term, Wide
+from hwsim.formats import precise
+from hwsim.machine import Machine
+from hwsim.records import dataclass
+
+LIKE: Final = 0.8  # of the other amount: headers of packets differ by less
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Part of a phase that shares links by itself.
+
+    over: kinds of its links, in words; "" of the first, which takes longest and draws from devices too.
+    """
+
+    over: str
+    cost: Cost
+
+
+@dataclass(slots=True)
+class _Links:
+    """Kinds of links that carry like amounts. share: amount on the slowest of them."""
+
+    kinds: list[str]
+    share: float
+
+
+def flows_of(machine: Machine, cost: Cost) -> tuple[Flow, ...]:
+    """The flows of a phase; itself alone if all its links carry like amounts."""
+    links = _alike(machine, cost)
+    if len(links) < 2:
+        return (Flow("", cost),)
+    wires = () if cost.wide is None else cost.wide.kinds
+    body = max([cost.demand.body(machine.rates()), *(wire.amount / wire.capacity.rate for wire in wires)])
+    first = _drawn(machine, cost, [kind for each in links[1:] for kind in each.kinds], without=True)
+    flows = [Flow("", replace(first, demand=replace(first.demand, share=links[0].share)))]
+    for each in links[1:]:
+        drawn = _drawn(machine, cost, each.kinds)
+        demand = Demand(cost.demand.latency, drawn.demand.amounts, body, share=each.share)
+        flows.append(Flow(" and ".join(filter(None, each.kinds)), Cost(demand, drawn.moved, _why(cost, body), wide=drawn.wide)))
+    return tuple(flows)
+
+
+def _kind(machine: Machine, name: str) -> str | None:
+    """The kind of link of a capacity, "" of a network card's; None if it carries no bytes."""
+    return machine.link_kind(name) if machine.capacities[name].unit == "B" else None
+
+
+def _alike(machine: Machine, cost: Cost) -> list[_Links]:
+    """The kinds of links that a cost draws from, those together that carry like amounts; the slowest first."""
+    drawn = [(name, amount, machine.capacities[name].rate) for name, amount in cost.demand.amounts]
+    if cost.wide is not None:
+        drawn += [(wire.capacity.name, wire.amount, wire.capacity.rate) for wire in cost.wide.kinds]
+    slowest: dict[str, tuple[float, float]] = {}  # by kind (seconds, amount)
+    for name, amount, rate in drawn:
+        kind = _kind(machine, name)
+        if kind is not None and "<->" not in name:  # what both directions have together
+            slowest[kind] = max(slowest.get(kind, (0.0, 0.0)), (amount / rate, amount))
+    links: list[_Links] = []
+    for kind, (_, amount) in sorted(slowest.items(), key=lambda row: (-row[1][0], row[0])):
+        like = next((each for each in links if LIKE <= amount / each.share <= 1 / LIKE), None)
+        if like is None:
+            links.append(_Links([kind], amount))
+        else:
+            like.kinds.append(kind)
+    return links
+
+
+def _drawn(machine: Machine, cost: Cost, kinds: Sequence[str], *, without: bool = False) -> Cost:
+    """The cost with no other amounts than of these kinds of links, or with all but these."""
+
+    def belongs(name: str) -> bool:
+        return (_kind(machine, name) in kinds) is not without
+
+    return replace(
+        cost,
+        demand=replace(cost.demand, amounts=tuple([draw for draw in cost.demand.amounts if belongs(draw[0])])),
+        moved=tuple([each for each in cost.moved if belongs(each[0])]),
+        wide=cost.wide and _of_wide(cost.wide, belongs),
+    )
+
+
+def _of_wide(wide: Wide, belongs: Callable[[str], bool]) -> Wide | None:
+    kept = np.array([belongs(wire.capacity.name) for wire in wide.kinds], np.bool_)
+    if not kept.any():
+        return None
+    places = np.flatnonzero(kept[wide.kind])
+    at = (np.cumsum(kept) - 1).astype(wide.kind.dtype)
+    kinds = tuple([wire for wire, is_kept in zip(wide.kinds, kept, strict=True) if is_kept])
+    return replace(wide, numbers=wide.numbers[places], kind=at[wide.kind[places]], kinds=kinds)
+
+
+def _why(cost: Cost, body: float) -> tuple[Term, ...]:
+    """The derivation of a flow that is no faster than its phase."""
+    bodies = [term for term in cost.why if term.kind != "latency"]
+    longest = max(bodies, key=lambda term: term.seconds, default=None)
+    inputs = (("flow", precise(body, "s"), "of the whole phase: its links wait for each other"),)
+    waits = tuple([term for term in cost.why if term.kind == "latency"])
+    return (*waits, Term("flow", "flow", inputs, body, kind="flow", doubts=longest.doubts if longest is not None else ()))
