@@ -59,7 +59,6 @@ def _inorder() -> Iterator[Row]:
             raw = timeouts_per_second()
             ratios.append(inorder.ops_per_second(100_000, fast=is_fast) / raw)
         yield f"longest path, 100,000 ops on 64 queues, {name}, ratio", f"{statistics.median(ratios):.1f}", "-"
-    yield "256 variants of an in-order graph of 100,000 ops", _both(lambda: inorder.seconds(100_000, 256)), "<= 2 s"
 
 
 def _network() -> Iterator[Row]:

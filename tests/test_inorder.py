@@ -1,8 +1,8 @@
-"""Graphs without arbitration are longest paths: one at a time, and many variants together."""
+"""Graphs without arbitration are longest paths."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import engine
-from hwsim.demand import Capacity, Cost, Demand
-from hwsim.engine import Deadlock, Driver, simulate, simulate_many, variants
+from hwsim.demand import Cost, Demand
+from hwsim.engine import Deadlock, Driver, simulate, variants
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.inorder import is_in_order, longest_path
-from hwsim.graph.flat import flatten
+from hwsim.graph.flat import FlatGraph, flatten
 from hwsim.graph.opgraph import OpGraph, Pool, Queue
 from hwsim.results.timeline import Timeline
 from tests.engine_graphs import LINK, graph_of, transfer, transfers
@@ -77,7 +77,6 @@ def test_edges_may_lead_to_lower_numbers(data: st.DataObject) -> None:
     time = data.draw(st.lists(st.integers(0, 9), min_size=count, max_size=count))
     graph = graph_of(make_block([-1] * count, time=time, edges=edges))
     assert columns(simulate(graph)) == columns(replayed(graph))
-    assert columns(next(iter(simulate_many([graph, graph])))) == columns(replayed(graph))
 
 
 def test_what_arbitrates_is_no_longest_path() -> None:
@@ -105,9 +104,9 @@ def test_a_circle_is_said_as_the_replay_says_it() -> None:
     graph = graph_of(make_block([-1] * 4, time=[1, 2, 3, 4], edges=[(0, 1, 0), (1, 2, 0), (2, 1, 0), (2, 3, 0)]))
     with pytest.raises(Deadlock, match=r"second on gpu0|first on gpu0") as alone:
         simulate(graph)
-    with pytest.raises(Deadlock) as together:
-        list(simulate_many([graph, graph]))
-    assert str(alone.value) == str(together.value)
+    with pytest.raises(Deadlock) as clocked:
+        simulate(graph, which="simpy")
+    assert str(alone.value) == str(clocked.value)
 
 
 @pytest.mark.parametrize("step", [2**60, 2**61, 2**62])
@@ -116,13 +115,10 @@ def test_times_beyond_an_int64_are_python_s_integers(step: int) -> None:
     found = simulate(graph)
     assert found.end.tolist() == [step * (op + 1) for op in range(9)]
     assert columns(found) == columns(replayed(graph))
-    assert [columns(one) for one in simulate_many([graph, graph])] == [columns(found)] * 2
 
 
 def test_a_graph_of_no_ops_takes_no_time() -> None:
     assert simulate(graph_of()).makespan_fs == 0
-    assert [one.makespan_fs for one in simulate_many([graph_of(), graph_of()])] == [0, 0]
-    assert list(simulate_many([])) == []
 
 
 # ---------------------------------------------------------------- variants
@@ -130,38 +126,17 @@ def test_a_graph_of_no_ops_takes_no_time() -> None:
 
 @CASES
 @given(st.data())
-def test_variants_played_together_are_each_as_if_alone(data: st.DataObject) -> None:
+def test_a_variant_is_flattened_by_its_times_alone(data: st.DataObject) -> None:
     graph = data.draw(graphs())
-    made = []
-    for _ in range(data.draw(st.integers(1, 4))):
-        bodies = tuple(
-            replace(block, time=ints(data.draw(st.lists(st.integers(0, 9), min_size=len(block), max_size=len(block)))))
-            for block in graph.blocks
-        )
-        variant = without_arbitration(replace(graph, blocks=bodies))
-        made.append(replace(variant, costs=graph.costs) if data.draw(st.booleans()) else variant)
-    for one, found in zip(made, simulate_many(made), strict=True):
-        assert columns(found) == columns(simulate(one))
-        assert found.flat.graph is one
-
-
-@pytest.mark.parametrize("wide", [True, False])
-def test_batches_end_where_memory_does_and_change_nothing(wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variants, "BATCH_BYTES", 0)
-    rng = np.random.default_rng(1)
-    ops = 60
-    edges = [(op, op + 7, 0) for op in range(ops - 7)] if wide else [(op, op + 1, 0) for op in range(ops - 1)]
-    body = make_block([0] * ops, edges=edges, queue=[op % 7 for op in range(ops)] if wide else None)
-    graph = graph_of(body, costs=[transfer(5)], capacities=[LINK], queues=[Queue(f"q{n}", "") for n in range(7)])
-    made = [
-        replace(
-            graph,
-            blocks=(replace(body, time=rng.integers(0, 9, ops), size=rng.random(ops)),),
-            capacities=(Capacity("link", float(rate), "B"),),
-        )
-        for rate in rng.uniform(1e9, 1e12, 50)
-    ]
-    assert [columns(one) for one in simulate_many(made)] == [columns(simulate(one)) for one in made]
+    times = [data.draw(st.lists(st.integers(0, 9), min_size=len(block), max_size=len(block))) for block in graph.blocks]
+    blocks = tuple(replace(block, time=ints(each)) for block, each in zip(graph.blocks, times, strict=True))
+    variant = replace(graph, blocks=blocks)
+    assert variants.is_variant(graph, variant)
+    found, flat = variants.with_times(flatten(graph), variant), flatten(variant)
+    assert found.graph is variant
+    for each in fields(FlatGraph)[1:]:  # all but the graph
+        one, other = getattr(found, each.name), getattr(flat, each.name)
+        assert np.array_equal(one, other)
 
 
 def test_other_edges_queues_or_pools_make_no_variant() -> None:
@@ -177,19 +152,3 @@ def test_other_edges_queues_or_pools_make_no_variant() -> None:
         replace(one, blocks=(*one.blocks, *one.blocks)),
     ]
     assert not any(variants.is_variant(one, other) for other in others)
-    assert [found.makespan_fs for found in simulate_many([one, *others, faster])] == [
-        simulate(each).makespan_fs for each in [one, *others, faster]
-    ]
-
-
-def test_graphs_are_taken_as_they_are_needed() -> None:
-    taken = []
-
-    def made() -> object:
-        for size in (1, 2, 3):
-            taken.append(size)
-            yield graph_of(make_block([-1] * size, time=[1] * size))
-
-    found = simulate_many(made())  # type: ignore[arg-type]
-    next(found)
-    assert taken == [1, 2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -58,7 +58,6 @@ __all__ = [
     "Waits",
     "Which",
     "simulate",
-    "simulate_many",
 ]
 
 Waits: TypeAlias = "Generator[Event, None, None]"  # a SimPy process
@@ -177,18 +176,3 @@ def _at_once(flat: FlatGraph, compiled: Compiled, fast: Choice | None) -> Timeli
     from hwsim.engine.native import play
 
     return play(flat, compiled)
-
-
-def simulate_many(graphs: Iterable[OpGraph]) -> Iterator[Timeline]:
-    """The timeline of each graph, in their order, as `simulate` finds it.
-
-    Neighbours that differ only in costs, sizes and times, and in which nothing arbitrates, are played together: a graph of
-    100,000 ops in about 5 ms each. Graphs are taken as they are needed, so they can be made on the way.
-
-    Raises:
-        Deadlock, BrokenInvariant: as `simulate`, when it is the graph's turn.
-    """
-    from hwsim.engine.variants import together
-
-    for graph, timeline in together(graphs):
-        yield simulate(graph) if timeline is None else timeline

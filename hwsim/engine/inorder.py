@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.engine.compile import Compiled
@@ -41,15 +40,6 @@ def longest_path(flat: FlatGraph, compiled: Compiled, *, fast: bool = False) -> 
             return timeline_of(flat, compiled, start, end)
     start, end = (ticks.column(times) for times in _sweep(flat, fixed.tolist()))
     return timeline_of(flat, compiled, start, end)
-
-
-def wrapped(end: Ints) -> NDArray[np.bool_]:
-    """Whether an end of an int64 column, or of each of several, is wrong because it left an int64.
-
-    An end is the sum of a start and a fixed time, neither negative. If the sum does not fit, it is stored as -2 or less; an op
-    that never ended has -1.
-    """
-    return np.asarray(end.min(axis=0, initial=0) < -1)
 
 
 def timeline_of(flat: FlatGraph, compiled: Compiled, start: Ints, end: Ints) -> Timeline:
