@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import click
 from click.shell_completion import CompletionItem
 
+from hwsim.results import invariants
+
 if TYPE_CHECKING:
     Text = click.ParamType[str]
 else:  # a class without a parameter until click 8.3
@@ -165,8 +167,6 @@ def says(words: str, path: Path) -> bool:
 
 def printed(text: str, given: Iterable[str] = ()) -> str:
     """A text, once it shows no impossible number but those that the user wrote: on the command line, or `given`, in a file."""
-    from hwsim.results import invariants
-
     return folded(invariants.printed(text, (*_words(click.get_current_context().params), *given)))
 
 

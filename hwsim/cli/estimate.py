@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from hwsim.cli import EXIT_VIOLATED
 from hwsim.cli.arguments import MACHINE, LibraryName, Text, folded, settings_option
 from hwsim.cli.paying import paying_options
 
@@ -114,7 +115,6 @@ def command(
     inference.
     """
     given = {name for name in options if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT}
-    from hwsim.cli import EXIT_VIOLATED
     from hwsim.cli.errors import in_words
     from hwsim.functions.estimate import estimated
     from hwsim.functions.estimating import Misused

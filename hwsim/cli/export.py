@@ -14,6 +14,8 @@ import click
 
 from hwsim.cli.arguments import refuse_replacing, run_arguments
 from hwsim.exporters.tools import TOOLS
+from hwsim.results.invariants import document
+from hwsim.views.trace.run import run_of
 
 _HEAD: Final = 1 << 16  # bytes of a file that tell who wrote it
 _MARKS: Final[
@@ -67,9 +69,7 @@ def _command(tool: str) -> click.Command:
         from hwsim.cli.errors import in_words
         from hwsim.cli.progress import progress
         from hwsim.exporters.tools import as_dict, files
-        from hwsim.results.invariants import document
         from hwsim.views.kit.writing import write
-        from hwsim.views.trace.run import run_of
 
         with in_words(), progress(shown=not quiet and sys.stderr.isatty()) as shown:
             folding: Literal["always", "auto", "never"] = "always" if fold else "auto" if fold is None else "never"

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hwsim.cli import predicting
 from hwsim.cli.arguments import FILE, refuse_replacing, refuse_unwritable, write_files
-from hwsim.importers.formats import FORMATS
+from hwsim.importers.formats import FORMATS, files_of, read
+from hwsim.results.invariants import document
+from hwsim.spec import did_you_mean
 
 if TYPE_CHECKING:
+    from hwsim.functions.imported import There
     from hwsim.importers.recording import Recording
     from hwsim.importers.replay import Mode, Replay
 
@@ -87,7 +89,16 @@ _OPTIONS: Final = (
         metavar="X|NAME=X",
         help="Let GPU ops take X times as long: all, or those with NAME in their name; can be repeated.",
     ),
-    *predicting.OPTIONS,
+    click.option("--machine", metavar="MACHINE", help="Predict the durations of operators from their shapes on this machine."),
+    click.option("--keep", type=click.Choice(["host"]), help="host: host threads as recorded, also of a run without a GPU."),
+    click.option(
+        "--ranks", type=click.IntRange(min=1), metavar="N", help="GPUs in all, the new ones data parallel; on --machine."
+    ),
+    click.option(
+        "--tensor", type=click.IntRange(min=2), metavar="T", help="Divide the products of each rank among T GPUs; on --machine."
+    ),
+    click.option("--model", metavar="MODEL", help="For a recording without shapes: the network that was run, a model/1."),
+    click.option("--batch", type=click.IntRange(min=1), metavar="N", help="Examples of a step of --model."),
     click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: import/1)."),
 )
 
@@ -117,10 +128,8 @@ def _import(
     from hwsim.cli.progress import progress
     from hwsim.functions.imported import Imported
     from hwsim.importers.findings import find
-    from hwsim.importers.formats import files_of, read
     from hwsim.importers.replay import explain
     from hwsim.importers.steps import one_step
-    from hwsim.results.invariants import document
 
     with in_words(), progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
         recording = read(name, files_of(files, name), shown)
@@ -128,7 +137,7 @@ def _import(
             from hwsim.importers.host_trace import with_shapes
 
             recording = with_shapes(recording, read("host", files_of(shapes, "host"), shown))
-        recording = predicting.with_model(recording, elsewhere["model"], elsewhere["batch"])
+        recording = _with_model(recording, elsewhere["model"], elsewhere["batch"])
         if step != "all":
             try:
                 recording = one_step(recording, step)
@@ -137,7 +146,7 @@ def _import(
         replay = explain(recording, mode)
         _refuse_nameless(replay, by_name)
         findings = find(replay, gpu_times=scale, by_name=by_name)
-        predicted = predicting.predicted(replay, **elsewhere)
+        predicted = _predicted(replay, **elsewhere)
         imported = Imported(recording, findings, predicted, scale, tuple(by_name.items()))
         about = _about(imported.replay, gpu_times, elsewhere)
         write_files([(output, partial(imported.save, about=about)), (plot, partial(_draw, recording))])
@@ -173,8 +182,6 @@ def _factors(given: tuple[str, ...]) -> tuple[float, dict[str, float]]:
 
 def _refuse_nameless(replay: Replay, by_name: dict[str, float]) -> None:
     """Raise for a text that no GPU op has in its name."""
-    from hwsim.spec import did_you_mean
-
     for text in by_name:
         if replay.named(text).any():
             continue
@@ -210,3 +217,29 @@ def _is_step(path: Path) -> bool:
     from hwsim.importers.step_file import is_step
 
     return is_step(path)
+
+
+def _with_model(recording: Recording, model: str | None, batch: int | None) -> Recording:
+    """The recording with the shapes of --model, if it is given."""
+    if model is None:
+        return recording
+    if batch is None:
+        raise click.BadParameter("the shapes of a model need the examples of a step", param_hint="--batch")
+    from hwsim.importers.shaping import OtherModel, shaped
+    from hwsim.models.library import load_network
+
+    try:
+        return shaped(recording, load_network(model, Path.cwd()), batch)[0]
+    except OtherModel as error:
+        raise click.BadParameter(str(error), param_hint="--model") from None
+
+
+def _predicted(replay: Replay, **options: Any) -> There | None:
+    """The replay on --machine; None without one."""
+    from hwsim.functions.estimating import Misused
+    from hwsim.functions.imported import elsewhere
+
+    try:
+        return elsewhere(replay, **options)
+    except Misused as error:
+        raise click.BadParameter(error.message, param_hint=f"--{error.option}") from None

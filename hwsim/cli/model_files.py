@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from hwsim.cli.arguments import FILE, refuse_replacing, refuse_unwritable, says, write_files
+from hwsim.results.invariants import document, printed
 
 OPTIONS: Final = (
     click.argument("file", type=click.Path(path_type=Path)),
@@ -22,7 +23,6 @@ def _import(name: str, file: Path, output: Path | None, *, as_json: bool) -> Non
     refuse_unwritable(output, "--output", "model", (".yaml", ".yml"))
     from hwsim.cli.errors import in_words
     from hwsim.importers.configs import FORMATS, as_dict, lines, read_file, text_of
-    from hwsim.results.invariants import document, printed
 
     refuse_replacing(output, "model of hwsim import", partial(says, FORMATS[name].words))
     with in_words():

@@ -10,6 +10,7 @@ import click
 
 from hwsim.cli import EXIT_VIOLATED
 from hwsim.cli.arguments import FILE, answered, folded, refuse_unwritable, settings_option, write_files
+from hwsim.results.invariants import document
 
 
 @click.command("plan")
@@ -58,7 +59,6 @@ def command(
     from hwsim.cli.progress import progress
     from hwsim.planning import plan, read_question
     from hwsim.planning.flags import asked, over
-    from hwsim.results.invariants import document
 
     with in_words(), progress(shown=sys.stderr.isatty(), unit="simulations") as shown:
         tree = asked(*sources, settings, options) if len(sources) == 2 else over(sources[0], settings, options)

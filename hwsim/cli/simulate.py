@@ -12,6 +12,7 @@ import click
 from hwsim.cli import EXIT_FAILED, EXIT_VIOLATED
 from hwsim.cli.arguments import FILE, answered, folded, once, printed, refuse_unwritable, run_arguments, write_files
 from hwsim.cli.paying import paying_options
+from hwsim.results.invariants import document
 from hwsim.views import FIGURES, SCENES
 
 if TYPE_CHECKING:
@@ -191,7 +192,6 @@ def _find(machine: str, workload: str, target: str, settings: dict[str, str], *,
     """Find a value, and print it; exit code 3 if none holds."""
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
-    from hwsim.results.invariants import document
     from hwsim.studies.finding import find
 
     with in_words(), progress(shown=not quiet and sys.stderr.isatty(), unit="runs") as shown:

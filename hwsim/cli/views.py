@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hwsim.cli import EXIT_MISTAKE
 from hwsim.cli.arguments import (
     FILE,
     MACHINE,
@@ -79,7 +80,6 @@ def show(
         files: machine and workload.
         plot_option: the option that names the file of the figure.
     """
-    from hwsim.cli import EXIT_MISTAKE
     from hwsim.cli.progress import progress
     from hwsim.views.kit.figure import suffix_of
     from hwsim.views.kit.view import Unshowable

@@ -26,10 +26,12 @@ from hwsim.spec import Mistakes, Place, Warning, did_you_mean
 from hwsim.spec.packed import read_json
 from hwsim.studies.csv_file import printable
 from hwsim.units import TIME, UnitError, parse_as
+from hwsim.views.bars import draw
 from hwsim.views.bars.draw import Bar, Bars
 from hwsim.views.interval.say import EXACT, range_text
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
+from hwsim.views.kit.figure import about, suffix_of
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, shortened
 from hwsim.workload import sources
@@ -134,8 +136,6 @@ class AgainstTable:
         Raises:
             ValueError: another suffix.
         """
-        from hwsim.views.bars import draw
-        from hwsim.views.kit.figure import about, suffix_of
         from hwsim.views.kit.writing import write
 
         bars = tuple(Bar(op.name, op.measured_s, op.predicted_s) for op in self.ops[:SHOWN])

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hwsim.comparing.comparison import Comparison
 from hwsim.comparing.say import provenance, sentence, signed_time
+from hwsim.comparing.sides import Side, Spent
 from hwsim.formats import format_quantity
 from hwsim.ticks import FEMTO
 from hwsim.views.interval.say import EXACT, range_text
 from hwsim.views.report import page
 from hwsim.views.report.sections import Cell, Column, Lines, Page, Section, Table, Waterfall
-
-if TYPE_CHECKING:
-    from hwsim.comparing.comparison import Comparison
-    from hwsim.comparing.sides import Side, Spent
 
 OPS: Final = 40
 UNSAID: Final = Cell("", "")

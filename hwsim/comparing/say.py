@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from hwsim.comparing.comparison import Comparison, OpPair, Row
+from hwsim.comparing.sides import Side
+from hwsim.comparing.waterfall import Waterfall
 from hwsim.formats import format_quantity
 from hwsim.results.interval import LEVEL
-from hwsim.studies.measures import TIME
+from hwsim.results.ratio import Ratio
+from hwsim.studies.measures import TIME, Measure
 from hwsim.studies.measures import measure as measure_of
 from hwsim.ticks import FEMTO
 from hwsim.views.bars.draw import Bar, Bars
@@ -19,13 +23,6 @@ from hwsim.views.kit.document import picked
 from hwsim.views.kit.figure import about
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, shortened
-
-if TYPE_CHECKING:
-    from hwsim.comparing.comparison import Comparison, OpPair, Row
-    from hwsim.comparing.sides import Side
-    from hwsim.comparing.waterfall import Waterfall
-    from hwsim.results.ratio import Ratio
-    from hwsim.studies.measures import Measure
 
 CAUSES: Final = 8  # rows of a table
 OPS: Final = 10

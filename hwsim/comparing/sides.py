@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from hwsim.costs import bill_of
 from hwsim.formats import family, natural
 from hwsim.records import dataclass
 from hwsim.results.cause import HOST
@@ -129,7 +130,6 @@ def _bill(run: Result) -> Mapping[str, float]:
     """Energy and cost of a run whose prices were asked for."""
     if run.paying is None:
         return {}
-    from hwsim.costs import bill_of
 
     bill = bill_of(run)
     cost = None if bill.cost is None else bill.cost.total
@@ -141,7 +141,6 @@ def _range_of(run: Result, wanted: Measure) -> tuple[float, float] | None:
     """Ends of the energy or the cost of a run."""
     if wanted.column not in BILL:
         return None
-    from hwsim.costs import bill_of
 
     bill = bill_of(replace(run, sure=False))  # of prices and powers alone: errors of the time cancel in a ratio
     amount = bill.cost.total if wanted.column == "cost_usd" and bill.cost is not None else None

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hwsim.costs.amount import Amount
-from hwsim.costs.places import read_site
+from hwsim.costs.places import SiteKeys, read_site
 from hwsim.costs.site import Site
-from hwsim.devices.offers import A_DATE, WAYS, Held, Offer, Price, Way, is_date, read_price
+from hwsim.devices.offers import A_DATE, WAYS, Held, Offer, OfferKeys, Price, PriceKeys, Way, is_date, read_price
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, check_header, decode, field, find, folder, names, read
 from hwsim.units import YEAR, Ratio, Seconds
@@ -222,8 +222,6 @@ def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:
 
 def prices_schema() -> dict[str, Any]:
     """The JSON Schema of a list of prices."""
-    from hwsim.costs.places import SiteKeys
-    from hwsim.devices.offers import OfferKeys, PriceKeys
     from hwsim.spec.schema import json_schema
 
     out = json_schema(PricesFile, header=HEADER)

@@ -18,13 +18,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hwsim.devices.kernels import Function, Kernels
+from hwsim.devices.work import Call
 from hwsim.units import BYTES
-
-if TYPE_CHECKING:
-    from hwsim.devices.kernels import Function, Kernels
-    from hwsim.devices.work import Call
 
 SORTED: Final = ("sort", "argsort")
 GENERATED: Final = "generator"  # form of numbers that a random generator draws
@@ -61,8 +59,6 @@ def usual(function: str, form: str, dtype: str) -> tuple[str, float, float] | No
 
 def _other_format(kernels: Kernels, call: Call) -> Function | None:
     """The function as it was measured in another number format, by the usual ratio of both, else of their widths."""
-    from hwsim.devices.kernels import Function
-
     for dtype in dict.fromkeys((*LIKE.get(call.dtype, ()), *LIKE)):
         measured = kernels.function(replace(call, dtype=dtype))
         if measured is None or dtype not in measured[1].each or call.count <= 0:
@@ -80,8 +76,6 @@ def _other_format(kernels: Kernels, call: Call) -> Function | None:
 
 def _any_draw(kernels: Kernels, call: Call) -> Function | None:
     """A distribution that was not timed: the median of those that were."""
-    from hwsim.devices.kernels import Function
-
     draws = [each for name, each in kernels.functions.items() if name.endswith(f" {GENERATED}") and "fp64" in each.each]
     if call.form != GENERATED or not draws:
         return None
@@ -92,7 +86,6 @@ def _any_draw(kernels: Kernels, call: Call) -> Function | None:
 def usual_kernels(clock: float) -> Kernels:
     """All functions with their usual times, at a clock (0: the clock they were measured at)."""
     from hwsim.devices.function_times import CLOCK, TIMES
-    from hwsim.devices.kernels import Function, Kernels
 
     scale = 1e-9 * (CLOCK / clock if clock > 0 else 1.0)
     functions = {
@@ -107,7 +100,6 @@ def usual_kernels(clock: float) -> Kernels:
 def stand_in(kernels: Kernels, call: Call) -> Function | None:
     """Time of such a function on this CPU; None without a usual time, or where nothing alike was measured."""
     from hwsim.devices.function_times import TIMES
-    from hwsim.devices.kernels import Function
 
     if (itself := _other_format(kernels, call)) is not None:
         return itself

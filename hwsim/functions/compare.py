@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from hwsim.api import Run, Source
+from hwsim.comparing import Comparison, of_run, of_written
 from hwsim.comparing import compare as compared
-from hwsim.comparing import of_run, of_written
+from hwsim.costs import Paying
 from hwsim.spec import Mistake, SpecError, Tree, did_you_mean, names, read
-
-if TYPE_CHECKING:
-    from hwsim.comparing import Comparison
-    from hwsim.costs import Paying
 
 FORMS: Final = (
     "machine, machine, workload; machine, workload, workload; two of each; or a machine and a workload with set_a or set_b"

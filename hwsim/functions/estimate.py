@@ -6,33 +6,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hwsim.communication import CannotCollect
+from hwsim.devices import CannotCompute
 from hwsim.functions.estimating import Billing, Case, Estimate, Misused, inference, training
 from hwsim.functions.nodes import cluster_with
-from hwsim.functions.trained import options_of, training_of
-from hwsim.spec import Mistake, SpecError, names
+from hwsim.machine import NoRoute
+from hwsim.models import NotAlike, Transformer, WrongPlan
+from hwsim.models.framework import framework_of
+from hwsim.models.library import load_model, model_of
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode_all, find, names, read, resolve, tree_of
+from hwsim.spec.paths import apply_set
 from hwsim.spec.shelf import Unchanged
 from hwsim.units import BANDWIDTH, parse_as
+from hwsim.workload.narrow import wider
+from hwsim.workload.training.schema import TrainKeys
+from hwsim.workload.training.stated import SAME, is_auto, sizes_of
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying
-    from hwsim.spec import Tree
 
 _FILES: Final = Unchanged()  # of calls one after another
 _TRAINING: Final = ("pp", "dp", "cp", "ep", "microbatch", "global_batch", "sequence", "schedule", "chunks", "uneven", "sharding",
                     "recompute", "optimizer", "sequence_parallel", "plan", "tokens", "top", "failures", "storage")  # fmt: skip
-_TRANSFORMER: Final = (
-    "cp",
-    "ep",
-    "sequence",
-    "chunks",
-    "uneven",
-    "sharding",
-    "recompute",
-    "sequence_parallel",
-    "tokens",
-    "failures",
-    "storage",
-)
+_TRANSFORMER: Final = ("cp", "ep", "sequence", "chunks", "uneven", "sharding", "recompute", "sequence_parallel", "tokens",
+                       "failures", "storage")  # fmt: skip
+_SIZES: Final = ("tp", "pp", "dp", "cp", "ep", "order")
 _INFERENCE: Final = ("batch", "prompt", "output")
 DEFAULTS: Final[Mapping[str, Any]] = {
     "framework": None, "tp": 1, "pp": 1, "dp": "rest", "cp": 1, "ep": 1, "microbatch": 1, "global_batch": None, "sequence": None,
@@ -129,24 +127,16 @@ def estimated(
     """
     written: Tree | None = None
     changes = settings
-    if looks_written(model):
-        trained = training_of(model, settings)
-        if trained is not None and options["infer"]:
+    trained = _training_of(model, settings)
+    if trained is not None:
+        if options["infer"]:
             raise Misused(f"{model} is a workload that trains: --infer takes a model")
-        if trained is not None:
-            settings = trained[1]
-            written, options, given = options_of(trained[0], options, given)
+        train, settings = trained
+        written, options, given = _options_of(train, options, given)
     _refuse_foreign(given, options["infer"])
     _refuse_half(given)
     if options["infer"] is None and options["global_batch"] is None:
         raise Misused("a step needs its batch: --global-batch, examples of all replicas")
-    from hwsim.communication import CannotCollect
-    from hwsim.devices import CannotCompute
-    from hwsim.machine import NoRoute
-    from hwsim.models import NotAlike, Transformer, WrongPlan
-    from hwsim.models.framework import framework_of
-    from hwsim.models.library import load_model, model_of
-    from hwsim.workload.narrow import wider
 
     try:
         cluster, title, warnings = cluster_with(machine, settings, nodes)
@@ -182,11 +172,6 @@ def _refuse_half(given: set[str]) -> None:
             raise Misused(f"--failures needs --{name}: {why}")
     if "plan" in given:
         raise Misused("--failures does not go with --plan: ask for one of its plans")
-
-
-def looks_written(source: str) -> bool:
-    """Whether a name is of a file, or of a workload of the library."""
-    return source.endswith((".yaml", ".yml")) or (source in names("workload") and source not in names("model"))
 
 
 def _usual_dtype(formats: Mapping[str, float], infer: str | None, *, of_transformer: bool) -> str:
@@ -226,3 +211,52 @@ def _refuse_other_models(given: set[str], infer: str | None, called: str, *, of_
 def _short(name: str) -> str:
     """A file by its name alone."""
     return Path(name).stem if "/" in name or name.endswith((".yaml", ".yml")) else name
+
+
+def _training_of(source: str, settings: Mapping[str, str]) -> tuple[Tree, dict[str, str]] | None:
+    """(its `train:`, settings that are left for the machine) of a workload; None if the source is a model.
+
+    Raises:
+        SpecError: the workload has mistakes, or trains nothing.
+    """
+    named = source in names("workload") and source not in names("model")
+    if not named and not source.endswith((".yaml", ".yml")):
+        return None
+    tree = read(find("workload" if named else "model", source))
+    if tree.text("hwsim") != "workload/1":
+        return None
+    nothing, left = tree_of({"hwsim": "machine/1"}), dict[str, str]()
+    for path, value in settings.items():
+        if path.startswith("machine."):
+            left[path] = value
+        else:
+            tree = apply_set(nothing, tree, path, value).workload
+    mistakes = Mistakes()
+    train = resolve(tree, mistakes, kind="workload").get("train")
+    mistakes.raise_if_any()
+    if train is None:
+        raise SpecError(
+            [Mistake(tree.place, "the workload has no `train:` to estimate", "`hwsim simulate` runs it; or name a model")]
+        )
+    return train, left
+
+
+def _options_of(train: Tree, options: Mapping[str, Any], given: set[str]) -> tuple[Tree, dict[str, Any], set[str]]:
+    """(the model, options with what the file states, names of those that are stated).
+
+    Raises:
+        SpecError: its mistakes.
+    """
+    mistakes = Mistakes()
+    keys = decode_all(train, TrainKeys, mistakes)
+    sizes = sizes_of(keys, mistakes)
+    mistakes.raise_if_any()
+    filled = dict(options)
+    stated = {name: getattr(sizes, name) for name in _SIZES}
+    stated |= {name: getattr(keys, name) for name in (*SAME, "sequence_parallel", "dtype", "tokens")}
+    if train.get("framework") is not None:
+        stated["framework"] = keys.framework
+    if is_auto(keys):
+        stated["plan"] = "auto"
+    filled |= {name: value for name, value in stated.items() if name not in given}
+    return keys.model, filled, given | ({key for key, _ in train.items()} & set(stated))

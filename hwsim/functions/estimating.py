@@ -9,16 +9,22 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
+from hwsim.devices.gpu_doubts import of_served
+from hwsim.failures import NoProgress, load_failures
 from hwsim.functions.files import machine_with
+from hwsim.models import Framework, KernelTimes, ParallelPlan, Transformer, WrongPlan, estimate
+from hwsim.models.inference import batch_pass, serve
+from hwsim.models.plan import replicas
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, SpecError
+from hwsim.units import BYTES
 from hwsim.views.kit import warned
 from hwsim.views.kit.lines import titled
 from hwsim.views.kit.shown import Shown, rows_of
 
 if TYPE_CHECKING:
     from hwsim.costs import Bill, Paying
-    from hwsim.models import Cluster, Framework
+    from hwsim.models import Cluster
     from hwsim.models.architectures import Model, Network
     from hwsim.models.framework import Software
     from hwsim.models.inference import Pass, Service
@@ -164,9 +170,7 @@ def training(case: Case, options: Mapping[str, Any], given: set[str]) -> Estimat
         Misused: a format that nothing trains in.
         WrongPlan: the plan does not split the model.
     """
-    from hwsim.models import Framework, ParallelPlan, Transformer, estimate
     from hwsim.models.every import every
-    from hwsim.models.plan import replicas
     from hwsim.models.search import search
     from hwsim.views.estimate import say
     from hwsim.views.estimate.find import of_step
@@ -215,7 +219,6 @@ def _billed(
 
 def _left(step: Step, cluster: Cluster, options: Mapping[str, Any]) -> tuple[Checkpoints, Failing]:
     """Its checkpoints, and what failures leave of the training."""
-    from hwsim.failures import NoProgress, load_failures
     from hwsim.views.estimate.failing import left
 
     failures = load_failures(options["failures"])
@@ -232,10 +235,6 @@ def inference(case: Case, options: Mapping[str, Any]) -> Estimate:
         Misused: a format that nothing serves.
         WrongPlan: more tokens than the model reads.
     """
-    from hwsim.devices.gpu_doubts import of_served
-    from hwsim.models import Framework, KernelTimes, Transformer, WrongPlan
-    from hwsim.models.inference import batch_pass, serve
-    from hwsim.units import BYTES
     from hwsim.views.estimate import say
     from hwsim.views.estimate.find import of_shares
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from hwsim.functions.estimating import Misused
+from hwsim.prepare import load_machine
 from hwsim.records import dataclass
+from hwsim.spec import Mistake, SpecError, did_you_mean
 from hwsim.views.kit.shown import Shown
 
 if TYPE_CHECKING:
@@ -107,7 +109,6 @@ def import_run(
     from hwsim.importers.formats import FORMATS, files_of, read
     from hwsim.importers.replay import explain
     from hwsim.importers.steps import one_step
-    from hwsim.spec import Mistake, SpecError, did_you_mean
 
     if tool not in FORMATS:
         raise SpecError([Mistake(None, f"there is no format '{tool}'", did_you_mean(tool, FORMATS))])
@@ -144,7 +145,6 @@ def elsewhere(
     from hwsim.importers.scaling import CannotScale, scaled
     from hwsim.importers.tensor import split
     from hwsim.importers.untimed import on_gpus
-    from hwsim.prepare import load_machine
 
     assumed: tuple[str, ...] = ()
     divided, option = None, "ranks"

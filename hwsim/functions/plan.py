@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hwsim.planning import Answer, Question, read_question
 from hwsim.planning import plan as answered
 from hwsim.planning.flags import asked, over
+from hwsim.planning.searching import Progress
 from hwsim.spec import Tree, tree_of
-
-if TYPE_CHECKING:
-    from hwsim.planning.searching import Progress
 
 Texts = str | Sequence[str]
 

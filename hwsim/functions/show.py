@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
+from hwsim.formats import precise
 from hwsim.functions.files import any_tree, resolved
 from hwsim.spec import Tree, names
+from hwsim.units import Quantity, UnitError, parse
 from hwsim.workload.sources import Source
 
 LARGE: Final = 1e6  # numbers without a unit that are written with an exponent
@@ -99,8 +101,6 @@ def _key(text: str) -> str:
 
 def _rounded(tree: Tree) -> str:
     """A number that was worked out, to the digits that are read."""
-    from hwsim.formats import precise
-    from hwsim.units import Quantity
 
     return precise(tree.value.value, tree.value.dimension.unit) if isinstance(tree.value, Quantity) else _flow(tree)
 
@@ -154,8 +154,6 @@ def _plain(text: str) -> bool:
 
 
 def _is_number(tree: Tree) -> bool:
-    from hwsim.units import UnitError, parse
-
     if isinstance(tree.value, bool) or not str(tree.value)[:1].isdigit():
         return False
     try:

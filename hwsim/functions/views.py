@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from hwsim.api import Source, prepare
 from hwsim.functions.files import machine_from
 from hwsim.machine import Machine
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import Mistake, SpecError, Warning
 from hwsim.views import view as view_of
 from hwsim.views.kit.shown import Drawn, rows_of
 from hwsim.views.kit.view import Heading, Unshowable, View
-
-if TYPE_CHECKING:
-    from hwsim.spec import Warning
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from hwsim.importers.columns import Allocations, Columns, LeftOut
 from hwsim.importers.kineto.facts import shape, shapes
 from hwsim.importers.ranks import Process, joined, number_of
 from hwsim.importers.recording import HOST, Collective, Facts, Lane, Rank, Recording, What
-from hwsim.importers.text import Entries, Report, read_each
+from hwsim.importers.text import Entries, Report, damaged, read_each
 from hwsim.records import dataclass
 from hwsim.spec import SpecError
 
@@ -223,8 +223,6 @@ def with_shapes(recording: Recording, host: Recording) -> Recording:
     Raises:
         SpecError: the first op that differs; the two are of different runs.
     """
-    from hwsim.importers.text import damaged
-
     traces = {rank.number: rank for rank in host.ranks}
     ranks = []
     for rank in recording.ranks:

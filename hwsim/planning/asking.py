@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hwsim.failures import load_failures
 from hwsim.planning.answer import Answer
 from hwsim.planning.choosing import against, frontier, order
 from hwsim.planning.judging import answered
@@ -57,7 +58,6 @@ def _failures(question: Question) -> Any:
     """Rates of failures; None if the question leaves them out, or nothing trains."""
     if question.keys.failures == "none":
         return None
-    from hwsim.failures import load_failures
 
     return load_failures(question.keys.failures, question.folder)
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from hwsim.costs.places import SiteKeys
 from hwsim.planning.axes import Varied, varied_of
 from hwsim.planning.wants import (
     Objective,
@@ -25,6 +26,7 @@ from hwsim.planning.wants import (
 )
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Mistakes, Place, SpecError, Tree, check_header, decode, field, find, place_field, read, tree_of
+from hwsim.spec.schema import json_schema
 from hwsim.units import YEAR, BytesPerSecond, Ratio, Seconds
 
 FORMAT: Final = "plan/1"
@@ -129,8 +131,6 @@ class Question:
 
 def plan_schema() -> dict[str, Any]:
     """The JSON Schema of a question."""
-    from hwsim.costs.places import SiteKeys
-    from hwsim.spec.schema import json_schema
 
     out = json_schema(PlanKeys, header=FORMAT)
     place = json_schema(SiteKeys)

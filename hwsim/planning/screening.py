@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
 
 from hwsim.costs import Amount
 from hwsim.devices import CannotCompute, Gpu
-from hwsim.models import Cluster, NotAlike, WrongPlan
+from hwsim.failures import Failures, NoProgress
+from hwsim.models import Cluster, NotAlike, Step, WrongPlan
 from hwsim.planning.axes import Axis
 from hwsim.planning.judging import judged
 from hwsim.planning.options import Option, keyed
@@ -25,10 +25,6 @@ from hwsim.planning.variants import Point, Unbuilt, Variants, counted, in_a_line
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, resolve
 from hwsim.views.estimate.find import of_step
-
-if TYPE_CHECKING:
-    from hwsim.failures import Failures
-    from hwsim.models import Step
 
 NEAR = 0.03  # part of a limit within which a machine between two others is built
 HOUR = 3600.0
@@ -280,7 +276,6 @@ class Screen:
             return option
         ideal = total / count * seconds
         counts = {"gpu": facts.gpus * option.point.replicas, "node": facts.nodes * option.point.replicas}
-        from hwsim.failures import NoProgress
 
         try:
             failures = self.failures

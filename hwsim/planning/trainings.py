@@ -11,8 +11,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import field, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hwsim.devices import Gpu
+from hwsim.failures import Failures, Goodput, Job, goodput
+from hwsim.failures.job import job_sized
 from hwsim.formats import format_quantity
 from hwsim.models import Cluster, KernelTimes, Laid, Step, Transformer, WrongPlan
 from hwsim.models.library import written_model
@@ -27,10 +30,6 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, resolve
 from hwsim.workload.training.saving import rates_of
 from hwsim.workload.training.stated import Stated, stated
-
-if TYPE_CHECKING:
-    from hwsim.devices import Gpu
-    from hwsim.failures import Failures, Goodput, Job
 
 FREE: Final = ("tp", "pp", "microbatch", "sharding", "recompute")  # what `parallel: auto` of a plan looks for
 FEW: Final = 4  # plans of a point that may be simulated
@@ -215,8 +214,6 @@ def whole(ideal_s: float, counts: Mapping[str, int], failures: Failures | None, 
     """
     if failures is None:
         return Whole(ideal_s, ideal_s * (1.0 + saved.part), 0.0, None, None, saved)
-    from hwsim.failures import goodput
-    from hwsim.failures.job import job_sized
 
     job = job_sized(failures, dict(counts))
     restart = job.restart.loading(saved.load_s)

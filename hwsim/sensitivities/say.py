@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hwsim.formats import percent
 from hwsim.results.interval import LEVEL
+from hwsim.sensitivities.answer import Sensitivity, Worth
+from hwsim.sensitivities.tornado import Bar
 from hwsim.views.bars import draw
 from hwsim.views.interval.say import EXACT, factor_text, rough
 from hwsim.views.kit import warned
@@ -16,10 +18,6 @@ from hwsim.views.kit.document import picked
 from hwsim.views.kit.figure import about
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, shortened
-
-if TYPE_CHECKING:
-    from hwsim.sensitivities.answer import Sensitivity, Worth
-    from hwsim.sensitivities.tornado import Bar
 
 ROWS: Final = 12
 NAME: Final = 37  # letters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hwsim.ops import OPS, FetchOp
+from hwsim.ops import OPS, ExchangeOp, FetchOp
 from hwsim.spec.schema import json_schema
 from hwsim.workload.file import FORMAT, Each, Workload
 from hwsim.workload.pipeline import PipelineKeys, StageKeys
@@ -61,7 +61,6 @@ def workload_schema() -> dict[str, Any]:
 
 def _service(definitions: dict[str, Any]) -> dict[str, Any]:
     """A service; a value of its ops may be a draw, so that their keys are not checked here."""
-    from hwsim.ops import ExchangeOp
     from hwsim.workload.services import schema
 
     request = {"type": "array", "items": {"$ref": "#/$defs/Request"}}

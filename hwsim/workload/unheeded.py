@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hwsim.devices import CannotCompute, Cpu, Gpu, Memory, Sockets
+from hwsim.devices.kernels import Kernels
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, Scope
 from hwsim.ops.op import CalledOp
@@ -20,9 +21,6 @@ from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.lower import programs_of
 from hwsim.workload.narrow import wider_formats
 from hwsim.workload.programs import Program, find_programs
-
-if TYPE_CHECKING:
-    from hwsim.devices.kernels import Kernels
 
 OF_A_CALL: Final = ("library", "function", "form", "rows", "into", "among_others", "idle", "new_pages", "new_bytes", "since")
 OF_COMPILED: Final = ("compile", "issue", "per_op", "starts", "fuse")

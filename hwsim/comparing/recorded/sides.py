@@ -12,6 +12,7 @@ from hwsim.api import ExpectationFailed, Run, Source, simulate
 from hwsim.comparing.recorded import families
 from hwsim.comparing.recorded.played import Played, of_timeline
 from hwsim.formats import format_quantity
+from hwsim.graph.files import load_graph
 from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.aten import meaning
 from hwsim.importers.recording import Recording
@@ -61,7 +62,6 @@ def saved(path: Path) -> tuple[Recording, OpGraph]:
     Raises:
         SpecError: it is no such file.
     """
-    from hwsim.graph.files import load_graph
     from hwsim.importers.saved import load
 
     return load(path)[0], load_graph(path)

@@ -18,7 +18,9 @@ from typing import Any, Final
 
 from hwsim.importers.configs.onnx_blocks import NoLayer, attributes, entry_of, residual
 from hwsim.models.configs import Told, Translated
+from hwsim.models.library import read_network
 from hwsim.spec.mistakes import Mistake, Place, SpecError
+from hwsim.spec.tree import tree_of
 
 MAX_BYTES: Final = 2**31  # of a protobuf
 MAX_NODES: Final = 20_000
@@ -248,8 +250,6 @@ class _Graph:
         Raises:
             NoLayer: another number of parameters or of operations.
         """
-        from hwsim.models.library import read_network
-        from hwsim.spec.tree import tree_of
 
         kind = "mlp" if "units" in keys else "cnn"
         network = read_network(tree_of({"hwsim": "model/1", "kind": kind, **keys}))

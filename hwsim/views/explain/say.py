@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hwsim.formats import format_quantity, percent
 from hwsim.graph.opgraph import Label
 from hwsim.results import invariants
 from hwsim.results.cause import Cause
 from hwsim.results.critical import Share, families
+from hwsim.results.failing import Failing
 from hwsim.results.result import Result
 from hwsim.results.training import MAIN
 from hwsim.views.explain import alone, services
@@ -27,9 +28,6 @@ from hwsim.views.kit.lines import WIDTH
 from hwsim.views.serving.parts import sentences, table
 from hwsim.views.summary.say import bar
 from hwsim.views.summary.services import is_alone
-
-if TYPE_CHECKING:
-    from hwsim.results.failing import Failing
 
 CAUSES: Final = 12  # rows of a table; the rest is counted
 STEPS: Final = 16

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hwsim.formats import percent
+from hwsim.results.failing import Failing
 from hwsim.results.result import Result
 from hwsim.views.kit.failing import accounted
 from hwsim.views.kit.figure import COLOURS, about, figure_bytes, open_axes, titled
-
-if TYPE_CHECKING:
-    from hwsim.results.failing import Failing
 
 PANELS: Final = (("by what the time goes to", COLOURS[0], ""), ("by what failed, checkpoints apart", COLOURS[5], "//"))
 

@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from hwsim.communication.flows import Flows
 from hwsim.demand import Cost
 from hwsim.devices import Cpu
 from hwsim.graph.builder import OpRef
@@ -37,9 +38,6 @@ from hwsim.workload.training.rewriting import Tape
 from hwsim.workload.training.schedule import Pass
 from hwsim.workload.training.servers import servers_near, through, update_cost
 from hwsim.workload.training.workers import Ops, Thread, Worker, latest
-
-if TYPE_CHECKING:
-    from hwsim.communication.flows import Flows
 
 Direction = Literal["forward", "backward", "evaluate"]
 Marks = list[tuple[Layer, list[OpRef]]]  # layers with parameters, and the op of each GPU that completes their gradients

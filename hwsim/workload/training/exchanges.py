@@ -13,11 +13,15 @@ from dataclasses import field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hwsim.communication import ALGORITHMS, timing
+from hwsim.communication.algorithms.ring import Ring
+from hwsim.communication.timing import timed
 from hwsim.demand import Case, Cost, Demand, Doubt, Term, Unit, softened
 from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import Operation
 from hwsim.models.cluster import KNEE, NETWORK
+from hwsim.ops.exchange import AUTO
 from hwsim.records import dataclass
 from hwsim.workload.training.costs import Spent
 from hwsim.workload.training.layout import Names
@@ -85,8 +89,6 @@ class Exchanges:
         Raises:
             CannotCollect, NoRoute, UnknownName: the machine does not link the devices.
         """
-        from hwsim.communication import ALGORITHMS, timing
-        from hwsim.ops.exchange import AUTO
 
         key = algorithm, operation, tuple(devices), size, named
         if key not in self._flows:
@@ -145,8 +147,6 @@ class Exchanges:
                 self._sends = Sends(self.machine)
             yield from (self._flow(phases) for phases in self._sends.of(groups, size))
             return
-        from hwsim.communication.algorithms.ring import Ring
-        from hwsim.communication.timing import timed
 
         self.look_at([groups])
         for members, look in zip(groups, self._looked_at[groups], strict=True):

@@ -27,7 +27,7 @@ from hwsim.workload.programs import host_of
 from hwsim.workload.training.by_kernel import ByKernel, all_reduced
 from hwsim.workload.training.by_segment import BySegment
 from hwsim.workload.training.exchanges import Exchanges
-from hwsim.workload.training.identical import Marks
+from hwsim.workload.training.identical import Marks, represented
 from hwsim.workload.training.plan import Buckets, Held, Pieces, Plan
 from hwsim.workload.training.represented import Represented, everyone
 from hwsim.workload.training.rewriting import Answers, Tape, frame_of, rewritten
@@ -189,7 +189,6 @@ def _represented(
         summed = all_reduced(exchanging, plan.exchange, tuple(layout.devices), plan.stages[0][0].layers)
         demands = [cost.demand for cost in (*(phase.cost for flows in summed for phase in flows.phases), *written)]
         return of_gpus(machine, plan, plan.exchange, hosts, demands, marks)
-    from hwsim.workload.training.identical import represented
 
     exchanged = between(layout, plan.stages[0], plan.exchange.shards, exchanging)
     exchanged += map(exchanging.known.numbered, written)

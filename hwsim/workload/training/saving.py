@@ -17,6 +17,7 @@ from hwsim.demand import Cost
 from hwsim.failures import Failures, Job, Near, NoProgress, Saves, goodput, job_of, load_failures
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.models.library import near
 from hwsim.ops import CannotPlace
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode_value, find, read
@@ -94,8 +95,6 @@ def every_of(saved: CheckpointKeys, keys: TrainKeys, mistakes: Mistakes) -> tupl
 
 def rates_of(tree: Tree, mistakes: Mistakes) -> Failures | None:
     """The rates that `failures:` names, or that stand there; None once the mistakes are noted."""
-    from hwsim.models.library import near
-
     if not tree.is_mapping and not isinstance(tree.value, str):
         mistakes.add(tree.place, f"rates of failures are a name, a file or a mapping, not {tree.what()}", "such as meta-llama-3")
         return None
