@@ -303,7 +303,6 @@ def elementwise_call(
     into: Into = "new",
     result: str = "",
     since: Sequence[float] = (),
-    cores: int | None = None,
 ) -> Call:
     """A function of each element of `inputs` arrays of `count`.
 
@@ -318,9 +317,7 @@ def elementwise_call(
     ages = _ages(since, inputs + 1)
     read = [Operand(size, "read", age) for size, age in zip(sizes, ages, strict=False)]
     written = Operand(count * made, "update" if into == "self" else "write", ages[inputs])
-    return Call(
-        function=function, form=form, dtype=dtype, count=count, rows=rows, operands=(*read, written), into=into, cores=cores
-    )
+    return Call(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=(*read, written), into=into)
 
 
 def reduce_call(
@@ -332,11 +329,10 @@ def reduce_call(
     rows: float = 1.0,
     into: Into = "new",
     since: Sequence[float] = (),
-    cores: int | None = None,
 ) -> Call:
     """A reduction of `count` elements: all of them, each of `rows` rows (form `rows`), or across them (form `columns`)."""
     read = Operand(count * BYTES[dtype], "read", since[0] if since else None)
-    return Call(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=(read,), into=into, cores=cores)
+    return Call(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=(read,), into=into)
 
 
 def product_call(
@@ -349,7 +345,6 @@ def product_call(
     form: str = "",
     into: Into = "new",
     since: Sequence[float] = (),
-    cores: int | None = None,
 ) -> Call:
     """A product of (m x k) by (k x n).  form: which factor is stored transposed, `a` or `b`; `gram`: of a matrix with itself.
 
@@ -368,7 +363,6 @@ def product_call(
             rows=float(max(m, n) if along else k),
             operands=operands,
             into=into,
-            cores=cores,
         )
     return Call(
         function="matmul",
@@ -378,7 +372,6 @@ def product_call(
         operands=operands,
         into=into,
         product=Product(m, n, k, batch),
-        cores=cores,
     )
 
 
@@ -392,7 +385,6 @@ def shaped_call(
     form: str = "",
     into: Into = "new",
     since: Sequence[float] = (),
-    cores: int | None = None,
 ) -> Call:
     """A function whose arithmetic is a product: a convolution, attention, a recurrent network.
 
@@ -407,7 +399,6 @@ def shaped_call(
         operands=(Operand(reads, "read", ages[0]), Operand(writes, "write", ages[1])),
         into=into,
         product=product,
-        cores=cores,
     )
 
 
@@ -422,7 +413,6 @@ def general_call(
     rows: float = 1.0,
     into: Into = "new",
     since: Sequence[float] = (),
-    cores: int | None = None,
 ) -> Call:
     """Any other function: `count` steps of its own kind, with the bytes that they read and write.
 
@@ -430,7 +420,7 @@ def general_call(
     """
     ages = _ages(since, 2)
     operands = (Operand(reads, "read", ages[0]), Operand(writes, "write", ages[1]))
-    return Call(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=operands, into=into, cores=cores)
+    return Call(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=operands, into=into)
 
 
 def lookup_call(
@@ -442,7 +432,6 @@ def lookup_call(
     length: float = 1.0,
     into: Into = "new",
     since: Sequence[float] = (),
-    cores: int | None = None,
 ) -> Call:
     """`count` elements, or rows of `length` elements, found by an index anywhere in `table` elements.
 
@@ -464,5 +453,4 @@ def lookup_call(
         into=into,
         lookups=count,
         span=table * width,
-        cores=cores,
     )

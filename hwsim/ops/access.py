@@ -8,6 +8,7 @@ device waits for many lines at once; dependent: each access needs the one before
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from hwsim.demand import Pattern
@@ -98,6 +99,5 @@ class Access(DeviceOp):
             length=max(self.bytes / width, 1.0),
             into=self.into,
             since=self.since,
-            cores=self.cores,
         )
-        return as_made(call, self.among_others, self.new_pages, self.new_bytes)
+        return replace(as_made(call, self.among_others, self.new_pages, self.new_bytes), cores=self.cores)

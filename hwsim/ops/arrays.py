@@ -65,7 +65,6 @@ class ArrayOp(CalledOp):
             into=self.into,
             result=result,
             since=self.ages(inputs + 1),
-            cores=self.cores,
         )
         return self.as_called(call)
 
@@ -141,7 +140,6 @@ class Reduce(ArrayOp):
             rows=self.rows,
             into=self.into,
             since=self.ages(1),
-            cores=self.cores,
         )
         work = Work(flop=count, reads=count * width, dtype=self.dtype, mix="reduce", call=self.as_called(call))
         return compute(scope, self, work, output=width, said=sources)

@@ -96,7 +96,7 @@ class Attention(CalledOp):
         shape = Product(self.tokens, int(call.context), self.head, self.batch * self.heads)
         shaped = shaped_call(
             self.kind, shape, dtype=self.dtype, reads=work.reads, writes=work.writes,
-            form=self.form or " ".join(filter(None, words)), into=self.into, since=self.ages(2), cores=self.cores,
+            form=self.form or " ".join(filter(None, words)), into=self.into, since=self.ages(2),
         )  # fmt: skip
         return replace(work, call=self.as_called(shaped))
 

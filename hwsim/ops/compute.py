@@ -76,6 +76,5 @@ class Compute(CalledOp):
                 rows=self.rows,
                 into=self.into,
                 since=self.ages(2),
-                cores=self.cores,
             )
         )

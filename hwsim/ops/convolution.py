@@ -123,13 +123,12 @@ class Convolution(CalledOp):
         if self.function:
             call = general_call(
                 self.function, dtype=self.dtype, count=flop, reads=reads, writes=writes, form=self.form, rows=float(self.groups),
-                into=self.into, since=self.ages(2), cores=self.cores,
+                into=self.into, since=self.ages(2),
             )  # fmt: skip
         else:
             call = shaped_call(
                 self.kind, product, dtype=self.dtype, reads=reads, writes=writes,
                 form=self.form or f"{self.passes} {self._window(shapes[0])}", into=self.into, since=self.ages(2),
-                cores=self.cores,
             )  # fmt: skip
         return Work(
             flop=flop, reads=reads, writes=writes, dtype=self.dtype, mix="matmul", product=product, call=self.as_called(call)

@@ -58,13 +58,13 @@ class Embedding(CalledOp):
             moving = general_call(
                 self.kind, dtype=self.dtype, count=self.lookups * self.width, reads=reads, writes=output,
                 form=self.form or " ".join(filter(None, words)), rows=max(self.lookups, 1.0), into=self.into,
-                since=self.ages(2), cores=self.cores,
+                since=self.ages(2),
             )  # fmt: skip
             call = self.as_called(replace(moving, lookups=self.lookups, span=max(table, *self.ages(2), 0.0)))
         elif self.function:
             looked_up = lookup_call(
                 self.function, dtype=self.dtype, count=self.lookups, table=self.table * self.width, length=float(self.width),
-                into=self.into, since=self.ages(3), cores=self.cores,
+                into=self.into, since=self.ages(3),
             )  # fmt: skip
             call = self.as_called(replace(looked_up, form=self.form))
         flop = self.lookups * self.width if self.bags or self.passes == "backward" else 0.0

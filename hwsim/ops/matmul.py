@@ -78,7 +78,6 @@ class Matmul(CalledOp):
             form=self.form or ("b" if self.transposed else ""),
             into=self.into,
             since=self.ages(3),
-            cores=self.cores,
         )
         work = Work(
             flop=flop, reads=factors, writes=output, dtype=self.dtype, mix="matmul", product=shape, call=self.as_called(call)

@@ -65,7 +65,7 @@ class Norm(CalledOp):
                 general_call(
                     self.function or self.kind, dtype=self.dtype, count=count, reads=reads * array, writes=writes * array,
                     form=self.form or f"{self.of} {self.passes}", rows=self._parts,
-                    into=self.into, since=self.ages(2), cores=self.cores,
+                    into=self.into, since=self.ages(2),
                 )
             )  # fmt: skip
         work = Work(flop=FLOP_EACH[self.passes] * count, reads=reads * array, writes=writes * array, dtype=self.dtype,

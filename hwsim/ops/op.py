@@ -261,7 +261,9 @@ class CalledOp(ComputeOp):
     )
 
     def as_called(self, call: Call) -> Call:
-        """The call as this op makes it: of its library, among others, into new pages, if it says so."""
+        """The call as this op makes it: of its library, on its cores, among others, into new pages, if it says so."""
+        if self.cores is not None:
+            call = replace(call, cores=self.cores)
         if self.library or self.idle > 0:
             call = replace(call, library=self.library, idle=self.idle)
         return as_made(call, self.among_others, self.new_pages, self.new_bytes)

@@ -56,7 +56,7 @@ class Pool(CalledOp):
                 general_call(
                     self.function or self.kind, dtype=self.dtype, count=out * window, reads=reads, writes=writes,
                     form=self.form or f"{self.by} {self.passes}", rows=float(self.planes),
-                    into=self.into, since=self.ages(2), cores=self.cores,
+                    into=self.into, since=self.ages(2),
                 )
             )  # fmt: skip
         work = Work(flop=flop, reads=reads, writes=writes, dtype=self.dtype, call=call)

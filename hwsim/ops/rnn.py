@@ -67,7 +67,7 @@ class Rnn(CalledOp):
         flop = 2.0 * shape.m * shape.n * shape.k * shape.batch * (2 if self.passes == "backward" else 1)
         call = shaped_call(
             self.kind, shape, dtype=self.dtype, reads=reads, writes=writes, form=self.form or f"{self.passes} {self.cell}",
-            into=self.into, since=self.ages(2), cores=self.cores,
+            into=self.into, since=self.ages(2),
         )  # fmt: skip
         work = Work(flop=flop, reads=reads, writes=writes, dtype=self.dtype, mix="matmul", call=self.as_called(call))
         return compute(scope, self, work, output=writes)
