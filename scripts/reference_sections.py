@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from hwsim import devices, links
 from hwsim.communication import KINDS as ALGORITHMS
-from hwsim.costs.places import SiteKeys
 from hwsim.costs.prices import PricesFile
+from hwsim.costs.site import SiteKeys
 from hwsim.devices.kind import Device
 from hwsim.devices.offers import OfferKeys, PriceKeys
 from hwsim.devices.owning import GpuPowerCurve

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from hwsim import engine
 from hwsim.demand import Cost, Demand
-from hwsim.engine import Deadlock, Driver, simulate, variants
+from hwsim.engine import Deadlock, Driver, simulate
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.inorder import is_in_order, longest_path
+from hwsim.graph import same
 from hwsim.graph.flat import FlatGraph, flatten
 from hwsim.graph.opgraph import OpGraph, Pool, Queue
 from hwsim.results.timeline import Timeline
@@ -131,8 +132,8 @@ def test_a_variant_is_flattened_by_its_times_alone(data: st.DataObject) -> None:
     times = [data.draw(st.lists(st.integers(0, 9), min_size=len(block), max_size=len(block))) for block in graph.blocks]
     blocks = tuple(replace(block, time=ints(each)) for block, each in zip(graph.blocks, times, strict=True))
     variant = replace(graph, blocks=blocks)
-    assert variants.is_variant(graph, variant)
-    found, flat = variants.with_times(flatten(graph), variant), flatten(variant)
+    assert same.is_variant(graph, variant)
+    found, flat = same.with_times(flatten(graph), variant), flatten(variant)
     assert found.graph is variant
     for each in fields(FlatGraph)[1:]:  # all but the graph
         one, other = getattr(found, each.name), getattr(flat, each.name)
@@ -142,7 +143,7 @@ def test_a_variant_is_flattened_by_its_times_alone(data: st.DataObject) -> None:
 def test_other_edges_queues_or_pools_make_no_variant() -> None:
     one = graph_of(make_block([-1, -1], time=[3, 4], edges=[(0, 1, 0)], queue=[0, 0]), queues=[Queue("q", "")])
     faster = replace(one, blocks=(replace(one.blocks[0], time=ints([1, 1])),))
-    assert variants.is_variant(one, faster)
+    assert same.is_variant(one, faster)
     others = [
         replace(one, queues=(Queue("q", "", 1),)),
         replace(one, pools=(Pool("p", 1),)),
@@ -151,4 +152,4 @@ def test_other_edges_queues_or_pools_make_no_variant() -> None:
         replace(one, blocks=(replace(one.blocks[0], times=2),)),
         replace(one, blocks=(*one.blocks, *one.blocks)),
     ]
-    assert not any(variants.is_variant(one, other) for other in others)
+    assert not any(same.is_variant(one, other) for other in others)

@@ -21,7 +21,7 @@ _HOMES: Final = {
     "Power": "power", "PowerItem": "power", "power_of": "power",
     "Prices": "prices", "check_prices": "prices", "load_prices": "prices",
     "Priced": "pricing", "PricedItem": "pricing", "price_of": "pricing",
-    "Site": "site", "read_site": "places",
+    "Site": "site", "read_site": "site",
 }  # fmt: skip
 
 if TYPE_CHECKING:
@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from hwsim.costs.bill import Bill, Paying, bill_of, closed
     from hwsim.costs.cost import Cost, CostItem, cost_of
     from hwsim.costs.energy import Energy, EnergyItem, energy_at, energy_of
-    from hwsim.costs.places import read_site
     from hwsim.costs.power import Power, PowerItem, power_of
     from hwsim.costs.prices import Prices, check_prices, load_prices
     from hwsim.costs.pricing import Priced, PricedItem, price_of
-    from hwsim.costs.site import Site
+    from hwsim.costs.site import Site, read_site
 
 __all__ = [
     "Amount", "Bill", "Cost", "CostItem", "Energy", "EnergyItem", "Paying", "Power", "PowerItem", "Priced", "PricedItem",

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hwsim.costs.amount import Amount
-from hwsim.costs.places import SiteKeys, read_site
-from hwsim.costs.site import Site
+from hwsim.costs.site import Site, SiteKeys, read_site
 from hwsim.devices.offers import A_DATE, WAYS, Held, Offer, OfferKeys, Price, PriceKeys, Way, is_date, read_price
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, check_header, decode, field, find, folder, names, read

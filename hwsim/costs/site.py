@@ -1,11 +1,14 @@
-"""Sites of machines: cooling, price of energy, the room, carbon of the grid."""
+"""Sites of machines: cooling, price of energy, the room, carbon of the grid; and the key `site:` of files."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from hwsim.costs.amount import Amount
+from hwsim.devices.offers import number_of_price
 from hwsim.records import dataclass
+from hwsim.spec import Mistakes, Tree, decode, did_you_mean, field
+from hwsim.units import COUNT, GRID, TARIFF, Dimension
 
 NUMBERS: Final = ("pue", "grid", "electricity", "hosting")
 
@@ -36,3 +39,86 @@ class Site:
             name=self.name or base.name,
             said=self.said or base.said,
         )
+
+
+_DIMENSIONS: Final[dict[str, Dimension]] = {"pue": COUNT, "grid": GRID, "electricity": TARIFF, "hosting": TARIFF}
+
+
+@dataclass(frozen=True, slots=True)
+class SiteKeys:
+    """The place of machines."""
+
+    use: str | None = field("a site of the library, or of this file; the keys beside it override", default=None)
+    pue: Tree | None = field("power at the meter over power of the machines", default=None, example="1.2")
+    grid: Tree | None = field("carbon of the grid", default=None, example="400 g/kWh")
+    electricity: Tree | None = field("price of energy", default=None, example="0.10 USD/kWh")
+    hosting: Tree | None = field("room, cooling machines and staff, for the power of the machines", default=None,
+                                 example="150 USD/kW/month")  # fmt: skip
+    date: str | int | None = field("when it was read", default=None)
+    source: str = field("where it was read", default="")
+
+
+@dataclass(frozen=True, slots=True)
+class RangeKeys:
+    """A number with its range."""
+
+    value: Tree = field("the number")
+    low: Tree | None = field("lower end of a 90 % range", default=None)
+    high: Tree | None = field("upper end", default=None)
+    date: str | int | None = field("when it was read", default=None)
+    mark: str = field("how sure it is", default="")
+    source: str = field("where it was read", default="")
+
+
+def read_site(tree: Tree, mistakes: Mistakes, sites: dict[str, Site] | None = None) -> Site:
+    """The value of a `site:`; its mistakes are noted.
+
+    Args:
+        known: sites that `use:` may name; a text alone is such a name.
+    """
+    sites = sites or {}
+    if isinstance(tree.value, str):
+        return _known(tree, sites, mistakes)
+    keys = decode(tree, SiteKeys, mistakes, ignore=("ref",))
+    if keys is None:
+        return Site()
+    numbers: dict[str, Any] = {
+        name: _amount(given, dimension, mistakes)
+        for name, dimension in _DIMENSIONS.items()
+        if (given := getattr(keys, name)) is not None
+    }
+    pue = numbers.get("pue")
+    if pue is not None and pue.low < 1:
+        place = (tree.get("pue") or tree).place
+        mistakes.add(
+            place, "a PUE below 1: more at the machines than at the meter", "1.1 of a large data centre, 1.6 of a usual one"
+        )
+    origin = ", ".join(filter(None, (keys.source, str(keys.date or ""))))
+    site = Site(**numbers, name=keys.use or "", said=origin)
+    if keys.use is not None:
+        base = _known(tree.get("use") or tree, sites, mistakes)
+        return site.over(base)
+    return site
+
+
+def _known(tree: Tree, known: dict[str, Site], mistakes: Mistakes) -> Site:
+    name = str(tree.value)
+    if name in known:
+        return known[name]
+    mistakes.add(tree.place, f"there is no site '{name[:40]}'", did_you_mean(name, known) or "write its numbers: {pue: 1.2}")
+    return Site()
+
+
+def _amount(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> Amount | None:
+    written = decode(tree, RangeKeys, mistakes, ignore=("ref", "note")) if tree.is_mapping else RangeKeys(tree)
+    if written is None:
+        return None
+    value = number_of_price(written.value, dimension, mistakes)
+    low = value if written.low is None else number_of_price(written.low, dimension, mistakes)
+    high = value if written.high is None else number_of_price(written.high, dimension, mistakes)
+    if value is None or low is None or high is None:
+        return None
+    if not low <= value <= high:
+        mistakes.add(tree.place, "the value is not between its low and its high end", "low <= value <= high")
+        return None
+    return Amount(value, low, high)

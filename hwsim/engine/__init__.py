@@ -139,7 +139,7 @@ def _compiled(graph: OpGraph, limited: Collection[str]) -> tuple[FlatGraph, Comp
     earlier: dict[str, tuple[FlatGraph, Active | None]] | None = shared_by("flat")
     if earlier is None:
         return (flat := flatten(graph)), compile_flat(flat, changing=limited)
-    from hwsim.engine.variants import is_variant, with_times
+    from hwsim.graph.same import is_variant, with_times
 
     before, active = earlier.get("", (None, None))
     if before is not None and is_variant(before.graph, graph):

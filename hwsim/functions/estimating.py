@@ -219,7 +219,7 @@ def _billed(
 
 def _left(step: Step, cluster: Cluster, options: Mapping[str, Any]) -> tuple[Checkpoints, Failing]:
     """Its checkpoints, and what failures leave of the training."""
-    from hwsim.views.estimate.failing import left
+    from hwsim.views.estimate.find import left
 
     failures = load_failures(options["failures"])
     try:

@@ -1,12 +1,22 @@
-"""Whether two graphs are the same: then they have one timeline."""
+"""Whether two graphs are the same, and have one timeline; or variants, as points of a study often are.
+
+Variants have the same ops, edges and queues, which are worked out once for all of them, and other costs, sizes and times.
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Block, OpGraph
 
-_COLUMNS = ("label", "cost", "size", "time", "queue", "insert", "take", "give", "edges")
+_SHAPE: Final = ("queue", "insert", "take", "give", "edges")
+_TIMES: Final = ("label", "cost", "size", "time")
 
 
 def is_same(first: OpGraph, second: OpGraph) -> bool:
@@ -14,12 +24,10 @@ def is_same(first: OpGraph, second: OpGraph) -> bool:
 
     The rates of capacities that no op draws from may differ.
     """
-    if first.alike is not None or second.alike is not None or len(first.blocks) != len(second.blocks):
+    if first.alike is not None or second.alike is not None or not is_variant(first, second):
         return False  # of folded graphs that is not looked for
-    if not all(map(_as_long, first.blocks, second.blocks)):
-        return False
-    plain = ("costs", "labels", "queues", "pools", "buffers", "trainings", "lines", "unfolded", "unlisted")
-    if not all(getattr(first, name) == getattr(second, name) for name in plain) or not np.array_equal(first.ties, second.ties):
+    plain = ("costs", "labels", "buffers", "trainings", "lines", "unfolded", "unlisted")
+    if not all(getattr(first, name) == getattr(second, name) for name in plain):
         return False
     if any(cost.wide is not None or cost.played for cost in first.costs):
         return False
@@ -30,13 +38,34 @@ def is_same(first: OpGraph, second: OpGraph) -> bool:
             mine != its and (mine.name in drawn or (mine.name, mine.unit) != (its.name, its.unit)) for mine, its in pairs
         ):
             return False
-    return all(mine is its or _alike_blocks(mine, its) for mine, its in zip(first.blocks, second.blocks, strict=True))
+    blocks = zip(first.blocks, second.blocks, strict=True)
+    return all(mine.turns == its.turns and _equal_columns(mine, its, (*_TIMES, "iteration")) for mine, its in blocks)
 
 
-def _as_long(one: Block, other: Block) -> bool:
-    return (one.times, one.turns, len(one)) == (other.times, other.turns, len(other))
+def is_variant(first: OpGraph, second: OpGraph) -> bool:
+    """Whether both have the same ops, edges, queues and pools, so that only times can differ."""
+    if len(first.blocks) != len(second.blocks) or first.queues != second.queues or first.pools != second.pools:
+        return False
+    blocks = zip(first.blocks, second.blocks, strict=True)
+    return _same(first.ties, second.ties) and all(
+        mine.times == its.times and _equal_columns(mine, its, _SHAPE) for mine, its in blocks
+    )
 
 
-def _alike_blocks(one: Block, other: Block) -> bool:
-    columns = [(getattr(one, name), getattr(other, name)) for name in _COLUMNS]
-    return all(map(np.array_equal, *zip(*columns, strict=True))) and np.array_equal(one.iteration, other.iteration)
+def _equal_columns(one: Block, other: Block, columns: Sequence[str]) -> bool:
+    return one is other or all(_same(getattr(one, column), getattr(other, column)) for column in columns)
+
+
+def _same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
+    return one is other or np.array_equal(one, other)
+
+
+def with_times(flat: FlatGraph, graph: OpGraph) -> FlatGraph:
+    """The flat graph of a variant."""
+    columns = {}
+    for column in _TIMES:
+        pairs = [(getattr(mine, column), getattr(its, column)) for mine, its in zip(flat.graph.blocks, graph.blocks, strict=True)]
+        if not all(_same(mine, its) for mine, its in pairs):
+            tiled = np.concatenate([np.tile(its, block.times) for (_, its), block in zip(pairs, graph.blocks, strict=True)])
+            columns[column] = tiled if column == "time" else tiled.astype(getattr(flat, column).dtype, copy=False)  # may be wide
+    return replace(flat, graph=graph, **columns)

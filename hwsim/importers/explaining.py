@@ -1,4 +1,4 @@
-"""The rules for one rank together: what each of its GPU ops and host threads waits for."""
+"""The rules for one rank together: what each of its GPU ops and host threads waits for, and what a file states of that itself."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwsim.importers.blocking import Blocked, blocked
 from hwsim.importers.events import Streams, Waits, waits, with_ends
 from hwsim.importers.launches import GpuOps, Latencies, cuts_of_late, gpu_ops, latencies, launching_pieces
 from hwsim.importers.linking import NONE, Linked, link
 from hwsim.importers.meeting import Exchanges, exchanges
-from hwsim.importers.recording import Ints, Rank
-from hwsim.importers.stated import stated
+from hwsim.importers.recording import HOST, Ints, Rank, Small
 from hwsim.importers.threads import Pairs, Pieces, crossings, cut, outermost_calls
 from hwsim.records import dataclass
 
@@ -105,3 +105,49 @@ def _timed(rank: Rank, ops: GpuOps, stream_waits: Waits, fed: tuple[Ints, Ints])
         np.maximum.at(ready, ops.overlapping[:, 1], ops.end[ops.overlapping[:, 0]])
     is_free = ~has_launch & ~follows & (waited_for < 0)  # nothing is known of it but its time
     return _Timed(ops, stream_waits, took, np.where(is_free, ops.start, ready))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stated:
+    """Rows (before, then) of GPU ops and pieces: what comes before and what follows are in the name of each field."""
+
+    gpu_gpu: Ints
+    gpu_host: Ints
+    host_gpu: Ints
+    host_host: Ints
+
+
+def stated(rank: Rank, ops: GpuOps, pieces: Pieces) -> Stated:
+    """The stated dependencies that hold in the recorded times, and that no thread's order implies."""
+    none = np.empty((0, 2), np.int64)
+    if rank.stated is None:
+        return Stated(none, none, none, none)
+    slices = rank.slices
+    gpu = np.full(len(slices), NONE, np.int64)
+    gpu[ops.slice] = np.arange(len(ops))
+    on_host = np.array([lane.device == HOST for lane in rank.lanes], bool)[slices.lane]
+    thread = np.where(on_host, pieces.threads(slices.lane), NONE)
+    before, then = rank.stated.before, rank.stated.then
+    last, first = _pieces(pieces, thread[before], slices.end[before]), _pieces(pieces, thread[then], slices.start[then]) + 1
+    from_gpu, to_gpu = gpu[before] >= 0, gpu[then] >= 0
+    from_host, to_host = thread[before] >= 0, thread[then] >= 0
+    first = np.minimum(first, max(0, len(pieces) - 1))
+    piece_end = pieces.end[last] if len(pieces) else np.zeros(len(before), np.int64)
+    piece_start = pieces.start[first] if len(pieces) else np.zeros(len(before), np.int64)
+    end = np.where(from_gpu, ops.end[gpu[before]] if len(ops) else 0, piece_end)
+    start = np.where(to_gpu, ops.start[gpu[then]] if len(ops) else 0, piece_start)
+    holds = end <= start
+
+    def rows(sources: Ints, targets: Ints, chosen: NDArray[np.bool_]) -> Ints:
+        return np.column_stack([sources, targets])[chosen & holds].astype(np.int64)
+
+    return Stated(
+        gpu_gpu=rows(gpu[before], gpu[then], from_gpu & to_gpu),
+        gpu_host=rows(gpu[before], first, from_gpu & to_host),
+        host_gpu=rows(last, gpu[then], from_host & to_gpu),
+        host_host=rows(last, first, from_host & to_host & (thread[before] != thread[then])),
+    )
+
+
+def _pieces(pieces: Pieces, thread: Small, time: Ints) -> Ints:
+    return pieces.before(thread, time) if len(pieces) else np.zeros(len(time), np.int64)

@@ -1,9 +1,12 @@
-"""A question answered: read, searched, and put in order."""
+"""A question answered: read, searched, and put in order. A journal keeps simulations, so that a run that was ended goes on."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,14 @@ from hwsim.planning.options import Option
 from hwsim.planning.outlay import Outlay
 from hwsim.planning.question import Question, read_question
 from hwsim.planning.reasons import Rejected
+from hwsim.planning.running import Row
 from hwsim.planning.screening import Screen
 from hwsim.planning.searching import Progress, Searching, kind_of, kind_path
 from hwsim.planning.variants import Variants, lost_paths
-from hwsim.spec import Tree
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, Tree, resolve
+from hwsim.studies.journal import Journal
+from hwsim.version import __version__
 
 
 def plan(
@@ -45,8 +52,6 @@ def plan(
     if journal is None:
         searching.run()
     else:
-        from hwsim.planning.keeping import kept
-
         with kept(journal, read) as notes:
             searching.rows = dict(notes.rows)
             searching.keep = notes.add
@@ -94,3 +99,35 @@ def _answer(searching: Searching, seconds: float) -> Answer:
         outlay=searching.screen.outlay,
         otherwise=None if best is None else searching.otherwise(best),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Simulations of earlier runs, and where further ones are kept."""
+
+    rows: Mapping[int, Row]
+    journal: Journal
+
+    def add(self, number: int, row: Row) -> None:
+        """Keep the simulation of an option."""
+        self.journal.add(number, {"plan": row})
+
+
+@contextmanager
+def kept(path: str | Path, question: Question) -> Iterator[Notes]:
+    """The journal of a question.
+
+    Raises:
+        SpecError: the file is the journal of something else.
+    """
+    with Journal(path, {"study": fingerprint(question), "version": __version__}) as journal:
+        yield Notes({number: row["plan"] for number, row in journal.done.items() if "plan" in row}, journal)
+
+
+def fingerprint(question: Question) -> str:
+    """Hash of a question and of the files behind it."""
+    mistakes = Mistakes()
+    parts: list[Any] = [repr(question.keys), repr(question.varied)]
+    parts += [(name, resolve(tree, mistakes, kind="machine").plain()) for name, tree in question.machines]
+    parts += [(name, resolve(tree, mistakes, kind="workload").plain()) for name, tree in question.workloads.items()]
+    return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()[:16]

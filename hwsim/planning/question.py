@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from hwsim.costs.places import SiteKeys
+from hwsim.costs.site import SiteKeys
 from hwsim.planning.axes import Varied, varied_of
 from hwsim.planning.wants import (
     Objective,
