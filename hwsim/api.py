@@ -24,7 +24,6 @@ from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 from hwsim.spec import (
-    Mistake,
     SpecError,
     Tree,
     different,
@@ -326,7 +325,7 @@ def _trained(trainings: Callable[[Timeline], tuple[Training, ...]], lowered: Low
         return trainings(timeline)
     except NoProgress as error:
         train = None if lowered.files is None else lowered.files[1].get("train")
-        raise SpecError([Mistake(None if train is None else train.key_place("failures"), error.message, error.hint)]) from error
+        raise SpecError.of(None if train is None else train.key_place("failures"), error.message, error.hint) from error
 
 
 def _ends(lowered: Lowered, played: Played, interval: bool | Literal["runs"]) -> Callable[[Timeline, Interval], Interval] | None:

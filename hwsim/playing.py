@@ -16,7 +16,7 @@ from hwsim.machine import NoRoute, UnknownName
 from hwsim.prepare import Lowered, too_long
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import SpecError
 
 if TYPE_CHECKING:  # what few runs have is imported when it is asked for
     from hwsim.actors.services import Running
@@ -85,7 +85,7 @@ def play(lowered: Lowered, manner: Manner) -> Played:
     except ticks.TooLong as error:
         raise SpecError([too_long(error, lowered.files[1] if lowered.files else None)]) from error
     except (CannotCompute, NoRoute) as error:  # a service makes its ops while it runs
-        raise SpecError([Mistake(None, error.message, error.hint)]) from error
+        raise SpecError.of(None, error.message, error.hint) from error
 
 
 def _steadily(lowered: Lowered, manner: Manner) -> Played:
@@ -99,7 +99,7 @@ def _steadily(lowered: Lowered, manner: Manner) -> Played:
     parts = [*manner.requests, *lowered.machine.by_requests()]
     irregular = "events" if lowered.changes else "a service" if lowered.services or lowered.program else ""
     if irregular := irregular or (f"requests served one by one by {parts[0]}" if parts else ""):
-        raise SpecError([Mistake(None, f"a run with {irregular} does not repeat", "simulate it in full, without `steady`")])
+        raise SpecError.of(None, f"a run with {irregular} does not repeat", "simulate it in full, without `steady`")
     simulate = partial(engines.simulate, progress=manner.progress, which=manner.engine)
     timeline, steady = play_steady(lowered.graph, simulate)
     return Played(timeline, steady=steady)
@@ -162,5 +162,5 @@ def _by_requests(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Cal
         loaded = sorted(parts.keys() & requested.keys()) if manner.latency else ()
         curves = tuple(level.latency_curve(name, simulations[name], requested[name]) for name in loaded)
     except (level.CannotPlay, UnknownName) as error:
-        raise SpecError([Mistake(None, str(error.args[0]), error.hint)]) from error
+        raise SpecError.of(None, str(error.args[0]), error.hint) from error
     return Played(timeline, requests=players.statistics(timeline), curves=curves)

@@ -79,7 +79,7 @@ def prepare(
         from hwsim.graph.files import load_graph
 
         if settings:
-            raise SpecError([Mistake(None, f"nothing can be set with {given}", "an op graph has its numbers put in already")])
+            raise SpecError.of(None, f"nothing can be set with {given}", "an op graph has its numbers put in already")
         workload = load_graph(given)
     machine_tree = None if isinstance(machine, Machine) else tree_from("machine", machine, mistakes)
     workload_tree = None if isinstance(workload, Workload | OpGraph) else tree_from("workload", workload, mistakes)

@@ -107,14 +107,14 @@ def load(path: str | Path) -> dict[str, Any]:
     try:
         recorded = read_json(path)
     except FileNotFoundError:
-        raise SpecError([Mistake(None, f"there is no file '{path}'", "hwsim record writes it next to the workload")]) from None
+        raise SpecError.of(None, f"there is no file '{path}'", "hwsim record writes it next to the workload") from None
     if not isinstance(recorded, dict) or recorded.get("hwsim") != FORMAT:
-        raise SpecError([Mistake(None, f"{path}: no recording: its `hwsim` is not {FORMAT}")])
+        raise SpecError.of(None, f"{path}: no recording: its `hwsim` is not {FORMAT}")
     try:
         _check(recorded)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         message = f"{path}: no recording: {error.args[0]!r} is missing" if isinstance(error, KeyError) else f"{path}: {error}"
-        raise SpecError([Mistake(None, message, "hwsim record writes it; it is not to be edited")]) from None
+        raise SpecError.of(None, message, "hwsim record writes it; it is not to be edited") from None
     return recorded
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hwsim.devices.kernels import Kernels
 from hwsim.devices.work import Call, elementwise_call, product_call
-from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode, find, read
+from hwsim.spec import Mistakes, SpecError, Tree, decode, find, read
 from hwsim.units import BYTES, UnitError, parse
 from hwsim_calibrate.environment import differences
 from hwsim_calibrate.store import load, located
@@ -92,7 +92,7 @@ def diff(before: str | Path, after: str | Path) -> Difference:
     """
     difference = _measurements(before, after) if _measured(before) or _measured(after) else _machines(before, after)
     if not difference.changes:
-        raise SpecError([Mistake(None, f"'{before}' and '{after}' have nothing in common: no number is in both")])
+        raise SpecError.of(None, f"'{before}' and '{after}' have nothing in common: no number is in both")
     return difference
 
 
@@ -136,7 +136,7 @@ def _only(
 
 def _neither(source: str | Path) -> SpecError:
     hint = "diff compares what `hwsim calibrate measure` and `fit` write"
-    return SpecError([Mistake(None, f"'{source}' is neither measurements nor a machine file", hint)])
+    return SpecError.of(None, f"'{source}' is neither measurements nor a machine file", hint)
 
 
 def _functions(tree: Tree) -> dict[Timed, float]:

@@ -80,7 +80,7 @@ def measure(
     """
     for name in plan.suites:
         if name not in SUITES:
-            raise SpecError([Mistake(None, f"there is no suite '{name}'", did_you_mean(name, SUITES))])
+            raise SpecError.of(None, f"there is no suite '{name}'", did_you_mean(name, SUITES))
     earlier, began = _begin(plan, path), time.monotonic()
     spent = float(earlier.settings["spent"])
 

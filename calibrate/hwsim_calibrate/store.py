@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from hwsim.spec import Mistake, Mistakes, Place, SpecError, did_you_mean
+from hwsim.spec import Mistakes, Place, SpecError, did_you_mean
 
 FORMAT: Final = "measurements/1"
 Clock = Literal["cpu", "wall", "device"]  # CPU time of one thread; wall time; time of a GPU between two of its events
@@ -159,7 +159,7 @@ def located(source: str | Path) -> Path:
     if str(source) in names:
         return names[str(source)]
     hint = did_you_mean(str(source), names)
-    raise SpecError([Mistake(None, f"there is no file '{source}', nor measurements of that name", hint)])
+    raise SpecError.of(None, f"there is no file '{source}', nor measurements of that name", hint)
 
 
 def load(source: str | Path) -> Measurements:
@@ -260,4 +260,4 @@ def _refuse(word: str) -> float:
 
 
 def _wrong(path: str | Path, message: str, line: int = 0, column: int = 0) -> SpecError:
-    return SpecError([Mistake(Place(str(path), line, column), message, "it is what `hwsim calibrate measure` has written")])
+    return SpecError.of(Place(str(path), line, column), message, "it is what `hwsim calibrate measure` has written")

@@ -169,7 +169,7 @@ def kind_of(name: str) -> Given:
     import json
 
     from hwsim.comparing.measured import read_table
-    from hwsim.spec import Mistake, SpecError, names, read
+    from hwsim.spec import SpecError, names, read
     from hwsim.spec.packed import read_json
 
     trace = _trace(Path(name))
@@ -178,7 +178,7 @@ def kind_of(name: str) -> Given:
     if name.endswith(TABLES):
         path = Path(name)
         if not path.is_file():
-            raise SpecError([Mistake(None, f"there is no file '{name}'")])
+            raise SpecError.of(None, f"there is no file '{name}'")
         if name.endswith(".csv"):
             return Given("table", name, read_table(path))
         content = read_json(path)
@@ -198,9 +198,7 @@ def kind_of(name: str) -> Given:
         header = tree.text("hwsim") or ""
         if header.startswith(("machine/", "workload/")):
             return Given("machine" if header.startswith("machine/") else "workload", name, name if "." in name else path)
-        raise SpecError(
-            [Mistake(tree.place, f"'{name}' is neither a machine nor a workload: its `hwsim` is {json.dumps(header)}")]
-        )
+        raise SpecError.of(tree.place, f"'{name}' is neither a machine nor a workload: its `hwsim` is {json.dumps(header)}")
     if name in names("machine"):
         return Given("machine", name, name)
     if name in names("workload"):
@@ -225,12 +223,12 @@ def _trace(path: Path) -> Given | None:
 
 def _unknown(name: str) -> tuple[Kind, str, Any]:
     """A name that is in no part of the library; raises with the nearest of all its names."""
-    from hwsim.spec import Mistake, SpecError, did_you_mean, names
+    from hwsim.spec import SpecError, did_you_mean, names
 
     candidates = (*names("machine"), *names("workload"))
     ends = [each for each in candidates if each.rpartition("/")[2] == name]
     hint = did_you_mean(ends[0], ends) if ends else did_you_mean(name, candidates)
-    raise SpecError([Mistake(None, f"there is no machine or workload '{name}', and no file of that name", hint)])
+    raise SpecError.of(None, f"there is no machine or workload '{name}', and no file of that name", hint)
 
 
 def _of_recording(

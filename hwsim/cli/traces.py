@@ -60,13 +60,13 @@ def _read(traces: Sequence[Given]) -> Recording:
     """One recording of several files, a rank each."""
     from hwsim.cli.progress import progress
     from hwsim.importers.formats import files_of, format_of, read
-    from hwsim.spec import Mistake, SpecError
+    from hwsim.spec import SpecError
 
     files = files_of([each.content for each in traces])
     formats = {file: format_of(file) for file in files}
     kinds = dict.fromkeys(formats.values())
     if len(kinds) != 1:
         named = ", ".join(f"'{file}' is {formats[file] or 'none'}" for file in files[:3]) or "there are no files in it"
-        raise SpecError([Mistake(None, f"a recording is of one format: {named}", "a file for each rank, or a folder of them")])
+        raise SpecError.of(None, f"a recording is of one format: {named}", "a file for each rank, or a folder of them")
     with progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
         return read(next(iter(kinds)), files, shown)

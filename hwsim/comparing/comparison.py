@@ -16,7 +16,7 @@ from hwsim.comparing.waterfall import Waterfall
 from hwsim.formats import family
 from hwsim.records import dataclass
 from hwsim.results.ratio import Ratio, ratio
-from hwsim.spec import Mistake, SpecError, Warning, different
+from hwsim.spec import SpecError, Warning, different
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, throughput
 from hwsim.studies.provenance import unlike
 from hwsim.studies.ranking import differing
@@ -183,7 +183,7 @@ def of_sides(first: Side, second: Side, by: str = "") -> Comparison:
         try:
             values = value_of(first, compared), value_of(second, compared)
         except NoSuchNumber as error:
-            raise SpecError([Mistake(None, str(error), error.hint)]) from None
+            raise SpecError.of(None, str(error), error.hint) from None
         over = _over(first, second, compared, values, unit)
     notes = unlike([("A", first.interval), ("B", second.interval)]) if _machine(first) != _machine(second) else []
     warnings = different(first.warnings, second.warnings, [each for each in notes if each is not None])

@@ -20,7 +20,7 @@ from hwsim.results.errors import table
 from hwsim.results.interval import NORMAL, Interval, Part
 from hwsim.results.ops import Ops, weights
 from hwsim.results.result import Result
-from hwsim.spec import Mistake, SpecError, Warning
+from hwsim.spec import SpecError, Warning
 from hwsim.studies.measures import BILL, BUSY, PEAK, TIME, Measure, NoSuchNumber, at_path, measures, number
 from hwsim.studies.work import Work, work_of
 from hwsim.ticks import FEMTO
@@ -195,13 +195,13 @@ def of_document(document: Mapping[str, Any], called: str) -> Side:
         SpecError: it is no such document.
     """
     if document.get("hwsim") != RESULT:
-        raise SpecError([Mistake(None, f"{called}: no run: its `hwsim` is {document.get('hwsim')!r}, not '{RESULT}'",
-                                 "`hwsim simulate ... --json` writes one")])  # fmt: skip
+        raise SpecError.of(None, f"{called}: no run: its `hwsim` is {document.get('hwsim')!r}, not '{RESULT}'",
+                                 "`hwsim simulate ... --json` writes one")  # fmt: skip
     try:
         return _read(document)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         text = f"this run has no {error}" if isinstance(error, KeyError) else f"this run cannot be read: {error}"
-        raise SpecError([Mistake(None, f"{called}: {text}", "write it again with this version of hwsim")]) from None
+        raise SpecError.of(None, f"{called}: {text}", "write it again with this version of hwsim") from None
 
 
 def _read(document: Mapping[str, Any]) -> Side:

@@ -11,7 +11,7 @@ import warnings
 from functools import cache
 from typing import Final, Literal, cast
 
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import SpecError
 
 Choice = Literal["auto", "always", "never"]
 
@@ -47,7 +47,7 @@ def choice_of(choice: Choice | None) -> Choice:
     """
     wanted = choice or cast("Choice", os.environ.get("HWSIM_FAST") or "auto")
     if wanted not in CHOICES:
-        raise SpecError([Mistake(None, f"HWSIM_FAST is one of {', '.join(CHOICES)}, not '{wanted}'")])
+        raise SpecError.of(None, f"HWSIM_FAST is one of {', '.join(CHOICES)}, not '{wanted}'")
     return wanted
 
 

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hwsim.explorer import guard
 from hwsim.explorer.workers import Limits, Stopped, Workers
-from hwsim.spec import Mistake, Place, SpecError, Tree, find, names, tree_of
+from hwsim.spec import Place, SpecError, Tree, find, names, tree_of
 from hwsim.spec.writing import written
 from hwsim.version import __version__
 
@@ -198,7 +198,7 @@ def read_whole(path: Path) -> str:
         return path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         message = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
-        raise SpecError([Mistake(Place(str(path), 0, 0), message)]) from error
+        raise SpecError.of(Place(str(path), 0, 0), message) from error
 
 
 class Patient(H11Protocol):

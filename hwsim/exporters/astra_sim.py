@@ -15,7 +15,7 @@ from hwsim.exporters.tools import Exported
 from hwsim.formats import natural
 from hwsim.importers.recording import Left
 from hwsim.machine import Machine, NoRoute
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import SpecError
 from hwsim.views.trace.names import COPIES
 from hwsim.views.trace.run import Run
 
@@ -44,10 +44,10 @@ def files(run: Run) -> Exported:
     if len(gpus) != run.world:
         ranks = "1 rank" if run.world == 1 else f"{run.world} ranks"
         why = f"ASTRA-sim has one GPU in each rank, and here {len(gpus)} GPUs are {ranks}"
-        raise SpecError([Mistake(None, f"{why}: they wait for one another outside collectives", "export it as Chakra")])
+        raise SpecError.of(None, f"{why}: they wait for one another outside collectives", "export it as Chakra")
     dimensions = tuple(dimensions_of(machine, gpus)) if machine is not None else ()
     if not all(entry.bandwidth > 0 for entry in dimensions):
-        raise SpecError([Mistake(None, "no network of the machine joins the GPUs", "give a machine that has one")])
+        raise SpecError.of(None, "no network of the machine joins the GPUs", "give a machine that has one")
     memory = 0.0
     if machine is not None:
         memory = float(getattr(getattr(machine.devices[gpus[0]].model, "memory", None), "bandwidth", 0.0) or 0.0)
@@ -74,13 +74,13 @@ def _on_machine(machine: Machine | None, gpus: tuple[str, ...]) -> tuple[str, ..
     """
     if len(gpus) < 2:
         few = "there is one GPU" if gpus else "no GPU runs anything"
-        raise SpecError([Mistake(None, f"{few} in this run, and ASTRA-sim simulates what GPUs exchange", "export it as Chakra")])
+        raise SpecError.of(None, f"{few} in this run, and ASTRA-sim simulates what GPUs exchange", "export it as Chakra")
     if machine is None or all(gpu in machine.devices for gpu in gpus):
         return gpus
     available = tuple(sorted((name for name in machine.devices if machine.devices[name].kind == "gpu"), key=natural))
     if len(available) < len(gpus):
         hint = f"give a machine of {len(gpus)} or more"
-        raise SpecError([Mistake(None, f"the recording has {len(gpus)} GPUs, and the machine {len(available)}", hint)])
+        raise SpecError.of(None, f"the recording has {len(gpus)} GPUs, and the machine {len(available)}", hint)
     return available[: len(gpus)]
 
 

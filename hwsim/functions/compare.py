@@ -10,7 +10,7 @@ from hwsim.api import Run, Source
 from hwsim.comparing import Comparison, of_run, of_written
 from hwsim.comparing import compare as compared
 from hwsim.costs import Paying
-from hwsim.spec import Mistake, SpecError, Tree, did_you_mean, names, read
+from hwsim.spec import SpecError, Tree, did_you_mean, names, read
 
 FORMS: Final = (
     "machine, machine, workload; machine, workload, workload; two of each; or a machine and a workload with set_a or set_b"
@@ -76,7 +76,7 @@ def _kind(source: Any) -> str:
         kind = next((kind for kind in ("machine", "workload") if source in names(kind)), "")
         if not kind:
             hint = did_you_mean(source, (*names("machine"), *names("workload")))
-            raise SpecError([Mistake(None, f"there is no machine or workload '{source}', and no file of that name", hint)])
+            raise SpecError.of(None, f"there is no machine or workload '{source}', and no file of that name", hint)
         return kind
     if isinstance(source, Mapping):
         form = str(source.get("hwsim", ""))
@@ -85,5 +85,5 @@ def _kind(source: Any) -> str:
         form = tree.text("hwsim") or ""
     kind = form.partition("/")[0]
     if kind not in ("machine", "workload"):
-        raise SpecError([Mistake(None, f"neither a machine nor a workload: its `hwsim` is '{form}'")])
+        raise SpecError.of(None, f"neither a machine nor a workload: its `hwsim` is '{form}'")
     return kind

@@ -154,7 +154,7 @@ def estimated(
     except WrongPlan as error:
         raise SpecError([Mistake(None, message) for _, message in error.mistakes]) from error
     except (CannotCompute, NotAlike, CannotCollect, NoRoute) as error:
-        raise SpecError([Mistake(None, str(error), getattr(error, "hint", None))]) from error
+        raise SpecError.of(None, str(error), getattr(error, "hint", None)) from error
 
 
 def _refuse_half(given: set[str]) -> None:
@@ -235,9 +235,7 @@ def _training_of(source: str, settings: Mapping[str, str]) -> tuple[Tree, dict[s
     train = resolve(tree, mistakes, kind="workload").get("train")
     mistakes.raise_if_any()
     if train is None:
-        raise SpecError(
-            [Mistake(tree.place, "the workload has no `train:` to estimate", "`hwsim simulate` runs it; or name a model")]
-        )
+        raise SpecError.of(tree.place, "the workload has no `train:` to estimate", "`hwsim simulate` runs it; or name a model")
     return train, left
 
 

@@ -225,7 +225,7 @@ def _left(step: Step, cluster: Cluster, options: Mapping[str, Any]) -> tuple[Che
     try:
         return left(step, cluster, failures, options["storage"], options["tokens"])
     except NoProgress as error:
-        raise SpecError([Mistake(None, error.message, error.hint)]) from error
+        raise SpecError.of(None, error.message, error.hint) from error
 
 
 def inference(case: Case, options: Mapping[str, Any]) -> Estimate:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hwsim.api import ExpectationFailed, Progress, Run, Source, simulate
-from hwsim.spec import Mistake, SpecError, did_you_mean
+from hwsim.spec import SpecError, did_you_mean
 from hwsim.spec.shelf import sharing
 
 if TYPE_CHECKING:
@@ -56,4 +56,4 @@ def explain(
     try:
         return run.explain(op=op, what_if=what_if, progress=progress)
     except NoSuchOp as error:
-        raise SpecError([Mistake(None, str(error), did_you_mean(error.name, error.names))]) from error
+        raise SpecError.of(None, str(error), did_you_mean(error.name, error.names)) from error

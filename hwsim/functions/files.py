@@ -17,7 +17,7 @@ from hwsim.models import Framework
 from hwsim.models.library import described, model_file, model_schema, read_model
 from hwsim.prepare import load_machine
 from hwsim.results.expect import wanted_of
-from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, decode, did_you_mean, find, names, read, resolve, tree_of
+from hwsim.spec import Mistakes, SpecError, Tree, Warning, decode, did_you_mean, find, names, read, resolve, tree_of
 from hwsim.spec.paths import apply_set
 from hwsim.spec.shelf import shared_by
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions
@@ -148,7 +148,7 @@ def any_tree(given: Source) -> Tree:
         every = [
             name for kind in ("machine", "workload", "model", "framework", "failures", "prices", "part") for name in short[kind]
         ]
-        raise SpecError([Mistake(None, f"there is no file '{source}' in the library", did_you_mean(source, every))])
+        raise SpecError.of(None, f"there is no file '{source}' in the library", did_you_mean(source, every))
     return read(find("machine", source))
 
 
@@ -220,7 +220,7 @@ def machine_of(tree: Tree, settings: Mapping[str, str], source: str) -> Machine:
     built = build(tree, mistakes)
     mistakes.raise_if_any()
     if built is None:
-        raise SpecError([Mistake(None, f"'{source}' is no machine")])
+        raise SpecError.of(None, f"'{source}' is no machine")
     return built
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from hwsim.functions.estimating import Misused
 from hwsim.prepare import load_machine
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, SpecError, did_you_mean
+from hwsim.spec import SpecError, did_you_mean
 from hwsim.views.kit.shown import Shown
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def import_run(
     from hwsim.importers.steps import one_step
 
     if tool not in FORMATS:
-        raise SpecError([Mistake(None, f"there is no format '{tool}'", did_you_mean(tool, FORMATS))])
+        raise SpecError.of(None, f"there is no format '{tool}'", did_you_mean(tool, FORMATS))
     recording = read(tool, files_of([Path(each) for each in files], tool))
     if step != "all":
         try:

@@ -11,7 +11,7 @@ from hwsim.formats import format_quantity
 from hwsim.functions.files import machine_of, machine_with
 from hwsim.machine import Machine
 from hwsim.models import Cluster, NotAlike, cluster_of
-from hwsim.spec import Mistake, SpecError, Warning, find, tree_of
+from hwsim.spec import SpecError, Warning, find, tree_of
 
 
 class Whole:
@@ -41,7 +41,7 @@ def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tu
     if nodes <= 1:
         return machine.kept(Whole).of(machine), name, machine.warnings
     if source == "-":
-        raise SpecError([Mistake(None, "--nodes repeats a machine of a file or of the library, not standard input")])
+        raise SpecError.of(None, "--nodes repeats a machine of a file or of the library, not standard input")
     if len({machine.device(gpu).node for gpu in machine.devices_of("gpu")}) > 1:
         raise NotAlike(f"--nodes repeats a single node, but {name} has several")
     node = {"kind": "machine", "use": str(find("machine", source).absolute()), "count": 2}
@@ -58,5 +58,5 @@ def _rate(machine: Machine, name: str) -> float:
     models = [machine.device(name).model for name in machine.devices_of("nic")]
     rates = {model.bandwidth for model in models if isinstance(model, Nic)}
     if not rates:
-        raise SpecError([Mistake(None, f"{name} has no network card to another node", "write a machine with its fabric")])
+        raise SpecError.of(None, f"{name} has no network card to another node", "write a machine with its fabric")
     return max(rates)

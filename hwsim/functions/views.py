@@ -10,7 +10,7 @@ from hwsim.api import Source, prepare
 from hwsim.functions.files import machine_from
 from hwsim.machine import Machine
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, SpecError, Warning
+from hwsim.spec import SpecError, Warning
 from hwsim.views import view as view_of
 from hwsim.views.kit.shown import Drawn, rows_of
 from hwsim.views.kit.view import Heading, Unshowable, View
@@ -193,4 +193,4 @@ def _found(name: str, machine: Machine, heading: Heading, **options: Any) -> tup
     try:
         return view, view.find(machine, **options), heading
     except Unshowable as error:
-        raise SpecError([Mistake(None, str(error), error.hint)]) from error
+        raise SpecError.of(None, str(error), error.hint) from error

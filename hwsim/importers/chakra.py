@@ -20,7 +20,7 @@ from hwsim.importers import chakra_json, chakra_nodes
 from hwsim.importers.chakra_facts import COMMUNICATION, MEMORY, Describing
 from hwsim.importers.chakra_nodes import Damaged, Kind, Node, Trace, Value, attributes_of, number_of
 from hwsim.importers.recording import HOST, Edges, Lane, Left, Rank, Recording, Slices, What
-from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec import Place, SpecError
 
 MICRO: Final = 10**9  # fs
 MOST_BYTES: Final = 4 << 30  # of a file, unpacked
@@ -61,7 +61,7 @@ def read(files: Sequence[Path], report: Callable[[int, int], None] | None = None
 
 
 def _wrong(file: Path, message: str, hint: str | None = None) -> SpecError:
-    return SpecError([Mistake(Place(str(file), 0, 0), message, hint)])
+    return SpecError.of(Place(str(file), 0, 0), message, hint)
 
 
 def _content(file: Path) -> bytes:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol, cast
 from hwsim.formats import natural
 from hwsim.importers.recording import Recording
 from hwsim.importers.text import Report
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import SpecError
 
 _ENDINGS: Final[Mapping[str, str]] = {".et": "chakra", ".sqlite": "nsys"}
 _HEAD: Final = 1 << 16  # bytes of a JSON that tell its format
@@ -87,10 +87,10 @@ def files_of(paths: Sequence[Path], name: str = "") -> list[Path]:
             mine = [each for each in inside if (kind := format_of(each)) and name in (kind, "")]
             if not mine:
                 wanted = f"of the format {name}" if name else f"of a format that is read: {', '.join(FORMATS)}"
-                raise SpecError([Mistake(None, f"no file in the folder '{path}' is {wanted}")])
+                raise SpecError.of(None, f"no file in the folder '{path}' is {wanted}")
             files += mine
         elif not path.exists():
-            raise SpecError([Mistake(None, f"there is no file '{path}'")])
+            raise SpecError.of(None, f"there is no file '{path}'")
         else:
             files.append(path)
     return files

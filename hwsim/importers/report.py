@@ -10,7 +10,7 @@ from hwsim import ticks
 from hwsim.formats import format_quantity, percent
 from hwsim.importers.findings import Findings, Trial
 from hwsim.ticks import FEMTO
-from hwsim.views.kit.table import Column, aligned
+from hwsim.views.kit.table import Column, aligned, shortened
 
 _SHOWN: Final = 5
 _TRUSTED: Final = 0.05  # share of the run that may stay unexplained
@@ -75,7 +75,7 @@ def text(findings: Findings) -> list[str]:
         lines.append(f"  unexplained {_time(findings.unexplained)} before GPU ops, {percent(findings.share)} of the run")
         for cause in [each for each in findings.causes[:_SHOWN] if each.delay * 100 > findings.unexplained]:
             around = f" of {cause.op}" if cause.op else ""
-            lines.append(f"    {_time(cause.delay):>8}  before {cause.count} x {_short(cause.name)}{around}")
+            lines.append(f"    {_time(cause.delay):>8}  before {cause.count} x {shortened(cause.name, 60)}{around}")
     lines += [
         f"  unmapped    {row.count} GPU ops, {percent(row.time / max(1, findings.busy))} of GPU time, {row.why}"
         for row in findings.unmapped
@@ -158,7 +158,3 @@ def _time(fs: int) -> str:
 
 def _pair(recorded: int, time: int) -> str:
     return f"{_time(recorded)} recorded, {_time(time)} replayed ({percent(time / max(1, recorded) - 1, '+.2f')})"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 60 else name[:57] + "..."

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.graph.files import npz
-from hwsim.graph.files.tables import mistake
+from hwsim.graph.files.tables import mistake, tuples
 from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.recording import Collective, Edges, Facts, Lane, Left, Memory, Rank, Recording, Slices
 from hwsim.importers.replay import Replay
@@ -106,11 +106,7 @@ def _rank(number: int, row: dict[str, Any], archive: Any) -> Rank:
 
 
 def _facts(row: dict[str, Any]) -> Facts:
-    plain = {name: _tuples(value) for name, value in row.items()}
+    plain = {name: tuples(value) for name, value in row.items()}
     if row["collective"] is not None:
-        plain["collective"] = Collective(**{name: _tuples(value) for name, value in row["collective"].items()})
+        plain["collective"] = Collective(**{name: tuples(value) for name, value in row["collective"].items()})
     return Facts(**plain)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value

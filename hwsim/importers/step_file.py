@@ -18,7 +18,7 @@ from hwsim.importers.recording import Ints
 from hwsim.importers.replay import Part, Replay
 from hwsim.importers.steps import Step, steps
 from hwsim.importers.threads import STEP
-from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec import Place, SpecError
 from hwsim.ticks import FEMTO
 
 MOST: Final = 60_000  # statements; a file of more is too large to be read
@@ -121,9 +121,7 @@ class _Statements:
             several = len({step.name for step in marked}) > 1
             less = f"--step {_median(marked)}, which is of median length" if several else "fewer ranks"
             message = f"the recording has {len(written):,} statements, and a file of YAML holds {MOST:,}"
-            raise SpecError(
-                [Mistake(Place(self.replay.recording.ranks[0].file, 0, 0), message, f"write -o step.npz, or take {less}")]
-            )
+            raise SpecError.of(Place(self.replay.recording.ranks[0].file, 0, 0), message, f"write -o step.npz, or take {less}")
         devices = self._devices()
         names = self._names(written)
         lanes = max(2, 2 * self._most_launches() + 2)

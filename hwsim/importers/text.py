@@ -12,7 +12,7 @@ from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar
 
-from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec import Place, SpecError
 
 Report = Callable[[int, int], None]  # bytes of the file that are read, bytes in all
 T = TypeVar("T")
@@ -39,7 +39,7 @@ _KINDS: Final = (  # how files begin that are taken for JSON
 def damaged(file: str | Path, message: str, hint: str | None = None, *, byte: int | None = None) -> SpecError:
     """An error at a byte of the text of a file (after decompression), or in a file as a whole."""
     where = "" if byte is None else f"byte {byte} of the text: "
-    return SpecError([Mistake(Place(str(file), 0, 0), where + message, hint)])
+    return SpecError.of(Place(str(file), 0, 0), where + message, hint)
 
 
 def read_each(files: Sequence[Path], read: Callable[[Path, Report | None], T], report: Report | None) -> list[T]:

@@ -12,7 +12,7 @@ from hwsim.models.architectures import Model, Transformer
 from hwsim.models.architectures.slices import Attention
 from hwsim.models.server import ServerKeys
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Mistakes, Place, SpecError, decode_all, did_you_mean, find, read, resolve
+from hwsim.spec import Mistakes, Place, SpecError, decode_all, did_you_mean, find, read, resolve
 from hwsim.spec.fields import field
 from hwsim.units import BYTES, Bytes, Ratio, Seconds
 
@@ -175,5 +175,5 @@ def framework_of(model: Model, name: str, relative_to: Path | None = None, place
         return load_framework(name, relative_to)
     if name not in SOFTWARE:
         hint = did_you_mean(name, SOFTWARE) or f"one of {', '.join(SOFTWARE)}"
-        raise SpecError([Mistake(place, f"no framework '{name}' for networks of convolutions", hint)])
+        raise SpecError.of(place, f"no framework '{name}' for networks of convolutions", hint)
     return SOFTWARE[name]

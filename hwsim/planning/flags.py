@@ -67,7 +67,7 @@ def _with(tree: Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -
 def _set(value: str, place: Place) -> object:
     """The value of `--set`, one as in a file."""
     if not value.strip():
-        raise SpecError([Mistake(place, "a value is missing", "PATH=VALUE: let.nodes=16")])
+        raise SpecError.of(place, "a value is missing", "PATH=VALUE: let.nodes=16")
     try:
         return value if is_range(value) else scalar(value)
     except SpecError as error:
@@ -78,7 +78,7 @@ def _time(text: str) -> str:
     try:
         parse_as(text, TIME)
     except UnitError as error:
-        raise SpecError([Mistake(Place("--period", 0, 0), error.message, error.hint)]) from None
+        raise SpecError.of(Place("--period", 0, 0), error.message, error.hint) from None
     return text
 
 

@@ -25,7 +25,7 @@ from hwsim.planning.wants import (
     requirement_of,
 )
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Mistakes, Place, SpecError, Tree, check_header, decode, field, find, place_field, read, tree_of
+from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, field, find, place_field, read, tree_of
 from hwsim.spec.schema import json_schema
 from hwsim.units import YEAR, BytesPerSecond, Ratio, Seconds
 
@@ -170,7 +170,7 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
     keys = decode(tree, PlanKeys, mistakes)
     mistakes.raise_if_any()
     if keys is None:
-        raise SpecError([Mistake(tree.place, "this is no plan")])
+        raise SpecError.of(tree.place, "this is no plan")
     file = tree.place.file
     folder = Path(file).parent if file and not file.startswith(("<", "-")) else Path()
     machines = _machines(keys, tree, folder, mistakes)

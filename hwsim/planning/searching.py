@@ -17,7 +17,7 @@ from hwsim.planning.running import Row, serves, simulated
 from hwsim.planning.screening import Screen
 from hwsim.planning.variants import MACHINE, Point, Values
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import SpecError
 
 MOST: Final = 50_000  # points
 RANKS: Final = 100  # plans of a point, at the most
@@ -65,7 +65,7 @@ class Searching:
             count *= len(each)
         if count > MOST:
             sizes = " x ".join(str(len(each)) for each in lists)
-            raise SpecError([Mistake(None, f"{sizes} = {count:,} points are more than {MOST:,}", "fewer values: 16..640:x2")])
+            raise SpecError.of(None, f"{sizes} = {count:,} points are more than {MOST:,}", "fewer values: 16..640:x2")
         for machine in machines:
             for values in product(*lists):
                 yield machine, tuple((axis.path, value) for axis, value in zip(axes, values, strict=True))

@@ -14,7 +14,7 @@ from hwsim.results.coverage import coverage
 from hwsim.results.invariants import BrokenInvariant, numbers, refuse
 from hwsim.results.result import Result
 from hwsim.results.timeline import Steady, Timeline
-from hwsim.spec import Mistake, Place, SpecError, Warning
+from hwsim.spec import Place, SpecError, Warning
 from hwsim.ticks import FEMTO
 
 ROUNDING = 1e-9  # of a quantity worked out in floats
@@ -36,7 +36,7 @@ def check(result: Result, graph: str = "") -> None:
     except BrokenInvariant as error:
         if not graph:
             raise
-        raise SpecError([Mistake(Place(graph, 0, 0), f"the op graph contradicts itself: {error}")]) from error
+        raise SpecError.of(Place(graph, 0, 0), f"the op graph contradicts itself: {error}") from error
 
 
 def breaches(result: Result) -> Iterator[str]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
+from hwsim.graph.fold.refine import mixed
 from hwsim.records import dataclass
 from hwsim.results.accounting import ADAPTER, HOST, NETWORK, PARTS, Meters, Refusal, Spent, Stay
 from hwsim.results.batches import Batched
@@ -316,7 +317,7 @@ class Log:
             self._starts(joined)
             self.totals.add(self._counted(joined), self.goal)
             self.sampled = True
-        order = np.argsort(_hashed(joined["number"].astype(np.int64)), kind="stable")[:SAMPLE]
+        order = np.argsort(mixed(joined["number"].astype(np.uint64)), kind="stable")[:SAMPLE]
         self._kept = [{name: column[order] for name, column in joined.items()}]
 
     def finish(self) -> Columns:
@@ -362,11 +363,3 @@ def _sorted(columns: Columns) -> Columns:
     """By number."""
     order = np.argsort(columns["number"], kind="stable")
     return {name: column[order] for name, column in columns.items()}
-
-
-def _hashed(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """A number by chance for each number, always the same (SplitMix64's last step)."""
-    bits = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))

@@ -18,7 +18,7 @@ from hwsim.sensitivities.answer import Break, Doubt, Sensitivity, Worth
 from hwsim.sensitivities.choice import break_even, wrong_after, wrong_now
 from hwsim.sensitivities.terms import Term, short, terms_of
 from hwsim.sensitivities.tornado import Bar, End, Evaluate, Settings, ordered, tornado
-from hwsim.spec import Mistake, SpecError, Tree, different
+from hwsim.spec import SpecError, Tree, different
 from hwsim.spec.shelf import sharing
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, number, throughput
 from hwsim.studies.ranking import differing
@@ -85,15 +85,15 @@ class _Analysis:
         try:
             self._values = [self._value(run, work) for run, work in zip(self.first, self._works, strict=True)]
         except NoSuchNumber as error:
-            raise SpecError([Mistake(None, str(error), error.hint)]) from None
+            raise SpecError.of(None, str(error), error.hint) from None
         if min(self._values) <= 0:
-            raise SpecError([Mistake(None, f"{self._measure.title} is 0: there is no ratio of it")])
+            raise SpecError.of(None, f"{self._measure.title} is 0: there is no ratio of it")
 
     def _chosen(self, by: str) -> Measure:
         if by:
             return measure(by)
         if any(run.serving for run in self.first):
-            raise SpecError([Mistake(None, "which number of a service is meant? --by ttft_p95, tpot_p95, requests/s")])
+            raise SpecError.of(None, "which number of a service is meant? --by ttft_p95, tpot_p95, requests/s")
         unit = differing(self._works)
         return throughput(unit) if unit else measure(TIME)
 

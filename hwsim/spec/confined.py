@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
-from hwsim.spec.mistakes import Mistake, Place, SpecError
+from hwsim.spec.mistakes import Place, SpecError
 
 _ROOTS: ContextVar[tuple[Path, ...] | None] = ContextVar("roots", default=None)
 
@@ -45,7 +45,7 @@ def may_read(path: Path | str) -> bool:
 def refuse_outside(path: Path | str, place: Place | None = None) -> None:
     """Raise SpecError if a file may not be read; the mistake has nothing of the file, not even whether it is there."""
     if not may_read(path):
-        raise SpecError([Mistake(place, f"'{str(path)[:60]}' lies outside of the folders that may be read here", _HINT)])
+        raise SpecError.of(place, f"'{str(path)[:60]}' lies outside of the folders that may be read here", _HINT)
 
 
 def _library() -> tuple[Path, Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.spec.confined import may_read, refuse_outside
-from hwsim.spec.mistakes import Mistake, Place, SpecError, did_you_mean
+from hwsim.spec.mistakes import Place, SpecError, did_you_mean
 
 _FOLDERS: Final = {
     "machine": "machines",
@@ -85,9 +85,9 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     Raises SpecError with the nearest names of the library.
     """
     if not _can_name(name):
-        raise _missing(place, f"a {kind} is called by name, not '{name[:40]}'")
+        raise SpecError.of(place, f"a {kind} is called by name, not '{name[:40]}'")
     if kind == "workload" and name.endswith(_GRAPHS):
-        raise _missing(
+        raise SpecError.of(
             place, f"'{name}' is an op graph: it has its numbers put in, and nothing of it can be varied",
             "hwsim simulate, explain, compare and export take it; hwsim import ... -o step.yaml writes a workload",
         )  # fmt: skip
@@ -99,8 +99,8 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
         refuse_outside(path, place)
         if (thing := _other_thing(path)) is not None:
             hint = "what another program writes is read from standard input, as -" if thing == "a pipe" else None
-            raise _missing(place, f"'{name}' is {thing}, not a file", hint)
-        raise _missing(place, f"there is no file '{name}'" + (f" next to {place.file}" if place and place.file else ""))
+            raise SpecError.of(place, f"'{name}' is {thing}, not a file", hint)
+        raise SpecError.of(place, f"there is no file '{name}'" + (f" next to {place.file}" if place and place.file else ""))
     folder_of_paths = relative_to or Path()
     candidates = names(kind)
     hint = next(
@@ -111,7 +111,7 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     elsewhere = None if ends else _elsewhere(kind, name)
     hint = hint or elsewhere or near
     called = "file of failures" if kind == "failures" else kind
-    raise _missing(place, f"there is no {called} '{name[:60]}' in the library", hint)
+    raise SpecError.of(place, f"there is no {called} '{name[:60]}' in the library", hint)
 
 
 def located(kind: str, name: str, relative_to: Path | None = None) -> Path | None:
@@ -177,7 +177,3 @@ def _elsewhere(kind: str, name: str) -> str | None:
                 )
                 return f"'{name}' is a {other_kind if other_kind != 'part' else candidate.rpartition('/')[0]}{trained}"
     return None
-
-
-def _missing(place: Place | None, message: str, hint: str | None = None) -> SpecError:
-    return SpecError([Mistake(place, message, hint)])

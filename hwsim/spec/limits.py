@@ -9,7 +9,7 @@ import os
 from typing import Final, NamedTuple
 
 from hwsim.formats import format_quantity, lasting
-from hwsim.spec.mistakes import Mistake, Place, SpecError
+from hwsim.spec.mistakes import Place, SpecError
 
 VARIABLE: Final = "HWSIM_LIMITS"
 _FEWER: Final = "percentiles are known after far fewer requests (docs/load.md)"
@@ -51,7 +51,7 @@ def refuse_beyond(unit: str, count: int, place: Place | None = None) -> None:
         return
     memory = f"{format_quantity(count * limit.bytes, 'B')} of memory and " if limit.bytes else ""
     message = f"{count:,} {unit} would take about {memory}{lasting(count * limit.seconds, 3)}"
-    raise SpecError([Mistake(place, f"{message}; the limit is {limit.most:,}", f"{limit.hint}; {LIFTED}")])
+    raise SpecError.of(place, f"{message}; the limit is {limit.most:,}", f"{limit.hint}; {LIFTED}")
 
 
 __all__ = ["LIMITS", "LOOKS", "REQUESTS", "refuse_beyond"]

@@ -117,6 +117,11 @@ class SpecError(ValueError):
         self.mistakes = tuple(mistakes)
         super().__init__(self.mistakes)
 
+    @staticmethod
+    def of(place: Place | None, message: str, hint: str | None = None) -> SpecError:
+        """One mistake."""
+        return SpecError([Mistake(place, message, hint)])
+
     def __str__(self) -> str:
         shown = [str(each) for each in self.mistakes[:_SHOWN]]
         if len(self.mistakes) > _SHOWN:

@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.spec.mistakes import Mistake, SpecError
+from hwsim.spec.mistakes import SpecError
 from hwsim.spec.tree import unprintable
 
 MOST_BYTES: Final = 500_000_000  # unpacked; objects of Python take ten times that
@@ -30,16 +30,16 @@ def read_json(path: Path, most: int = MOST_BYTES) -> Any:
             raw.seek(0)
             data: bytes = (gzip.GzipFile(fileobj=raw) if packed else raw).read(most + 1)
         if len(data) > most:
-            raise SpecError([Mistake(None, f"{path}: more than {most // 1_000_000:,} MB" + (", unpacked" if packed else ""))])
+            raise SpecError.of(None, f"{path}: more than {most // 1_000_000:,} MB" + (", unpacked" if packed else ""))
         content = json.loads(data)
         if (bad := commanding(data, content)) is not None:
             message = f"{path}: the control character U+{ord(bad):04X} does not belong in a text"
-            raise SpecError([Mistake(None, message)])
+            raise SpecError.of(None, message)
         return content
     except SpecError:
         raise
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile, RecursionError) as error:
-        raise SpecError([Mistake(None, f"{path}: no JSON: {error}")]) from None
+        raise SpecError.of(None, f"{path}: no JSON: {error}") from None
 
 
 def commanding(data: bytes, content: Any) -> str | None:

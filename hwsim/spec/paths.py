@@ -34,13 +34,13 @@ def apply_set(machine: Tree, workload: Tree, path: str, value: object) -> Change
     """
     shown = f"{path}={value}" if isinstance(value, str) else path
     if any(each in shown for each in "\r\n\0"):
-        raise SpecError([Mistake(Place("--set", 0, 0), f"one line is needed, not {shown!r:.80}")])
+        raise SpecError.of(Place("--set", 0, 0), f"one line is needed, not {shown!r:.80}")
     source = Source("--set", shown)
     place = Place("--set", 1, 1, source)
     new = _value(path, value, source)
     steps = path.split(".")
     if not all(steps) or path != path.strip():
-        raise _lost(place, f"'{path}' is not a path", "names with dots between them: machine.gpu.count")
+        raise SpecError.of(place, f"'{path}' is not a path", "names with dots between them: machine.gpu.count")
     if steps[0] == "machine" and len(steps) > 1:
         return Changed(_in_machine(machine, steps[1:], new, place), workload)
     if steps[0] == "workload" and len(steps) > 1:
@@ -50,7 +50,7 @@ def apply_set(machine: Tree, workload: Tree, path: str, value: object) -> Change
         return _in_both(machine, workload, steps[1], new, place)
     if len(steps) == 1:
         return _in_workload_let(machine, workload, steps[0], new, place)
-    raise _lost(place, f"'{path}' leads nowhere", f"did you mean 'machine.{path}' or 'workload.{path}'?")
+    raise SpecError.of(place, f"'{path}' leads nowhere", f"did you mean 'machine.{path}' or 'workload.{path}'?")
 
 
 def _another_runtime(before: Tree, workload: Tree, steps: list[str]) -> tuple[Tree, Warning | None]:
@@ -59,8 +59,10 @@ def _another_runtime(before: Tree, workload: Tree, steps: list[str]) -> tuple[Tr
     Returns:
         The workload, and a warning that names the numbers left out; other `--set` of the runtime stay.
     """
-    runtime = _at(workload, steps[:-1])
-    if steps[-2:] != ["runtime", "use"] or runtime is None or runtime.text("use") == _text_at(before, steps):
+    runtime, earlier = workload.at(steps[:-1]), before.at(steps[:-1])
+    if steps[-2:] != ["runtime", "use"] or runtime is None:
+        return workload, None
+    if runtime.text("use") == (None if earlier is None else earlier.text("use")):
         return workload, None
     left_out = [(key, tree) for key, tree in runtime.items() if tree.place.file != "--set"]
     for key, _ in left_out:
@@ -73,19 +75,6 @@ def _another_runtime(before: Tree, workload: Tree, steps: list[str]) -> tuple[Tr
     return _in_tree(workload, steps[:-1], runtime, runtime.place), Warning("runtime-replaced", text)
 
 
-def _at(tree: Tree, steps: list[str]) -> Tree | None:
-    """The value at a path in a tree of mappings."""
-    found: Tree | None = tree
-    for step in steps:
-        found = found.get(step) if found is not None and found.is_mapping else None
-    return found
-
-
-def _text_at(tree: Tree, steps: list[str]) -> str | None:
-    found = _at(tree, steps[:-1])
-    return None if found is None else found.text(steps[-1])
-
-
 def _shown(tree: Tree) -> str:
     value = tree.get("value") if tree.is_mapping else None
     return str((value or tree).plain())
@@ -96,7 +85,7 @@ def _value(path: str, value: object, source: Source) -> Tree:
     if not isinstance(value, str):
         return tree_of(value, at)
     if not value.strip():
-        raise _lost(at, f"'{path}' is given no value")
+        raise SpecError.of(at, f"'{path}' is given no value")
     try:
         return _moved(read_text(value, "--set"), at)
     except SpecError as error:
@@ -113,10 +102,6 @@ def _moved(tree: Tree, place: Place) -> Tree:
     return Tree(value, place)
 
 
-def _lost(place: Place, message: str, hint: str | None = None) -> SpecError:
-    return SpecError([Mistake(place, message, hint)])
-
-
 def _let_names(tree: Tree) -> tuple[str, ...]:
     let = tree.get("let")
     return tuple(name for name, _ in let.items()) if let else ()
@@ -131,15 +116,15 @@ def _in_workload_let(machine: Tree, workload: Tree, name: str, new: Tree, place:
     if name in _let_names(workload):
         return Changed(machine, _with_let(workload, name, new))
     if name in _let_names(machine):
-        raise _lost(place, f"'{name}' is a parameter of the machine, not of the workload", f"write 'let.{name}'")
-    raise _lost(place, f"the workload has no parameter '{name}'", did_you_mean(name, _let_names(workload)))
+        raise SpecError.of(place, f"'{name}' is a parameter of the machine, not of the workload", f"write 'let.{name}'")
+    raise SpecError.of(place, f"the workload has no parameter '{name}'", did_you_mean(name, _let_names(workload)))
 
 
 def _in_both(machine: Tree, workload: Tree, name: str, new: Tree, place: Place) -> Changed:
     in_machine, in_workload = name in _let_names(machine), name in _let_names(workload)
     if not in_machine and not in_workload:
         candidates = (*_let_names(machine), *_let_names(workload))
-        raise _lost(place, f"neither file has a parameter '{name}'", did_you_mean(name, candidates))
+        raise SpecError.of(place, f"neither file has a parameter '{name}'", did_you_mean(name, candidates))
     text = f"'let.{name}' is set in both the machine and the workload"
     return Changed(
         _with_let(machine, name, new) if in_machine else machine,
@@ -157,7 +142,7 @@ def _in_machine(tree: Tree, steps: list[str], new: Tree, place: Place, base: Tre
     inherited = (base.get("parts") if base else None) or Tree({}, new.place)
     if first in ("links", "parts", "let") and rest:
         if first == "let" and rest[0] not in (candidates := (*_let_names(tree), *(_let_names(base) if base else ()))):
-            raise _lost(place, f"the machine has no parameter '{rest[0]}'", did_you_mean(rest[0], candidates))
+            raise SpecError.of(place, f"the machine has no parameter '{rest[0]}'", did_you_mean(rest[0], candidates))
         if first == "parts":
             return _in_machine(tree, rest, new, place, base)
         if first == "links":
@@ -171,9 +156,9 @@ def _in_machine(tree: Tree, steps: list[str], new: Tree, place: Place, base: Tre
         if not rest and first in (*keys, *_PART_KEYS):
             return tree.put(first, new)
         parts = (*(key for key, _ in parts_here.items()), *(key for key, _ in inherited.items()))
-        raise _lost(place, f"the machine has no part '{first}'", did_you_mean(first, (*parts, "links", "let")))
+        raise SpecError.of(place, f"the machine has no part '{first}'", did_you_mean(first, (*parts, "links", "let")))
     if not rest:
-        raise _lost(
+        raise SpecError.of(
             place, f"'{first}' is a part: which of its keys?", f"such as 'machine.{first}.count' or 'machine.{first}.use'"
         )
     below = part or Tree({}, new.place)
@@ -207,9 +192,11 @@ def _in_links(tree: Tree, base: Tree | None, steps: list[str], new: Tree, place:
         several = name in labels
         problem, hint = "several links" if several else "no link", did_you_mean(name, [each for each in labels if each])
         places = " or ".join(str(index) for index, label in enumerate(labels) if label == name)
-        raise _lost(place, f"the machine has {problem} '{name}'", f"say which: {places}" if several and listed_here else hint)
+        raise SpecError.of(
+            place, f"the machine has {problem} '{name}'", f"say which: {places}" if several and listed_here else hint
+        )
     if len(steps) < 2:
-        raise _lost(place, f"'{name}' is a link: which of its keys?", f"such as 'machine.links.{name}.use'")
+        raise SpecError.of(place, f"'{name}' is a link: which of its keys?", f"such as 'machine.links.{name}.use'")
     if links is not None and isinstance(links.value, list):
         index = int(name) if by_place else labels.index(name)
         changed = _in_tree(links.value[index], steps[1:], new, place)
@@ -229,12 +216,12 @@ def _in_tree(tree: Tree, steps: list[str], new: Tree, place: Place, *, inherits:
         changed = _in_tree(tree.value[index], rest, new, place) if rest else new
         return replace(tree, value=[*tree.value[:index], changed, *tree.value[index + 1 :]])
     if not isinstance(tree.value, dict) and tree.value is not None:
-        raise _lost(place, f"{tree.what()} has no '{first}' in it")
+        raise SpecError.of(place, f"{tree.what()} has no '{first}' in it")
     if not rest:
         return (tree if tree.is_mapping else replace(tree, value={})).put(first, new)
     below = tree.get(first)
     if below is None and tree.items() and len(steps) > 2 and not inherits:
-        raise _lost(place, f"there is no '{first}' here", did_you_mean(first, [key for key, _ in tree.items()]))
+        raise SpecError.of(place, f"there is no '{first}' here", did_you_mean(first, [key for key, _ in tree.items()]))
     return (tree if tree.is_mapping else replace(tree, value={})).put(
         first, _in_tree(below or Tree({}, new.place), rest, new, place, inherits=inherits)
     )
@@ -244,7 +231,7 @@ def _element(elements: list[Tree], step: str, place: Place) -> int:
     if step.isascii() and step.isdigit() and len(step) < 9:
         if int(step) < len(elements):
             return int(step)
-        raise _lost(place, f"there is no element {step}: the list has {len(elements)}, counted from 0")
+        raise SpecError.of(place, f"there is no element {step}: the list has {len(elements)}, counted from 0")
     labels: list[set[str]] = []
     for element in elements:
         inner = next(iter(element.items()), None)  # an op is {copy: {...}}: known as copy, or by the name inside
@@ -254,4 +241,4 @@ def _element(elements: list[Tree], step: str, place: Place) -> int:
     if len(matches) == 1:
         return matches[0]
     problem = f"several elements are '{step}': {', '.join(map(str, matches))}" if matches else f"no element is '{step}'"
-    raise _lost(place, problem, None if matches else did_you_mean(step, set().union(*labels)))
+    raise SpecError.of(place, problem, None if matches else did_you_mean(step, set().union(*labels)))

@@ -51,7 +51,7 @@ def read(path: Path | str) -> Tree:
     try:
         if name == "-":
             if sys.stdin is None:
-                raise SpecError([Mistake(Place("<stdin>", 0, 0), "standard input is closed")])
+                raise SpecError.of(Place("<stdin>", 0, 0), "standard input is closed")
             return read_bytes(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
         refuse_outside(name, Place(name, 0, 0))
         with Path(path).open("rb") as file:
@@ -60,30 +60,30 @@ def read(path: Path | str) -> Tree:
             shared[name] = tree
         return tree
     except FileNotFoundError:
-        raise SpecError([Mistake(Place(name, 0, 0), "there is no such file")]) from None
+        raise SpecError.of(Place(name, 0, 0), "there is no such file") from None
     except IsADirectoryError:
-        raise SpecError([Mistake(Place(name, 0, 0), "this is a directory, not a file")]) from None
+        raise SpecError.of(Place(name, 0, 0), "this is a directory, not a file") from None
     except (OSError, ValueError) as error:
         if isinstance(error, SpecError):
             raise
-        raise SpecError([Mistake(Place(name, 0, 0), f"the file cannot be read: {error}")]) from None
+        raise SpecError.of(Place(name, 0, 0), f"the file cannot be read: {error}") from None
 
 
 def read_bytes(data: bytes, file: str) -> Tree:
     """The tree of a document as it lies on disk: UTF-8, with or without a byte order mark."""
     if len(data) > MAX_BYTES:
-        raise SpecError([Mistake(Place(file, 0, 0), f"the file is larger than {MAX_BYTES // 1_000_000} MB", _LARGE)])
+        raise SpecError.of(Place(file, 0, 0), f"the file is larger than {MAX_BYTES // 1_000_000} MB", _LARGE)
     if data[:4] in (b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
-        raise SpecError([Mistake(Place(file, 1, 1), "the file is UTF-32", "save it as UTF-8")])
+        raise SpecError.of(Place(file, 1, 1), "the file is UTF-32", "save it as UTF-8")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise SpecError([Mistake(Place(file, 1, 1), "the file is UTF-16", "save it as UTF-8")])
+        raise SpecError.of(Place(file, 1, 1), "the file is UTF-16", "save it as UTF-8")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8-sig", "replace")
         line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
         message = f"the byte 0x{data[error.start]:02x} is not UTF-8"
-        raise SpecError([Mistake(Place(file, line, column), message, "save the file as UTF-8")]) from None
+        raise SpecError.of(Place(file, line, column), message, "save the file as UTF-8") from None
     return read_text(text, file)
 
 
@@ -92,12 +92,12 @@ def read_text(text: str, file: str = "<text>") -> Tree:
     text = text.removeprefix("\ufeff")
     source = Source(file, text)
     if len(text) > MAX_BYTES:
-        raise SpecError([Mistake(Place(file, 0, 0), f"the text is longer than {MAX_BYTES // 1_000_000} MB", _LARGE)])
+        raise SpecError.of(Place(file, 0, 0), f"the text is longer than {MAX_BYTES // 1_000_000} MB", _LARGE)
     if bad := UNPRINTABLE.search(text):
         before = text[: bad.start()]
         line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
         message = "a NUL byte" if bad[0] == "\0" else f"the control character U+{ord(bad[0]):04X}"
-        raise SpecError([Mistake(Place(file, line, column), f"{message} does not belong in a text file")])
+        raise SpecError.of(Place(file, line, column), f"{message} does not belong in a text file")
     reader = _Reader(source)
     try:
         tree = reader.run(_LOADER(text))
@@ -109,9 +109,7 @@ def read_text(text: str, file: str = "<text>") -> Tree:
         tree = None
     reader.mistakes.raise_if_any()
     if tree is None:
-        raise SpecError(
-            [Mistake(Place(file, 1, 1, source), "the file is empty", "its first line says what it is: 'hwsim: machine/1'")]
-        )
+        raise SpecError.of(Place(file, 1, 1, source), "the file is empty", "its first line says what it is: 'hwsim: machine/1'")
     return tree
 
 

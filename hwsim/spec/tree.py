@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import ItemsView, Mapping
+from collections.abc import ItemsView, Mapping, Sequence
 from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, Final
 
 from hwsim.records import dataclass
-from hwsim.spec.mistakes import NOWHERE, Mistake, Place, SpecError
+from hwsim.spec.mistakes import NOWHERE, Place, SpecError
 from hwsim.units import Quantity
 
 MAX_DEPTH: Final = 100
@@ -60,6 +60,13 @@ class Tree:
     def get(self, key: str) -> Tree | None:
         """The value under a key; None if there is none or this is no mapping."""
         return self.value.get(key) if isinstance(self.value, dict) else None
+
+    def at(self, path: Sequence[str]) -> Tree | None:
+        """The value at a path of keys; None if there is none."""
+        found: Tree | None = self
+        for key in path:
+            found = found.get(key) if found is not None else None
+        return found
 
     def text(self, key: str) -> str | None:
         """The value under a key if it is a string: `tree.text("kind")`."""
@@ -132,9 +139,9 @@ def problem(value: str | float) -> str | None:
 
 def _key(key: object, place: Place) -> str:
     if not isinstance(key, str | int):
-        raise SpecError([Mistake(place, f"a key is a text, not {type(key).__name__}")])
+        raise SpecError.of(place, f"a key is a text, not {type(key).__name__}")
     if wrong := problem(key):
-        raise SpecError([Mistake(place, wrong)])
+        raise SpecError.of(place, wrong)
     return str(key)
 
 
@@ -148,7 +155,7 @@ def tree_of(value: Any, place: Place = NOWHERE, depth: int = 0) -> Tree:
     if isinstance(value, Tree):
         return value
     if depth > MAX_DEPTH:
-        raise SpecError([Mistake(place, f"nested more than {MAX_DEPTH} levels deep")])
+        raise SpecError.of(place, f"nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, Mapping):
         return Tree({_key(key, place): tree_of(each, place, depth + 1) for key, each in value.items()}, place)
     if isinstance(value, list | tuple):
@@ -160,5 +167,5 @@ def tree_of(value: Any, place: Place = NOWHERE, depth: int = 0) -> Tree:
             raise TypeError(f"a machine or workload holds numbers, texts, lists and mappings, not {type(value).__name__}")
         value = int(value) if isinstance(value, Integral) else float(value)
     if wrong := problem(value):
-        raise SpecError([Mistake(place, wrong)])
+        raise SpecError.of(place, wrong)
     return Tree(value, place)

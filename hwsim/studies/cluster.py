@@ -19,7 +19,7 @@ from functools import lru_cache
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import SpecError
 from hwsim.studies.point import Outcome
 from hwsim.studies.pool import LOST, Finished, Job, Values
 from hwsim.version import __version__
@@ -212,7 +212,7 @@ def _version() -> tuple[str, str]:
 
 
 def _mistake(message: str, hint: str) -> SpecError:
-    return SpecError([Mistake(None, message, hint)])
+    return SpecError.of(None, message, hint)
 
 
 __all__ = ["Cluster", "run_batch"]

@@ -13,7 +13,7 @@ from typing import Final
 
 from hwsim.graph.files.typed import refuse_unfit
 from hwsim.results.interval import Interval, Part
-from hwsim.spec import CODES, Mistake, Place, SpecError, Warning
+from hwsim.spec import CODES, Place, SpecError, Warning
 from hwsim.spec.tree import unprintable
 from hwsim.studies.cells import Column
 from hwsim.studies.measures import UNITS
@@ -122,7 +122,7 @@ def _is_measure(name: str) -> bool:
 
 
 def _wrong(file: str, line: int, message: str) -> SpecError:
-    return SpecError([Mistake(Place(file, line, 1), f"no result of an earlier sweep: {message}", "it is what --csv has written")])
+    return SpecError.of(Place(file, line, 1), f"no result of an earlier sweep: {message}", "it is what --csv has written")
 
 
 def read_warnings(cell: str) -> tuple[Warning, ...]:

@@ -16,7 +16,7 @@ from hwsim.api import ExpectationFailed, OutOfMemory, Run, Source, simulate
 from hwsim.engine import Deadlock
 from hwsim.results.batches import Known
 from hwsim.results.expect import HOURS, seconds_of
-from hwsim.spec import Mistake, Mistakes, SpecError, Tree
+from hwsim.spec import Mistakes, SpecError, Tree
 from hwsim.spec.expectation import parse_expectation
 from hwsim.spec.shelf import Shelf, shared
 from hwsim.studies.found import Bounded, Found, Tried
@@ -201,7 +201,7 @@ class _Search:
             bounded = next((f"{name}.latency_p99" for name, _ in services.items()), "") if services is not None else "makespan"
             bounded = bounded if self.workload.get("infer") is None else "ttft_p99"
             hint = f"such as expect: {{{bounded}: at most 500 ms}}, or --set workload.expect.{bounded}='at most 500 ms'"
-            raise SpecError([Mistake(self.workload.place, "nothing is expected, so that every value holds", hint)])
+            raise SpecError.of(self.workload.place, "nothing is expected, so that every value holds", hint)
         self.names = (run.machine, run.workload)
         nothing = next((verdict for verdict in run.verdicts if verdict.value is None), None)
         if nothing is not None:

@@ -39,12 +39,12 @@ class Grid:
             SpecError: nothing to vary, a path without values, or more than `most` points.
         """
         if not vary:
-            raise SpecError([Mistake(None, "a sweep varies at least one path")])
+            raise SpecError.of(None, "a sweep varies at least one path")
         values: list[tuple[object, ...]] = []
         for path, given in vary.items():
             listed = parse_values(given, path) if isinstance(given, str) else tuple(scalar(each) for each in given)
             if not listed:
-                raise SpecError([Mistake(None, f"'{path}' has no values to take")])
+                raise SpecError.of(None, f"'{path}' has no values to take")
             different: dict[str, object] = {}
             for each in listed:
                 different.setdefault(written(each), each)
@@ -53,9 +53,7 @@ class Grid:
         if points > most:
             sizes = " x ".join(str(len(each)) for each in values)
             many = f"{sizes} = {points} points" if len(values) > 1 else f"{points} points"
-            raise SpecError(
-                [Mistake(None, f"{many} are more than the {most} of one study", "take fewer values: 1..512:x2, 1..512:log")]
-            )
+            raise SpecError.of(None, f"{many} are more than the {most} of one study", "take fewer values: 1..512:x2, 1..512:log")
         return cls(tuple(vary), tuple(values))
 
     def __len__(self) -> int:

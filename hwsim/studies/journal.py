@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec import Place, SpecError
 from hwsim.spec.packed import commanding
 
 FORMAT: Final = "journal/1"
@@ -145,7 +145,7 @@ class Journal:
         )
 
     def _refused(self, message: str, hint: str, line: int = 1) -> SpecError:
-        return SpecError([Mistake(Place(str(self.path), line, 1), message, hint)])
+        return SpecError.of(Place(str(self.path), line, 1), message, hint)
 
     def _put(self, row: Mapping[str, Any]) -> None:
         data = memoryview(_bytes(row))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Mistakes, Place, SpecError, Tree, did_you_mean, resolve
+from hwsim.spec import Mistakes, Place, SpecError, Tree, did_you_mean, resolve
 from hwsim.units import COUNT, RATE, Dimension, Quantity, UnitError, parse
 
 _DIGITS: Final = 4  # of a value that is tried: it can be written down, and run again as it was
@@ -75,7 +75,7 @@ def knob(machine: Tree, workload: Tree, name: str) -> Knob:
     node = (
         None
         if tree is None
-        else _at(resolve(tree, Mistakes(), kind=first if first in ("machine", "workload") else "workload"), rest)
+        else resolve(tree, Mistakes(), kind=first if first in ("machine", "workload") else "workload").at(rest.split("."))
     )
     if node is None:
         raise _unknown(name, workload)
@@ -86,9 +86,7 @@ def _plain(name: str, path: str, tree: Tree) -> Knob:
     quantity = _quantity(tree, name)
     start, is_whole = quantity.value, isinstance(tree.value, int)
     if not start > 0:
-        raise SpecError(
-            [Mistake(tree.place, f"'{name}' is {tree.value}: it is found by its ratio to a first value above 0", None)]
-        )
+        raise SpecError.of(tree.place, f"'{name}' is {tree.value}: it is found by its ratio to a first value above 0", None)
     return Knob(name, start, quantity.dimension, is_whole, ((path, 1.0),))
 
 
@@ -109,7 +107,7 @@ def _quantity(tree: Tree, name: str) -> Quantity:
         if isinstance(value, str) and "$" in value
         else None
     )
-    raise SpecError([Mistake(tree.place, f"'{name}' is no number that can be turned: {tree.what()}", hint)])
+    raise SpecError.of(tree.place, f"'{name}' is no number that can be turned: {tree.what()}", hint)
 
 
 def _rate(workload: Tree) -> Knob:
@@ -123,7 +121,7 @@ def _rate(workload: Tree) -> Knob:
     ]
     values = [(where, _quantity(tree, "rate").value) for where, tree in paths if tree is not None]
     if not values or not values[0][1] > 0:
-        raise SpecError([Mistake(arrivals.place, "the arrivals have no rate above 0", "poisson: 4 1/s")])
+        raise SpecError.of(arrivals.place, "the arrivals have no rate above 0", "poisson: 4 1/s")
     size = 1.0
     if way == "bursts":
         written = (arrivals.get("bursts") or arrivals).get("size")
@@ -141,11 +139,9 @@ def _only(workload: Tree, fits: Callable[[Tree], bool], name: str, example: str)
         return fitting[0]
     if not fitting:
         message = f"the workload has no parameter '{name}', and no arrivals with one"
-        raise SpecError([Mistake(Place("--find", 0, 0), message, f"arrivals: {example}; or {_choice(_names(workload))}")])
+        raise SpecError.of(Place("--find", 0, 0), message, f"arrivals: {example}; or {_choice(_names(workload))}")
     message = f"{len(fitting)} arrivals have a {name}: {', '.join(path for path, _ in fitting)}"
-    raise SpecError(
-        [Mistake(Place("--find", 0, 0), message, f"name one by its path, or write a parameter: let: {{{name}: ...}}")]
-    )
+    raise SpecError.of(Place("--find", 0, 0), message, f"name one by its path, or write a parameter: let: {{{name}: ...}}")
 
 
 def _arrivals(workload: Tree) -> Iterator[tuple[str, Tree]]:
@@ -172,13 +168,6 @@ def _names(workload: Tree) -> list[str]:
     return [name for name, _ in let.items()] if let is not None and let.is_mapping else []
 
 
-def _at(tree: Tree, path: str) -> Tree | None:
-    found: Tree | None = tree
-    for step in path.split("."):
-        found = found.get(step) if found is not None and found.is_mapping else None
-    return found
-
-
 def _choice(names: list[str]) -> str:
     return f"a parameter: {', '.join(names)}" if names else "a path, such as workload.infer.arrivals.poisson"
 
@@ -188,4 +177,4 @@ def _unknown(name: str, workload: Tree) -> SpecError:
     names = _names(workload)
     closed = {each.get("clients") is not None for _, each in _arrivals(workload)}
     hint = did_you_mean(name, [*(("rate", "clients")[is_closed] for is_closed in sorted(closed)), *names]) or _choice(names)
-    return SpecError([Mistake(Place("--find", 0, 0), f"neither file has a number '{name}'", hint)])
+    return SpecError.of(Place("--find", 0, 0), f"neither file has a number '{name}'", hint)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import SpecError
 from hwsim.studies.point import Row
 from hwsim.studies.table import Sweep
 from hwsim.views.kit.writing import write
@@ -34,7 +34,7 @@ def refuse_missing(path: str | Path) -> None:
     """
     suffix = Path(path).suffix
     if suffix not in SUFFIXES:
-        raise SpecError([Mistake(None, f"rows are written as {', '.join(SUFFIXES)}, not as '{Path(path).name}'")])
+        raise SpecError.of(None, f"rows are written as {', '.join(SUFFIXES)}, not as '{Path(path).name}'")
     if suffix == ".parquet":
         _arrow()
 
@@ -82,7 +82,7 @@ def _arrow() -> tuple[Any, Any]:
     try:
         return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     except ModuleNotFoundError:
-        raise SpecError([Mistake(None, "Parquet needs pyarrow", "pip install 'hwsim[tables]', or write rows.csv")]) from None
+        raise SpecError.of(None, "Parquet needs pyarrow", "pip install 'hwsim[tables]', or write rows.csv") from None
 
 
 def _finite(value: Any) -> Any:

@@ -12,7 +12,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec import Place, SpecError
 from hwsim.studies.grid import Points, written
 from hwsim.studies.journal import Journal
 from hwsim.studies.measures import TIME, measure
@@ -116,9 +116,7 @@ def _kept(journal: Journal, points: int) -> dict[int, Outcome]:
             outcomes |= {number: Outcome.of(row)} if 0 <= number < points else {}
         except ValueError as error:
             message = f"the row of point {number} is damaged: {error}"
-            raise SpecError(
-                [Mistake(Place(str(journal.path), 0, 0), message, "remove the line: the point is run again")]
-            ) from None
+            raise SpecError.of(Place(str(journal.path), 0, 0), message, "remove the line: the point is run again") from None
     return outcomes
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwsim.api import Source
-from hwsim.spec import Mistake, SpecError, Tree
+from hwsim.spec import SpecError, Tree
 from hwsim.studies.csv_file import earlier_points
 from hwsim.studies.file import StudyFile, load_study
 from hwsim.studies.grid import Grid
@@ -65,7 +65,7 @@ def sweep(
     grid = Grid.of(vary)
     settings = dict(set or {})
     if twice := [path for path in grid.paths if path in settings]:
-        raise SpecError([Mistake(None, f"'{twice[0]}' is both set and varied")])
+        raise SpecError.of(None, f"'{twice[0]}' is both set and varied")
     both = read_source("machine", machine), read_source("workload", workload)
     _refuse_none(workers)
     study = Study("", *both, grid, settings, (by,) if by else (), paying=paying)
@@ -113,4 +113,4 @@ def check_study(tree: Tree) -> None:
 
 def _refuse_none(workers: int | None) -> None:
     if workers is not None and workers < 1:
-        raise SpecError([Mistake(None, f"a study needs at least one worker, not {workers}")])
+        raise SpecError.of(None, f"a study needs at least one worker, not {workers}")

@@ -29,7 +29,6 @@ from hwsim.graph.opgraph import Freeing
 from hwsim.records import dataclass
 from hwsim.spec import SpecError
 from hwsim.spec.limits import refuse_beyond
-from hwsim.spec.mistakes import Mistake
 from hwsim.workload.statements import (
     Barrier,
     Call,
@@ -458,7 +457,7 @@ class Emitter:
         if not sends:
             source = statement.devices[sender]
             message = f"{device} receives from {source}, which has sent it nothing more before: it would wait for ever"
-            raise SpecError([Mistake(statement.place, message, "every `recv` comes after a `send` of its own in the program")])
+            raise SpecError.of(statement.place, message, "every `recv` comes after a `send` of its own in the program")
         return sends.pop(0)
 
     def _wait(self, rank: int, thread: Thread, wanted: Sequence[Ref], label: int) -> None:
@@ -492,4 +491,4 @@ def _refuse_above(limit: int, repeat: Repeat, times: int) -> None:
         hint = (
             "a repeat of many iterations belongs at the top of the program, or make the inner one a single op (`times`, `pieces`)"
         )
-        raise SpecError([Mistake(repeat.place, message, hint)])
+        raise SpecError.of(repeat.place, message, hint)

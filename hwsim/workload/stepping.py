@@ -13,7 +13,7 @@ from typing import Final
 from hwsim.formats import format_quantity
 from hwsim.graph.builder import GraphBuilder
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import SpecError
 from hwsim.workload.statements import Collective, Gathering, Repeat, Statement, Step
 
 MOST_SENDS: Final = 2_000_000
@@ -94,7 +94,7 @@ def refuse_more(count: int, collective: Collective, most: int = MOST_SENDS) -> N
     """Raise SpecError for more sends than are written out."""
     if count > most:
         message = f"{count:,} sends one by one take about {format_quantity(count * _BYTES, 'B')} of memory; the limit is {most:,}"
-        raise SpecError([Mistake(collective.place, message, "`steps: steady` makes one op of each phase")])
+        raise SpecError.of(collective.place, message, "`steps: steady` makes one op of each phase")
 
 
 def in_full(body: Sequence[Statement], builder: GraphBuilder, *, repeated: bool = False) -> tuple[Statement, ...]:

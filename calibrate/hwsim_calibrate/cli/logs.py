@@ -41,7 +41,7 @@ def fitted(
         SpecError: mistakes in the logs, or numbers that make no part.
     """
     from hwsim.functions.files import check_tree
-    from hwsim.spec import Mistake, SpecError, read_text
+    from hwsim.spec import SpecError, read_text
     from hwsim_calibrate.logs.base import base_of
 
     into = TOOLS[tool].into
@@ -57,7 +57,7 @@ def fitted(
     except SpecError as error:
         reasons = "; ".join(each.message for each in error.mistakes[:3])
         message = f"the numbers in it make no {result.said.get('kind', 'workload')}: {reasons}"
-        raise SpecError([Mistake(read_log(files[0]).place(), message)]) from None
+        raise SpecError.of(read_log(files[0]).place(), message) from None
     return result
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import SpecError
 from hwsim_calibrate.fit.gpu import fit_gpu
 from hwsim_calibrate.fit.heldout import HeldOut, held_out
 from hwsim_calibrate.fit.kernels import FittedKernels, Interval, among_others, capacities_of, fit_kernels, page_faults, timed
@@ -60,7 +60,7 @@ def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
     """
     rows = timed(measurements)
     if len(rows) < 3:
-        raise SpecError([Mistake(None, "no calls of numpy were measured", "measure the suite `kernels`")])
+        raise SpecError.of(None, "no calls of numpy were measured", "measure the suite `kernels`")
     capacities, ref = capacities_of(measurements), reference(measurements)
     kernels = among_others(fit_kernels(rows, capacities, library=library(measurements), seed=seed), measurements, seed=seed)
     kernels = page_faults(kernels, measurements)

@@ -12,7 +12,7 @@ from hwsim.devices import Cpu, Gpu
 from hwsim.links.ethernet import Ethernet
 from hwsim.machine import Machine
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, SpecError, did_you_mean, names, read
+from hwsim.spec import SpecError, did_you_mean, names, read
 
 T = TypeVar("T")
 CPU = {"kind": "cpu", "class": "ideal", "cores": 1, "flop": {"fp64": "1 GFLOP/s"}, "memory": {"bandwidth": "1 GB/s"}}
@@ -40,7 +40,7 @@ class Base:
         if isinstance(self.model, cls):
             return self.model
         wanted = {Cpu: "a cpu", Gpu: "a gpu", Ethernet: "Ethernet"}.get(cls, cls.__name__.lower())
-        raise SpecError([Mistake(None, f"{tool} measures {wanted}, and '{self.use}' is a part of kind {self.kind}")])
+        raise SpecError.of(None, f"{tool} measures {wanted}, and '{self.use}' is a part of kind {self.kind}")
 
 
 def base_of(name: str, kinds: Sequence[str], folder: Path) -> Base:
@@ -52,17 +52,17 @@ def base_of(name: str, kinds: Sequence[str], folder: Path) -> Base:
     path = Path(name)
     if name.endswith((".yaml", ".yml")):
         if not path.is_file():
-            raise SpecError([Mistake(None, f"there is no file '{name}'")])
+            raise SpecError.of(None, f"there is no file '{name}'")
         kind = read(path).text("kind") or ""
         if kind not in kinds:
-            raise SpecError([Mistake(None, f"'{name}' is a part of kind {kind or 'none'}; it takes {' or '.join(kinds)}")])
+            raise SpecError.of(None, f"'{name}' is a part of kind {kind or 'none'}; it takes {' or '.join(kinds)}")
         use = os.path.relpath(path.resolve(), folder.resolve())
         use = use if use.startswith((".", "/")) else f"./{use}"
         return Base(kind, use, _model(kind, str(path.resolve())))
     matches = [(kind, short) for kind in kinds for short in names(kind) if name in (short, f"{kind}/{short}")]
     if not matches:
         hint = did_you_mean(name, [short for kind in kinds for short in names(kind)])
-        raise SpecError([Mistake(None, f"the library has no {' or '.join(kinds)} called '{name}'", hint)])
+        raise SpecError.of(None, f"the library has no {' or '.join(kinds)} called '{name}'", hint)
     kind, short = matches[0]
     return Base(kind, short, _model(kind, short))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec import Place, SpecError
 from hwsim.spec.mistakes import Source
 
 LARGEST: Final = 512 << 20  # bytes of a file
@@ -36,7 +36,7 @@ class Log:
 
     def wrong(self, line: int, message: str, hint: str | None = None, column: int = 1) -> SpecError:
         """The mistake to raise."""
-        return SpecError([Mistake(self.place(line, column), message, hint)])
+        return SpecError.of(self.place(line, column), message, hint)
 
     def nothing(self, tool: str, hint: str) -> SpecError:
         """The mistake of a file that another program wrote."""
@@ -163,17 +163,17 @@ def read_log(path: Path) -> Log:
         size = path.stat().st_size
         data = path.read_bytes() if size <= LARGEST else b""
     except OSError as error:
-        raise SpecError([Mistake(place, f"it cannot be read: {error.strerror}")]) from None
+        raise SpecError.of(place, f"it cannot be read: {error.strerror}") from None
     if size > LARGEST:
-        raise SpecError([Mistake(place, f"it has {size / 2**20:.0f} MiB: no log of a benchmark is larger than 512 MiB")])
+        raise SpecError.of(place, f"it has {size / 2**20:.0f} MiB: no log of a benchmark is larger than 512 MiB")
     if data[:2] == b"\x1f\x8b":
-        raise SpecError([Mistake(place, "it is packed", "unpack it first: gunzip")])
+        raise SpecError.of(place, "it is packed", "unpack it first: gunzip")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         text = data.decode("utf-16", errors="replace")
     else:
         text = data.decode("utf-8-sig", errors="replace")
     if "\x00" in text:
-        raise SpecError([Mistake(place, "it is no text: it has zero bytes")])
+        raise SpecError.of(place, "it is no text: it has zero bytes")
     if not text.strip():
-        raise SpecError([Mistake(place, "it is empty")])
+        raise SpecError.of(place, "it is empty")
     return Log(str(path), text)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import SpecError
 from hwsim_calibrate.case import Case, Timer
 from hwsim_calibrate.clocks import Call, Sample
 from hwsim_calibrate.device import Device
@@ -122,7 +122,7 @@ def describe(number: int = 0) -> Mapping[str, Any]:
 
     count = cuda.devices()
     if number >= count:
-        raise SpecError([Mistake(None, f"there is no GPU {number}", f"this machine has {count}, counted from 0")])
+        raise SpecError.of(None, f"there is no GPU {number}", f"this machine has {count}, counted from 0")
     return cuda.describe(number)
 
 

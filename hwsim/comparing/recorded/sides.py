@@ -18,7 +18,7 @@ from hwsim.importers.aten import meaning
 from hwsim.importers.recording import Recording
 from hwsim.importers.replay import Replay, explain
 from hwsim.importers.steps import steps
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
 
 APART: Final = 0.02  # from which on the marks of steps and the run say different times
@@ -36,10 +36,10 @@ def of_recording(recording: Recording) -> Played:
     files = ", ".join(rank.file for rank in recording.ranks[:3])
     if not recording.timed or (len(replay) and replay.recorded_end.max(initial=0) <= 0):
         hint = "`hwsim import ... --machine MACHINE` predicts them from shapes"
-        raise SpecError([Mistake(None, f"{files}: this recording has no times to compare", hint)])
+        raise SpecError.of(None, f"{files}: this recording has no times to compare", hint)
     if not len(replay):
         hint = "a profile of a step has operators or kernels"
-        raise SpecError([Mistake(None, f"{files}: nothing in this recording runs", hint)])
+        raise SpecError.of(None, f"{files}: nothing in this recording runs", hint)
     run = simulate(NOWHERE, replay.graph, expect=False, interval=False)
     return of_timeline(
         run,

@@ -11,7 +11,7 @@ from hwsim.comparing.recorded.played import Played, Spans, idle_unknown
 from hwsim.comparing.recorded.where import Where, is_gpu, of_op
 from hwsim.comparing.sides import interval_of
 from hwsim.graph.opgraph import Label
-from hwsim.spec import Mistake, SpecError
+from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
 
 WITHOUT: Final = "what idle GPUs wait for: it is not in the JSON of a run"
@@ -31,7 +31,7 @@ def of_document(document: Mapping[str, Any], called: str, *, has_marks: bool) ->
     """
     rows = document.get("ops")
     if not rows:
-        raise SpecError([Mistake(None, f"{called}: this run has no ops", "write it with `hwsim simulate ... --json --ops`")])
+        raise SpecError.of(None, f"{called}: this run has no ops", "write it with `hwsim simulate ... --json --ops`")
     labels = [Label(str(row["name"]), str(row["kind"]), str(row["device"])) for row in rows]
     has_gpu = any(is_gpu(label.device) for label in labels)
     names = {(label.name.partition(": ")[0] or label.kind, label.kind): 0 for label in labels}

@@ -13,7 +13,7 @@ import numpy as np
 from hwsim.demand import Capacity, Choice, Cost, Demand, Doubt, Exchanged, Requests, Term
 from hwsim.graph.files.typed import refuse_unfit
 from hwsim.graph.opgraph import Alike, Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue
-from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec import Place, SpecError
 from hwsim.spec.packed import commanding
 
 FORMAT: Final = "opgraph/1"
@@ -88,12 +88,12 @@ def _fitting(value: T) -> T:
 
 def mistake(file: str, message: str, hint: str | None = None) -> SpecError:
     """One mistake of a whole file."""
-    return SpecError([Mistake(Place(file, 0, 0), message, hint)])
+    return SpecError.of(Place(file, 0, 0), message, hint)
 
 
-def _tuples(value: Any) -> Any:
+def tuples(value: Any) -> Any:
     """JSON's lists as tuples, whatever is in them."""
-    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
+    return tuple(tuples(each) for each in value) if isinstance(value, list) else value
 
 
 def _maybe(make: Callable[..., T], value: Any) -> T | None:
@@ -101,7 +101,7 @@ def _maybe(make: Callable[..., T], value: Any) -> T | None:
 
 
 def _plain(make: Callable[..., T]) -> Callable[[dict[str, Any]], T]:
-    return lambda row: make(**{key: _tuples(value) for key, value in row.items()})
+    return lambda row: make(**{key: tuples(value) for key, value in row.items()})
 
 
 def _term(row: dict[str, Any]) -> Term:
@@ -113,7 +113,7 @@ def _term(row: dict[str, Any]) -> Term:
 def _cost(row: dict[str, Any]) -> Cost:
     return Cost(
         demand=_plain(Demand)(row["demand"]),
-        moved=_tuples(row["moved"]),
+        moved=tuples(row["moved"]),
         why=tuple(_term(each) for each in row["why"]),
         requests=_maybe(Requests, row["requests"]),
         played=bool(row["played"]),

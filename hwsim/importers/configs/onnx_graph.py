@@ -19,7 +19,7 @@ from typing import Any, Final
 from hwsim.importers.configs.onnx_blocks import NoLayer, attributes, entry_of, residual
 from hwsim.models.configs import Told, Translated
 from hwsim.models.library import read_network
-from hwsim.spec.mistakes import Mistake, Place, SpecError
+from hwsim.spec.mistakes import Place, SpecError
 from hwsim.spec.tree import tree_of
 
 MAX_BYTES: Final = 2**31  # of a protobuf
@@ -48,7 +48,7 @@ def read_graph(path: Path) -> Translated:
         keys = graph.keys()
         graph.check(keys)
     except NoLayer as error:
-        raise SpecError([Mistake(place, str(error), error.hint)]) from None
+        raise SpecError.of(place, str(error), error.hint) from None
     kind = "mlp" if "units" in keys else "cnn"
     stated = {key: Told(value, "the graph", place) for key, value in keys.items()}
     return Translated(path.stem, f"ONNX, {len(model.graph.node)} nodes", stated, tuple(graph.notes), (), (), place, kind)
@@ -60,22 +60,22 @@ def _loaded(path: Path, place: Place) -> Any:
         import onnx
         from onnx import shape_inference
     except ImportError:
-        raise SpecError([Mistake(place, "reading ONNX needs the package onnx", "pip install 'hwsim[onnx]'")]) from None
+        raise SpecError.of(place, "reading ONNX needs the package onnx", "pip install 'hwsim[onnx]'") from None
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise SpecError([Mistake(place, "the file is larger than any ONNX graph, 2 GB")])
+            raise SpecError.of(place, "the file is larger than any ONNX graph, 2 GB")
         model = onnx.load(str(path), load_external_data=False)
         if not model.graph.node:
-            raise SpecError([Mistake(place, "this is no ONNX graph, or one without nodes")])
+            raise SpecError.of(place, "this is no ONNX graph, or one without nodes")
         if len(model.graph.node) > MAX_NODES:
-            raise SpecError([Mistake(place, f"the graph has more than {MAX_NODES:,} nodes")])
+            raise SpecError.of(place, f"the graph has more than {MAX_NODES:,} nodes")
         return shape_inference.infer_shapes(model)
     except OSError as error:
-        raise SpecError([Mistake(place, f"the file cannot be read: {error.strerror or error}")]) from None
+        raise SpecError.of(place, f"the file cannot be read: {error.strerror or error}") from None
     except SpecError:
         raise
     except Exception as error:  # noqa: BLE001  protobuf and onnx raise their own kinds, by version
-        raise SpecError([Mistake(place, f"this is no ONNX graph: {' '.join(str(error).split())[:200]}")]) from None
+        raise SpecError.of(place, f"this is no ONNX graph: {' '.join(str(error).split())[:200]}") from None
 
 
 MEET: Final = ("Add", "Concat")

@@ -19,7 +19,7 @@ from hwsim.models.configs.families import FAMILIES, OUTSIDE
 from hwsim.models.configs.quantisation import BESIDE, joined, quantised, refuse_alone
 from hwsim.records import dataclass
 from hwsim.spec.confined import refuse_outside
-from hwsim.spec.mistakes import Mistake, Mistakes, Place, SpecError, did_you_mean
+from hwsim.spec.mistakes import Mistakes, Place, SpecError, did_you_mean
 from hwsim.spec.reading import MAX_BYTES, read_bytes
 from hwsim.spec.tree import Tree, tree_of
 
@@ -73,7 +73,7 @@ def _content(path: Path) -> Tree:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise SpecError([Mistake(Place(str(path), 0, 0), f"the file cannot be read: {error.strerror or error}")]) from None
+        raise SpecError.of(Place(str(path), 0, 0), f"the file cannot be read: {error.strerror or error}") from None
     return read_bytes(data.replace(b"\t", b" "), str(path))  # YAML indents with spaces, JSON with either
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Place, Problem, SpecError, field, place_field
+from hwsim.spec import Place, Problem, SpecError, field, place_field
 from hwsim.spec.confined import refuse_outside
 from hwsim.units import COUNT, SIZE, TIME, Bytes, Dimension, Seconds, UnitError, parse_as
 from hwsim.workload.load.draws import Constant, Distribution, Exponential, Lognormal, Pareto, Uniform, Values, Whole
@@ -176,7 +176,7 @@ def _read(name: str, dimension: Dimension, place: Place) -> list[float]:
         lines = near(name, place).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         hint = f"a file with one number a line, such as {dimension.example}"
-        raise SpecError([Mistake(place, f"the file '{name}' cannot be read: {error.__class__.__name__}", hint)]) from error
+        raise SpecError.of(place, f"the file '{name}' cannot be read: {error.__class__.__name__}", hint) from error
     numbers: list[float] = []
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -185,11 +185,11 @@ def _read(name: str, dimension: Dimension, place: Place) -> list[float]:
             numbers.append(_value(line.strip(), dimension))
         except (UnitError, ValueError) as error:
             message = f"line {number} of '{name}' is no value: {line.strip()[:40]}"
-            raise SpecError([Mistake(place, message, f"one number a line, such as {dimension.example}")]) from error
+            raise SpecError.of(place, message, f"one number a line, such as {dimension.example}") from error
         if len(numbers) > MOST:
-            raise SpecError([Mistake(place, f"the file '{name}' has more than {MOST:,} values", None)])
+            raise SpecError.of(place, f"the file '{name}' has more than {MOST:,} values", None)
     if not numbers:
-        raise SpecError([Mistake(place, f"the file '{name}' has no value", f"one number a line, such as {dimension.example}")])
+        raise SpecError.of(place, f"the file '{name}' has no value", f"one number a line, such as {dimension.example}")
     return numbers
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec import Place, SpecError
 from hwsim.ticks import Column
 from hwsim.workload.load.keys import near
 
@@ -89,7 +89,7 @@ def read_trace(name: str, place: Place, *, tokens: bool, most: int | None = None
             return _collect(_lines(file, name, place, tokens), name, place, tokens, most)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         message = f"the trace '{name}' cannot be read: {error.__class__.__name__}"
-        raise SpecError([Mistake(place, message, _HINT)]) from error
+        raise SpecError.of(place, message, _HINT) from error
 
 
 # ---- forms ----
@@ -106,7 +106,7 @@ def _lines(file: Iterable[str], name: str, place: Place, tokens: bool) -> Iterat
     if form is None:
         needed = "arrival, prompt and output" if tokens else "arrival"
         message = f"the trace '{name}' has not the column{'s' if tokens else ''} {needed}"
-        raise SpecError([Mistake(place, message, "its first line names them; arrival in seconds, the others in tokens")])
+        raise SpecError.of(place, message, "its first line names them; arrival in seconds, the others in tokens")
     reader = csv.reader(rows)
     at = [columns.index(each) if each in columns else -1 for each in form]
     for row in reader:
@@ -163,9 +163,9 @@ def _collect(lines: Iterable[Line], name: str, place: Place, tokens: bool, most:
         outputs.append(output)
         begins.append(len(blocks))
         if len(came) > MOST:
-            raise SpecError([Mistake(place, f"the trace '{name}' has more than {MOST:,} requests", "requests: fewer of them")])
+            raise SpecError.of(place, f"the trace '{name}' has more than {MOST:,} requests", "requests: fewer of them")
     if not came:
-        raise SpecError([Mistake(place, f"the trace '{name}' has no request", _HINT)])
+        raise SpecError.of(place, f"the trace '{name}' has no request", _HINT)
     return _sorted(came, numbers, prompts, outputs, blocks, begins)
 
 
@@ -221,4 +221,4 @@ def _block(written: Any) -> int:
 
 def _no_request(name: str, number: int, text: str, place: Place) -> SpecError:
     hint = "seconds, tokens of the prompt, tokens of the answer: 12.5, 600, 250"
-    return SpecError([Mistake(place, f"line {number} of the trace '{name}' is no request: {text.strip()[:60]}", hint)])
+    return SpecError.of(place, f"line {number} of the trace '{name}' is no request: {text.strip()[:60]}", hint)

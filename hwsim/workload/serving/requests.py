@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.records import dataclass
-from hwsim.spec import Mistake, Place, SpecError
+from hwsim.spec import Place, SpecError
 from hwsim.spec.limits import refuse_beyond
 from hwsim.ticks import FEMTO
 from hwsim.workload.load.arrivals import ArrivalKeys, instants, thoughts
@@ -239,7 +239,7 @@ def _traced(name: str, place: Place, longest: int, count: int | None, *, answers
             f"line {trace.lines[first]} of the trace '{name}' has {tokens} tokens, more than the {longest:,} that the model reads"
         )
         more = f"; {len(long) - 1:,} more lines have, too" if len(long) > 1 else ""
-        raise SpecError([Mistake(place, message + more, "leave them out, or take a model with a longer `sequence`")])
+        raise SpecError.of(place, message + more, "leave them out, or take a model with a longer `sequence`")
     rows = enumerate(zip(trace.arrival.tolist(), trace.prompt.tolist(), output.tolist(), strict=True))
     return _listed([Request(*row, tuple(trace.prefix(number)), trace.block or 1) for number, row in rows])
 
