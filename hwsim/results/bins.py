@@ -8,6 +8,7 @@ as they are, and their percentiles are exact.
 from __future__ import annotations
 
 import math
+import struct
 from array import array
 from collections.abc import Iterable
 from dataclasses import field
@@ -22,7 +23,7 @@ from hwsim.ticks import FEMTO
 
 Floats = NDArray[np.float64]
 
-_SHIFT: Final = 45  # bits of a double below the first seven of its mantissa: 128 bins an octave
+DROPPED: Final = 45  # bits of a double below the first seven of its mantissa: 128 bins an octave
 FEW: Final = 4096  # numbers that are kept until they are counted
 
 
@@ -137,7 +138,7 @@ class Bins:
             return 1.0
         if number < self.least:
             return (self.zeros if self.least > 0 else 0) / self._counted
-        at = _bin(number) - self.lowest
+        at = bin_of(number) - self.lowest
         low, high = max(_edge(self.lowest + at), self.least), min(_edge(self.lowest + at + 1), self.most)
         inside = (number - low) / (high - low) if high > low else 1.0
         under = int(self.counts[:at].sum())  # count
@@ -155,7 +156,7 @@ class Bins:
         if not len(numbers):
             return
         self.least, self.most = min(self.least, float(numbers.min())), max(self.most, float(numbers.max()))
-        bins = numbers.view(np.int64) >> _SHIFT
+        bins = numbers.view(np.int64) >> DROPPED
         first, last = int(bins.min()), int(bins.max())
         self._grow(first, last + 1)
         counted = np.bincount(bins - first)
@@ -172,10 +173,14 @@ class Bins:
             self.lowest -= before
 
 
-def _bin(number: float) -> int:
-    """The bin of a positive number."""
-    part, power = math.frexp(number)
-    return ((power + 1022) << 7) + int((2 * part - 1) * 128)
+def bin_of(number: float) -> int:
+    """The bin of a number that is not negative; bins are in the order of their numbers.
+
+    >>> bin_of(1.0) == bin_of(1.007), bin_of(1.0) + 1 == bin_of(1.008), bin_of(2.0) - bin_of(1.0)
+    (True, True, 128)
+    """
+    (bits,) = struct.unpack("<q", struct.pack("<d", number))
+    return int(bits) >> DROPPED
 
 
 def _edge(at: int) -> float:

@@ -16,21 +16,11 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.records import dataclass
 from hwsim.results.accounting import PARTS
+from hwsim.results.bins import DROPPED, bin_of
 from hwsim.ticks import Column
 
-DROPPED: Final = 45  # bits of a float that a bin leaves out: 128 bins an octave
 BLOCK: Final = 4_096  # times that are added up together
 MANY: Final = 1 << 16  # iterations of runs that are added up together, at most
-
-
-def bin_of(value: float) -> int:
-    """The bin of a number; bins are in the order of their numbers.
-
-    >>> bin_of(1.0) == bin_of(1.007), bin_of(1.0) + 1 == bin_of(1.008), bin_of(2.0) - bin_of(1.0)
-    (True, True, 128)
-    """
-    (bits,) = struct.unpack("<q", struct.pack("<d", value))
-    return int(bits) >> DROPPED
 
 
 def middle(number: int) -> float:
