@@ -59,6 +59,7 @@ __all__ = [
     "loads",
     "prepare",
     "simulate",
+    "simulated",
 ]
 
 FEW: Final = 100  # ops, up to which two more runs take no time worth a word
@@ -252,6 +253,14 @@ def simulate(
     return run
 
 
+def simulated(machine: Source | Machine, workload: Source | Workload | OpGraph, **options: Any) -> Run:
+    """As `simulate`, without a verdict: the run, even if it does not fit its memory."""
+    try:
+        return simulate(machine, workload, expect=False, **options)
+    except ExpectationFailed as failed:
+        return failed.run
+
+
 def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool | Literal["auto"]) -> Run:
     """The result of a run, with the verdicts on what its files expect; wanted: steady loops were."""
     timeline, running = played.timeline, played.running
@@ -370,11 +379,8 @@ def _again(lowered: Lowered, **options: Any) -> Again | None:
 
 
 def _with(files: tuple[Tree, Tree], options: Mapping[str, Any], settings: Mapping[str, str]) -> Run:
-    """The run with further settings, even if it does not fit its memory."""
-    try:
-        return simulate(*files, set=settings, expect=False, **options)
-    except ExpectationFailed as failed:
-        return failed.run
+    """The run with further settings."""
+    return simulated(*files, set=settings, **options)
 
 
 def _memory(lowered: Lowered, timeline: Timeline, serving: Sequence[ServiceStatistics]) -> tuple[DeviceMemory, ...]:

@@ -91,28 +91,29 @@ def prepare(
         machine_tree, workload_tree = changed(machine_tree, workload_tree, settings, mistakes, changing)
     built = machine if isinstance(machine, Machine) else _built(machine_tree, mistakes)
     loaded = workload if isinstance(workload, Workload | OpGraph) else _loaded(workload_tree, mistakes)
-    jobs = (loaded.jobs or {}) if isinstance(loaded, Workload) else {}
+    written = loaded if isinstance(loaded, Workload) else None
+    jobs = (written.jobs if written else None) or {}
     starts = tuple((name, ticks.femtoseconds(jobs[name].start)) for name in sorted(jobs))
     wanted = Wanted()
-    if isinstance(loaded, Workload):
+    if written:
         wanted = wanted_of(
-            loaded.expect, mistakes, jobs, loaded.written_as("infer"), loaded.written_as("train"), loaded.answering
+            written.expect, mistakes, jobs, written.written_as("infer"), written.written_as("train"), written.answering
         )
     if built is None or loaded is None:
-        if isinstance(loaded, Workload):
-            check_statements(loaded, mistakes)
+        if written:
+            check_statements(written, mistakes)
         raise SpecError(mistakes)
     if isinstance(loaded, OpGraph):
         from hwsim.workload.foreign import refuse_foreign
 
         refuse_foreign(loaded, built, mistakes)
-    idle = unheeded(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
-    disturbed = changes(loaded.events, built, mistakes) if isinstance(loaded, Workload) and loaded.events else ()
-    folding = "never" if isinstance(loaded, Workload) and (loaded.written_as("infer") or loaded.of_services) else fold
+    idle = unheeded(written, built, mistakes) if written else ()
+    disturbed = changes(written.events, built, mistakes) if written and written.events else ()
+    folding = "never" if written and (written.written_as("infer") or written.of_services) else fold
     try:
         graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes, fold=folding, disturbed=disturbed)
-        services = _planned(loaded, built, mistakes) if isinstance(loaded, Workload) else ()
-        program = _program(loaded, built, mistakes, graph, disturbed) if isinstance(loaded, Workload) else None
+        services = _planned(written, built, mistakes) if written else ()
+        program = _program(written, built, mistakes, graph, disturbed) if written else None
         mistakes.raise_if_any()
     except ticks.TooLong as error:
         raise SpecError([*mistakes, too_long(error, workload_tree)]) from error
@@ -126,7 +127,7 @@ def prepare(
     return Lowered(
         machine=built,
         machine_name=title(built.name, machine_tree, "machine"),
-        workload_name=title(loaded.name if isinstance(loaded, Workload) else Path(given).stem, workload_tree, "workload"),
+        workload_name=title(written.name if written else Path(given).stem, workload_tree, "workload"),
         graph=graph,
         wanted=wanted,
         called=names_of_machine(built, machine, machine_tree),
@@ -134,7 +135,7 @@ def prepare(
         warnings=different(
             built.warnings,
             changing,
-            suspicions(loaded) if isinstance(loaded, Workload) else (),
+            suspicions(written) if written else (),
             idle,
             _unused(workload_tree),
             _totals(graph, built),
@@ -143,10 +144,10 @@ def prepare(
         ),
         changes=_of_classes(disturbed, graph),
         jobs=starts,
-        events=disturbances(loaded.events) if isinstance(loaded, Workload) and loaded.events else (),
+        events=disturbances(written.events) if written and written.events else (),
         services=services,
         program=program,
-        workload=loaded if isinstance(loaded, Workload) else None,
+        workload=written,
         files=(machine_tree, workload_tree) if machine_tree and workload_tree else None,
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim import api
+from hwsim.api import simulated
 from hwsim.demand import Cost
 from hwsim.ops import OPS
 from hwsim.results.coverage import MEASURED, mark_of
@@ -148,10 +148,7 @@ def compare(
     Raises:
         SpecError: mistakes in the files, or a workload that is not the recorded one.
     """
-    try:
-        run: Result = api.simulate(machine, workload, set=settings, expect=False)
-    except api.ExpectationFailed as failed:  # too little memory: the times are those with enough
-        run = failed.run
+    run = simulated(machine, workload, set=settings)  # with too little memory the times are those with enough
     rows = {str(row["name"]): row for row in recorded["ops"]}
     predicted = _predicted(run)
     _refuse_other_workload(rows, predicted, str(workload))

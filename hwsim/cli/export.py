@@ -65,7 +65,7 @@ def _command(tool: str) -> click.Command:
         if not output.absolute().parent.is_dir():
             raise click.BadParameter(f"there is no folder '{output.parent}'", param_hint="--output")
         earlier = _earlier(output)
-        from hwsim import api
+        from hwsim.api import simulated
         from hwsim.cli.errors import in_words
         from hwsim.cli.progress import progress
         from hwsim.exporters.tools import as_dict, files
@@ -73,11 +73,7 @@ def _command(tool: str) -> click.Command:
 
         with in_words(), progress(shown=not quiet and sys.stderr.isatty()) as shown:
             folding: Literal["always", "auto", "never"] = "always" if fold else "auto" if fold is None else "never"
-            try:
-                result = api.simulate(machine, workload, set=settings, expect=False, fold=folding, progress=shown, interval=False)
-            except api.ExpectationFailed as failed:  # too little memory
-                result = failed.run
-            traced = run_of(result)
+            traced = run_of(simulated(machine, workload, set=settings, fold=folding, progress=shown, interval=False))
             exported = files(tool, traced)
         if older := [name for name in earlier if name not in exported.files]:
             message = f"'{output}' has {', '.join(older[:3])}{', ...' if len(older) > 3 else ''} of another export"

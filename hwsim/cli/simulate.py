@@ -204,7 +204,7 @@ def _find(machine: str, workload: str, target: str, settings: dict[str, str], *,
 
 def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -> bool:
     """Simulate with all ranks and print whether the run is the same."""
-    from hwsim import api
+    from hwsim.api import simulated
     from hwsim.cli.errors import in_words
     from hwsim.results.differences import differences, replicas_differ
 
@@ -214,10 +214,7 @@ def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -
         click.echo("fold check: nothing is folded" + (f"; {graph.unfolded}" if graph.unfolded else ""), err=True)
         return True
     with in_words():
-        try:
-            unfolded = api.simulate(machine, workload, set=settings, expect=False, fold="never")
-        except api.ExpectationFailed as failed:
-            unfolded = failed.run
+        unfolded = simulated(machine, workload, set=settings, fold="never")
     lines = list((replicas_differ if replicas else differences)(run.timeline, unfolded.timeline))
     equal = not lines
     if equal:

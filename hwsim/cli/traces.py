@@ -24,6 +24,7 @@ def compared(given: Sequence[Given], settings: Mapping[str, str], no_form: Calla
     Raises:
         SpecError: a file that cannot be read, or that holds nothing to compare.
     """
+    from hwsim.api import simulated
     from hwsim.comparing.recorded import sides
     from hwsim.comparing.recorded.against import against
     from hwsim.comparing.recorded.written import of_document
@@ -33,7 +34,7 @@ def compared(given: Sequence[Given], settings: Mapping[str, str], no_form: Calla
     kinds = sorted(each.kind for each in rest)
     files = {each.kind: each.content for each in rest}
     if kinds == ["machine", "workload"] and traces and not steps:
-        first, run = _recorded(traces), sides.simulated(files["machine"], files["workload"], settings)
+        first, run = _recorded(traces), simulated(files["machine"], files["workload"], set=settings)
         return against(first, sides.of_run(run, sides.turns_of(run, first)))
     if settings:
         raise click.UsageError("--set changes a machine or a workload; recordings and runs that were written are as they are")
@@ -43,7 +44,7 @@ def compared(given: Sequence[Given], settings: Mapping[str, str], no_form: Calla
     if kinds in ([], ["machine"]) and len(steps) == 1:
         recording, graph = sides.saved(steps[0].content)
         first = _recorded(traces) if traces else sides.of_recording(recording)
-        run = sides.simulated(files.get("machine", sides.NOWHERE), graph, {})
+        run = simulated(files.get("machine", sides.NOWHERE), graph)
         return against(first, sides.of_run(run, sides.steps_of(recording), steps[0].name))
     if not rest and not steps and len(traces) == 2:
         return against(_recorded(traces[:1]), _recorded(traces[1:]))

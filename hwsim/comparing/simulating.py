@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from hwsim.api import ExpectationFailed, Run, Source, simulate
+from hwsim.api import Run, Source, simulated
 from hwsim.comparing.alike import as_its_class, widened
 from hwsim.comparing.comparison import Comparison, of_sides, value_of, withheld
 from hwsim.comparing.parameters import Files, comparable
@@ -119,10 +119,7 @@ def _files(
 
 def run_files(files: Files, *, interval: bool | Literal["runs"], paying: Paying | None = None) -> Run:
     """Simulate both files, even if the run does not fit its memory."""
-    try:
-        return simulate(files.machine, files.workload, expect=False, interval=interval, paying=paying)
-    except ExpectationFailed as failed:
-        return failed.run
+    return simulated(files.machine, files.workload, interval=interval, paying=paying)
 
 
 def _whole(run: Run, compared: Measure, unit: float) -> int:

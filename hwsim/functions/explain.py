@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hwsim.api import ExpectationFailed, Progress, Run, Source, simulate
+from hwsim.api import Progress, Run, Source, simulated
 from hwsim.spec import SpecError, did_you_mean
 from hwsim.spec.shelf import sharing
 
@@ -49,10 +49,7 @@ def explain(
     elif workload is None:
         raise TypeError("explain() needs a machine and a workload, or a run")
     else:
-        try:
-            run = simulate(machine, workload, set=set, expect=False)
-        except ExpectationFailed as failed:
-            run = failed.run
+        run = simulated(machine, workload, set=set)
     try:
         return run.explain(op=op, what_if=what_if, progress=progress)
     except NoSuchOp as error:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from hwsim.api import ExpectationFailed, Progress, Run, Source, simulate
+from hwsim.api import Progress, Run, Source, simulated
 
 
 def export(
@@ -50,10 +50,7 @@ def export(
     elif workload is None:
         raise TypeError("export() needs a machine and a workload, or a run")
     else:
-        try:
-            run = simulate(machine, workload, set=set, expect=False, fold=fold, progress=progress, interval=False)
-        except ExpectationFailed as failed:  # too little memory
-            run = failed.run
+        run = simulated(machine, workload, set=set, fold=fold, progress=progress, interval=False)
     exported = files(tool, run_of(run))
     folder.mkdir(parents=True, exist_ok=True)
     return tuple(write(folder / name, chunks) for name, chunks in exported.files.items())

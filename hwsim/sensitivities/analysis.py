@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from hwsim.api import ExpectationFailed, Run, Source, load_machine, simulate
+from hwsim.api import Run, Source, load_machine, simulated
 from hwsim.costs import Paying, load_prices, price_of
 from hwsim.engine import Deadlock
 from hwsim.results.interval import Interval, Part
@@ -99,10 +99,7 @@ class _Analysis:
 
     def _simulated(self, option: Option, settings: Settings) -> Run:
         self._runs += 1
-        try:
-            return simulate(*option, set=settings, expect=False, paying=self._paying)
-        except ExpectationFailed as failed:
-            return failed.run
+        return simulated(*option, set=settings, paying=self._paying)
 
     def _value(self, run: Run, work: Sequence[Work]) -> float:
         pace = next((each.per_s for each in work if throughput(each.unit).column == self._measure.column), None)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from hwsim.api import ExpectationFailed, Run, Source, simulate
+from hwsim.api import Run, simulate
 from hwsim.comparing.recorded import families
 from hwsim.comparing.recorded.played import Played, of_timeline
 from hwsim.formats import format_quantity
@@ -65,14 +65,6 @@ def saved(path: Path) -> tuple[Recording, OpGraph]:
     from hwsim.importers.saved import load
 
     return load(path)[0], load_graph(path)
-
-
-def simulated(machine: Source, workload: Source | OpGraph, settings: Mapping[str, object]) -> Run:
-    """The run of files, even if it does not fit its memory."""
-    try:
-        return simulate(machine, workload, set=settings, expect=False)
-    except ExpectationFailed as failed:
-        return failed.run
 
 
 def steps_of(recording: Recording) -> int:
