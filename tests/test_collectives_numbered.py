@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 
 from hwsim.communication import ALGORITHMS, drawing, drawn
+from hwsim.communication.addends import step_of
 from hwsim.communication.algorithms import Algorithm
+from hwsim.communication.algorithms.direct import Direct
+from hwsim.communication.algorithms.double_tree import DoubleTree
+from hwsim.communication.algorithms.in_network import InNetwork
+from hwsim.communication.algorithms.ring import Ring
 from hwsim.communication.flows import Flows, Task
 from hwsim.communication.pairs import columns
-from hwsim.communication.plan import Group, Operation
+from hwsim.communication.placing import place
+from hwsim.communication.plan import CannotCollect, Group, Operation
 from hwsim.communication.rounds import rounds_of
 from hwsim.machine import Machine
 from hwsim.machine.handling import Handling
@@ -86,3 +92,20 @@ def test_pairs_of_many_sizes_cost_what_each_of_them_costs(machine: Machine) -> N
         mine = {machine.capacity_name(number): amount for number, amount in zip(found.capacity[rows], amounts[rows], strict=True)}
         assert mine == dict(demand.amounts)
         assert found.costs[found.shape[at]].demand.latency == demand.latency
+
+
+@pytest.mark.parametrize("name", ["dgx-h100", "dgx-a100", "d2l-4gpu-pcie", "d2l-ps-cluster", "d2l-two-nodes"])
+def test_sums_of_known_addends_are_those_of_single_transfers(name: str) -> None:
+    machine, sums = load_machine(name), 0
+    for ranks in (machine.devices_of("gpu")[:4], machine.devices_of("gpu")[1:3], machine.devices_of("cpu")[:2]):
+        for algorithm in (Direct(), Ring(both=True), InNetwork(), DoubleTree()):
+            try:
+                placed = place(machine, algorithm, ranks)
+                rounds = placed.algorithm.rounds("all-reduce", placed.group)
+            except CannotCollect:
+                continue
+            for size in (0.0, 1.0, 4097.0, 3.3e7):
+                names = drawn.Names(drawn.Exchange(machine, placed, size, SOME))
+                assert [names.step(stage) for stage in rounds] == [names._one_by_one(stage) for stage in rounds]
+            sums += sum(step_of(machine, placed, stage) is not None for stage in rounds)
+    assert sums or not name.startswith("dgx")

@@ -54,8 +54,11 @@ def answer(ask: Callable[[], Any]) -> Any:
         return type(error), str(error)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("options", KINDS, ids=lambda options: "-".join(options) or "plain")
-def test_behaves_as_the_standard_dataclass(options: dict[str, Any]) -> None:
+def test_behaves_as_the_standard_dataclass(options: dict[str, Any], compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hwsim.records, "_FEW", 0 if compiled else 100)
+
     def answers(decorator: Decorator) -> list[Any]:
         kind = point(decorator, options)
         first, equal, other = kind(x=1.0), kind(x=1.0, hidden=8), kind(x=3.0, names=["n"], last="a")
@@ -64,7 +67,8 @@ def test_behaves_as_the_standard_dataclass(options: dict[str, Any]) -> None:
             answer(lambda: first < other), answer(lambda: min(other, first).x),
             (first.derived, first.hidden, first.names is equal.names), kind.__hash__ is None, answer(lambda: len({first, equal})),
             answer(lambda: setattr(first, "x", 9.0)), answer(lambda: delattr(first, "y")), answer(kind),
-            answer(lambda: kind(1.0, 2.0).derived), answer(lambda: kind(x=1.0, size=2)),
+            answer(lambda: kind(1.0, 2.0).derived), answer(lambda: kind(x=1.0, size=2)), answer(lambda: kind(1.0, x=1.0)),
+            answer(lambda: kind(*range(9))), answer(lambda: kind(x=1.0, derived=2.0)), answer(lambda: kind(1.0, y=4.0).derived),
             answer(lambda: dataclasses.asdict(other)), dataclasses.replace(other, x=5.0).derived, hasattr(first, "__dict__"),
             [(entry.name, entry.kw_only) for entry in dataclasses.fields(kind)], vars(kind)["__match_args__"],
             list(inspect.signature(kind).parameters), copy.copy(other).last, copy.deepcopy(other).names,
@@ -95,7 +99,7 @@ def test_classes_of_one_field() -> None:
         hash(Open(1.0))
 
 
-def test_a_class_is_compiled_when_it_is_first_called_or_asked_for_its_signature() -> None:
+def test_a_class_is_compiled_for_its_fourth_instance_or_when_asked_for_its_signature() -> None:
     @hwsim.records.dataclass(frozen=True, slots=True)
     class Parent:
         """A value."""
@@ -111,6 +115,8 @@ def test_a_class_is_compiled_when_it_is_first_called_or_asked_for_its_signature(
     def compiled() -> list[bool]:
         return [inspect.isfunction(vars(kind)["__init__"]) for kind in (Parent, Child)]
 
+    assert compiled() == [False, False]
+    assert [Child(float(value)).value for value in range(3)] == [0.0, 1.0, 2.0]
     assert compiled() == [False, False]
     assert Child(1.0).other == 0.0
     assert compiled() == [False, True]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
+from hwsim.communication.addends import step_of
 from hwsim.communication.algorithms.in_network import InNetwork
 from hwsim.communication.placing import Placed, all_of_kind, handling
 from hwsim.communication.rounds import Round
@@ -116,26 +117,10 @@ class Names:
 
     def step(self, stage: Round) -> tuple[Drawn, Waits]:
         exchange, overheads = self.exchange, self.exchange.overheads
-        size = exchange.size
-        drawn = Drawn({}, {})
-        once = isinstance(exchange.placed.algorithm, InNetwork)  # a switch adds the bytes from a link, and copies those to one
-        overhead = route = 0.0
-        for a, b, share, cost in self._transfers(stage):
-            demand = cost.demand
-            step = overheads.of_step(exchange.placed.across(a, b))
-            if step + demand.latency > overhead + route:
-                overhead, route = step, demand.latency
-            drawn.floor = max(drawn.floor, demand.floor)
-            natural = {name: amount for name, amount, unit in cost.moved if unit != "1"}
-            for name, amount in demand.amounts:
-                is_wire = exchange.is_wire(name)
-                amount = amount / overheads.efficiency if is_wire else amount
-                merge = max if is_wire and once else float.__add__
-                drawn.amounts[name] = merge(drawn.amounts.get(name, 0.0), float(amount))
-                drawn.moved[name] = merge(drawn.moved.get(name, 0.0), float(natural.get(name, 0.0)))
-            if stage.reduce and (read := exchange.read_again(b, share * size)) is not None:
-                drawn.add(Drawn(dict([read]), {read[0]: share * size}), 1.0)
-        return drawn, (overhead, route)
+        step = step_of(exchange.machine, exchange.placed, stage) if exchange.size > 0 else None
+        if step is None:
+            return self._one_by_one(stage)
+        return Drawn(*step.drawn(exchange.size, overheads.efficiency)), step.waits(overheads)
 
     def seconds(self, amounts: Drawn) -> float:
         return max(amounts.floor, self.busy(amounts))
@@ -173,6 +158,32 @@ class Names:
 
     def cost(self, total: Drawn, share: float, why: tuple[Term, ...]) -> Cost:
         return cost_by_name(self.exchange, (row for row in self._rows(total) if row[1] > 0), total, share, why)
+
+    def _one_by_one(self, stage: Round) -> tuple[Drawn, Waits]:
+        exchange, overheads, size = self.exchange, self.exchange.overheads, self.exchange.size
+        drawn = Drawn({}, {})
+        amounts, moved, wires = drawn.amounts, drawn.moved, dict[str, bool]()
+        once = isinstance(exchange.placed.algorithm, InNetwork)  # a switch adds the bytes from a link, and copies those to one
+        overhead = route = 0.0
+        for a, b, share, cost in self._transfers(stage):
+            demand = cost.demand
+            step = overheads.of_step(exchange.placed.across(a, b))
+            if step + demand.latency > overhead + route:
+                overhead, route = step, demand.latency
+            drawn.floor = max(drawn.floor, demand.floor)
+            for (name, amount), (_, natural, unit) in zip(demand.amounts, cost.moved, strict=True):  # both by name
+                is_wire = wires.get(name)
+                if is_wire is None:
+                    is_wire = wires[name] = exchange.is_wire(name)
+                amount = amount / overheads.efficiency if is_wire else amount
+                natural = natural if unit != "1" else 0.0
+                if is_wire and once:
+                    amounts[name], moved[name] = max(amounts.get(name, 0.0), amount), max(moved.get(name, 0.0), natural)
+                else:
+                    amounts[name], moved[name] = amounts.get(name, 0.0) + amount, moved.get(name, 0.0) + natural
+            if stage.reduce and (read := exchange.read_again(b, share * size)) is not None:
+                drawn.add(Drawn(dict([read]), {read[0]: share * size}), 1.0)
+        return drawn, (overhead, route)
 
     def _transfers(self, stage: Round) -> Iterator[tuple[str, str, float, Cost]]:
         """Ends, share and cost of each pair."""

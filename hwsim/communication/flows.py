@@ -17,10 +17,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Final, Generic, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeAlias
 
 from hwsim.communication.algorithms import Algorithm
-from hwsim.communication.drawn import A, Exchange, Ledger, Line, Waits
+from hwsim.communication.drawn import SEVERAL, A, Exchange, Ledger, Line, Waits
 from hwsim.communication.numbered import ledger_of
 from hwsim.communication.pairs import same_ends
 from hwsim.communication.placing import Placed, handling, place
@@ -31,6 +31,7 @@ from hwsim.devices.roofline import WORKLOAD, source_of
 from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
+from hwsim.machine.placed import Few
 from hwsim.records import dataclass
 
 _LOOKED_AT: Final = 64  # pairs of a step, for the one that waits longest
@@ -92,10 +93,26 @@ def cost(
     return Flows(placed.algorithm, operation, placed.parties, _phases(ledger, exchange, merged, pieces))
 
 
+Planned: TypeAlias = tuple[Placed, list[list[Round]], int]
+
+
+class Plans(Few[tuple[Algorithm, Operation, tuple[str, ...]], Planned]):
+    """The plans of collectives among few devices, whatever their bytes."""
+
+
 def _planned(
     machine: Machine, algorithm: Algorithm, operation: Operation, devices: Sequence[str], weights: Sequence[float]
-) -> tuple[Placed, list[list[Round]], int]:
+) -> Planned:
     """The algorithm among the devices, the rounds that make one demand each, and the pieces of a pipeline."""
+    if weights or len(devices) > SEVERAL:
+        return _planned_anew(machine, algorithm, operation, devices, weights)
+    key = algorithm, operation, tuple(devices)
+    return machine.kept(Plans).known(key, _planned_anew, machine, algorithm, operation, devices, weights)
+
+
+def _planned_anew(
+    machine: Machine, algorithm: Algorithm, operation: Operation, devices: Sequence[str], weights: Sequence[float]
+) -> Planned:
     check(algorithm, operation)
     placed = place(machine, algorithm, devices)
     algorithm, group = placed.algorithm, placed.group

@@ -27,6 +27,7 @@ from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl, Protocol
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
 from hwsim.machine.libraries.own import Own
+from hwsim.machine.placed import Few
 from hwsim.spec import Mistakes, decode, find, read, resolve
 
 Measured = TypeVar("Measured", Nccl, Mpi, Own)
@@ -72,8 +73,16 @@ def by_default(machine: Machine, devices: Sequence[str]) -> Nccl | None:
     return _default(min(name for name in names if name is not None))
 
 
+class Generations(Few[str, str | None]):
+    """The generations of the links of a machine's GPUs, by GPU."""
+
+
 def generation(machine: Machine, name: str) -> str | None:
     """The part of the library that knows a GPU's links: of its NVLinks, or of PCIe where it has none."""
+    return machine.kept(Generations).known(name, _generation, machine, name)
+
+
+def _generation(machine: Machine, name: str) -> str | None:
     models = [link.model for link in machine.links_from(name)]
     wires = [model.gen for model in models if isinstance(model, Nvlink)]
     if wires:

@@ -18,9 +18,11 @@ from hwsim.machine import Machine
 from hwsim.machine.handling import PLAIN as COPIES
 from hwsim.machine.handling import Handling
 from hwsim.machine.libraries.nccl import Nccl
+from hwsim.machine.placed import Few
 from hwsim.records import dataclass
 
 _MANY: Final = 64  # devices
+_KERNELS: Final = Handling(by="sm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,16 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
         CannotCollect: a device twice, or no switch that adds, or no server, to take part.
         UnknownName, NoRoute: as the machine says.
     """
+    if len(devices) > _MANY:
+        return _placed(machine, algorithm, devices)
+    return machine.kept(Places).known((algorithm, tuple(devices)), _placed, machine, algorithm, devices)
+
+
+class Places(Few[tuple[Algorithm, tuple[str, ...]], Placed]):
+    """Algorithms among few devices of a machine."""
+
+
+def _placed(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Placed:
     if len(set(devices)) < len(devices):
         raise CannotCollect("a device takes part twice", "name each of them once")
     nodes: dict[str, list[str]] = {}
@@ -106,7 +118,7 @@ def all_of_kind(machine: Machine, devices: Sequence[str], kind: str) -> bool:
 def handling(machine: Machine, algorithm: Algorithm, a: str, b: str) -> Handling:
     """The mover of the bytes: kernels of a collective between two GPUs, copies of a parameter server."""
     peers = machine.device(a).kind == machine.device(b).kind == "gpu"
-    return Handling(by="sm") if peers and not isinstance(algorithm, ParameterServer) else COPIES
+    return _KERNELS if peers and not isinstance(algorithm, ParameterServer) else COPIES
 
 
 def found_rings(machine: Machine, ring: Ring, devices: Sequence[str], group: Group) -> Ring:

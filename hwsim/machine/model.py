@@ -16,6 +16,7 @@ from hwsim.machine.layout import Layout
 from hwsim.machine.libraries.reading import Libraries, library_of
 from hwsim.machine.names import Names
 from hwsim.machine.numbering import Draws, Floats
+from hwsim.machine.path import Path
 from hwsim.machine.placed import Kept, Link, PlacedDevice, PlacedNode, UnknownName, V
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer import Transfers, join
@@ -174,6 +175,13 @@ class Machine:
             NoRoute: they are not connected.
         """
         return self._transfers.cost(a, b, size, handling)
+
+    def plain_path(self, a: str, b: str, handling: Handling = PLAIN) -> Path | None:
+        """The path of transfers that draw of its links and memories alone, whatever their size.
+
+        None if something else makes or slows them, or if it is quicker to look for a pair that is alike.
+        """
+        return self._transfers.plain_path(a, b, handling)
 
     def draws(self, sources: Sequence[str], targets: Sequence[str], size: float, handling: Handling = PLAIN) -> Draws:
         """Costs of `transfer(sources[i], targets[i], size, handling)` for every i, in columns (see `Draws`).

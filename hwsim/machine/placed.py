@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from hwsim.devices import Device, Sockets
 from hwsim.links import LinkKind
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Hinted
 
+K = TypeVar("K")
 V = TypeVar("V")
 Routing = Literal["single", "ecmp", "adaptive"]
 Fidelity = Literal["formula", "requests"]
@@ -109,6 +110,21 @@ def network_sides(devices: Mapping[str, PlacedDevice], before: Link | None, afte
         far = tuple(devices[end].kind in ("nic", "switch") for end in (before.source, after.target))
         into, out = far if any(far) else (True, True)
     return into, out
+
+
+class Few(dict[K, V]):
+    """Results by key; the latest few hundred are kept."""
+
+    most: ClassVar[int] = 512
+
+    def known(self, key: K, make: Callable[..., V], *given: object) -> V:
+        """The result of a key, made of the other arguments if there is none."""
+        if key not in self:
+            made = make(*given)
+            if len(self) >= self.most:
+                self.clear()
+            self[key] = made
+        return self[key]
 
 
 class Kept:

@@ -90,7 +90,15 @@ class Transfers:
             raise UnknownName(f"there is no device '{name}'")
         return (name,)
 
-    def _make(self, a: str, b: str, size: float, ends: bool, handling: Handling) -> Cost:
+    def plain_path(self, a: str, b: str, handling: Handling) -> Path | None:
+        """See `Machine.plain_path`."""
+        if len(self._paths) >= _FEW and (a, b, True, handling.protocol) not in self._paths:
+            return None
+        path, tally = self._beyond(a, b, 1.0, True, handling)
+        return path if tally == Tally() else None
+
+    def _beyond(self, a: str, b: str, size: float, ends: bool, handling: Handling) -> tuple[Path, Tally]:
+        """The path of a transfer, and what it takes in addition: lines that do not depend on the size, if there is one."""
         path = self._paths.get((a, b, ends, handling.protocol))
         if path is None:
             path = self._paths[a, b, ends, handling.protocol] = self._path(*self.ends(a, b), ends, handling.protocol)
@@ -100,7 +108,11 @@ class Transfers:
             copy_by(tally, start, end, path.links, size, handling)
         if path.protocol is not None:
             send_messages(tally, self._devices, path.stops, path.links, handling.messages, path.protocol)
-        latency = path.latency + math.fsum(term.seconds for term in tally.latencies)
+        return path, tally
+
+    def _make(self, a: str, b: str, size: float, ends: bool, handling: Handling) -> Cost:
+        path, tally = self._beyond(a, b, size, ends, handling)
+        latency = path.latency + math.fsum([term.seconds for term in tally.latencies])
         if size <= 0:
             return Cost(Demand(latency=latency), why=(*path.latencies, *tally.latencies))
         messages = handling.messages
@@ -108,18 +120,20 @@ class Transfers:
             draw.capacity: ((wire := on_wire(draw.framing, size, messages)) * draw.amount, wire * draw.times, "B")
             for draw in path.draws
         }
-        for name, (amount, moved, unit) in tally.draws.items():
-            before, past, _ = drawn.get(name, (0.0, 0.0, unit))
-            drawn[name] = before + amount, past + moved, unit
+        if tally.draws:
+            for name, (amount, moved, unit) in tally.draws.items():
+                before, past, _ = drawn.get(name, (0.0, 0.0, unit))
+                drawn[name] = before + amount, past + moved, unit
+            drawn = dict(sorted(drawn.items()))
         return Cost(
             Demand(
                 latency=latency,
-                amounts=tuple([(name, drawn[name][0]) for name in sorted(drawn)]),
-                floor=max((term.seconds for term in tally.floors), default=0.0),
-                holds=tuple(sorted((name, part) for name, part in tally.holds.items() if name not in drawn)),
+                amounts=tuple([(name, amount) for name, (amount, _, _) in drawn.items()]),
+                floor=max([term.seconds for term in tally.floors], default=0.0),
+                holds=tuple(sorted([(name, part) for name, part in tally.holds.items() if name not in drawn])),
                 share=path.passes * size,
             ),
-            moved=tuple([(name, moved, unit) for name, (_, moved, unit) in sorted(drawn.items())]),
+            moved=tuple([(name, moved, unit) for name, (_, moved, unit) in drawn.items()]),
             why=Later(_derivation, path, size, messages, tally),
         )
 

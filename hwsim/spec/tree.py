@@ -18,7 +18,7 @@ DIGITS: Final = 40  # of a whole number
 
 # control characters, and those that turn the direction of all that follows them
 UNPRINTABLE: Final = re.compile(
-    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 
 Scalar = str | int | float | bool | None | Quantity
