@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,13 +13,18 @@ from hwsim.results.balance import Balance, balance
 from hwsim.ticks import FEMTO
 
 
-def told(rate: float, requests: int, *, answered: float = 1e9, times: tuple[float, float] = (0.0, 2.0), seed: int = 1) -> Balance:
-    """Of requests that each take a time of their own, as long as no more are answered a second; begun as they come."""
+def told(rate: float, requests: int, *, answered: float = math.inf, sigma: float = 0.0, seed: int = 1) -> Balance:
+    """Of requests that each take a time of their own, as long as no more are answered a second; begun as they come.
+
+    sigma: of lognormal times around 1 s, else they are even up to 2 s.
+    """
     drawn = np.random.default_rng(seed)
     arrival = np.cumsum(drawn.exponential(1 / rate, requests))
-    end = np.sort(arrival + drawn.uniform(*times, requests))
-    for at in range(1, requests):
-        end[at] = max(end[at], end[at - 1] + 1 / answered)
+    end = arrival + (drawn.lognormal(0.0, sigma, requests) if sigma else drawn.uniform(0.0, 2.0, requests))
+    if answered < math.inf:
+        end.sort()
+        for at in range(1, requests):
+            end[at] = max(end[at], end[at - 1] + 1 / answered)
     columns = {name: (each * FEMTO).astype(np.int64) for name, each in (("arrival", arrival), ("begin", arrival), ("end", end))}
     log: Any = SimpleNamespace(
         requests=requests, sampled=False, first_arrival=int(columns["arrival"][0]), last_arrival=int(columns["arrival"][-1])
@@ -33,6 +39,13 @@ def test_a_service_that_fills_is_not_called_overloaded(rate: float, requests: in
     assert sum(each.grows_per_s > 0 for each in said) <= 2
     assert sum(each.unsettled for each in said) <= 100 * unsettled
     assert rate < 100 or sum(each.unsettled for each in said) > 90
+
+
+def test_answers_of_which_a_few_are_long_fill_for_longer_and_are_no_overload() -> None:
+    """A fifth of them stay for more than 2.5 s, and all come within 5 s."""
+    said = [told(400.0, 2000, sigma=1.1, seed=seed) for seed in range(30)]
+    assert sum(each.grows_per_s > 0 for each in said) <= 1
+    assert sum(each.unsettled for each in said) > 20
 
 
 def test_a_service_that_answers_fewer_grows_by_the_rest() -> None:

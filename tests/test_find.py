@@ -69,7 +69,8 @@ class Queue:
                 )
             ]
         service = SimpleNamespace(
-            name="", kind="", overloaded=rate >= self.capacity, offered_per_s=rate, requests_per_s=min(rate, self.capacity),
+            name="", kind="", overloaded=rate >= self.capacity, offered_per_s=rate, answered_per_s=min(rate, self.capacity),
+            grows_per_s=max(0.0, rate - self.capacity),
             came_s=count / rate, requests=count, latency=SimpleNamespace(mean=value / math.log(100)), where=(), sampling=sampling,
         )  # fmt: skip
         return SimpleNamespace(machine="box", workload="queue", verdicts=(verdict,), met=met, serving=(service,), services=None)

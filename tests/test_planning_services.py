@@ -9,7 +9,9 @@ import pytest
 
 import hwsim
 from hwsim.planning import Answer, plan
+from hwsim.planning.running import shared
 from hwsim.results.serving_errors import sure_of
+from hwsim.spec.tree import tree_of
 
 GPU = "hwsim: machine/1\nparts: {cpu: {kind: cpu, use: xeon-8480}, gpu: {kind: gpu, use: h100-pcie}}\n\
 links: [{between: [cpu, gpu], kind: pcie, use: pcie5-x16}]\n"
@@ -55,6 +57,12 @@ requests: 10
     json.dumps(answer.to_json(), allow_nan=False)
     (row,) = hwsim.sweep(GPU, ring, {"workload.requests": [10]}, workers=1).rows
     assert "services-stuck" in [each.code for each in row.warnings]
+
+
+def test_clients_are_shared_by_machines() -> None:
+    """10 clients on 3 machines are 4 on the busiest."""
+    workload = tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"clients": 10, "think": "1 s"}}})
+    assert shared(workload, 3).plain()["infer"]["arrivals"] == {"clients": 4, "think": "1 s"}
 
 
 def test_as_many_machines_are_taken_as_keep_up() -> None:

@@ -486,3 +486,12 @@ def test_every_disk_of_the_library_reads_and_writes(name: str) -> None:
         for how in ("sequential", "random"):
             found = took(name, direction, size=4096, times=100, access=how, depth=4)
             assert 0 < found < 100
+
+
+@pytest.mark.parametrize("members", [4, 16])
+def test_an_array_whose_members_idle_is_as_unsure_as_one_of_them(members: int) -> None:
+    array = {"kind": "raid", "level": 0, "members": members, "hdd": {"use": "hdd-7200rpm"}}
+    machine = {"hwsim": "machine/1", "parts": {"disk": array}}
+    read = {"read": {"from": "disk", "bytes": "16 KiB", "times": 1000, "access": "random", "depth": 4}}
+    found = api.simulate(machine, {"hwsim": "workload/1", "program": [read]}).interval
+    assert found.low < 0.8 * found.value < 1.2 * found.value < found.high

@@ -111,11 +111,12 @@ class Raid(Storage):
         if idle > 1:
             body = cost.demand.body(rates)
             floor = body * idle
-            inputs = (
-                ("body", precise(body, "s"), "all members at work"),
-                ("idle", f"{idle:.4g}", "members for each access under way"),
-            )
-            why.append(Term("accesses", "body x idle", inputs, floor, f"{name}.media"))
+            line = max(cost.why, key=lambda term: term.seconds)  # whose numbers are unsure, and so is this
+            numbers = (source for _, _, source in line.inputs if source not in ("", "workload"))
+            sources = "; ".join(dict.fromkeys(("all members at work", *numbers)))
+            inputs = (("body", precise(body, "s"), sources), ("idle", f"{idle:.4g}", "members for each access under way"))
+            doubts = tuple(doubt._replace(seconds=doubt.seconds * idle) for doubt in line.doubts)
+            why.append(Term("accesses", "body x idle", inputs, floor, f"{name}.media", doubts=doubts))
         moved = tuple((capacity, accesses.bytes if unit == "B" else amount, unit) for capacity, amount, unit in cost.moved)
         crowd = cost.demand.crowd and Crowd(f"{name}.media", accesses.own_depth, Members(cost.demand.crowd.each, part))
         demand = replace(cost.demand, floor=floor, share=accesses.bytes or 1.0, crowd=crowd)

@@ -118,7 +118,7 @@ def against(question: Question, option: Option, best: Option) -> Against:
     """The ratio of an option to the best, and whether it is sure: errors that both have cancel."""
     objective = question.objectives[0]
     bests = {quantity.key: best_of(quantity, objective.most, [option, best]) for quantity, _ in objective.weights}
-    score_here, score_best = (abs(score(objective, entry, bests)) for entry in (option, best))
+    score_here, score_best = (rounded(abs(score(objective, entry, bests))) for entry in (option, best))
     if score_here <= 0 or score_best <= 0:
         return Against(1.0, 0.0, is_told=False)
     halves = [_half(entry, objective) for entry in (option, best)]

@@ -230,4 +230,8 @@ def _part_of(service: Tree, resolved: Tree, replicas: int) -> Tree:
             value = parse_as(given.value, dimension) * factor
             unit = "1/s" if dimension is RATE else "s"
             return service.put("arrivals", tree_of({key: f"{value!r} {unit}"}, arrivals.place))
+    clients = arrivals.get("clients") if arrivals is not None else None
+    if arrivals is not None and clients is not None and isinstance(clients.value, int):
+        each = tree_of(-(-clients.value // replicas), arrivals.place)  # the busiest machine has the one more
+        return service.put("arrivals", arrivals.put("clients", each))
     raise Unbuilt("requests of a trace, or all at once, are not shared by replicas: arrivals: {poisson: 50 1/s}")

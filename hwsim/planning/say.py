@@ -251,3 +251,5 @@ def _reasons(answer: Answer) -> Iterator[str]:
         yield f"  {shortened(': '.join(filter(None, (start, str(group.reason)))), WIDE)}"
     if len(groups) > MANY:
         yield f"  and {sum(len(group.numbers) for group in groups[MANY:]):,} more, of {len(groups) - MANY} other reasons: --json"
+    if any("no multiple of dp" in group.reason.text for group in groups) and not answer.question.varied.batches:
+        yield "  a batch that may differ lets others divide it: vary workload.train.global_batch: {tokens: 4 M, within: 10 %}"

@@ -1,14 +1,14 @@
 """Whether a service keeps up with what comes, from the number of its requests while they come.
 
 Over the second half of the arrivals those there grow by what came less what was answered. Three things explain that. By chance
-as many more come as the arrivals themselves vary: three standard deviations. A service that keeps up fills: Little's law says
-how far the half has not got, where requests stay for up to twice the mean time. A line in front of a service is no filling. What
-neither explains is more than it answers.
+as many more come as the arrivals themselves vary: three standard deviations. A service that keeps up fills: of those that came
+before, the ones that stay for long are still there, and the times of the requests say how many. A line in front of a service is
+no filling. What neither explains is more than it answers.
 
 If the load starts copies, only arrivals after the last start are judged: until then it is not known what they can do. A run that
 grows and has too few of those is said to be not steady.
 
-The mean time is of requests that came in the second quarter. Where it is longer than the run, as where it is overloaded from the
+The times are of requests that came in the second quarter. Where they are longer than the run, as where it is overloaded from the
 start, filling explains all but a line, and the run is said to be not steady, and no more.
 """
 
@@ -61,8 +61,8 @@ def _balance(log: Log, columns: Mapping[str, Column], first: int) -> Balance:
     lasted = log.last_arrival - first
     if log.requests < LEAST_REQUESTS or lasted <= 0:
         return Balance()
-    came, held, line, mean = _sampled(log, first) if log.sampled else _all(log, columns, first)
-    if len(came) < LEAST_CELLS or mean <= 0:
+    came, held, line = _sampled(log, first) if log.sampled else _all(log, columns, first)
+    if len(came) < LEAST_CELLS:
         return Balance()
     half = len(came) // 2
     new = float(came[half:].sum())
@@ -71,38 +71,54 @@ def _balance(log: Log, columns: Mapping[str, Column], first: int) -> Balance:
     by_chance = CHANCE * math.sqrt(chance * new)
     if more <= by_chance:
         return Balance()
-    if max(more - filling(lasted / 2 / mean) * new, waiting) <= by_chance:
+    unexplained = max(more - filling(_times(columns, first, lasted), lasted / 2) * new, waiting)
+    if unexplained <= by_chance:
         return Balance(unsettled=True)
-    return Balance(more / (lasted * (len(came) - half) / len(came) / FEMTO))
+    return Balance(unexplained / (lasted * (len(came) - half) / len(came) / FEMTO))
 
 
-def filling(halves: float) -> float:
-    """Part of what comes in the second half by which a service that keeps up still fills; halves: a half over the mean time.
+def filling(times: Numbers, half: float) -> float:
+    """Part of what comes in the second half by which a service that keeps up still fills.
 
-    >>> [round(filling(halves), 2) for halves in (0.5, 1.0, 1.5, 2.0)]
-    [0.62, 0.25, 0.04, 0.0]
+    Those there grow at an instant by the arrivals of one time ago that stay for longer. Requests that stay for longer than half
+    of the arrivals may do so because there are ever more of them: no more is explained then than by times up to twice the mean.
+    times: how long requests stay; half: how long half of the arrivals take, in the same unit.
+
+    >>> [round(filling(np.array([1.0, 3.0]), half), 2) for half in (0.5, 1.0, 2.0, 3.0)]
+    [0.81, 0.5, 0.25, 0.0]
     """
-    missing, later = 1 - min(halves, 2.0) / 2, 1 - min(halves, 1.0)
-    return (missing * missing - later * later) / halves
+    mean = float(times.mean())
+    alike = _stay(np.linspace(0.0, 2.0 * mean, 201), half) if mean > half else 1.0
+    return min(_stay(times, half), alike)
 
 
-def _all(log: Log, columns: Mapping[str, Column], first: int) -> tuple[Numbers, Numbers, Numbers, float]:
-    """Requests that came in each stretch, those there and those in line at its end, and the mean time of the second quarter's."""
+def _stay(times: Numbers, half: float) -> float:
+    """Part of what came in the first half, or of as many, that is there at the end of the second in addition."""
+    return float(np.clip(times - half, 0.0, half).mean()) / half
+
+
+def _times(columns: Mapping[str, Column], first: int, lasted: int) -> Numbers:
+    """How long requests of the second quarter stay, fs; of a run whose rows are not all kept, those of the sample."""
     arrival, end = columns["arrival"], columns["end"]
+    of_quarter = (arrival >= first + lasted // 4) & (arrival <= first + lasted // 2)
+    stayed: Numbers = ((end - arrival)[of_quarter] if of_quarter.any() else end - arrival).astype(np.float64)
+    return stayed
+
+
+def _all(log: Log, columns: Mapping[str, Column], first: int) -> tuple[Numbers, Numbers, Numbers]:
+    """Requests that came in each stretch, those there and those in line at its end."""
+    arrival = columns["arrival"]
     lasted = log.last_arrival - first
     step = max(1, lasted // CELLS)
     at = np.array([first + (number + 1) * step for number in range(CELLS)], arrival.dtype)
     arrived, begun, gone = (np.searchsorted(np.sort(columns[name]), at, "right") for name in ("arrival", "begin", "end"))
-    since = (arrival - first) / lasted
     before = int((arrival < first).sum())  # count
-    of_quarter = (since >= 0.25) & (since <= 0.5)
-    times = (end - arrival)[of_quarter] if of_quarter.any() else end - arrival
     came, held, line = (each.astype(np.float64) for each in (np.diff(arrived, prepend=before), arrived - gone, arrived - begun))
-    return came, held, line, float(np.mean(times / FEMTO)) * FEMTO
+    return came, held, line
 
 
-def _sampled(log: Log, first: int) -> tuple[Numbers, Numbers, Numbers, float]:
-    """The same of a run whose rows are not all kept, with the mean time of all."""
+def _sampled(log: Log, first: int) -> tuple[Numbers, Numbers, Numbers]:
+    """The same of a run whose rows are not all kept."""
     course = log.course
     cells = range(log.first_arrival >> course.bits, (log.last_arrival >> course.bits) + 1)
     came, begun, gone = (
@@ -110,4 +126,4 @@ def _sampled(log: Log, first: int) -> tuple[Numbers, Numbers, Numbers, float]:
     )
     since = (first >> course.bits) - cells.start
     held, line = (np.cumsum(came - less)[since:] for less in (gone, begun))
-    return came[since:], held, line, log.totals.latencies / max(1, log.totals.requests)
+    return came[since:], held, line

@@ -227,6 +227,11 @@ class ServiceStatistics:
         return self.grows_per_s > 0
 
     @property
+    def answered_per_s(self) -> float:
+        """Requests answered a second while they come: what comes, less those by which the ones there grow on and on."""
+        return max(self.offered_per_s - self.grows_per_s, 0.0)
+
+    @property
     def requests_per_s(self) -> float:
         return self.requests / self.span_s if self.span_s > 0 else 0.0
 
@@ -254,8 +259,10 @@ class ServiceStatistics:
         A run of few requests is over long after the last of them came, and a whole run's rate is too low for that. What comes is
         what the file says, where it says a rate: few requests happen to come faster or slower.
         """
-        if self.overloaded or not self.offered_per_s:
+        if not self.offered_per_s:
             return self.requests_per_s
+        if self.overloaded:
+            return self.answered_per_s
         return self.offered_per_s if self.stated_per_s is None else self.stated_per_s
 
     @property

@@ -22,8 +22,8 @@ def unsteady(serving: Iterable[ServiceStatistics], services: Services | None) ->
     for service in serving:
         of = f"{service.name}: " if service.name else ""
         if service.overloaded:
-            came, answered = format_count(service.offered_per_s, 4), format_count(service.requests_per_s, 4)
-            rates = f"{came} requests/s came, {answered} were answered"
+            came, answered = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
+            rates = f"{came} requests/s came, {answered} were answered meanwhile"
             grows = f"those there grow by {format_count(service.grows_per_s)} a second, and times of requests with the run"
             yield Warning("overloaded", f"{of}{rates}: no steady state, {grows}")
         elif service.unsettled:

@@ -13,7 +13,7 @@ from hwsim.spec.mistakes import Place, one_line
 
 CODES: Final = {
     "class-guessed": "a part does not say its class; what it leaves out was filled in from one that its name or peaks tell",
-    "clients-in-step": "all clients of a model think and ask alike: they stay in step, in batches that no drawn load has",
+    "clients-in-step": "all clients of a model think for the same time: they begin in step, in a crowd that no drawn load has",
     "collectives-apart": "several programs issue the same collective among the same devices: each of them moves all bytes",
     "disk-overfull": "more bytes are written to a disk than it holds; it never becomes full here",
     "faster-apart": "ops on a disk take less time than one op of all their bytes, as each finds caches and credits as new",

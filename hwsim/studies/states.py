@@ -85,9 +85,9 @@ def _of_model(service: ServiceStatistics) -> State:
         knowns[f"{start}{each.measure}_{part}"] = Known(each.value_s, each.low_s, high), each.short
     grows, excess = "", 0.0
     if service.overloaded:
-        came, answered = format_count(service.offered_per_s, 4), format_count(service.requests_per_s, 4)
+        came, answered = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
         grows = f"{came} requests/s come, {answered} are answered"
-        excess = service.offered_per_s / service.requests_per_s - 1.0
+        excess = service.grows_per_s / max(service.answered_per_s, 1e-300)
     where = {
         f"{start}{each.measure}_p{each.percentile}": limited_by(each) for each in service.where if each.parts and each.mean_s > 0
     }

@@ -130,12 +130,26 @@ class ServicePlan:
         return keys.shared is None and not any(isinstance(each, CountDraw | TimeDraw) for each in drawn)
 
     @property
+    def _begins_in_step(self) -> bool:
+        """Whether clients that all think for the same time ask together at first, so many that p99 is of that crowd."""
+        keys = self.keys
+        if not isinstance(keys.arrivals, ArrivalKeys) or keys.arrivals.think is None or keys.sessions is not None:
+            return False
+        many = (keys.arrivals.clients or 0) > max(1.0, 0.01 * len(self.requests))
+        return many and not isinstance(keys.arrivals.think, TimeDraw) and not keys.warm_up
+
+    @property
     def warnings(self) -> tuple[Warning, ...]:
         """Warnings of a plan that is right but probably not meant."""
         whose = f"{self.name}: " if self.name else ""
         if self._in_step:
             message = "clients begin together, think alike and ask alike: they stay in step and wait for each other, for ever"
             return (Warning("clients-in-step", f"{whose}{message}; think: {{exponential: 1 s}} draws their times"),)
+        if self._begins_in_step:
+            assert isinstance(self.keys.arrivals, ArrivalKeys)
+            message = f"all {self.keys.arrivals.clients} clients ask first at the same instant, and percentiles hold that crowd"
+            hint = "think: {exponential: 30 s} spreads them, `warm_up` leaves it out"
+            return (Warning("clients-in-step", f"{whose}{message}; {hint}"),)
         if not self.requests.cut or not isinstance(self.model, Transformer):
             return ()
         cut, count = self.requests.cut, len(self.requests)
