@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwsim.api import simulated
 from hwsim.cli import main
 from hwsim.comparing.recorded import sides
 from hwsim.comparing.recorded.against import AgainstTrace, against
@@ -40,7 +41,7 @@ def micro(played: Played, name: str) -> dict[str, float]:
 
 
 def beside(traced: Path, settings: dict[str, str]) -> AgainstTrace:
-    first, run = sides.of_recording(read("kineto", [traced])), sides.simulated(*LENET, settings)
+    first, run = sides.of_recording(read("kineto", [traced])), simulated(*LENET, set=settings)
     return against(first, sides.of_run(run, sides.turns_of(run, first)))
 
 

@@ -103,13 +103,13 @@ class Slingshot(Network):
         return None if self.mtu is None else Framing(power_of_two(self.mtu), AROUND_SLINGSHOT, LEAST_SLINGSHOT)
 
 
-def power_of_two(most: float, *, largest: float = 4096.0) -> float:
-    """The largest power of two from 256 to `largest` that is at most `most`: the payload of RDMA.
+def power_of_two(most: float) -> float:
+    """The largest power of two from 256 to 4096 that is at most `most`: the payload of RDMA.
 
     >>> power_of_two(1500), power_of_two(9000)
     (1024.0, 4096.0)
     """
-    size = largest
+    size = 4096.0
     while size > most and size > 256:
         size /= 2
     return size

@@ -58,16 +58,13 @@ class Variants:
     _machines: dict[str, Machine | Unbuilt] = field(default_factory=dict)
     _clusters: dict[str, Cluster | NotAlike] = field(default_factory=dict)
 
-    def trees(self, point: Point, without: Sequence[str] = ()) -> tuple[Tree, dict[str, Tree]]:
+    def trees(self, point: Point) -> tuple[Tree, dict[str, Tree]]:
         """Machine and workloads with the values of a point.
-
-        Args:
-            without: paths that are left as the files have them.
 
         Raises:
             Unbuilt: a path leads nowhere in them.
         """
-        values = tuple((path, value) for path, value in point.values if path not in (*without, REPLICAS))
+        values = tuple((path, value) for path, value in point.values if path != REPLICAS)
         key = (point.machine, *((path, written(value)) for path, value in values))
         if key not in self._trees:
             self._trees[key] = self._changed(point.machine, values)

@@ -37,13 +37,13 @@ class Course:
     _runs: list[tuple[int, int, int, int]] = field(default_factory=list)
     _later: list[int] = field(default_factory=list)
 
-    def counts(self, column: dict[int, int], time: int, change: int = 1) -> None:
+    def counts(self, column: dict[int, int], time: int) -> None:
         """An event."""
         cell = time >> self.bits
         while cell >= CELLS:
             self._double()
             cell = time >> self.bits
-        column[cell] = column.get(cell, 0) + change
+        column[cell] = column.get(cell, 0) + 1
 
     def takes(self, start: int, end: int, blocks: int) -> None:
         """So many blocks of a cache are taken from `start` to `end`."""

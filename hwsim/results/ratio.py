@@ -52,14 +52,14 @@ class Ratio:
         return self.value * math.exp(self.half)
 
 
-def ratio(first: Interval, second: Interval, errors: Table | None = None) -> Ratio:
+def ratio(first: Interval, second: Interval) -> Ratio:
     """The first answer over the second, both above 0.
 
     >>> sure = Interval(2.0, 0.0, 0.0, 90, "stated", "known", 0, 0, 1.0, 0.0, ())
     >>> ratio(sure, sure.of(1.0)).is_told, ratio(sure, sure).is_told
     (True, False)
     """
-    errors_of = table() if errors is None else errors
+    errors_of = table()
     ours, theirs = {part.doubt: part for part in first.parts}, {part.doubt: part for part in second.parts}
     both = ours.keys() & theirs.keys()
     common = OWN * first.own * second.own

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from hwsim.demand import Case
-from hwsim.results.errors import Table, table
+from hwsim.results.errors import table
 from hwsim.results.serving import ServiceStatistics
 
 LEVEL: Final = 90
@@ -45,7 +45,7 @@ class Sure(NamedTuple):
         return math.exp(self.half)
 
 
-def sure_of(service: ServiceStatistics, errors_of: Table | None = None) -> tuple[Sure, ...]:
+def sure_of(service: ServiceStatistics) -> tuple[Sure, ...]:
     """Each measure with its range; none of a network that writes no tokens, nor of times that grow with the run."""
     if not service.kind:
         return ()
@@ -56,7 +56,7 @@ def sure_of(service: ServiceStatistics, errors_of: Table | None = None) -> tuple
         "latency": not service.overloaded,
         "tokens_per_s": not service.paced or service.overloaded or not service.offered_per_s,
     }
-    measured = table() if errors_of is None else errors_of
+    measured = table()
     ranges = (
         (measure, measured.errors(f"{topic}/{service.kind}", case)) for measure, topic in TOPICS.items() if has_range[measure]
     )

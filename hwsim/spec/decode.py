@@ -76,10 +76,10 @@ def decode_all(tree: Tree, cls: type[T], mistakes: Mistakes, *, ignore: Collecti
     return value
 
 
-def decode_value(tree: Tree, annotation: Any, mistakes: Mistakes, *, sourced: bool = False) -> Any:
+def decode_value(tree: Tree, annotation: Any, mistakes: Mistakes) -> Any:
     """A value of any type that a field may have (`Seconds`, `tuple[str, ...]`), or None once its mistakes are noted."""
     shape = _shape(annotation, NO_BOUNDS)
-    value = None if shape.optional and tree.value is None else shape.read(tree, Context(mistakes, sourced))
+    value = None if shape.optional and tree.value is None else shape.read(tree, Context(mistakes, False))
     return None if value is FAILED else value
 
 

@@ -118,10 +118,9 @@ class Inputs:
         """A whole number."""
         return (self.numbers(at) or (default,))[0]
 
-    def true(self, at: int, default: bool = False) -> bool:
-        """A truth value."""
-        text = self.text(at).lower()
-        return text in {"true", "1"} if text else default
+    def true(self, at: int) -> bool:
+        """A truth value; false where none is stated."""
+        return self.text(at).lower() in {"true", "1"}
 
     def truths(self, at: int, default: tuple[bool, ...] = ()) -> tuple[bool, ...]:
         """A list of truth values."""

@@ -141,9 +141,9 @@ def factor_text(value: float) -> str:
     return f"{value:.5g}" if 0 < near < ONE else f"{value:.3g}"
 
 
-def range_text(interval: Interval, unit: str = "s") -> str:
+def range_text(interval: Interval) -> str:
     """`1.24 to 1.43 s`."""
-    low, high = format_between(interval.low, interval.high, unit)
+    low, high = format_between(interval.low, interval.high, "s")
     number, _, its_unit = low.rpartition(" ")
     return f"{number if high.endswith(f' {its_unit}') else low} to {high}"
 

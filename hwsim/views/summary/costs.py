@@ -71,7 +71,7 @@ def energy_text(energy: Energy, *, power: bool = True) -> str:
     return text
 
 
-def cost_text(cost: Cost, *, unused: bool = True) -> str:
+def cost_text(cost: Cost) -> str:
     """A cost in a line."""
     if cost.total is None:
         missing = ", ".join(cost.missing[:SHOWN]) + (
@@ -83,7 +83,7 @@ def cost_text(cost: Cost, *, unused: bool = True) -> str:
     text = usd(cost.total.value) + (f" ({', '.join(parts)})" if parts else "")
     if around := between(cost.total, usd):
         text += f"; {around}"
-    if unused and cost.paid > cost.seconds * (1 + 1e-9):
+    if cost.paid > cost.seconds * (1 + 1e-9):
         text += f"; {format_quantity(cost.paid, 's')} paid, {format_quantity(cost.seconds, 's')} used"
     return text
 

@@ -60,11 +60,11 @@ class Stage:
     handoff: float = 0.0
 
 
-def time_of(stage: Stage, rates: Mapping[str, float], epoch: int = 0) -> float:
+def time_of(stage: Stage, rates: Mapping[str, float]) -> float:
     """Seconds between the batches of a stage that is never kept waiting; collectives are left out."""
     if (step := stage.ops[0].step) is not None:
         return pace(step, rates)
-    placed = [op.at(epoch) for op in stage.ops]
+    placed = [op.at(0) for op in stage.ops]
     took = math.fsum(each.cost.demand.alone(rates) if each.cost else each.time for each in placed)
     return max(took / stage.at_once, stage.handoff)
 

@@ -79,18 +79,17 @@ def kept_of(tree: Tree) -> frozenset[str]:
     return frozenset(result)
 
 
-def read_draw(tree: Tree, mistakes: Mistakes, wanted: Dimension | None = None) -> Random | None:
+def read_draw(tree: Tree, mistakes: Mistakes) -> Random | None:
     """The distribution that a node says; None once its mistakes are noted."""
     result: Any = None
-    tried = [each for each in _DRAWS if wanted is None or each.dimension is wanted]
-    for keys in tried:
+    for keys in _DRAWS:
         trial = Mistakes()
         result = decode(tree, keys, trial)
         if result is not None and not len(trial):
             break
         result = None
     if result is None:
-        decode(tree, tried[-1] if len(tried) == 1 else TimeDraw, mistakes)
+        decode(tree, TimeDraw, mistakes)
         return None
     before = len(mistakes)
     for key, message, hint in result.problems():
