@@ -188,6 +188,7 @@ def _digits(value: float, digits: int, power: int, *, keep: bool) -> str:
     return ("-" if value < 0 else "") + text
 
 
+@lru_cache(maxsize=1 << 16)
 def family(name: str) -> str:
     """A name with * for the numbers of its devices.
 

@@ -19,6 +19,8 @@ from hwsim.workload.training.schedule import in_order, passes, successor
 from tests.effort import effort
 
 NODE = "dgx-h100"
+EXPERTS = {"kind": "transformer", "layers": 2, "hidden": 1024, "heads": 8, "vocab": 32000, "ffn": 4096, "gated": True,
+           "experts": 16, "top_k": 2}  # fmt: skip
 
 
 def cluster(nodes: int, node: str = NODE, rate: str = "400 Gb/s") -> Machine:
@@ -166,6 +168,43 @@ def test_weak_scaling_is_flat_until_the_network_binds() -> None:
     assert slow[1] < 0.7 * slow[2] < slow[8]
 
 
+def test_the_fullest_gpu_of_experts_is_waited_for_as_in_a_program() -> None:
+    """Differences of a pass beside an all-to-all with a matrix, the op `moe`, and the all-to-all back, written as a program."""
+    tokens, ranks, layers = 2048, 8, 2
+
+    def passes(imbalance: float) -> tuple[float, float, float]:
+        found = run(NODE, model=EXPERTS, parallel={"ep": ranks}, global_batch=8, steps=1, sequence=tokens, imbalance=imbalance)
+        ops = [op for op in found.ops if op.device == "gpu0"]
+        ahead, back = (sum(op.duration_s for op in ops if op.name == name) for name in ("forward", "backward"))
+        return ahead, back, found.memory[0].peak
+
+    def written(imbalance: float) -> tuple[float, float]:
+        uneven = [imbalance, *[(ranks - imbalance) / (ranks - 1)] * (ranks - 1)]
+        experts = {"device": "gpu0", "tokens": round(imbalance * tokens), "hidden": 1024, "inner": 4096, "experts": 2, "top_k": 2}
+        there, back = ([uneven] * ranks, [[each] * ranks for each in uneven])
+        ops = [
+            {"moe": experts},
+            *(
+                {"alltoall": {"among": "gpu*", "bytes": f"{tokens * 1024 * 2 * 2} B", "matrix": matrix}}
+                for matrix in (there, back)
+            ),
+        ]
+        times = [hwsim.simulate(NODE, {"hwsim": "workload/1", "program": [op]}).makespan_s for op in ops]
+        return times[0], times[1] + times[2]
+
+    even = run(NODE, model=EXPERTS, parallel={"ep": ranks}, global_batch=8, steps=1, sequence=tokens)
+    assert sum(op.duration_s for op in even.ops if op.device == "gpu0" and op.name == "forward") == passes(1.0)[0]
+    found, said = [passes(imbalance) for imbalance in (1.0, 1.5, 3.0)], [written(imbalance) for imbalance in (1.0, 1.5, 3.0)]
+    slower = set()
+    for (ahead, back, peak), (computed, exchanged) in zip(found[1:], said[1:], strict=True):
+        assert peak > found[0][2]
+        kernels, flows = (back - found[0][1]) - (ahead - found[0][0]), 2 * (ahead - found[0][0]) - (back - found[0][1])
+        assert flows == pytest.approx(layers * (exchanged - said[0][1]), rel=1e-6)  # backward has the kernels twice
+        slower.add(round(kernels / layers / (computed - said[0][0]), 6))
+    assert len(slower) == 1  # as all kernels of a training are
+    assert 1.0 <= slower.pop() < 1.5
+
+
 def test_recompute_costs_what_it_computes() -> None:
     keys = {"model": "megatron-1.7b", "global_batch": 8, "framework": "megatron", "steps": 1}
     ops = {what: run(NODE, recompute=what, **keys).ops for what in ("none", "full")}
@@ -220,6 +259,8 @@ def test_one_f_one_b_keeps_fewer_activations_than_gpipe() -> None:
         ({"parallel": {"tp": 1, "pp": 8}, "model": "opt-125m", "global_batch": 8}, "pp", "pp 8 does not divide 12 layers"),
         ({"global_batch": 12}, "global_batch", "a global batch of 12 is no multiple of dp 8 x microbatch 1 = 8"),
         ({"parallel": {"ep": 2}}, "ep", "ep 2, but the model has no experts"),
+        ({"imbalance": 1.5}, "imbalance", "no effect where every GPU has all experts"),
+        ({"model": EXPERTS, "parallel": {"ep": 8}, "imbalance": 9}, "imbalance", "that may go to one of 8 GPUs are 8 x the mean"),
         ({"parallel": "best"}, "parallel", "`parallel` is a mapping or auto, not 'best'"),
         ({"model": "llama-9"}, "model", "there is no model 'llama-9'"),
     ],

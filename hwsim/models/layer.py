@@ -53,6 +53,7 @@ class Exchange:
     Args:
         size: bytes of one rank's whole array, as nccl-tests count; of a send, of the message.
         exposed: part of its time that nothing hides.
+        received, sent: of an all-to-all, what the first rank receives and sends over the mean; the others do equally much.
     """
 
     name: str
@@ -61,6 +62,8 @@ class Exchange:
     size: float
     exposed: float = 1.0
     times: float = 1.0
+    received: float = 1.0
+    sent: float = 1.0
 
 
 Item = Kernel | Exchange

@@ -97,7 +97,7 @@ def activations(
     split = t if plan.sequence_parallel else 1
     if plan.recompute == "full":
         return rows * h * w / split
-    active = model.top_k if model.experts > 1 else 1
+    active = model.top_k * plan.fullest if model.experts > 1 else 1
     vectors = 0 if model.latent is None else model.latent.cached + (model.latent.query_rank or 0)
     mask = 1.0 if model.dropout else 0.0
     undivided = 4 * h * w + 2 * h * mask + (active - 1) * h * w + vectors * w

@@ -43,6 +43,9 @@ class ParallelPlan:
     cp: int = field("GPUs that split every sequence (context parallel)", default=1, minimum=1)
     ep: int = field("GPUs of a data-parallel group that split the experts", default=1, minimum=1)
     order: tuple[Axis, ...] = field("groups from neighbours outwards", default=("tp", "cp", "ep", "pp", "dp"))
+    imbalance: float = field(
+        "tokens of the fullest of the GPUs that split the experts, over their mean", default=1.0, minimum=1.0
+    )
     sequence_parallel: bool = field("norms and residuals are split as the matrices are", default=False)
     microbatch: int = field("sequences that pass the network at once, of each copy", default=1, minimum=1)
     global_batch: int = field("sequences of a step, of all copies", minimum=1)
@@ -60,6 +63,11 @@ class ParallelPlan:
     def stored(self) -> Dtype:
         """Number format of weights and activations in memory: bf16 if products are computed in fp8."""
         return "bf16" if self.dtype == "fp8" else self.dtype
+
+    @property
+    def fullest(self) -> float:
+        """Tokens for the experts of the fullest GPU over the mean; 1 where every GPU has all experts."""
+        return self.imbalance if self.ep > 1 else 1.0
 
     @property
     def level(self) -> int:
@@ -305,6 +313,13 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
         yield "ep", f"ep {plan.ep} does not divide {next(count for count in experts if count % plan.ep)} experts"
     elif plan.ep > 1 and dp % plan.ep:
         yield "ep", f"ep {plan.ep} does not divide dp {dp}: replicas split the experts among them"
+    elif plan.ep > 1:
+        most = min(plan.ep * min(1.0, kind.experts / plan.ep / kind.top_k) for kind in model.kinds if kind.experts > 1)
+        if plan.imbalance > most:
+            message = (
+                f"an imbalance of {plan.imbalance:g}, but all tokens that may go to one of {plan.ep} GPUs are {most:g} x the mean"
+            )
+            yield "imbalance", message
 
 
 def uneven_widths(model: Transformer, tp: int) -> Iterator[tuple[str, str]]:

@@ -68,6 +68,7 @@ def slice_of(laid: Laid, framework: Framework) -> Slice:
         tensor=plan.tp,
         sharded=plan.sequence_parallel,
         expert=plan.ep,
+        imbalance=plan.fullest,
         ring=plan.cp,
         dtype=plan.stored,
         products=plan.dtype if plan.dtype != plan.stored else "",

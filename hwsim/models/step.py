@@ -185,7 +185,8 @@ def collective(exchange: Exchange, laid: Laid, cluster: Cluster) -> float:
             return cluster.gathered(exchange.size, laid.sharers, stride)
         return cluster.seconds(exchange.operation, exchange.size, laid.summing, stride)
     sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2}
-    return cluster.seconds(exchange.operation, exchange.size, sizes[exchange.axis], laid.stride(exchange.axis))
+    most = exchange.size * max(exchange.received, exchange.sent)  # the fullest GPU has it on its links
+    return cluster.seconds(exchange.operation, most, sizes[exchange.axis], laid.stride(exchange.axis))
 
 
 def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds: Seconds) -> dict[str, float]:

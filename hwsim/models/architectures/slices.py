@@ -23,7 +23,7 @@ class Slice:
         context: tokens that each of them looks at, itself included, where it sees all.
         tensor: GPUs that a layer's matrices are split over.
         sharded: norms and residuals are split over them as well (sequence parallel).
-        expert: GPUs that a layer's experts are split over.
+        expert: GPUs that a layer's experts are split over; imbalance: tokens of the fullest of them over their mean.
         ring: GPUs that each sequence is split over (context parallel).
         dtype: number format of activations; products: of matrix products, if another.
         cache: keys and values are written to a cache, as a server does; kept: their number format there, if another.
@@ -51,6 +51,7 @@ class Slice:
     weight_of_experts: float = 0.0
     routed: str = ""
     together: int = 1
+    imbalance: float = 1.0
 
     @property
     def of_expert(self) -> int:

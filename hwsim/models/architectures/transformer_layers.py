@@ -15,6 +15,7 @@ arXiv:2205.05198 (sequence parallel); Dao, "FlashAttention-2", arXiv:2307.08691 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import takewhile
@@ -149,12 +150,15 @@ def beside(model: Transformer, part: Slice) -> Iterator[Kernel]:
 def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
     """The experts on this GPU: tokens are sorted, multiplied and summed in kernels of their own.
 
-    A training sends equally many tokens to each expert; a server's tokens choose their experts at random.
+    A training sends equally many tokens to each expert of a GPU, here to those of the fullest, which all wait for; a server's
+    tokens choose their experts at random.
     """
     h, f = model.hidden, max(1, model.of_ffn // part.of_expert)
     count = max(1, model.experts // part.expert)
     top_k = min(model.top_k, count)  # of a token; where a GPU has fewer, more tokens come
     tokens = max(1, part.rows * model.top_k // top_k)
+    if part.imbalance > 1.0:
+        tokens = math.ceil(tokens * part.imbalance)
     dtype = part.products or part.dtype
     weight, form = BYTES[dtype], "bf16" if BYTES[dtype] > 1 else NARROW
     if part.routed:
@@ -335,14 +339,14 @@ def _with_exchanges(
         routes = part.expert > 1 and kernel.name in ("experts", "d-experts")
         tokens = Exchange("tokens", "all-to-all", "ep", size * model.top_k / (part.tensor if part.sharded else 1))
         if routes:
-            items.append(tokens)
+            items.append(dataclasses.replace(tokens, received=part.imbalance))
         if part.ring > 1 and kernel.flash:
             keys = part.sequences * part.context * max((model.keys + model.values) / part.tensor, 2 * model.of_head) * part.width
             turns = 2.0 if kernel.name.startswith("d-") else 1.0
             items.append(Exchange("keys and values", "all-gather", "cp", keys, exposed=0.5, times=turns * kernel.times))
         items.append(kernel)
         if routes:
-            items.append(tokens)
+            items.append(dataclasses.replace(tokens, sent=part.imbalance))
         if part.tensor > 1 and kernel.name in after:
             if part.sharded:
                 items.append(Exchange("gather", "all-gather", "tp", size, exposed))

@@ -203,7 +203,7 @@ def plan_text(laid: Laid) -> str:
     if plan.pp > 1:
         parts.append(plan.schedule + (f" with {plan.chunks} chunks" if plan.chunks > 1 else ""))
     if plan.ep > 1:
-        parts.append(f"ep {plan.ep}")
+        parts.append(f"ep {plan.ep}" + (f" (fullest {plan.fullest:g} x the mean)" if plan.fullest > 1.0 else ""))
     if plan.sequence_parallel:
         parts.append("sequence parallel")
     if laid.unit == "tokens":

@@ -146,7 +146,8 @@ def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) ->
             counted += size * max((amount for _, amount, unit in cost.moved if unit == "1"), default=0.0)
         largest: dict[tuple[Unit, str], float] = {}
         for capacity, amount, unit in cost.moved:  # one member of a family on a route over several
-            largest[unit, family(capacity)] = max(largest.get((unit, family(capacity)), 0.0), size * amount)
+            key = unit, family(capacity)
+            largest[key] = max(largest.get(key, 0.0), size * amount)
         carried.append(
             [
                 (capacity != named, unit != "FLOP", amount, unit)

@@ -60,22 +60,27 @@ class Spent:
         """Seconds of all kinds of work."""
         return math.fsum(self.seconds.values())
 
+    @classmethod
+    def of(cls, parts: Iterable[tuple[Spent, float]]) -> Spent:
+        """All, one after another, each as many times as it says."""
+        seconds, amounts, moved = dict[str, float](), dict[str, float](), dict[str, tuple[float, Unit]]()
+        collecting, gpus = 0.0, tuple[Drawn, ...]()
+        for after, times in parts:
+            _add(seconds, after.seconds, times)
+            _add(amounts, after.amounts, times)
+            for name, (amount, unit) in after.moved.items():
+                moved[name] = (moved.get(name, (0.0, unit))[0] + times * amount, unit)
+            if after.gpus:
+                pairs = zip(gpus or (NOTHING,) * len(after.gpus), after.gpus, strict=True)
+                gpus = tuple(
+                    (a[0] + times * b[0], a[1] + times * b[1], a[2] + times * b[2], a[3] + times * b[3]) for a, b in pairs
+                )
+            collecting += times * after.collecting
+        return Spent(seconds, collecting, gpus, amounts, moved)
+
     def and_then(self, after: Spent, times: float = 1.0) -> Spent:
         """Both, one after another; the later one `times` times."""
-        moved = dict(self.moved)
-        for name, (amount, unit) in after.moved.items():
-            moved[name] = (moved.get(name, (0.0, unit))[0] + times * amount, unit)
-        gpus = self.gpus
-        if after.gpus:
-            pairs = zip(gpus or (NOTHING,) * len(after.gpus), after.gpus, strict=True)
-            gpus = tuple((a[0] + times * b[0], a[1] + times * b[1], a[2] + times * b[2], a[3] + times * b[3]) for a, b in pairs)
-        return Spent(
-            _added(self.seconds, after.seconds, times),
-            self.collecting + times * after.collecting,
-            gpus,
-            _added(self.amounts, after.amounts, times),
-            moved,
-        )
+        return Spent.of(((self, 1.0), (after, times)))
 
     def cost(
         self,
@@ -84,6 +89,8 @@ class Spent:
         bandwidth: float,
         places: Sequence[int] = (),
         unsure: Doubts | None = None,
+        *,
+        derived: bool = True,
     ) -> Cost:
         """The cost of an op of a stage group.
 
@@ -92,22 +99,24 @@ class Spent:
             bandwidth: bytes that stand for a second of computing: of the devices' memory.
             places: index into `gpus` of each device of the group; default: 0 for all.
             unsure: the errors of seconds by kind of work.
+            derived: with a derivation.
         """
         total = self.total
         drawn = [self.gpus[place] if self.gpus else NOTHING for place in places or (0,) * len(group)]
-        computing = {f"{name}.compute": gpu[0] for name, gpu in zip(group, drawn, strict=True)}
-        computing |= {f"{name}.memory": gpu[1] for name, gpu in zip(group, drawn, strict=True)}
-        amounts = {name: amount for name, amount in _added(self.amounts, computing, 1.0).items() if amount > 0}
+        amounts = dict(self.amounts)
+        for at, part in enumerate(("compute", "memory")):
+            _add(amounts, {f"{name}.{part}": gpu[at] for name, gpu in zip(group, drawn, strict=True)})
         links = ((amount, link_rate(name)) for name, amount in self.amounts.items())
         slowest = max(((amount / rate, amount) for amount, rate in links if rate), default=(0.0, 0.0))[1]
-        inputs = tuple(
-            (name, precise(seconds, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, seconds in self.seconds.items()
-        )
         why: tuple[Term, ...] = ()
-        if total > 0:
+        if total > 0 and derived:
+            inputs = tuple(
+                (name, precise(seconds, "s"), FLOWS if name in COLLECTIVES else KERNELS) for name, seconds in self.seconds.items()
+            )
             formula, errors = " + ".join(name for name, _, _ in inputs), unsure(self.seconds) if unsure is not None else ()
             why = (Term("kernels", formula, inputs, total, kind="kernels", doubts=errors),)
-        demand = Demand(amounts=tuple(sorted(amounts.items())), floor=total, share=slowest or total * bandwidth or 1.0)
+        drawn_from = tuple(sorted([each for each in amounts.items() if each[1] > 0]))
+        demand = Demand(amounts=drawn_from, floor=total, share=slowest or total * bandwidth or 1.0)
         moved = dict(self.moved)
         for name, (_, _, flop, size) in zip(group, drawn, strict=True):
             moved[f"{name}.compute"] = flop, "FLOP"
@@ -115,11 +124,9 @@ class Spent:
         return Cost(demand, tuple((name, *amount) for name, amount in sorted(moved.items()) if amount[0] > 0), why)
 
 
-def _added(before: Mapping[str, float], after: Mapping[str, float], times: float) -> dict[str, float]:
-    total = dict(before)
-    for name, value in after.items():
+def _add(total: dict[str, float], more: Mapping[str, float], times: float = 1.0) -> None:
+    for name, value in more.items():
         total[name] = total.get(name, 0.0) + times * value
-    return total
 
 
 @dataclass(slots=True)

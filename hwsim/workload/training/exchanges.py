@@ -21,6 +21,7 @@ from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import Operation
 from hwsim.models.cluster import KNEE, NETWORK
+from hwsim.models.layer import Exchange
 from hwsim.ops.exchange import AUTO
 from hwsim.records import dataclass
 from hwsim.workload.training.costs import Spent
@@ -37,6 +38,10 @@ IN_TRAINING: Final = "part of the cards' rate that collectives reach in publishe
 EXPOSED: Final = "of its time what its devices wait for: the rest hides behind kernels"
 HIDDEN: Final = "of its time what hides behind kernels"
 BUCKETS: Final = "times that a bucket of weights goes round, one after another"
+
+
+Uneven = tuple[float, float]
+EVEN: Final[Uneven] = (1.0, 1.0)
 
 
 class _Flow(NamedTuple):
@@ -62,12 +67,13 @@ class Exchanges:
     rates: Mapping[str, float] = field(default_factory=dict)
     by_library: Case | None = None
     known: Capacities = field(init=False)
-    _named: dict[tuple[tuple[Names, ...], Operation, float], Cost] = field(default_factory=dict)
-    _costs: dict[tuple[tuple[Names, ...], Operation, float], Numbered] = field(default_factory=dict)
+    _named: dict[tuple[tuple[Names, ...], Operation, float, Uneven], Cost] = field(default_factory=dict)
+    _costs: dict[tuple[tuple[Names, ...], Operation, float, Uneven], Numbered] = field(default_factory=dict)
     _rings: dict[tuple[object, Operation, float], tuple[_Flow, Look]] = field(default_factory=dict)
     _alone: dict[int, tuple[Cost, float]] = field(default_factory=dict)  # by id of a cost: it, and its seconds
     _flows: dict[tuple[object, ...], Flows] = field(default_factory=dict)
     _nodes: dict[str, str] = field(default_factory=dict)
+    _links: dict[str, float] = field(default_factory=dict)
     _looked_at: dict[tuple[Names, ...], list[Look | None]] = field(default_factory=dict)
     _leaving: dict[tuple[Names, ...], bool] = field(default_factory=dict)
     _look: Looks | None = None
@@ -98,26 +104,34 @@ class Exchanges:
             self._flows[key] = timing.timed(self.machine, algorithm, operation, devices, size)
         return self._flows[key]
 
-    def cost(self, groups: Sequence[Names], operation: Operation, size: float) -> Cost:
-        """One collective in each of the groups, as one demand.  size: bytes of one rank's whole array.
+    def of(self, item: Exchange, groups: Sequence[Names]) -> Cost:
+        """The exchange of a layer in each of the groups; errors as of `cost`."""
+        return self.cost(groups, item.operation, item.size, (item.received, item.sent))
+
+    def cost(self, groups: Sequence[Names], operation: Operation, size: float, uneven: Uneven = EVEN) -> Cost:
+        """One collective in each of the groups, as one demand.
+
+        Args:
+            size: bytes of one rank's whole array.
+            uneven: what the first of a group receives, and sends, over the mean.
 
         Raises:
             CannotCollect, NoRoute: the machine does not link the devices.
         """
-        key = tuple(groups), operation, size
+        key = tuple(groups), operation, size, uneven
         if key not in self._named:
-            self._named[key] = self.numbered(groups, operation, size).named(self.machine)
+            self._named[key] = self.numbered(groups, operation, size, uneven).named(self.machine)
         return self._named[key]
 
-    def numbered(self, groups: Sequence[Names], operation: Operation, size: float) -> Numbered:
+    def numbered(self, groups: Sequence[Names], operation: Operation, size: float, uneven: Uneven = EVEN) -> Numbered:
         """The same, with its amounts by number: among all replicas it draws from very many capacities."""
-        key = tuple(groups), operation, size
+        key = tuple(groups), operation, size, uneven
         if key not in self._costs:
-            self._costs[key] = self._together(key[0], operation, size)
+            self._costs[key] = self._together(*key)
         return self._costs[key]
 
-    def _together(self, groups: tuple[Names, ...], operation: Operation, size: float) -> Numbered:
-        flows = [flow for flow in self._timed(groups, operation, size) if flow.costs]
+    def _together(self, groups: tuple[Names, ...], operation: Operation, size: float, uneven: Uneven) -> Numbered:
+        flows = [flow for flow in self._timed(groups, operation, size, uneven) if flow.costs]
         rows = Rows.joined([flow.rows for flow in flows]).summed()
         if not flows:
             return Numbered(rows, Cost(Demand()))
@@ -138,7 +152,7 @@ class Exchanges:
         rest = Cost(Demand(latency, (), alone, (), slowest or 1.0), (), why, choice=first.choice, exchange=first.exchange)
         return Numbered(rows, rest)
 
-    def _timed(self, groups: tuple[Names, ...], operation: Operation, size: float) -> Iterator[_Flow]:
+    def _timed(self, groups: tuple[Names, ...], operation: Operation, size: float, uneven: Uneven) -> Iterator[_Flow]:
         """The collective in each group; of one like a group that was timed that one's, over its own capacities."""
         if operation == "send":
             if self._sends is None:
@@ -156,7 +170,7 @@ class Exchanges:
                 if flow is not None:
                     yield flow
                     continue
-            flows = timed(self.machine, None, operation, members, size)
+            flows = timed(self.machine, None, operation, members, size, weights=_parts(len(members), uneven))
             flow = self._flow(tuple(phase.cost for phase in flows.phases))
             if look is not None and key is not None and isinstance(flows.algorithm, Ring):
                 self._rings.setdefault(key, (flow, look))
@@ -211,8 +225,11 @@ class Exchanges:
 
     def link_rate(self, name: str) -> float:
         """B/s of a link, 0 of another capacity."""
-        capacity = self.machine.capacities[name]
-        return capacity.rate if capacity.unit == "B" else 0.0
+        found = self._links.get(name)
+        if found is None:
+            capacity = self.machine.capacities[name]
+            found = self._links[name] = capacity.rate if capacity.unit == "B" else 0.0
+        return found
 
     def spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
         """A collective inside an op that waits for `exposed` of its time and draws `part` of its amounts."""
@@ -229,6 +246,18 @@ class Exchanges:
             {name: part * amount for name, amount in cost.demand.amounts},
             {name: (part * amount, unit) for name, amount, unit in cost.moved},
         )
+
+
+def _parts(ranks: int, uneven: Uneven) -> tuple[float, ...]:
+    """What each rank sends each, a row for each sender; none if all is equal.
+
+    >>> _parts(2, (1.5, 1.0)), _parts(2, EVEN)
+    ((1.5, 0.5, 1.5, 0.5), ())
+    """
+    if uneven == EVEN:
+        return ()
+    received, sent = ((first, *(((ranks - first) / (ranks - 1),) * (ranks - 1))) for first in uneven)
+    return tuple(row * column for row in sent for column in received)
 
 
 def in_training(body: float, size: float, operation: Operation, network: float) -> float:

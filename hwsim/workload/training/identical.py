@@ -63,6 +63,8 @@ def represented(
     between: Sequence[Numbered],
     used: Callable[[int], tuple[Set[str], Set[str]]],
     marks: Marks,
+    *,
+    uneven: bool,
 ) -> Represented:
     """The replicas that represent all.
 
@@ -72,6 +74,7 @@ def represented(
         used: names of the capacities that a replica's ops draw from, apart from exchanges among all replicas: its own
             capacities, and the capacities of the replicas with which it shares experts.
         marks: what happens to capacities.
+        uneven: the first of the replicas that split the experts exchanges more tokens than the others.
 
     Raises:
         CannotFold: hardly any replica is like another, and why.
@@ -84,6 +87,8 @@ def represented(
     paths = _paths_of(machine, layout)
     capacities.drawn(paths.draws)
     colours, why = _of_replicas(machine, layout, kinds, paths, marks)
+    if uneven:
+        colours = 2 * colours + (np.arange(layout.dp) % layout.ep == 0)
     replicas, numbers = len(colours), paths.numbers
     look = _looks(capacities, between, marks)
     classes = _classes(colours, numbered(look[numbers]), paths)

@@ -20,6 +20,7 @@ from hwsim.graph.fold import CannotFold
 from hwsim.graph.opgraph import Alike, Buffer, Freeing, Mark, Trained
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models.doubts import of_steps
+from hwsim.models.layer import exchanges
 from hwsim.models.memory import SPREAD
 from hwsim.spec import Mistakes, Tree
 from hwsim.spec.limits import refuse_beyond
@@ -192,7 +193,9 @@ def _represented(
 
     exchanged = between(layout, plan.stages[0], plan.exchange.shards, exchanging)
     exchanged += map(exchanging.known.numbered, written)
-    return represented(exchanging.known, layout, plan.kinds, exchanged, partial(used, plan, exchanging), marks)
+    items = (item for layer in plan.stages[0][0].blocks for item in exchanges(layer.forward))
+    uneven = any(item.received > 1.0 for item in items)
+    return represented(exchanging.known, layout, plan.kinds, exchanged, partial(used, plan, exchanging), marks, uneven=uneven)
 
 
 def _hold(plan: Plan, steps: Steps, machine: Machine, builder: GraphBuilder, *, shared: bool) -> None:

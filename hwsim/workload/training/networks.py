@@ -40,7 +40,7 @@ from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, Synchroni
 Keys = TypeVar("Keys")
 USUAL: Final = "pytorch-ngc"  # framework, unless the file names another one
 OF_TRANSFORMERS: Final = (
-    "sequence", "sequence_parallel", "chunks", "uneven", "sharding", "shards", "recompute", "tokens", "detail",
+    "sequence", "sequence_parallel", "imbalance", "chunks", "uneven", "sharding", "shards", "recompute", "tokens", "detail",
 )  # fmt: skip
 
 

@@ -87,6 +87,12 @@ class TrainKeys:
     parallel: Tree | None = field(
         "how it is laid over the devices: {tp, pp, dp, cp, ep, order}, or auto", default=None, example="{tp: 8, pp: 4, dp: rest}"
     )
+    imbalance: float = field(
+        "tokens of the fullest of the GPUs that split the experts (`ep`), over their mean; the others wait for it",
+        default=1.0,
+        minimum=1.0,
+        example="1.3",
+    )
     sequence_parallel: bool | None = field("norms and residuals are split as the matrices are (default: with tp)", default=None)
     schedule: Schedule = field("order of forward and backward in a pipeline", default="1f1b")
     chunks: int = field("pieces of a stage that an interleaved schedule has", default=1, minimum=1)

@@ -32,6 +32,7 @@ from hwsim.workload.training.represented import Represented
 from hwsim.workload.training.schedule import Pass
 
 Groups = tuple[tuple[tuple[Item, ...], float], ...]  # items, and how many times they follow each other
+Recipe = Sequence[tuple[Spent, Exchange | None]]  # stretches of computing, each with the collective that follows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set
     for number, stage in enumerate(plan.stages[0]):
         inside = [item for layer in stage.blocks for item in (*layer.forward, *layer.backward)]
         for item in dict.fromkeys(exchanges(inside)):
-            cost = exchanging.cost(layout.exchanging(item.axis, number, replica), item.operation, item.size)
+            cost = exchanging.of(item, layout.exchanging(item.axis, number, replica))
             (shared if item.axis == "ep" else names).update(name for name, _ in cost.demand.amounts)
         group = layout.group(number, replica)
         for target in {number - 1, number + 1} & set(range(layout.pp)):
@@ -143,7 +144,10 @@ class Segments:
         self._builder, self._exchanges, self._by_layer = builder, exchanging, by_layer
         self._all_written = len(self.replicas) == self.layout.dp
         self._segments: dict[tuple[object, ...], tuple[Segment, ...]] = {}
-        self._recipes: dict[tuple[object, ...], Sequence[tuple[Spent, Exchange | None]]] = {}
+        self._alike: dict[tuple[object, ...], tuple[Segment, ...]] = {}  # by what they are made of
+        self._recipes: dict[tuple[object, ...], Recipe] = {}
+        self._made: dict[tuple[Groups, tuple[int, ...]], Recipe] = {}
+        self._collectives: dict[tuple[object, ...], Cost] = {}
         self._parts: dict[tuple[int, float, str], tuple[Cost, Cost]] = {}  # by the id of a cost: it, and its part
         self._sent: dict[tuple[int, int, int], int] = {}  # by stages and replica
         self._indices: dict[int, int] = {}  # by id of such a part
@@ -171,13 +175,24 @@ class Segments:
         """The ops of one piece of a pass on one stage group."""
         key = (stage, done.chunk, done.forward, last, number, replica)
         if key not in self._segments:
-            self._segments[key] = tuple(self._written(stage, done, last, number, replica))
+            near = self.represented.near[replica]
+            recipes = [
+                self._recipe(stage, done, last, number, self.kinds.among(self.layout.group(stage, other))) for other in near
+            ]
+            waiting = last if self.stages[stage].gathered else None
+            alike = (stage, done.forward, waiting, replica, *map(id, recipes))  # the recipes are kept
+            if alike not in self._alike:
+                self._alike[alike] = tuple(self._written(stage, done, last, recipes, replica))
+            self._segments[key] = self._alike[alike]
         return self._segments[key]
 
-    def _written(self, stage: int, done: Pass, last: bool, number: int, replica: int) -> Iterator[Segment]:
+    def _written(self, stage: int, done: Pass, last: bool, recipes: Sequence[Recipe], replica: int) -> Iterator[Segment]:
         """The ops of a replica, with what the replicas that it represents draw meanwhile."""
         near = self.represented.near[replica]
-        rows = [self._rows(stage, done, last, number, other, alone=other == replica) for other in near]
+        rows = [
+            self._rows(stage, done, last, recipe, other, alone=other == replica)
+            for other, recipe in zip(near, recipes, strict=True)
+        ]
         for place, (name, kind, queue, cost, inside) in enumerate(rows[near.index(replica)]):
             others = [row[place][3] for row, other in zip(rows, near, strict=True) if other != replica]
             index = self._builder.cost(self._with(cost, others))
@@ -186,35 +201,41 @@ class Segments:
             yield Segment(name, kind, index, queue)
 
     def _rows(
-        self, stage: int, done: Pass, last: bool, number: int, replica: int, *, alone: bool
+        self, stage: int, done: Pass, last: bool, recipe: Recipe, replica: int, *, alone: bool
     ) -> list[tuple[str, str, str, Cost, float]]:
-        """(name, kind, queue, cost, part that is a collective) of each op of a replica; without kernels if represented."""
+        """(name, kind, queue, cost, part that is a collective) of each op of a replica.
+
+        Of a represented one (not alone) only what it draws from links counts, as far as it draws from what representatives have.
+        """
         name = "forward" if done.forward else "backward"
         group = self.layout.group(stage, replica)
         rows: list[tuple[str, str, str, Cost, float]] = []
-        spent = Spent()
+        parts: list[tuple[Spent, float]] = []
 
         def compute() -> None:
-            cost = self._cost(spent if alone else replace(spent, gpus=()), group)
+            spent = Spent.of(parts)
+            parts.clear()
+            cost = self._cost(spent if alone else replace(spent, gpus=()), group, derived=alone)
             rows.append((name, name, "compute", cost, spent.collecting / spent.total if spent.collecting > 0 else 0.0))
 
-        for computed, item in self._recipe(stage, done, last, number, self.kinds.among(group)):
-            spent = spent.and_then(computed)
+        for computed, item in recipe:
+            parts.append((computed, 1.0))
             if item is None:
                 continue
             cost, part = self._inside(item, stage, replica), item.times
+            if not alone:
+                cost = self.represented.restricted(cost)
             if item.axis == "ep":  # every replica that splits the experts has its part in it
                 part /= self.layout.ep
             elif self._by_layer:
-                if any(map(any, spent.gpus)):
+                if any(any(gpu) for spent, _ in parts for gpu in spent.gpus):
                     compute()
-                    spent = Spent()
                 waited = item.times * item.exposed
                 rows.append((f"{item.name} ({item.axis})", item.operation, item.axis, self._scaled(cost, waited), 0.0))
-                spent = spent.and_then(self._exchanges.spent(cost, item.axis, 0.0, max(0.0, item.times - waited)))
+                parts.append((self._exchanges.spent(cost, item.axis, 0.0, max(0.0, item.times - waited)), 1.0))
                 continue
-            spent = spent.and_then(self._exchanges.spent(cost, item.axis, item.times * item.exposed, part))
-        spent = spent.and_then(self._waits(stage, done, last))
+            parts.append((self._exchanges.spent(cost, item.axis, item.times * item.exposed, part), 1.0))
+        parts.append((self._waits(stage, done, last), 1.0))
         compute()
         return rows
 
@@ -238,15 +259,18 @@ class Segments:
         )
         return gradients / weights if weights > 0 else 0.0
 
-    def _recipe(
-        self, stage: int, done: Pass, last: bool, number: int, among: tuple[int, ...]
-    ) -> Sequence[tuple[Spent, Exchange | None]]:
-        """Stretches of computing, each with the collective that follows it: equal on all replicas of these kinds."""
+    def _recipe(self, stage: int, done: Pass, last: bool, number: int, among: tuple[int, ...]) -> Recipe:
+        """Stretches of computing, each with the collective that follows it: equal on all replicas of these kinds.
+
+        Equal pieces have one recipe.
+        """
         key = (stage, done.chunk, done.forward, last, number, among)
         if key not in self._recipes:
             count = self.count(stage, last=last)
             piece = list(cut(self.stages[stage], self.layout.chunks, done.chunk, forward=done.forward, count=count))[number]
-            self._recipes[key] = (self._stretches if self._by_layer else self._at_once)(piece, among)
+            if (piece, among) not in self._made:
+                self._made[piece, among] = (self._stretches if self._by_layer else self._at_once)(piece, among)
+            self._recipes[key] = self._made[piece, among]
         return self._recipes[key]
 
     def _stretches(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[Spent, Exchange | None]]:
@@ -271,7 +295,10 @@ class Segments:
 
     def _inside(self, item: Exchange, stage: int, replica: int) -> Cost:
         """A collective of a stage group."""
-        return self._exchanges.cost(self.layout.exchanging(item.axis, stage, replica), item.operation, item.size)
+        key = item.axis, item.operation, item.size, item.received, item.sent, stage, replica
+        if key not in self._collectives:
+            self._collectives[key] = self._exchanges.of(item, self.layout.exchanging(item.axis, stage, replica))
+        return self._collectives[key]
 
     def sending(self, stage: int, target: int, replica: int) -> int:
         """Index of the cost of a send from stage to stage, concurrent with the sends of the replicas it represents."""
@@ -305,11 +332,11 @@ class Segments:
         cost = self.represented.named(self._exchanges.numbered(groups, item.operation, size), self._exchanges.machine)
         return self._scaled(cost, many, BUCKETS)
 
-    def _cost(self, spent: Spent, group: Names) -> Cost:
+    def _cost(self, spent: Spent, group: Names, *, derived: bool = True) -> Cost:
         places = self.kinds.places(group) if spent.gpus else ()
         gpu = self.kinds.costs[self.kinds.among(group)[0]].gpu
         unsure = functools.partial(doubts, gpu=gpu, dtype=self.plan.dtype, links=self._exchanges.by_library)
-        return spent.cost(group, self._exchanges.link_rate, self.kinds.bandwidth(group), places, unsure)
+        return spent.cost(group, self._exchanges.link_rate, self.kinds.bandwidth(group), places, unsure, derived=derived)
 
     def scaled(self, cost: Cost, part: float, meaning: str = EXPOSED) -> int:
         """Index of a part of a cost, made once.  meaning: of the part, in words."""

@@ -15,8 +15,8 @@ from hwsim.workload.training.schema import ParallelKeys, TrainKeys
 
 SIZE: Final = "{tp: 8, pp: 4, dp: rest}"
 USUAL: Final = "megatron-core"  # framework, unless the file names another one
-SAME: Final = ("microbatch", "global_batch", "sequence", "schedule", "chunks", "uneven", "sharding", "shards", "recompute",
-               "optimizer")  # fmt: skip
+SAME: Final = ("microbatch", "global_batch", "sequence", "imbalance", "schedule", "chunks", "uneven", "sharding", "shards",
+               "recompute", "optimizer")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,10 @@ def _foreign(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
     if keys.schedule == "interleaved" and keys.chunks == 1:
         message = "an interleaved schedule has several chunks of every stage, not one"
         mistakes.add(tree.key_place("schedule"), message, "such as chunks: 2")
+    split = keys.parallel is not None and (is_auto(keys) or (keys.parallel.is_mapping and keys.parallel.get("ep") is not None))
+    if keys.imbalance > 1.0 and not split:
+        message = "`imbalance` has no effect where every GPU has all experts"
+        mistakes.add(tree.key_place("imbalance"), message, "such as parallel: {ep: 8}")
 
 
 def _fastest(
@@ -160,6 +164,7 @@ def text(laid: Laid) -> str:
     plan = laid.plan
     sizes: Mapping[str, int] = {"tp": plan.tp, "cp": plan.cp, "pp": plan.pp, "dp": laid.dp, "ep": plan.ep}
     shown = " x ".join(f"{name} {size}" for name, size in sizes.items() if size > 1 or name in ("tp", "pp", "dp"))
+    shown += f" (fullest {plan.fullest:g} x the mean)" if plan.fullest > 1.0 else ""
     parts = [shown, f"microbatch {plan.microbatch} x {laid.microbatches}"]
     if plan.pp > 1:
         parts.append(f"{plan.schedule}, {plan.chunks} chunks" if plan.chunks > 1 else plan.schedule)

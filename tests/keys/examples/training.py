@@ -211,7 +211,7 @@ EXAMPLES: Final = (
     _example("training of sharded copies", train(**TRAIN, sharding="zero-3", shards=4, epochs=2.0, samples=1e5)),
     _example("training in long sequences", train(**TRAIN, gpus=8, parallel={"tp": 2, "pp": 1, "cp": 2, "dp": "rest"})),
     _example("training in order", train(**TRAIN, parallel={"pp": 2, "dp": "rest"}, schedule="gpipe"), many=4),
-    _example("training of experts", train(**{**TRAIN, "model": EXPERTS}, parallel={"ep": 4, "dp": 8}, buckets=2)),
+    _example("training of experts", train(**{**TRAIN, "model": EXPERTS}, parallel={"ep": 4, "dp": 8}, imbalance=1.5, buckets=2)),
     _example("training of kinds of layers", train(**{**TRAIN, "model": KINDS}, parallel={"pp": 2, "ep": 2, "dp": 4})),
     _example("training of latent attention", train(**{**TRAIN, "model": LATENT})),
     _example("training of images", train(**{**TRAIN, "model": PATCHES})),
