@@ -53,7 +53,7 @@ class Exchange:
     Args:
         size: bytes of one rank's whole array, as nccl-tests count; of a send, of the message.
         exposed: part of its time that nothing hides.
-        received, sent: of an all-to-all, what the first rank receives and sends over the mean; the others do equally much.
+        received, sent: bytes of the first rank of an all-to-all over the mean; the others share the rest equally.
     """
 
     name: str

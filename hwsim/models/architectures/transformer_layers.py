@@ -150,8 +150,8 @@ def beside(model: Transformer, part: Slice) -> Iterator[Kernel]:
 def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
     """The experts on this GPU: tokens are sorted, multiplied and summed in kernels of their own.
 
-    A training sends equally many tokens to each expert of a GPU, here to those of the fullest, which all wait for; a server's
-    tokens choose their experts at random.
+    A training sends equally many tokens to each expert of a GPU. The kernel is the fullest GPU's, for which the others wait. A
+    server's tokens choose their experts at random.
     """
     h, f = model.hidden, max(1, model.of_ffn // part.of_expert)
     count = max(1, model.experts // part.expert)

@@ -249,7 +249,7 @@ class Exchanges:
 
 
 def _parts(ranks: int, uneven: Uneven) -> tuple[float, ...]:
-    """What each rank sends each, a row for each sender; none if all is equal.
+    """Bytes from each rank to each in proportion, a row for each sender; none if all are equal.
 
     >>> _parts(2, (1.5, 1.0)), _parts(2, EVEN)
     ((1.5, 0.5, 1.5, 0.5), ())

@@ -176,9 +176,8 @@ class Segments:
         key = (stage, done.chunk, done.forward, last, number, replica)
         if key not in self._segments:
             near = self.represented.near[replica]
-            recipes = [
-                self._recipe(stage, done, last, number, self.kinds.among(self.layout.group(stage, other))) for other in near
-            ]
+            kinds = [self.kinds.among(self.layout.group(stage, each)) for each in near]
+            recipes = [self._recipe(stage, done, last, number, among) for among in kinds]
             waiting = last if self.stages[stage].gathered else None
             alike = (stage, done.forward, waiting, replica, *map(id, recipes))  # the recipes are kept
             if alike not in self._alike:
@@ -190,8 +189,7 @@ class Segments:
         """The ops of a replica, with what the replicas that it represents draw meanwhile."""
         near = self.represented.near[replica]
         rows = [
-            self._rows(stage, done, last, recipe, other, alone=other == replica)
-            for other, recipe in zip(near, recipes, strict=True)
+            self._rows(stage, done, last, recipe, each, alone=each == replica) for each, recipe in zip(near, recipes, strict=True)
         ]
         for place, (name, kind, queue, cost, inside) in enumerate(rows[near.index(replica)]):
             others = [row[place][3] for row, other in zip(rows, near, strict=True) if other != replica]
@@ -205,7 +203,7 @@ class Segments:
     ) -> list[tuple[str, str, str, Cost, float]]:
         """(name, kind, queue, cost, part that is a collective) of each op of a replica.
 
-        Of a represented one (not alone) only what it draws from links counts, as far as it draws from what representatives have.
+        A represented replica (not alone) counts with its links alone, and of these with the ones that representatives draw from.
         """
         name = "forward" if done.forward else "backward"
         group = self.layout.group(stage, replica)
