@@ -10,6 +10,7 @@ import pytest
 
 import hwsim
 from hwsim.machine import Machine
+from hwsim.workload.training.exchanges import scaled
 
 
 def machine(name: str) -> Machine:
@@ -41,3 +42,9 @@ def test_a_derivation_is_a_sequence_of_its_lines() -> None:
     assert listed == cost == sent
     assert hash(listed) == hash(cost)
     assert replace(cost, why=lines[1:]) != cost
+
+
+@pytest.mark.parametrize(("times", "said"), [(0.25, ("part", "25 %")), (3.0, ("times", "3"))])
+def test_a_part_is_at_most_all_and_more_is_so_many_times(times: float, said: tuple[str, str]) -> None:
+    cost = machine("d2l-4gpu-pcie").transfer("cpu", "gpu0", 1e6)
+    assert {term.inputs[0][:2] for term in scaled(cost, times).why} == {said}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -12,9 +13,10 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
+import yaml
 
 import hwsim
-from hwsim.cli import COMMANDS
+from hwsim.cli import COMMANDS, main
 from hwsim.results.invariants import document
 
 ON_THE_COMMAND_LINE: Final = {"import"}  # a word of Python: `import_run`
@@ -150,8 +152,6 @@ def test_numbers_of_a_table_are_those_of_the_document() -> None:
 def test_an_estimate_says_what_the_command_says(root: Path) -> None:
     from click.testing import CliRunner
 
-    from hwsim.cli import main
-
     words = ["estimate", "dgx-a100", "llama-2-7b", "--tp", "8", "--global-batch", "32", "--sequence", "4096"]
     said = CliRunner().invoke(main, words).output
     assert str(hwsim.estimate("dgx-a100", "llama-2-7b", tp=8, global_batch=32, sequence=4096)) == said
@@ -161,7 +161,7 @@ def test_an_estimate_says_what_the_command_says(root: Path) -> None:
     ("call", "said"),
     [
         (lambda: hwsim.estimate("dgx-a100", "llama-2-7b"), "a step needs its batch"),
-        (lambda: hwsim.estimate("dgx-a100", "llama-2-7b", infer="prefill", output=3), "--output is of decoding"),
+        (lambda: hwsim.estimate("dgx-a100", "llama-2-7b", infer="prefill", output=3), "^output is of decoding"),
         (lambda: hwsim.estimate("dgx-a100", "llama-2-7b", tp=3, global_batch=32), "3"),
         (lambda: hwsim.explain(*LOOP, op="ad"), "the run has no op 'ad'"),
         (lambda: hwsim.collectives("dgx-a100", op="all-reduc"), "all-reduc"),
@@ -189,6 +189,14 @@ def test_files_are_checked_shown_and_begun(tmp_path: Path) -> None:
         hwsim.export("kineto", tmp_path / "trace", machine, workload)
 
 
+def test_an_estimate_takes_the_content_of_files() -> None:
+    train = {"model": "llama-2-7b", "global_batch": 32, "sequence": 4096, "parallel": {"tp": 8}}
+    written = hwsim.estimate(yaml.safe_load(hwsim.show("dgx-a100")), {"hwsim": "workload/1", "train": train})
+    assert written.seconds == hwsim.estimate("dgx-a100", "llama-2-7b", tp=8, global_batch=32, sequence=4096).seconds
+    with pytest.raises(TypeError, match="not 3"):
+        hwsim.estimate("dgx-a100", 3)  # type: ignore[arg-type]
+
+
 def test_a_cluster_of_an_estimate_takes_what_is_set() -> None:
     arguments: dict[str, Any] = {"tp": 8, "global_batch": 64, "sequence": 4096, "nodes": 2}
     plain = hwsim.estimate("dgx-a100", "llama-2-7b", **arguments)
@@ -198,8 +206,6 @@ def test_a_cluster_of_an_estimate_takes_what_is_set() -> None:
 
 def test_what_a_workload_expects_is_left_out_for_who_predicts(root: Path) -> None:
     from click.testing import CliRunner
-
-    from hwsim.cli import main
 
     shown = hwsim.show("d2l/copy-overlap", expect=False)
     assert hwsim.show("d2l/copy-overlap").replace(shown.rpartition("let:")[0], "") != shown
@@ -232,8 +238,6 @@ def test_a_profile_is_imported_as_the_command_does(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
     from click.testing import CliRunner
 
-    from hwsim.cli import main
-
     event = {"ph": "X", "pid": 1, "tid": 1, "name": "cudaLaunchKernel", "cat": "cuda_runtime", "args": {"correlation": 1}}
     kernel = {**event, "tid": 7, "name": "gemm", "cat": "kernel", "args": {"device": 0, "stream": 7, "correlation": 1}}
     events = [{**event, "ts": 10, "dur": 5}, {**kernel, "ts": 20, "dur": 30}]
@@ -249,3 +253,10 @@ def test_a_profile_is_imported_as_the_command_does(tmp_path: Path) -> None:
         hwsim.import_run("kinto", tmp_path / "p.json")
     with pytest.raises(hwsim.SpecError, match="durations of a machine are needed"):
         hwsim.import_run("kineto", tmp_path / "p.json", ranks=4)
+
+
+def test_the_command_line_writes_to_a_stream_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", written)
+    main(["schema", "machine"], standalone_mode=False)
+    assert json.loads(written.getvalue())["type"] == "object"

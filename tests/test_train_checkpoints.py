@@ -347,16 +347,31 @@ def test_one_replica_that_represents_all_sees_the_same_checkpoint(mode: str) -> 
     assert runs[0].step_s == runs[1].step_s
 
 
-def test_a_write_shares_the_storage_with_a_job_that_reads() -> None:
-    """A loader reads all the time: of 4 GB/s each has a half."""
-    train = {"model": MODEL, "global_batch": 16, "device": ["node*.gpu*"], "checkpoint": {"every": 5, "bytes": "16 GB"}}
-    loader = [{"repeat": {"times": 300, "do": [{"read": {"from": "store", "to": "node0.cpu", "bytes": "100 MB"}}]}}]
-    jobs = {"train": {"train": train}, "loader": {"program": loader}}
-    alone = api.simulate(machine(), {"hwsim": "workload/1", "jobs": {"train": jobs["train"]}}).trainings[0].saved
-    beside = api.simulate(machine(), {"hwsim": "workload/1", "jobs": jobs}).trainings[0].saved
-    assert alone is not None and beside is not None  # noqa: PT018
-    assert alone.write_s == pytest.approx(4.0, rel=0.01)
-    assert 6.5 < beside.write_s < 8.1
+@pytest.mark.parametrize(("to", "seconds"), [("store", 6.0), ("node0.disk0", 8.0)])
+def test_a_write_beside_a_job_that_reads_is_as_the_writes_of_its_nodes_one_by_one(to: str, seconds: float) -> None:
+    """Two nodes and a loader each have a third of the store; of the four disks that are written, one is read as well."""
+    made = machine()
+    inside = made["parts"]["node"]
+    inside["parts"]["disk"] = {"kind": "disk", "count": 2, "read": "1 GB/s", "write": "1 GB/s"}
+    inside["links"].append({"between": ["cpu", "disk*"], "kind": "direct", "bandwidth": "4 GB/s"})
+    own = to != "store"
+    saved = {"every": 5, "bytes": "16 GB", "to": "disk*" if own else to}
+    train = {"train": {"model": MODEL, "global_batch": 16, "device": ["node*.gpu*"], "checkpoint": saved}}
+    loader = {"program": [{"repeat": {"times": 300, "do": [{"read": {"from": to, "to": "node0.cpu", "bytes": "100 MB"}}]}}]}
+    disks = [f"node{node}.disk{disk}" for node in (0, 1) for disk in (0, 1)] if own else ["store"] * 2
+    writes = [
+        {"write": {"name": "part", "from": f"node{at * 2 // len(disks)}.cpu", "to": disk, "bytes": f"{16e9 / len(disks)} B",
+                   "queue": f"{at}"}}
+        for at, disk in enumerate(disks)
+    ]  # fmt: skip
+    trained, written = (
+        api.simulate(made, {"hwsim": "workload/1", "jobs": {"one": job, "loader": loader}})
+        for job in (train, {"program": writes})
+    )
+    beside = trained.trainings[0].saved
+    assert beside is not None
+    assert beside.write_s == pytest.approx(seconds, rel=1e-3)
+    assert max(row.end_s for row in written.ops if row.name == "part") == pytest.approx(seconds, rel=1e-3)
 
 
 def test_a_network_saves_weights_and_moments_and_evaluates_after() -> None:

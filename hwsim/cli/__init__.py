@@ -157,7 +157,8 @@ def _is_open(number: int) -> bool:
 def _speak_utf8() -> None:
     """Output is UTF-8 wherever it goes; Windows would write a pipe in the locale's code page."""
     for stream in (sys.stdout, sys.stderr):
-        if getattr(stream, "encoding", "utf-8").lower().replace("-", "") != "utf8" and hasattr(stream, "reconfigure"):
+        encoding = getattr(stream, "encoding", None) or "utf-8"  # a stream in memory has none
+        if encoding.lower().replace("-", "") != "utf8" and hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8")
 
 

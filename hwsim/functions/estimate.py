@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +27,7 @@ from hwsim.workload.training.stated import SAME, is_auto, sizes_of
 if TYPE_CHECKING:
     from hwsim.costs import Paying
 
+_OPTION: Final = re.compile(r"--([a-z][a-z-]*)")  # of the command line
 _FILES: Final = Unchanged()  # of calls one after another
 _TRAINING: Final = ("pp", "dp", "cp", "ep", "microbatch", "global_batch", "sequence", "schedule", "chunks", "uneven", "sharding",
                     "recompute", "optimizer", "sequence_parallel", "plan", "tokens", "top", "failures", "storage")  # fmt: skip
@@ -41,8 +44,8 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 
 
 def estimate(
-    machine: str | Path,
-    model: str | Path,
+    machine: str | Path | Mapping[str, Any],
+    model: str | Path | Mapping[str, Any],
     *,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
     nodes: int = 1,
@@ -77,8 +80,9 @@ def estimate(
     """Time of a training step, or of a batch of inference, in closed form, and whether it fits; nothing is simulated.
 
     Args:
-        machine: a path or a name of the library.
-        model: a model, a `config.json` of Hugging Face, or a workload with `train:`; what is given here wins over the file.
+        machine: a path, a name of the library, or the content of a file, as text or as a mapping.
+        model: a model, a `config.json` of Hugging Face, or a workload with `train:`, or the content of such a file; what is given
+            here wins over the file.
         set: paths and values to change in the files.
         nodes: how many of the machine, their network cards on one switch at their rate.
         framework: whose kernels and overlaps (default: megatron-core; of inference vllm; of other networks pytorch-ngc).
@@ -96,6 +100,7 @@ def estimate(
 
     Raises:
         SpecError: mistakes of the files; options that do not go together; a model that the machine cannot split or compute.
+        TypeError: a machine or a model that is none of these.
 
     >>> found = estimate("dgx-a100", "llama-2-7b", tp=8, global_batch=32, sequence=4096)
     >>> found.fits, found.to_pandas().columns.tolist()
@@ -108,7 +113,18 @@ def estimate(
     if isinstance(storage, str):
         options["storage"] = parse_as(storage, BANDWIDTH)
     with _FILES.shared():
-        return estimated(str(machine), str(model), settings, nodes, options, given, paying)
+        try:
+            return estimated(_name_or_text(machine), _name_or_text(model), settings, nodes, options, given, paying)
+        except Misused as error:
+            raise Misused(_OPTION.sub(lambda found: found[1].replace("-", "_"), error.message), error.option) from None
+
+
+def _name_or_text(source: str | Path | Mapping[str, Any]) -> str:
+    if isinstance(source, Mapping):
+        return json.dumps(source) + "\n"
+    if not isinstance(source, str | Path):
+        raise TypeError(f"a path, a name, a text or a mapping is needed, not {source!r}")
+    return str(source)
 
 
 def estimated(
@@ -130,7 +146,7 @@ def estimated(
     trained = _training_of(model, settings)
     if trained is not None:
         if options["infer"]:
-            raise Misused(f"{model} is a workload that trains: --infer takes a model")
+            raise Misused(f"{_short(model)} is a workload that trains: --infer takes a model")
         train, settings = trained
         written, options, given = _options_of(train, options, given)
     _refuse_foreign(given, options["infer"])
@@ -210,19 +226,24 @@ def _refuse_other_models(given: set[str], infer: str | None, called: str, *, of_
 
 def _short(name: str) -> str:
     """A file by its name alone."""
+    if "\n" in name:
+        return "the given model"
     return Path(name).stem if "/" in name or name.endswith((".yaml", ".yml")) else name
 
 
 def _training_of(source: str, settings: Mapping[str, str]) -> tuple[Tree, dict[str, str]] | None:
-    """(its `train:`, settings that are left for the machine) of a workload; None if the source is a model.
+    """(its `train:`, settings left for the machine) of a workload, by name, path or content; None if the source is a model.
 
     Raises:
         SpecError: the workload has mistakes, or trains nothing.
     """
-    named = source in names("workload") and source not in names("model")
-    if not named and not source.endswith((".yaml", ".yml")):
-        return None
-    tree = read(find("workload" if named else "model", source))
+    if "\n" in source:
+        tree = read(source)
+    else:
+        named = source in names("workload") and source not in names("model")
+        if not named and not source.endswith((".yaml", ".yml")):
+            return None
+        tree = read(find("workload" if named else "model", source))
     if tree.text("hwsim") != "workload/1":
         return None
     nothing, left = tree_of({"hwsim": "machine/1"}), dict[str, str]()

@@ -173,12 +173,12 @@ def resolved(tree: Tree) -> Tree:
 
 
 def machine_with(source: str, settings: Mapping[str, str]) -> Machine:
-    """A machine by path or name, with values set as by `--set machine.PATH=VALUE`.
+    """A machine by path, name or content, with values set as by `--set machine.PATH=VALUE`.
 
     Raises:
         SpecError: its mistakes.
     """
-    if source == "-":
+    if source == "-" or "\n" in source:
         return machine_of(read(source), settings, source)
     path = find("machine", source)
     kept: dict[Any, Machine] = earlier if (earlier := shared_by("machines")) is not None else {}

@@ -37,11 +37,11 @@ def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tu
         NotAlike, NoRoute, CannotCollect: its GPUs are no cluster.
     """
     machine = machine_with(source, settings)
-    name = machine.name or ("machine" if source == "-" else Path(source).stem)
+    name = machine.name or ("machine" if source == "-" or "\n" in source else Path(source).stem)
     if nodes <= 1:
         return machine.kept(Whole).of(machine), name, machine.warnings
-    if source == "-":
-        raise SpecError.of(None, "--nodes repeats a machine of a file or of the library, not standard input")
+    if source == "-" or "\n" in source:
+        raise SpecError.of(None, "--nodes repeats a machine of a file or of the library, not standard input or a text")
     if len({machine.device(gpu).node for gpu in machine.devices_of("gpu")}) > 1:
         raise NotAlike(f"--nodes repeats a single node, but {name} has several")
     node = {"kind": "machine", "use": str(find("machine", source).absolute()), "count": 2}

@@ -23,12 +23,12 @@ _SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def load_model(name: str, relative_to: Path | None = None) -> Model:
-    """The model of the library called that, or of a file.
+    """The model of the library called that, of a file, or of the content of one.
 
     Raises:
         SpecError: there is no such file, or it has mistakes.
     """
-    return read_model(model_file(find("model", name, relative_to)))
+    return read_model(read(name) if "\n" in name else model_file(find("model", name, relative_to)))
 
 
 def model_file(path: Path) -> Tree:

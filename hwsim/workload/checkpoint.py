@@ -269,7 +269,7 @@ def stated(seconds: float, key: str) -> Cost:
 
 
 def joined(groups: Sequence[Sequence[Cost]], rates: Mapping[str, float]) -> Cost:
-    """Costs of many at once as one op: it ends when the slowest has ended.
+    """Costs of many at once as one op: it ends when the slowest has ended, and competes on each capacity as all that meet there.
 
     groups: by node.
     """
@@ -287,15 +287,21 @@ def joined(groups: Sequence[Sequence[Cost]], rates: Mapping[str, float]) -> Cost
         amounts = {name: amount for name, amount in amounts.items() if name in kept}
     latest = max(costs, key=lambda cost: cost.demand.latency)
     floor = max(costs, key=lambda cost: cost.demand.floor)
-    share = math.fsum(cost.demand.share for cost in costs)
     seconds = amounts[slowest] / rates[slowest] if slowest else 0.0
     why = [term for term in latest.why if term.kind == "latency"]
     why += [term for term in floor.why if term.kind != "latency" and term.seconds > 0 and term.seconds <= floor.demand.floor]
     if slowest:
-        inputs = (("bytes", precise(share, "B"), f"of {len(costs)} at once"),)
+        size = math.fsum(cost.demand.share for cost in costs)
+        inputs = (("bytes", precise(size, "B"), f"of {len(costs)} at once"),)
         why.append(Term("all at once", "what all draw / capacity", inputs, seconds, slowest))
     return Cost(
-        replace(latest.demand, amounts=tuple(sorted(amounts.items())), floor=floor.demand.floor, holds=(), share=share),
+        replace(
+            latest.demand,
+            amounts=tuple(sorted(amounts.items())),
+            floor=floor.demand.floor,
+            holds=(),
+            share=max(cost.demand.share for cost in costs),
+        ),
         moved=tuple(sorted(each for each in moved.values() if each[0] in amounts)),
         why=tuple(why),
     )

@@ -54,7 +54,7 @@ def passed(machine: Machine, sources: tuple[str, ...], targets: tuple[str, ...],
         amounts=tuple(sorted(amounts.items())),
         floor=max(each.floor for each in demands),
         holds=tuple(sorted((name, min(1.0, part)) for name, part in holds.items() if name not in amounts)),
-        share=size * len(targets),
+        share=size,  # on each capacity it competes as all transfers that meet there
     )
     return Cost(demand, tuple(moved for cost in every for moved in cost.moved), every[0].why)
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from hwsim.workload.training.sends import Sends
 
 IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
-EXPOSED: Final = "of its time what its devices wait for: the rest hides behind kernels"
-HIDDEN: Final = "of its time what hides behind kernels"
+EXPOSED: Final = "of its time, for which its devices wait: the rest hides behind kernels"
+HIDDEN: Final = "of its time, which hides behind kernels"
 BUCKETS: Final = "times that a bucket of weights goes round, one after another"
 
 
@@ -284,9 +284,10 @@ def scaled(cost: Cost, part: float, meaning: str = EXPOSED) -> Cost:
 
 def _in_part(term: Term, part: float, meaning: str) -> Term:
     full = term.formula if term.formula in {name for name, _, _ in term.inputs} else f"({term.formula})"
-    inputs = (("part", precise(part, "%"), meaning), *term.inputs)
+    name, number = ("part", precise(part, "%")) if part <= 1 else ("times", precise(part, "1"))
+    inputs = ((name, number, meaning), *term.inputs)
     doubts = tuple(doubt._replace(seconds=part * doubt.seconds) for doubt in term.doubts)
-    return replace(term, formula=f"part x {full}", inputs=inputs, seconds=part * term.seconds, doubts=doubts)
+    return replace(term, formula=f"{name} x {full}", inputs=inputs, seconds=part * term.seconds, doubts=doubts)
 
 
 def concurrent(cost: Cost, others: Sequence[Cost]) -> Cost:
