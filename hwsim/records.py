@@ -114,12 +114,13 @@ class _Init:
                 used += 1
             elif entry.default_factory is not _MISSING:
                 value = entry.default_factory()
-            elif entry.default is not _MISSING or not entry.init:
+            elif entry.default is not _MISSING:
                 value = entry.default
-            else:
+            elif entry.init:
                 break
-            if value is not _MISSING:
-                put(instance, entry.name, value)
+            else:
+                continue
+            put(instance, entry.name, value)
         else:
             if used == len(values) + len(named):
                 if hasattr(instance, "__post_init__"):

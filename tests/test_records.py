@@ -210,3 +210,10 @@ class Pickled:
 
 def test_pickles() -> None:
     assert pickle.loads(pickle.dumps(Pickled("p"))) == Pickled("p")
+
+
+@pytest.mark.parametrize("few", [0, 100])
+def test_a_value_may_be_what_stands_for_no_default(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hwsim.records, "_FEW", few)
+    made: Any = point(hwsim.records.dataclass, {"frozen": True, "slots": True})
+    assert made(1.0, last=dataclasses.MISSING).last is dataclasses.MISSING
