@@ -32,6 +32,8 @@ from hwsim.communication import (
     prove,
 )
 from hwsim.communication.algorithms import Algorithm
+from hwsim.communication.algorithms.double_tree import DoubleTree
+from hwsim.communication.algorithms.hierarchical import Hierarchical
 from hwsim.communication.algorithms.parameter_server import ParameterServer
 from hwsim.communication.algorithms.ring import Ring
 from hwsim.communication.algorithms.written import Written
@@ -370,3 +372,23 @@ def test_files_and_table_agree() -> None:
 def test_nodes_that_do_not_add_up_are_refused(nodes: tuple[int, ...]) -> None:
     with pytest.raises(CannotCollect):
         Group(4, nodes)
+
+
+@pytest.mark.parametrize("ranks", [3, 6, 33])
+@pytest.mark.parametrize("operation", KINDS["double-tree"].operations)
+def test_rounds_of_many_pieces_are_those_of_their_plan(operation: Operation, ranks: int) -> None:
+    found = DoubleTree(pieces=100)
+    expected = rounds_of(found.plan(operation, Group(ranks)))
+    for one, other in zip(found.rounds(operation, Group(ranks)), expected, strict=True):
+        assert (one.times, one.reduce) == (other.times, other.reduce)
+        for pair, same in zip(one.pairs, other.pairs, strict=True):
+            assert pair == pytest.approx(same, rel=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", [DoubleTree(pieces=10**10), Hierarchical(pieces=10**10)])
+def test_more_sends_than_are_written_out_are_refused_first(algorithm: Algorithm) -> None:
+    with pytest.raises(CannotCollect, match="sends one by one are more than"):
+        algorithm.plan("all-reduce", Group(8, (4, 4)))
+    assert algorithm.rounds("all-reduce", Group(8, (4, 4)))
+    with pytest.raises(CannotCollect, match="sends one by one are more than"):
+        explicit(Ring().plan("all-reduce", Group(4)), 1.0, pieces=10**10)

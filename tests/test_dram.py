@@ -209,6 +209,8 @@ def test_where_a_bandwidth_is_from_is_said() -> None:
         ("{use: ddr4-3200, channels: 2, dimms: 1}", "only 1 DIMMs"),
         ("{use: v100-sxm2-16gb}", "there is no memory 'v100-sxm2-16gb'"),
         ("{use: ddr4-3200, dram: {tRFC: 10 us, tREFI: 1 us}}", "refreshing all the time"),
+        ("{use: ddr4-3200, dram: {tRC: 10 s}}", "10.0 s is no shorter than tREFI, 7.80 us: no access would end between"),
+        ("{use: ddr4-3200, dram: {rate: 1 T/s}}", "8.00 s is no shorter than tREFI"),
     ],
 )
 def test_what_cannot_be_is_a_mistake(memory: str, message: str) -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hwsim.actors.serving import alone, compiled
+from hwsim import api
+from hwsim.actors.serving import alone, compiled, costs
 from hwsim.actors.serving.replica import DoesNotFit
 from hwsim.actors.serving.service import Service
 from hwsim.api import load_machine
@@ -203,6 +204,25 @@ def test_iterations_of_hours_are_left_to_python(machine: Machine, monkeypatch: p
     expected, _ = told(machine, "never", {"device": "gpu0", "arrivals": "all at once", **USUAL})
     service.graph(empty)
     assert service.statistics() == expected
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_a_run_of_years_is_a_few_ops_to_the_femtosecond(parallel: int, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    infer = {
+        "model": SMALL,
+        **USUAL,
+        "requests": 20,
+        "arrivals": "all at once",
+        "device": "gpu0..1",
+        "parallel": {"tp": parallel},
+    }
+    whole = api.simulate(machine, {"hwsim": "workload/1", "infer": infer})
+    monkeypatch.setattr(costs, "LONGEST", 10**9)
+    cut = api.simulate(machine, {"hwsim": "workload/1", "infer": infer})
+    monkeypatch.setattr(costs, "MOST_PIECES", 2)
+    few = api.simulate(machine, {"hwsim": "workload/1", "infer": infer})
+    assert whole.timeline.makespan == cut.timeline.makespan == few.timeline.makespan
+    assert len(whole.timeline.end) <= len(few.timeline.end) < len(cut.timeline.end)
 
 
 def test_what_the_library_does_not_know_is_played_by_python(machine: Machine) -> None:

@@ -16,10 +16,19 @@ from numpy.typing import NDArray
 from hwsim.machine.libraries.operations import OPERATIONS, CannotCollect, Group, Operation
 from hwsim.records import dataclass
 
-__all__ = ["OPERATIONS", "SUMS", "CannotCollect", "Group", "Operation", "Plan", "Send"]
+__all__ = ["MOST_SENDS", "OPERATIONS", "SUMS", "CannotCollect", "Group", "Operation", "Plan", "Send", "refuse_more"]
+
+MOST_SENDS: Final = 2_000_000  # of a plan, one by one
 
 # Operations after which a rank has the sum of what the ranks began with.
 SUMS: Final[frozenset[Operation]] = frozenset({"all-reduce", "reduce-scatter", "reduce", "barrier"})
+
+
+def refuse_more(count: int) -> None:
+    """Raise CannotCollect if a plan has more sends than are written out, before they are."""
+    if count > MOST_SENDS:
+        message = f"{count:,} sends one by one are more than {MOST_SENDS:,}"
+        raise CannotCollect(message, "fewer pieces; or `steps: steady`, which makes one op of each phase")
 
 
 class Send(NamedTuple):

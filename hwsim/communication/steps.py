@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hwsim.communication.plan import CannotCollect, Plan
+from hwsim.communication.plan import CannotCollect, Plan, refuse_more
 from hwsim.communication.rounds import Round
 
 
@@ -92,6 +92,7 @@ def explicit(plan: Plan, size: float, *, pieces: int = 1, weights: Sequence[floa
             needed = {first for chunk in chunks for first in brought[source].get(chunk, ())}
             arrived += [(target, chunk, order.count, reduce) for chunk in chunks]
             carried = math.fsum(sizes[chunk] for chunk in chunks)
+            refuse_more(order.count + pieces)
             sends += order.message(step[0].step, source, target, carried, reduce, needed)
         for target, chunk, first, reduce in arrived:
             added_to = brought[target].get(chunk, []) if reduce else []

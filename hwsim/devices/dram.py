@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 from hwsim.demand import soft_min
+from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -31,6 +32,8 @@ from hwsim.units import Bytes, Seconds, TransfersPerSecond
 
 Row = Literal["hit", "closed", "conflict"]
 
+# timings after which an access may be the next: each passes between two refreshes
+_BETWEEN: Final = ("tRC", "tRAS", "tRRD_S", "tRRD_L", "tFAW", "tCCD_S", "tCCD_L", "row_commands", "open_cost", "turnaround")
 ROW_COMMANDS_KNEE: Final = 6.0  # sharpness where banks and the row command bus meet; HBM2 with 16 banks
 
 
@@ -79,6 +82,10 @@ class Dram:
             yield "access", "an access is no larger than a row", None
         if self.refresh >= 1:
             yield "tRFC", "it would be refreshing all the time", "tRFC is far shorter than tREFI"
+        for key, span in {"rate": self.tBL, **{key: getattr(self, key) for key in _BETWEEN}}.items() if self.tRFC else ():
+            if span >= self.tREFI:
+                long, between = format_quantity(span, "s"), format_quantity(self.tREFI, "s")
+                yield key, f"{long} is no shorter than tREFI, {between}: no access would end between two refreshes", None
         if self.banks % self.bank_groups:
             yield "bank_groups", f"{self.banks} banks do not divide into {self.bank_groups} groups", None
 

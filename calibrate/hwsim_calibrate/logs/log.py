@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from hwsim.spec import Place, SpecError
 from hwsim.spec.mistakes import Source
+from hwsim.spec.packed import commanding
 
 LARGEST: Final = 512 << 20  # bytes of a file
 LEAST: Final = 1e-12  # a number of a log, in whichever unit
@@ -85,6 +86,8 @@ class Log:
                 raise self.wrong(error.lineno, f"damaged or cut off JSON: {error.msg}", column=error.colno) from None
             except (ValueError, RecursionError):
                 raise self.wrong(line, "JSON that cannot be read: too deep, or a number of too many digits") from None
+            if (bad := commanding(self.text[at:done].encode("utf-8", "replace"), value)) is not None:
+                raise self.wrong(line, f"the control character U+{ord(bad):04X} does not belong in a text")
             if any(key in value for key in needed):
                 entries.append(Entry(self, value, ""))
         if not entries:

@@ -247,6 +247,8 @@ class Alone:
     def _looks(self, instant: int) -> None:
         """Look again at requests that wait for a copy when one may be there."""
         assert self.scaled is not None
+        if self.scaled.is_settled:  # no look does anything before something happens
+            return
         at = self.scaled.next(instant)
         if at < self._planned:
             self._planned = at

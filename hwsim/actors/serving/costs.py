@@ -37,6 +37,7 @@ from hwsim.workload.serving.plan import ServicePlan
 
 BITS: Final = 5
 LONGEST: Final = 10**15  # fs of one op: as seconds it is rounded to no other femtosecond
+MOST_PIECES: Final = 1000  # ops of a run: beyond 17 minutes they are longer, and what rounding leaves is a time of its own
 NAMED: Final = {"compute": "units", "memory": "memory"}
 KERNELS: Final = "of the time of the iteration's kernels"
 BOUND: Final = {"compute": "kernels (units)", "memory": "kernels (memory)", "start": "kernels (starts)"}
@@ -177,7 +178,11 @@ class Costs:
         self, label: int, cost: int, kernels: int, host: int, count: int, exchanged: Sequence[Exchanged] | None
     ) -> list[IssuedOp]:
         """The chain of iterations that take these fs of kernels and host, all together; exchanged: by each of them."""
-        chain = [IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO, host)]
+        if kernels > MOST_PIECES * LONGEST:
+            size, rest = _of(kernels, 1.0)
+            chain, kernels = [IssuedOp(label, self.queue, cost, size, host + rest)], 0
+        else:
+            chain = [IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO, host)]
         while kernels > LONGEST:
             kernels -= LONGEST
             chain.append(IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO))
@@ -196,13 +201,11 @@ class Costs:
     def _repeated(self, op: IssuedOp, cost: int, latency: int, body: float, count: int) -> list[IssuedOp]:
         """An op of `count` like this one, to the femtosecond."""
         flowing, label, chain = count * ticks.femtoseconds(body * op.size), self.exchange_label, []
-        pieces = max(1, -(-flowing // LONGEST))
+        pieces = min(max(1, -(-flowing // LONGEST)), MOST_PIECES)
         time = count * (op.time + latency) - pieces * latency
         for number in range(pieces):
             part = flowing // pieces + (number < flowing % pieces)
-            size = part / FEMTO / body if body > 0 else 0.0
-            while (rest := part - ticks.femtoseconds(body * size)) < 0:
-                size = (part + rest) / FEMTO / body
+            size, rest = _of(part, body)
             chain.append(IssuedOp(label, self.queue, cost, size, rest + (0 if number else time)))
         return chain
 
@@ -306,3 +309,11 @@ def rounded(value: float) -> float:
         return 0.0
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(mantissa * (1 << BITS)), exponent - BITS)
+
+
+def _of(part: int, body: float) -> tuple[float, int]:
+    """The size of an op that flows for these fs, rounded down, and the fs that are left; body: s of a size of 1."""
+    size = part / FEMTO / body if body > 0 else 0.0
+    while (rest := part - ticks.femtoseconds(body * size)) < 0:
+        size = min((part + rest) / FEMTO / body, math.nextafter(size, 0.0))
+    return size, rest

@@ -19,7 +19,7 @@ from typing import ClassVar, Final
 
 from hwsim.communication.algorithms.algorithm import Algorithm
 from hwsim.communication.pairs import Pair
-from hwsim.communication.plan import Group, Operation, Plan, Send
+from hwsim.communication.plan import Group, Operation, Plan, Send, refuse_more
 from hwsim.communication.rounds import Round, Wires, largest, rounds_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -38,6 +38,7 @@ class DoubleTree(Algorithm):
 
     def plan(self, operation: Operation, group: Group) -> Plan:
         """Piece i of tree t is chunk 2 i + t; each level moves a piece while the next is a piece behind."""
+        refuse_more((4 if operation == "all-reduce" else 2) * (group.ranks - 1) * self.pieces)
         sends = sorted(self._sends(operation, group.ranks))
         return Plan(operation, group.ranks, 2 * self.pieces, tuple(sends))
 
@@ -50,8 +51,9 @@ class DoubleTree(Algorithm):
         if n == 1:
             return ()
         if n <= EXACT:
-            stages = rounds_of(self.plan(operation, group))
-            return tuple(stage if stage.reduce else replace(stage, name="broadcast") for stage in stages)
+            few = min(self.pieces, EXACT)
+            stages = rounds_of(replace(self, pieces=few).plan(operation, group))
+            return tuple(_stretched(stage, few, self.pieces) for stage in stages)
         fill = depth(operation, n) - 1
         up = tuple(sorted(_edges(operation, n, 0.5 / self.pieces)))
         down = tuple(sorted((target, source, share) for source, target, share in up))
@@ -87,6 +89,15 @@ class DoubleTree(Algorithm):
                 for child, (parent, level) in up.items():
                     for piece in range(self.pieces):
                         yield Send(begin + level - 1 + piece, parent, child, 2 * piece + tree)
+
+
+def _stretched(stage: Round, few: int, pieces: int) -> Round:
+    """A round of few pieces as of more: full steps, of which there are more than levels, are as many more; all carry less."""
+    named = stage if stage.reduce else replace(stage, name="broadcast")
+    if pieces == few:
+        return named
+    pairs = tuple((source, target, share * few / pieces) for source, target, share in stage.pairs)
+    return replace(named, pairs=pairs, times=stage.times + (pieces - few if stage.times > 1 else 0))
 
 
 def depth(operation: Operation, n: int) -> int:

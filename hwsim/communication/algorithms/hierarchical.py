@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
 from hwsim.communication.algorithms.two_levels import Levels
-from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
+from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send, refuse_more
 from hwsim.communication.rounds import Round, Wires, largest, rounds_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -42,6 +42,7 @@ class Hierarchical(Algorithm):
         levels = Levels.of(group)
         stages = [(name, steps) for name, steps in levels.stages(operation) if steps]
         slot = max((steps for _, steps in stages), default=0)  # each stage has a slot of this many steps for a piece
+        refuse_more(self.pieces * group.ranks * sum(steps for _, steps in stages))
         sends: list[Send] = []
         for piece in range(self.pieces):
             begin = piece * slot
