@@ -17,7 +17,7 @@ from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
-from hwsim.views.kit.lanes import Lane, lanes
+from hwsim.views.kit.lanes import Lane, inside, lanes, spent_by
 from hwsim.views.kit.spans import merged
 
 TICKS: Final = 1_000_000  # of the part that is shown
@@ -55,15 +55,8 @@ class Tints:
         new = [each for each in dict.fromkeys(families.values()) if each not in self.given]
         free = [tint for tint in range(TINTS - 1) if tint not in self.given.values()]
         if len(new) > len(free):
-            timeline, ops = result.timeline, result.ops.numbers
-            labels = timeline.flat.graph.labels
-            took = (timeline.end[ops] - result.ops.begin[ops]).astype(np.float64)
-            spent = np.bincount(timeline.flat.label[ops], weights=took, minlength=len(labels))
-            by_family = dict.fromkeys(new, 0.0)
-            for label, time in zip(labels, spent.tolist(), strict=True):
-                if label.device and families[label.name] in by_family:
-                    by_family[families[label.name]] += time
-            longest = set(sorted(new, key=lambda each: (-by_family[each], each))[: len(free)])
+            spent = spent_by(result, families)
+            longest = set(sorted(new, key=lambda each: (-spent.get(each, 0.0), each))[: len(free)])
             new = [each for each in new if each in longest]
         self.given.update(zip(new, free, strict=False))
 
@@ -144,13 +137,9 @@ class _Window:
         numbers: dict[str, int] = {}
         labels = result.timeline.flat.graph.labels
         self.name_of = np.array([numbers.setdefault(each.name, len(numbers)) if each.device else -1 for each in labels], np.int64)
-        ops, flat = result.ops, result.timeline.flat
-        self.begin, self.waiting = ops.begin, ops.waiting
-        inside = np.zeros(len(flat.graph.costs) + 1)  # part of an op in which it waits for a collective; no cost: the last
-        for trained in flat.graph.trainings:
-            for cost, part in trained.inside:
-                inside[cost] = part
-        self.inside = inside if inside.any() else None
+        self.begin, self.waiting = result.ops.begin, result.ops.waiting
+        parts = inside(result)
+        self.inside = parts if parts.any() else None
 
     def row(self, lane: Lane) -> dict[str, Any]:
         """A lane's spans as columns."""

@@ -13,7 +13,7 @@ from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
-from hwsim.views.kit.lanes import Lane, lanes
+from hwsim.views.kit.lanes import Lane, inside, lanes, spent_by
 
 NAMED: Final = 8  # names of ops with a colour of their own
 _NUMBERED: Final = re.compile(r"[ .]?\d.*$|[ .]\S*\d.*$")
@@ -59,7 +59,7 @@ def rows_of(result: Result) -> Rows:
     labels = result.timeline.flat.graph.labels
     every = dict.fromkeys(label.name for label in labels if label.device)
     short = {name: name if len(every) <= NAMED else _NUMBERED.sub("", name) or name for name in every}
-    spent = _spent(result, short)
+    spent = spent_by(result, short)
     longest = set(sorted(spent, key=lambda name: (-spent[name], name))[:NAMED])
     names = tuple(name for name in dict.fromkeys(short.values()) if name in longest)
     number = {name: at for at, name in enumerate(names)}
@@ -74,36 +74,13 @@ def rows_of(result: Result) -> Rows:
     return Rows(rows, names, len(spent) - len(names))
 
 
-def _spent(result: Result, short: dict[str, str]) -> dict[str, float]:
-    """Seconds of each name, all its ops together."""
-    timeline, ops = result.timeline, result.ops.numbers
-    labels = timeline.flat.graph.labels
-    took = (timeline.end[ops] - result.ops.begin[ops]).astype(np.float64)
-    per_label = np.bincount(timeline.flat.label[ops], weights=took, minlength=len(labels))
-    spent: dict[str, float] = {}
-    for label, seconds in zip(labels, per_label.tolist(), strict=True):
-        if label.device:
-            spent[short[label.name]] = spent.get(short[label.name], 0.0) + seconds
-    return spent
-
-
 def _doing(result: Result, lane: Lane, of_label: Ints) -> tuple[object, ...]:
     """Key of lanes that are alike: the kind of queue, and the times at which each op begins, waits and ends."""
     queue = lane.name.removeprefix(lane.device).lstrip(".")
     ops, timeline = lane.ops, result.timeline
-    columns = (result.ops.begin[ops], timeline.end[ops], result.ops.waiting[ops], _inside(result, ops))
+    columns = (result.ops.begin[ops], timeline.end[ops], result.ops.waiting[ops], inside(result)[result.timeline.flat.cost[ops]])
     times = tuple(column.tobytes() if column.dtype != object else tuple(column.tolist()) for column in columns)
     return (queue, family(lane.device), of_label[timeline.flat.label[ops]].tobytes(), *times)
-
-
-def _inside(result: Result, ops: Ints) -> Floats:
-    """Part of the time of each op in which it waits for a collective inside it."""
-    flat = result.timeline.flat
-    part = np.zeros(len(flat.graph.costs) + 1)  # the last: of ops without a cost, whose number is -1
-    for training in flat.graph.trainings:
-        for cost, share in training.inside:
-            part[cost] = share
-    return part[flat.cost[ops]]
 
 
 def _row(result: Result, members: list[Lane], of_label: Ints, *, whole: bool) -> Row:
@@ -111,7 +88,7 @@ def _row(result: Result, members: list[Lane], of_label: Ints, *, whole: bool) ->
     ops = members[0].ops
     begin, end = (each[ops].astype(np.float64) / FEMTO for each in (result.ops.begin, result.timeline.end))
     arrived = begin + result.ops.waiting[ops].astype(np.float64) / FEMTO
-    left = arrived + (end - arrived) * (1.0 - _inside(result, ops))
+    left = arrived + (end - arrived) * (1.0 - inside(result)[result.timeline.flat.cost[ops]])
     edges = np.stack([begin, arrived, left, end], axis=1)
     low, high = edges[:, :-1].ravel(), edges[:, 1:].ravel()
     lasts = high > low

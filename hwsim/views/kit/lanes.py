@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 
 import numpy as np
 
 from hwsim.formats import natural
-from hwsim.graph.opgraph import Ints
+from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 
@@ -52,6 +52,29 @@ def lanes(result: Result) -> tuple[Lane, ...]:
             for number, row in enumerate(np.split(members[by_row], firsts)):
                 rows.append(Lane(place, "unqueued" if number == 0 else f"unqueued {number + 1}", row))
     return tuple(sorted(rows, key=lambda lane: (natural(lane.device), lane.name.startswith("unqueued"), natural(lane.name))))
+
+
+def spent_by(result: Result, called: Mapping[str, str]) -> dict[str, float]:
+    """Femtoseconds of all ops of one name together; called: the name that a figure has for each name of ops."""
+    timeline, ops = result.timeline, result.ops.numbers
+    labels = timeline.flat.graph.labels
+    took = (timeline.end[ops] - result.ops.begin[ops]).astype(np.float64)
+    per_label = np.bincount(timeline.flat.label[ops], weights=took, minlength=len(labels))
+    spent: dict[str, float] = {}
+    for label, time in zip(labels, per_label.tolist(), strict=True):
+        if label.device:
+            spent[called[label.name]] = spent.get(called[label.name], 0.0) + time
+    return spent
+
+
+def inside(result: Result) -> Floats:
+    """By cost the part of an op in which it waits for a collective inside it; the last: of ops without a cost, number -1."""
+    graph = result.timeline.flat.graph
+    part = np.zeros(len(graph.costs) + 1)
+    for training in graph.trainings:
+        for cost, share in training.inside:
+            part[cost] = share
+    return part
 
 
 def _devices(result: Result) -> list[str]:
