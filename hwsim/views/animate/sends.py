@@ -7,7 +7,7 @@ from typing import Final
 
 from hwsim import ticks
 from hwsim.demand import Cost
-from hwsim.formats import format_quantity
+from hwsim.formats import format_quantity, natural
 from hwsim.graph.opgraph import Label
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
@@ -40,7 +40,7 @@ def scene(result: Result) -> Scene:
     if not sends or len(devices) > DEVICES:
         hint = "no sends one by one" if not sends else f"{len(devices)} devices that send; {DEVICES} can be shown"
         raise NothingMoves(f"this run has {hint}: a collective plays its sends with `steps: explicit`")
-    devices.sort(key=lambda name: [int(part) if part.isdigit() else part for part in _split(name)])
+    devices.sort(key=natural)
     middle, radius = (WIDTH / 2, (TOP + FOOT) / 2), (WIDTH / 2 - 150, (FOOT - TOP) / 2 - 26)
     place = {}
     for number, name in enumerate(devices):
@@ -101,14 +101,3 @@ def progress(result: Result, op: int) -> list[tuple[float, float]]:
         if carried > 0:
             knots += [(at / FEMTO, timeline.service(number, begin, at)[0] / carried) for at in changes]
     return [*knots, (end / FEMTO, 1.0)]
-
-
-def _split(name: str) -> list[str]:
-    """A name in letters and numbers, so that gpu10 comes after gpu9."""
-    parts, last = [""], False
-    for letter in name:
-        if letter.isdigit() != last:
-            parts.append("")
-            last = letter.isdigit()
-        parts[-1] += letter
-    return parts

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, Literal
@@ -128,11 +129,12 @@ def _units(gpu: Gpu, name: str) -> Iterator[Ceiling]:
 def _instructions(cpu: Cpu, busy: int) -> Iterator[Ceiling]:
     best = max(cpu.efficiency.matmul, cpu.efficiency.vector)
     for dtype in BYTES:
+        classes = _classes(cpu, dtype, busy)
         if dtype in cpu.flop or dtype in cpu.per_cycle:
             _, stated, key = cpu.peak(dtype)
-            if not any(_same(stated, rate) for rate in _classes(cpu, dtype, busy).values()):  # the widest class says as much
+            if not any(math.isclose(stated, rate, rel_tol=1e-9) for rate in classes.values()):  # the widest class says as much
                 yield Ceiling(dtype, "compute", stated, stated * best, source_of(cpu.sources, key))
-        for isa, rate in _classes(cpu, dtype, busy).items():
+        for isa, rate in classes.items():
             yield Ceiling(f"{dtype} {isa}", "compute", rate, rate * best, source_of(cpu.sources, "clock"))
 
 
@@ -147,7 +149,3 @@ def _classes(cpu: Cpu, dtype: str, busy: int) -> dict[str, float]:
         if used == dtype:
             classes[isa] = rate
     return classes
-
-
-def _same(a: float, b: float) -> bool:
-    return abs(a - b) <= 1e-9 * max(a, b)
