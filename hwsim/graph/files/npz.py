@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from hwsim.formats import format_quantity
 from hwsim.graph.files.tables import COLUMNS, MADE_BY, mistake, read, written
-from hwsim.graph.files.whole import replaced
 from hwsim.graph.opgraph import Block, OpGraph
 from hwsim.spec import SpecError
+from hwsim.spec.whole import replaced
 
 _NARROW: Final = np.iinfo(np.int32)
 _ARCHIVE: Final = b"PK"

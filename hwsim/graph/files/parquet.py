@@ -16,10 +16,10 @@ import numpy as np
 
 from hwsim.graph.files.npz import narrow
 from hwsim.graph.files.tables import COLUMNS, MADE_BY, mistake, read, written
-from hwsim.graph.files.whole import replaced
 from hwsim.graph.opgraph import Block, Ints, OpGraph
 from hwsim.spec import SpecError
 from hwsim.spec.limits import refuse_beyond
+from hwsim.spec.whole import replaced
 
 _TABLES: Final = b"hwsim.tables"
 _TIES: Final = b"hwsim.ties"

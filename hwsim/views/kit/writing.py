@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hwsim.spec.whole import replaced
+
 
 def write(path: str | Path, chunks: Iterable[bytes]) -> Path:
-    """Write to a file in the same folder, then put it in its place; after a failure `path` is as it was.
-
-    A link is followed; what is no regular file (a pipe, a terminal) is written to as it comes. A file that is replaced keeps
-    its permissions.
+    """Write a file as `replaced` does; after a failure `path` is as it was.
 
     Returns:
         The path as it was given.
@@ -23,8 +19,8 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> Path:
         OSError: the folder does not exist, is full, or may not be written to; the error has the path as its `filename`.
     """
     given = Path(path)
-    with naming(given):
-        _write(Path(os.path.realpath(given)), chunks)
+    with naming(given), replaced(given) as whole, whole.open("wb") as file:
+        file.writelines(chunks)
     return given
 
 
@@ -37,20 +33,3 @@ def naming(path: Path) -> Iterator[None]:
         if isinstance(error, BrokenPipeError) or error.errno is None:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-def _write(path: Path, chunks: Iterable[bytes]) -> None:
-    if path.exists() and not path.is_file():
-        with path.open("wb") as file:
-            file.writelines(chunks)
-        return
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with beside.open("xb") as file:
-            if path.exists():
-                beside.chmod(stat.S_IMODE(path.stat().st_mode))
-            file.writelines(chunks)
-        os.replace(beside, path)  # noqa: PTH105 (its pathlib spelling has the opposite word order)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise

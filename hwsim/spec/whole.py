@@ -1,0 +1,33 @@
+"""Files are written whole or not at all: a graph of gigabytes takes a while, and a kill comes when it likes."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A file to write to, in the same folder; it takes the place of `path` at the end, or is removed after a failure.
+
+    A link is followed; what is no regular file (a pipe, a terminal) is written to as it comes. A file that is replaced keeps
+    its permissions.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        beside.touch(exist_ok=False)
+        if path.exists():
+            beside.chmod(stat.S_IMODE(path.stat().st_mode))
+        yield beside
+        os.replace(beside, path)  # noqa: PTH105 (its pathlib spelling has the opposite word order)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
