@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from hwsim.models.architectures import ARCHITECTURES, Model, Network, Transformer
-from hwsim.spec import Mistakes, Place, SpecError, Tree, decode_all, find, read, resolve
+from hwsim.spec import Mistakes, SpecError, Tree, decode_all, find, read, resolve
 from hwsim.spec.schema import json_schema
 from hwsim.spec.shelf import shared_by
 from hwsim.units import BYTES
@@ -105,7 +105,7 @@ def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:
     try:
         if tree.is_mapping:
             return read_model(tree)
-        written = model_file(find("model", str(tree.value), near(tree.place), tree.place))
+        written = model_file(find("model", str(tree.value), tree.place.folder, tree.place))
         shared: dict[int, tuple[Tree, Model]] | None = shared_by("models")
         if shared is None:
             return read_model(written)
@@ -129,11 +129,6 @@ def model_of(tree: Tree) -> Model:
     if model is None:
         raise SpecError(mistakes)
     return model
-
-
-def near(place: Place) -> Path | None:
-    """The folder of the file in which something stands; None of text that is in no file."""
-    return Path(place.file).parent if place.file and not place.file.startswith("<") else None
 
 
 def model_schema() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import field
+from pathlib import Path
 from typing import Final
 
 from hwsim.records import dataclass
@@ -57,6 +58,11 @@ class Place:
     def text(self) -> str:
         """Its line from there on, as it is written; empty where the text is not kept."""
         return self.source.line(self.line)[self.column - 1 :] if self.source and self.line else ""
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of its file, from which paths in it start; None of text that is in no file."""
+        return Path(self.file).parent if self.file and not self.file.startswith(("<", "-")) else None
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file

@@ -104,24 +104,18 @@ def used(tree: Tree, kind: str) -> Tree | None:
     name = tree.get("use")
     if name is None or not isinstance(name.value, str):
         return None
-    return read(find(kind, name.value, _beside(name), name.place))
+    return read(find(kind, name.value, name.place.folder, name.place))
 
 
 def readable(tree: Tree, kind: str) -> Tree | None:
     """The same; None also if there is no such file, or it cannot be read."""
     name = tree.get("use")
-    if name is None or not isinstance(name.value, str) or located(kind, name.value, _beside(name)) is None:
+    if name is None or not isinstance(name.value, str) or located(kind, name.value, name.place.folder) is None:
         return None
     try:
         return used(tree, kind)
     except SpecError:
         return None
-
-
-def _beside(tree: Tree) -> Path | None:
-    """The folder of the file a node stands in, where it stands in one."""
-    file = tree.place.file
-    return Path(file).parent if file and not file.startswith(("<", "-")) else None
 
 
 class _Resolver:
@@ -176,7 +170,7 @@ class _Resolver:
                 self.mistakes.add(name.place, "too many files use one another")
                 break
             try:
-                file = find(kind, name.value, _beside(name), name.place)
+                file = find(kind, name.value, name.place.folder, name.place)
             except SpecError as error:
                 self.mistakes.extend(error.mistakes)
                 break

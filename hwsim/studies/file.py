@@ -131,7 +131,7 @@ def load_study(source: Source) -> StudyFile:
     mistakes.raise_if_any()
     if keys is None:
         raise SpecError(mistakes)
-    folder = Path(tree.place.file).parent if tree.place.file and not tree.place.file.startswith(("<", "-")) else Path()
+    folder = tree.place.folder or Path()
     points = read_points(keys.points, mistakes)
     machine, workload = (
         _side(kind, tree, folder, mistakes) for kind, tree in (("machine", keys.machine), ("workload", keys.workload))

@@ -165,7 +165,7 @@ def distribution_of(value: float | TimeDraw | SizeDraw | CountDraw) -> Distribut
 
 def near(name: str, place: Place) -> Path:
     """The path of a file that a workload names; raises SpecError if it may not be read."""
-    path = (Path(place.file).parent if place.file and not place.file.startswith("<") else Path()) / name
+    path = (place.folder or Path()) / name
     refuse_outside(path, place)
     return path
 

@@ -13,7 +13,7 @@ from hwsim.formats import format_quantity, percent
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models.architectures import Model, Transformer
 from hwsim.models.framework import Framework, Software, framework_of
-from hwsim.models.library import near, written_model
+from hwsim.models.library import written_model
 from hwsim.models.memory import Footprint, cache_room, serving_memory
 from hwsim.models.plan import uneven_widths
 from hwsim.models.server import ServerKeys
@@ -202,7 +202,7 @@ def _known(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Model, Framework 
         return None
     usual = USUAL if isinstance(model, Transformer) else USUAL_NETWORK
     try:
-        return keys, model, framework_of(model, keys.framework or usual, near(place), place)
+        return keys, model, framework_of(model, keys.framework or usual, place.folder, place)
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None

@@ -16,7 +16,7 @@ from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
 from hwsim.models.architectures import Transformer
 from hwsim.models.framework import framework_of
-from hwsim.models.library import near, written_model
+from hwsim.models.library import written_model
 from hwsim.spec import Mistakes, SpecError, Tree, decode
 from hwsim.workload.training.schema import TrainKeys
 
@@ -111,7 +111,7 @@ def _read(tree: Tree, mistakes: Mistakes) -> tuple[TrainKeys | None, ModuleType,
     place = tree.key_place("framework")
     try:
         name = architecture.USUAL if tree.get("framework") is None else keys.framework
-        return keys, architecture, model, framework_of(model, name, near(place), place)
+        return keys, architecture, model, framework_of(model, name, place.folder, place)
     except SpecError as error:
         for mistake in error.mistakes:
             mistakes.add(mistake.place or place, mistake.message, mistake.hint)

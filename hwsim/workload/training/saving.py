@@ -17,7 +17,6 @@ from hwsim.demand import Cost
 from hwsim.failures import Failures, Job, Near, NoProgress, Saves, goodput, job_of, load_failures
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine, NoRoute, UnknownName
-from hwsim.models.library import near
 from hwsim.ops import CannotPlace
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, decode_value, find, read
@@ -99,7 +98,7 @@ def rates_of(tree: Tree, mistakes: Mistakes) -> Failures | None:
         mistakes.add(tree.place, f"rates of failures are a name, a file or a mapping, not {tree.what()}", "such as meta-llama-3")
         return None
     try:
-        return load_failures(tree if tree.is_mapping else read(find("failures", str(tree.value), near(tree.place), tree.place)))
+        return load_failures(tree if tree.is_mapping else read(find("failures", str(tree.value), tree.place.folder, tree.place)))
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None

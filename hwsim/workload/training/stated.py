@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hwsim.models import Framework, ParallelPlan, Transformer
 from hwsim.models.framework import framework_of
-from hwsim.models.library import near, written_model
+from hwsim.models.library import written_model
 from hwsim.models.plan import Dtype
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, decode, tree_of
@@ -51,7 +51,7 @@ def stated(tree: Tree, dtype: Dtype, mistakes: Mistakes, *, needs_batch: bool = 
         return None
     place = tree.key_place("framework")
     try:
-        framework = framework_of(model, USUAL if tree.get("framework") is None else keys.framework, near(place), place)
+        framework = framework_of(model, USUAL if tree.get("framework") is None else keys.framework, place.folder, place)
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None
