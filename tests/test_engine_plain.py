@@ -27,7 +27,7 @@ PAIRS = [
 
 
 SUMS = ("busy_s", "moved", "rate", "utilisation")  # of a capacity
-MANY = 80  # requests of a service; of those whose 256 clients ask at once, 300
+MANY = 40  # requests of a service; of those whose 256 clients ask at once, 300
 SERVED = "infer"  # the fast way plays runs of equal iterations, the other each of them: rows of ops differ, sums do not
 
 

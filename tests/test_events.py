@@ -69,7 +69,7 @@ def test_jitter_slows_by_its_mean_and_is_the_same_for_the_same_seed() -> None:
 @pytest.mark.parametrize("mean", [0.05, 0.5, 2.0])
 def test_what_is_longer_than_the_pieces_of_a_jitter_takes_its_mean_longer_too(mean: float) -> None:
     """Speeds of intervals of equal length would have the harmonic mean instead: 4.8 %, 38 % and 117 %."""
-    noisy = {"at": "0 s", "link": "slots", "of": "gpu1", "jitter": mean, "every": "100 us", "for": "8 s"}
+    noisy = {"at": "0 s", "link": "slots", "of": "gpu1", "jitter": mean, "every": "200 us", "for": "4 s"}
     assert seconds(noisy) - 1.0 == pytest.approx(mean, rel=0.03)
 
 

@@ -22,7 +22,7 @@ def killed(moments: int, *more: str) -> None:
 
 
 def test_killed_anywhere_it_goes_on() -> None:
-    killed(16, "--commands", *QUICK)
+    killed(8, "--commands", *QUICK)
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterable
 from email.parser import BytesHeaderParser
 from pathlib import Path
 
@@ -144,30 +143,34 @@ MODULES = {
     "nvidia-ml-py": "pynvml",
     "ipykernel": "nbclient",
 }  # which starts it
+RUNNING = (ROOT / "scripts", ROOT / "tests")  # notebooks
 
 
-def imports(folders: Iterable[Path]) -> set[str]:
-    """Top-level modules that files in these folders import."""
-    imported = set()
-    for path in [path for folder in folders for path in folder.rglob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                imported |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                imported.add(node.module.partition(".")[0])
-            elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-                imported.add(str(node.args[0].value).partition(".")[0])  # importlib.import_module("pandas")
-    return imported
+def is_imported(module: str, text: str) -> bool:
+    """Whether the text of a file imports a top-level module."""
+    for node in ast.walk(ast.parse(text)) if re.search(rf"\b{module}\b", text) else ():
+        match node:
+            case ast.Import(names=several):
+                named = [each.name for each in several]
+            case ast.ImportFrom(module=str(name)) | ast.Call(args=[ast.Constant(value=str(name)), *_]):  # import_module("pandas")
+                named = [name]
+            case _:
+                named = []
+        if module in [name.partition(".")[0] for name in named]:
+            return True
+    return False
 
 
 def test_every_extra_for_users_is_imported_somewhere() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    imported = imports(PACKAGES.values())
+    texts = {folder: [path.read_text("utf-8") for path in folder.rglob("*.py")] for folder in (*PACKAGES.values(), *RUNNING)}
     for extra in extras.keys() - {"test", "docs"}:
-        modules = imported | imports([ROOT / "scripts", ROOT / "tests"]) if extra == "labs" else imported  # who runs notebooks
+        folders = texts if extra == "labs" else PACKAGES.values()
         for wanted in extras[extra]:
             name = re.split(r"[<>=\[~ ]", wanted)[0]
-            assert MODULES.get(name, name) in modules, f"[{extra}] installs {name}, and nothing imports it"
+            module = MODULES.get(name, name)
+            found = any(is_imported(module, text) for folder in folders for text in texts[folder])
+            assert found, f"[{extra}] installs {name}, and nothing imports it"
     said = (ROOT / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`\[([a-z0-9]+)\]`", said[said.index("Extras:") : said.index("None is", said.index("Extras:"))]))
     assert named == extras.keys() - {"test"}

@@ -67,7 +67,7 @@ def test_a_run_may_be_played_in_pieces(program: Program, limits: list[int]) -> N
 
 
 @CASES
-@given(programs(), st.lists(st.integers(0, 10**14), max_size=2), st.sampled_from([10**9, 10**11, 10**12, 3 * 10**13]))
+@given(programs(), st.lists(st.integers(0, 10**14), max_size=2), st.sampled_from([10**12, 10**13, 3 * 10**13]))
 def test_a_clock_that_begins_anew_tells_the_same(program: Program, limits: list[int], span: int) -> None:
     plain = Play(program)
     plain.until(NEVER)
