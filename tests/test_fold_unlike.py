@@ -88,8 +88,12 @@ PLANS: list[Spec] = [
 ]
 
 
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("slow", [["n0.gpu0"], ["n5.gpu3"], ["n1.gpu0", "n4.gpu3"]])
+PLACES = (["n1.gpu0", "n4.gpu3"], ["n0.gpu0"], ["n5.gpu3"])
+
+
+@pytest.mark.parametrize(
+    ("plan", "slow"), [*((plan, PLACES[at % 3]) for at, plan in enumerate(PLANS)), *((PLANS[1], slow) for slow in PLACES[::2])]
+)  # each plan with one of them, one plan with all
 def test_slow_gpus_are_simulated_beside_one_of_the_others(plan: Spec, slow: list[str]) -> None:
     machine = powered(cluster((A,) * 6, 4, cards=4), "")
     classes, found = differs(machine, training([{**SLOW, "part": slow}], **plan))

@@ -347,7 +347,7 @@ EXAMPLES: Final = (
             prefill=None,
             parallel={"tp": 1, "dp": 4},
             arrivals={"bursts": {"poisson": "6 1/s", "size": 20}},
-            requests=160,
+            requests=60,
             output={"uniform": [20, 60]},
             scale=SCALE,
         ),
@@ -371,7 +371,7 @@ EXAMPLES: Final = (
                 "decode": {"device": ["node1.gpu*"], "scale": SCALE},
             },
             arrivals={"bursts": {"poisson": "6 1/s", "size": 20}},
-            requests=160,
+            requests=60,
             output={"uniform": [20, 60]},
         ),
         tried={

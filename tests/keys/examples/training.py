@@ -174,6 +174,21 @@ EXAMPLES: Final = (
                 "bandwidth": "2 GB/s",
                 "mode": "sync",
                 "snapshot": "100 ms",
+            },
+            failures={**RATES, "shape": 1.0},  # as closed forms have it,
+        ),
+    ),
+    _example(
+        "training that fails, with copies in memory",
+        train(
+            **TRAIN,
+            tokens=1e10,
+            checkpoint={
+                "every": "auto",
+                "bytes": "10 GB",
+                "bandwidth": "2 GB/s",
+                "mode": "sync",
+                "snapshot": "100 ms",
                 "memory": {"survives": "80 %", "write": "50 ms", "load": "1 s", "every": "100 s"},
             },
             failures=RATES,
