@@ -13,6 +13,7 @@ from hwsim.units import Quantity, UnitError, parse
 from hwsim.workload.sources import Source
 
 LARGE: Final = 1e6  # numbers without a unit that are written with an exponent
+WIDTH: Final = 110  # letters of an element of a list on one line
 
 
 def show(name: Source = "", *, expect: bool = True) -> str:
@@ -113,13 +114,14 @@ def _is_default(tree: Tree) -> bool:
 
 
 def _element(tree: Tree, indent: str) -> Iterator[str]:
-    """An element of a list: on one line, or on several if it holds numbers whose sources are known."""
+    """An element of a list: on one line, or on several if it is long or holds numbers whose sources are known."""
     inside = list(_lines(tree, indent + "  ")) if tree.is_mapping else []
-    if any("  # " in line for line in inside):
+    line = f"{indent}- {_flow(tree)}"
+    if inside and (len(line) > WIDTH or any("  # " in line for line in inside)):
         yield f"{indent}- {inside[0].lstrip()}"
         yield from inside[1:]
     else:
-        yield f"{indent}- {_flow(tree)}"
+        yield line
 
 
 def _flow(tree: Tree) -> str:

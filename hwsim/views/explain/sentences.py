@@ -149,7 +149,8 @@ def _doing(activity: Activity) -> str:
             return f"computing{where}"
         case _ if activity.sort in WORDS:
             return f"{WORDS[activity.sort][1]}{name}"
-    return f"{activity.names[0]}{where}" if len(activity.names) == 1 else f"other work{where}"
+    more = len(activity.names) - 1
+    return f"{activity.names[0]}{f' and {more} more' if more else ''}{where}"
 
 
 def _object(device: str) -> str:

@@ -205,11 +205,12 @@ def _table(rows: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -> Iterator
 def _heading(name: str) -> str:
     """A name without its unit.
 
-    >>> _heading("set.machine.links.slot.bandwidth"), _heading("interval.low_s"), _heading("makespan_s")
-    ('machine.links.slot.bandwidth', 'interval low', 'makespan')
+    >>> _heading("set.machine.links.slot.bandwidth"), _heading("interval.low_s"), _heading("measures.step_s")
+    ('machine.links.slot.bandwidth', 'interval low', 'step')
     """
     if name.startswith("set."):
         return name.removeprefix("set.")
+    name = name.removeprefix("measures.")
     end = next((end for end, _ in UNITS if name.endswith(end)), "")
     return name.removesuffix(end).replace("_", " ").replace(".", " ")
 
@@ -229,7 +230,7 @@ def cell(name: str, value: object) -> str:
     last = name.rpartition(".")[2]
     if last.endswith("_fs"):
         return format_quantity(value / FEMTO, "s")
-    if last in ("share", "utilisation"):
+    if last in ("share", "utilisation", "mfu"):
         return format_share(value)
     if last == "bytes":
         return size_text(value)

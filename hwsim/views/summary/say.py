@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from hwsim.formats import format_change, format_count, format_quantity, format_share
+from hwsim.formats import family, format_change, format_count, format_quantity, format_share
 from hwsim.results import invariants
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
@@ -105,10 +105,13 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     if len(chosen) > CHOICES:
         yield "", f"and {len(chosen) - CHOICES} more that were chosen"
     fullest = sorted(result.memory, key=lambda device: (device.fits, -device.peak / (device.size or math.inf)))
-    for memory in result.memory if len(fullest) <= MEMORIES else fullest[:MEMORIES]:
-        yield "memory", _memory(memory)
-    if len(fullest) > MEMORIES:
-        yield "", f"and {len(fullest) - MEMORIES} more devices that are less full"
+    alike: dict[tuple[str, str], list[DeviceMemory]] = {}
+    for memory in result.memory if len(fullest) <= MEMORIES else fullest:
+        alike.setdefault((family(memory.device), _memory(memory).removeprefix(memory.device)), []).append(memory)
+    for (devices, filled), held in list(alike.items())[:MEMORIES]:
+        yield "memory", _memory(held[0]) if len(held) == 1 else f"{devices} ({len(held)}){filled} each"
+    if left := sum(len(held) for held in list(alike.values())[MEMORIES:]):  # integers
+        yield "", f"and {left} more devices that are less full"
     for requests in result.requests:
         yield "requests", _requests(requests)
     yield from _models(result)
