@@ -14,6 +14,7 @@ from hwsim.planning.reasons import off_by
 from hwsim.planning.wants import MEASURES, Quantity, money
 from hwsim.results import invariants
 from hwsim.studies.grid import written
+from hwsim.units import DAY
 from hwsim.views.kit.lines import TITLE, titled
 from hwsim.views.kit.table import Column, aligned, shortened
 
@@ -160,7 +161,8 @@ def _assumed(answer: Answer) -> Iterator[tuple[str, str]]:
     best, question = answer.best, answer.question
     has_end = best is not None and any(key.rpartition(".")[2] == "training" for key in best.numbers)
     if question.needs_money and best is not None and not has_end and question.period:
-        yield "period", f"{MEASURES['time'].shown(question.period)} of use, for it has no end of its own"
+        digits = 4 if question.period >= 1000 * DAY else 3  # three years are 1095 days, as they were asked for
+        yield "period", f"{MEASURES['time'].shown(question.period, digits)} of use, for it has no end of its own"
     if question.needs_money and best is not None:
         for price in answer.said[:3]:
             yield "price", price
