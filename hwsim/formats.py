@@ -146,6 +146,7 @@ def format_count(value: float, digits: int = 3) -> str:
     return text if abs(value) < 999.5 else f"{float(text):,.0f}"
 
 
+@lru_cache(maxsize=4096, typed=True)  # rates and constants of a part are in the derivation of each of its ops
 def precise(value: float, unit: str, digits: int = 6) -> str:
     """A number of a derivation, with the digits it takes to do the arithmetic again.
 

@@ -110,17 +110,14 @@ class _Init:
         put, used = object.__setattr__ if self.frozen else setattr, 0
         for entry in self.entries:
             if entry.init and entry.name in given:
-                value = given[entry.name]
+                put(instance, entry.name, given[entry.name])
                 used += 1
             elif entry.default_factory is not _MISSING:
-                value = entry.default_factory()
+                put(instance, entry.name, entry.default_factory())
             elif entry.default is not _MISSING:
-                value = entry.default
+                put(instance, entry.name, entry.default)
             elif entry.init:
                 break
-            else:
-                continue
-            put(instance, entry.name, value)
         else:
             if used == len(values) + len(named):
                 if hasattr(instance, "__post_init__"):

@@ -76,18 +76,18 @@ def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem]) -> t
     for number, unit in enumerate(units):
         for capacity in unit:
             numbers.setdefault(capacity, []).append(number)
-    op_key = np.where(flat.cost >= 0, flat.cost, count)
+    op_key, listed = np.where(flat.cost >= 0, flat.cost, count), list(units)
     slots: list[dict[int, tuple[float, float, list[tuple[int, float]]]]] = []
     for key in np.unique(op_key).tolist():
-        rows_of = _rows(drawn[key], units, numbers) if key < count else {}
+        rows_of = _rows(drawn[key], listed, numbers) if key < count else {}
         for place, ((compute, memory), who) in enumerate(rows_of.items()):
             if place == len(slots):
                 slots.append({})
             slots[place][key] = compute, memory, who
     if not slots:
         return {}, set(), 0.0
-    watts_of = np.array([_watts(names, part, items) for names in units.values()]).reshape(-1, 2)
-    busy = np.zeros((2, len(units)))
+    watts_of = [_watts(names, part, items) for names in units.values()]
+    busy = [[0.0, 0.0] for _ in units]
     begin = drawing_since(timeline)
     edges: list[tuple[Floats, Floats, Floats]] = []
     keys = count + 1
@@ -95,21 +95,24 @@ def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem]) -> t
         row, watts = np.zeros((2, keys)), np.zeros((2, keys))  # compute, memory
         for key, (compute, memory, who) in slot.items():
             row[:, key] = compute, memory
+            full_watts = bound_watts = 0.0
             for number, many in who:
-                watts[:, key] += many * watts_of[number]
+                full_watts, bound_watts = full_watts + many * watts_of[number][0], bound_watts + many * watts_of[number][1]
+            watts[:, key] = full_watts, bound_watts
         ops = np.flatnonzero((row.sum(axis=0) > 0)[op_key])
         of_ops, sizes = op_key[ops], flat.size[ops]
         spans = (timeline.end[ops] - begin[ops]).astype(np.float64) / FEMTO
         full = np.minimum(sizes * row[0, of_ops], spans)
         bound = np.minimum(sizes * row[1, of_ops], spans - full)
-        sums = [np.bincount(of_ops, weights=weights, minlength=keys) for weights in (full, bound)]
+        sums = [np.bincount(of_ops, weights=weights, minlength=keys).tolist() for weights in (full, bound)]
         for key, (_, _, who) in slot.items():
             for number, many in who:
-                busy[:, number] += many * sums[0][key], many * sums[1][key]
+                for at in range(2):
+                    busy[number][at] += many * sums[at][key]
         with np.errstate(divide="ignore", invalid="ignore"):
             drew = np.where(spans > 0, (full * watts[0, of_ops] + bound * watts[1, of_ops]) / spans, 0.0)
         edges.append((begin[ops].astype(np.float64), timeline.end[ops].astype(np.float64), drew))
-    return _by_part(units, busy.T.tolist(), part), {name for names in units.values() for name in names}, _most(edges)
+    return _by_part(units, busy, part), {name for names in units.values() for name in names}, _most(edges)
 
 
 def _units(alike: Alike | None, drawn: Iterable[str]) -> dict[Unit, tuple[str, ...]]:
@@ -127,13 +130,12 @@ def _units(alike: Alike | None, drawn: Iterable[str]) -> dict[Unit, tuple[str, .
 
 
 def _rows(
-    drawn: Mapping[str, list[tuple[float, int]]], units: Mapping[Unit, object], numbers: Mapping[str, list[int]]
+    drawn: Mapping[str, list[tuple[float, int]]], units: Sequence[Unit], numbers: Mapping[str, list[int]]
 ) -> dict[tuple[float, float], list[tuple[int, float]]]:  # fmt: skip
     """(compute, memory) that a cost draws of a GPU -> the units whose GPUs it draws them from, and how many times."""
     rows: dict[tuple[float, float], list[tuple[int, float]]] = {}
-    listed = list(units) if drawn else []
     for number in dict.fromkeys(number for capacity in drawn for number in numbers.get(capacity, ())):
-        unit = listed[number]
+        unit = units[number]
         for compute, memory, times in _together(drawn.get(unit.compute, ()), drawn.get(unit.memory, ())):
             rows.setdefault((compute, memory), []).append((number, times))
     return rows

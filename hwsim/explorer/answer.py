@@ -17,7 +17,6 @@ from hwsim.views.explain.sentences import sentences
 from hwsim.views.explain.waiting import waited
 from hwsim.views.interval import say as interval
 from hwsim.views.summary.say import facts
-from hwsim.views.summary.services import is_alone
 
 CAUSES: Final = 8
 LARGEST: Final = 20_000  # ops of a run that is put into a sentence while a hand moves
@@ -31,7 +30,7 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
         tints: colours given before; it is completed.
     """
     shown = spans(run, tints, pixels=pixels, part=part)
-    limits = [] if is_alone(run) else families(critical_path(run.timeline).limited_by)
+    limits = [] if run.of_services else families(critical_path(run.timeline).limited_by)
     rest = limits[CAUSES - 1 :] if len(limits) > CAUSES else []
     rows = [[name, time_fs / FEMTO, share] for name, time_fs, share in limits[: len(limits) - len(rest)]]
     if rest:
@@ -47,7 +46,7 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
         "fits": run.fits,
         "ops": run.ops.total,
         "says": _says(run),
-        "limits": waits(run.services) if run.services is not None and is_alone(run) else rows,
+        "limits": waits(run.services) if run.services is not None and run.of_services else rows,
         "facts": [list(pair) for pair in facts(run)],
         "verdicts": [[each.quantity, str(each.wanted), each.status, each.reason] for each in run.verdicts],
         "warnings": list(map(str, run.warnings)),
@@ -80,7 +79,7 @@ def _interval(run: Run) -> dict[str, Any] | None:
 def _path(run: Run, shown: Spans) -> dict[str, Any]:
     """The longest pieces of the critical path, in order of time, each with the reason why its op did not start earlier."""
     timeline = run.timeline
-    if is_alone(run):
+    if run.of_services:
         return {"path": [], "pieces": 0, "path_left": 0.0}
     path = critical_path(timeline)
     kept = np.arange(len(path))

@@ -16,7 +16,6 @@ from hwsim.views.explain.derivation import Derivation, derivations, seconds
 from hwsim.views.explain.explanation import explain
 from hwsim.views.explain.waiting import waited
 from hwsim.views.explain.what_if import WhatIf
-from hwsim.views.summary.services import is_alone
 
 MOST: Final = 40  # derivations that are sent
 LARGEST: Final = 50_000  # ops of a run that is tried again with better numbers
@@ -59,7 +58,7 @@ def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
     Args:
         helps: whether to run it again with better numbers.
     """
-    if run.services is not None and is_alone(run):
+    if run.services is not None and run.of_services:
         says = [each for each in [sentence(run.services)] if each]
         return {"says": says, "helps": [], "tried": False, "left": [], "derived": statements(run.services)[:MOST]}
     number = wanted(run)

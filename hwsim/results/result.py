@@ -163,6 +163,11 @@ class Result:
         """Whether its interval is of one training alone."""
         return self.sure and len(self.trainings) == 1 and not self.jobs
 
+    @property
+    def of_services(self) -> bool:
+        """Whether it has services and nothing else."""
+        return self.services is not None and all(label.kind in ("service", "start") for label in self.timeline.flat.graph.labels)
+
     @cached_property
     def job_intervals(self) -> tuple[Interval | None, ...]:
         """The range in which the time of each job lies, along the path to its last op.

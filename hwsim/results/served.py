@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.graph.fold.refine import mixed
 from hwsim.records import dataclass
 from hwsim.results.accounting import ADAPTER, HOST, NETWORK, PARTS, Meters, Refusal, Spent, Stay
 from hwsim.results.batches import Batched
@@ -317,6 +316,8 @@ class Log:
             self._starts(joined)
             self.totals.add(self._counted(joined), self.goal)
             self.sampled = True
+        from hwsim.graph.fold.refine import mixed  # only where some requests stand for all
+
         order = np.argsort(mixed(joined["number"].astype(np.uint64)), kind="stable")[:SAMPLE]
         self._kept = [{name: column[order] for name, column in joined.items()}]
 

@@ -25,7 +25,6 @@ from hwsim.spec.shelf import Shelf, shared, shared_by
 from hwsim.studies.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.studies.work import Work, work_of
 from hwsim.version import __version__
-from hwsim.views.summary.services import is_alone
 from hwsim.workload import sources
 
 if TYPE_CHECKING:
@@ -242,7 +241,7 @@ def _run(
     except NoSuchNumber as error:
         return Outcome(error=f"{error} ({error.hint})", fingerprint=fingerprint, warnings=_small(warnings))
     name, share = next(((name, share) for name, _, share in families(limited_by(run.timeline))), ("", None))
-    if is_alone(run) and run.services is not None and run.services.ladder:
+    if run.of_services and run.services is not None and run.services.ladder:
         rung = run.services.ladder[0]
         name, share = rung.name, rung.utilisation
     numbers = tuple(pair for pair in {**dict(measures(run)), **requested}.items() if pair[0] != TIME)
@@ -256,7 +255,7 @@ def _run(
         numbers,
         warnings,
         work_of(run),
-        None if run.serving or is_alone(run) else run.interval,
+        None if run.serving or run.of_services else run.interval,
     )
 
 

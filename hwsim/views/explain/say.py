@@ -27,7 +27,6 @@ from hwsim.views.kit.failing import accounted
 from hwsim.views.kit.lines import WIDTH
 from hwsim.views.serving.parts import sentences, table
 from hwsim.views.summary.say import bar
-from hwsim.views.summary.services import is_alone
 
 CAUSES: Final = 12  # rows of a table; the rest is counted
 STEPS: Final = 16
@@ -57,7 +56,7 @@ def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -
     yield from warned.lines(result.warnings)
     if result.services is not None:
         yield from services.lines(result.services)
-        if is_alone(result):
+        if result.of_services:
             return
     yield ""
     for sentence in explanation.sentences:

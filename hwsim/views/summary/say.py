@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import family, format_change, format_count, format_quantity, format_share
 from hwsim.results import invariants
@@ -14,16 +14,16 @@ from hwsim.results.coverage import coverage
 from hwsim.results.critical import families, limited_by
 from hwsim.results.expect import Verdict
 from hwsim.results.memory import DeviceMemory
-from hwsim.results.requests import RequestStatistics
 from hwsim.results.result import Result
-from hwsim.views.explain.starving import pipelines
 from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, middle_out
-from hwsim.views.summary import pipeline, services
 from hwsim.views.summary.capacities import Row, capacities
 from hwsim.views.summary.each import Each, each_op
+
+if TYPE_CHECKING:
+    from hwsim.results.requests import RequestStatistics
 
 ROWS: Final = 16  # capacities shown; the rest is counted
 CAUSES: Final = 3
@@ -53,18 +53,20 @@ def _lines(result: Result) -> Iterator[str]:
     for warning in result.warnings:
         yield from warned.lines([warning], title=f"{'warning':<12} ")
     if result.services is not None:
+        from hwsim.views.summary import services
+
         yield ""
         yield from services.table(result.services)
-    ops = [] if services.is_alone(result) else each_op(result.timeline)
+    ops = [] if result.of_services else each_op(result.timeline)
     if ops:
         yield ""
         yield from _ops(ops)
     rows, unused = capacities(result.usage, limited_by(result.timeline))
-    if rows and not services.is_alone(result):
+    if rows and not result.of_services:
         yield ""
         yield from _table(rows)
     graph = result.timeline.flat.graph
-    if unused and not services.is_alone(result):
+    if unused and not result.of_services:
         yield from textwrap.wrap("not used: " + ", ".join(unused), WIDTH, initial_indent="  ", subsequent_indent=" " * 4,
                                  max_lines=3, placeholder=" ...", break_long_words=False)  # fmt: skip
     unlisted = graph.unlisted
@@ -77,7 +79,7 @@ def _lines(result: Result) -> Iterator[str]:
 def facts(result: Result) -> Iterator[tuple[str, str]]:
     """(title, sentence) of a run; a title may come several times, "" continues the one before."""
     yield "time", format_quantity(result.makespan_s, "s") + _of_steps(result)
-    if services.is_alone(result):
+    if result.of_services:
         yield from _services(result)
         yield from _set(result)
         return
@@ -91,7 +93,11 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield from _fold(result)
     if result.issued_s is not None:
         yield "front end", f"issued its last op at {format_quantity(result.issued_s, 's')}"
-    yield from pipeline.rows(pipelines(result.timeline))
+    if result.timeline.flat.graph.lines:
+        from hwsim.views.explain.starving import pipelines
+        from hwsim.views.summary import pipeline
+
+        yield from pipeline.rows(pipelines(result.timeline))
     for job, sure in zip(result.jobs, result.job_intervals, strict=True):
         unsure = f" ({interval.within(sure)})" if sure is not None and interval.within(sure) else ""
         yield f"job {job.name}", f"{format_quantity(job.makespan_s, 's')}{unsure} from {format_quantity(job.start_s, 's')} on"
@@ -154,6 +160,8 @@ def _services(result: Result) -> Iterator[tuple[str, str]]:
     """Services under load."""
     if result.services is None:
         return
+    from hwsim.views.summary import services
+
     if result.sure:
         yield from services.unsure(result.services)
     yield from services.lines(result.services)

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from hwsim.formats import format_count, format_quantity, format_share, percent
 from hwsim.results.batches import Known, Settled
-from hwsim.results.result import Result
 from hwsim.results.services.answers import Answers, Held, Rung, Services, Wait
 from hwsim.results.services.unsure import work_interval
 from hwsim.views.kit.document import picked
@@ -25,11 +24,6 @@ PLAIN: Final = (
     "name", "span_s", "came", "outside", "offered_per_s", "served", "refused", "failed", "wasted", "dropped", "timeouts",
     "asked_again", "growth_per_s", "there_mean", "there_most", "waiting_mean", "waiting_most", "closed", "workers", "left",
 )  # fmt: skip
-
-
-def is_alone(result: Result) -> bool:
-    """Whether the run has services and nothing else."""
-    return result.services is not None and all(label.kind in ("service", "start") for label in result.timeline.flat.graph.labels)
 
 
 def lines(services: Services) -> Iterator[tuple[str, str]]:
