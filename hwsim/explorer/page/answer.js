@@ -31,7 +31,7 @@ export function show(run, pinned, hidden) {
   difference(hidden ? null : pinned, run);
 }
 
-/** The summary's other lines: what goes on stays with its row, equal names are one row; the first few are in sight, the others folded. */
+/** The summary's other lines: what goes on stays with its row, equal names are one row of two; the first few are in sight, the others folded. */
 function facts(rows) {
   const groups = [], byName = new Map(), many = 4;
   for (const [name, text] of rows) {
@@ -41,8 +41,8 @@ function facts(rows) {
   for (const [name, lines] of groups) byName.set(name, [...(byName.get(name) || []), lines]);
   const ordered = [...byName].sort(([one], [other]) => LAST.has(one) - LAST.has(other));
   const shown = ordered.map(([name, alike]) => {
-    const more = alike.length > 1 ? el("small", {}, ` and ${alike.length - 1} more alike`) : "";
-    return [el("dt", {}, name), el("dd", { title: alike.flat().join("\n") }, ...alike[0].flatMap((line, at) => (at ? [el("br"), line] : [line])), more)];
+    const more = alike.length > 2 ? el("small", {}, ` and ${alike.length - 2} more`) : "";
+    return [el("dt", {}, name), el("dd", { title: alike.flat().join("\n") }, ...alike.slice(0, 2).flat().flatMap((line, at) => (at ? [el("br"), line] : [line])), more)];
   });
   $("measures").replaceChildren(...shown.slice(0, many).flat());
   $("facts").hidden = shown.length <= many;
