@@ -54,9 +54,12 @@ def read(files: Sequence[Path], report: Callable[[int, int], None] | None = None
         len(traces) if sorted(numbers) == list(range(len(traces))) and len(traces) > 1 else 0, _own(traces[0][1], "world")
     )
     left: list[Left] = []
-    ranks = [
-        _Reading(file, trace, number, world, groups).rank(left) for number, (file, trace) in zip(numbers, traces, strict=True)
-    ]
+    ranks = []
+    for number, (file, trace) in zip(numbers, traces, strict=True):
+        try:
+            ranks.append(_Reading(file, trace, number, world, groups).rank(left))
+        except OverflowError:
+            raise _wrong(file, "a number that is too large", "times from its beginning on, up to 2.56 h") from None
     return Recording("chakra", tuple(sorted(ranks, key=lambda rank: rank.number)), _summed(left))
 
 
@@ -131,6 +134,8 @@ class _Reading:
         kinds = [self._what(self.nodes[at], self.values[at]) for at in kept]
         lane = [self._lane(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
         length = [number_of((self.values[at].get("hwsim.duration_fs"),), self.nodes[at].duration * MICRO) for at in kept]
+        if min(length, default=0) < 0:
+            raise _wrong(self.file, "a duration below zero")
         facts = [self.facts.number(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
         if len(self.nodes) > len(kept):
             left.append(

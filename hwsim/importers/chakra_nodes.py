@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from typing import Final
 
@@ -372,8 +373,7 @@ def attributes_of(pairs: Iterable[Attribute]) -> dict[str, Value]:
 def number_of(values: Sequence[Value | None], otherwise: int = 0) -> int:
     """The first of some values that is a number, or a text of one, as an integer."""
     for value in values:
-        if isinstance(value, int | float):
-            return int(value)
-        if isinstance(value, str) and value.lstrip("-").isdigit():
-            return int(value)
+        if isinstance(value, int | float | str):
+            with suppress(ValueError, OverflowError):  # no number, none that is finite, thousands of digits
+                return int(value)
     return otherwise

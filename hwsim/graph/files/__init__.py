@@ -90,6 +90,8 @@ def problems(graph: OpGraph) -> list[str]:
 
 
 def _wrong_block(graph: OpGraph, number: int, block: Block) -> str:
+    if block.label.ndim != 1:
+        return f"'{number}.label' is not a column"
     count = len(block)
     if block.times < 0:
         return f"block {number} runs {block.times} times"

@@ -85,7 +85,7 @@ def load(path: Path, name: str) -> OpGraph:
         befores, lags = (np.asarray(each) for each in (pairs.field("op"), pairs.field("lag")))
     except FileNotFoundError:
         raise
-    except (arrow.ArrowException, KeyError, OSError, ValueError, AttributeError) as error:
+    except (arrow.ArrowException, KeyError, OSError, ValueError, AttributeError, RecursionError) as error:
         if isinstance(error, SpecError):
             raise
         raise mistake(name, f"this is no op graph, or a damaged one: {error}", MADE_BY) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 Fits = Callable[[Any], bool]
 WIDE: Final = 1 << 63  # whole numbers of a file fit 64 bits
+_MOST: Final = sys.float_info.max
 
 
 def refuse_unfit(value: Any) -> None:
@@ -37,7 +38,7 @@ def _check_of(hint: Any) -> Fits:
     """Whether a value is of a type, as a function."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is float:
-        return lambda value: type(value) in (float, int) and math.isfinite(value)
+        return lambda value: type(value) in (float, int) and -_MOST <= value <= _MOST
     if hint is int:
         return lambda value: type(value) is int and -WIDE <= value < WIDE
     if hint in (str, bool):

@@ -120,11 +120,10 @@ def _objects(first: str, rows: Iterator[str], name: str, place: Place) -> Iterat
         if text.strip():
             try:
                 entry = json.loads(text)
-            except (json.JSONDecodeError, RecursionError) as error:
+                seconds = float(entry["timestamp"]) / 1000
+            except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
                 raise _no_request(name, number, text, place) from error
-            if not isinstance(entry, dict) or not isinstance(entry.get("timestamp"), int | float):
-                raise _no_request(name, number, text, place)
-            yield Line(number, entry["timestamp"] / 1000, *_lengths(entry), entry.get("hash_ids") or ())
+            yield Line(number, seconds, *_lengths(entry), entry.get("hash_ids") or ())
         text, number = next(rows, ""), number + 1
 
 
@@ -146,7 +145,7 @@ def _collect(lines: Iterable[Line], name: str, place: Place, tokens: bool, most:
     came: list[int] = []
     numbers, prompts, outputs, blocks, begins = (array("q") for _ in range(5))
     begins.append(0)
-    first: datetime | None = None
+    first: datetime | float | None = None
     for line in lines:
         if most is not None and len(came) >= most:
             break
@@ -183,16 +182,17 @@ def _sorted(came: list[int], *columns: array[int]) -> Trace:
     return Trace(arrival, numbers[order], prompts[order], outputs[order], ids, starts, block)
 
 
-def _instant(written: Any, first: datetime | None) -> tuple[float, datetime | None]:
-    """(seconds after the load began, the instant of the first line); a date counts from the first."""
+def _instant(written: Any, first: datetime | float | None) -> tuple[float, datetime | float]:
+    """(seconds after the load began, the instant of the first line); a date counts from the first, and all are alike."""
+    at: datetime | float
     try:
-        seconds = float(written)
+        at = seconds = float(written)
     except ValueError:
-        at = datetime.fromisoformat(_to_microseconds(written.strip()))
-        at = at if at.tzinfo else at.replace(tzinfo=UTC)
-        first = first or at
-        seconds = (at - first).total_seconds()
-    if not 0 <= seconds < 1e9:
+        found = datetime.fromisoformat(_to_microseconds(written.strip()))
+        at = found if found.tzinfo else found.replace(tzinfo=UTC)
+        seconds = (at - (first if isinstance(first, datetime) else at)).total_seconds()
+    first = at if first is None else first
+    if not 0 <= seconds < 1e9 or type(at) is not type(first):
         raise ValueError(written)
     return seconds, first
 
@@ -208,7 +208,7 @@ def _count(written: Any, needed: bool) -> int:
     if written is None and not needed:
         return 0
     number = float(written)
-    if not (1 <= number < _MANY or (not needed and number == 0)):
+    if not (1 <= number < _MANY or (not needed and number == 0)) or not number.is_integer():
         raise ValueError(written)
     return int(number)
 
