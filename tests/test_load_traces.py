@@ -156,7 +156,7 @@ def test_published_traces_are_read_as_they_are(reference_data: Path) -> None:
         "arrival,prompt,output\n0,100,10\n1,100.5,10\n",
         "arrival,prompt,output\n0,100,10\n2023-11-16 18:17:03,100,10\n",
         "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,100,10\n5,100,10\n",
-        *('{"timestamp": 0, "input_length": 5, "output_length": 5}\n{"timestamp": %s}\n' % ("9" * digits) for digits in (400, 5000)),
+        *('{"timestamp": 0, "input_length": 5, "output_length": 5}\n{"timestamp": %s}\n' % ("9" * many) for many in (400, 5000)),
     ],
     ids=["half a token", "a date among seconds", "seconds among dates", "400 digits", "5,000 digits"],
 )  # fmt: skip
