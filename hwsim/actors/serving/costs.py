@@ -239,7 +239,9 @@ class Costs:
         seconds = taken.seconds
         key = tuple(rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved))
         if key not in self._costs:
-            self._costs[key] = self.known.cost(a_second(self.gpus, self.plan.gpu.memory.bandwidth, self._doubt, *key))
+            slowed = any(f"{gpu}.compute" in self.plan.slowed for gpu in self.gpus)
+            cost = a_second(self.gpus, self.plan.gpu.memory.bandwidth, self._doubt, *key, slowed=slowed)
+            self._costs[key] = self.known.cost(cost)
         return self._costs[key]
 
     def _doubt(self, bound: str) -> Doubt:
@@ -259,6 +261,8 @@ def a_second(
     memory: float,
     flop: float,
     moved: float,
+    *,
+    slowed: bool = False,
 ) -> Cost:
     """A second of kernels.
 
@@ -266,9 +270,12 @@ def a_second(
         doubt: error of what binds.
         compute, memory: parts of the units and of the memory of each GPU.
         flop, moved: operations and bytes.
+        slowed: a GPU is slower for a while. Kernels run one after another, so all of the second takes longer, and not the part
+            alone in which its units are busy.
     """
     parts = {"compute": min(compute, 1.0), "memory": min(memory, 1.0)}
-    amounts = [(f"{gpu}.{kind}", part) for gpu in gpus for kind, part in parts.items() if part > 0]
+    drawn = {**parts, "compute": 1.0} if slowed else parts
+    amounts = [(f"{gpu}.{kind}", part) for gpu in gpus for kind, part in drawn.items() if part > 0]
     bound = next((BOUND[kind] for kind, part in parts.items() if part >= max(0.5, *parts.values())), BOUND["start"])
     natural: tuple[tuple[str, float, Unit], ...] = (("compute", flop, "FLOP"), ("memory", moved, "B"))
     return Cost(

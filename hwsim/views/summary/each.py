@@ -27,6 +27,7 @@ from hwsim.results.ops import ARRIVE, Arrivals, arrivals, weights
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
+_DIGITS: Final = str.maketrans("", "", "0123456789")
 MOST: Final = 12  # kinds of ops; a run with more has no rows, a pipeline the longest ones
 
 
@@ -136,7 +137,7 @@ def _limit(timeline: Timeline, op: int) -> Cause:
 def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> tuple[str, str]:
     """(bytes or FLOP a second, accesses a second) of ops that took these seconds together."""
     accessed = counted = 0.0
-    named = family(cause.name)
+    named = cause.name.translate(_DIGITS)
     carried: list[list[tuple[bool, bool, float, Unit]]] = []  # of each cost: elsewhere than at the cause, is_bytes, amount, unit
     for cost, size in costs:
         if cost.requests is not None:
@@ -145,8 +146,8 @@ def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) ->
         else:
             counted += size * max((amount for _, amount, unit in cost.moved if unit == "1"), default=0.0)
         largest: dict[tuple[Unit, str], float] = {}
-        for capacity, amount, unit in cost.moved:  # one member of a family on a route over several
-            key = unit, family(capacity)
+        for capacity, amount, unit in cost.moved:  # one of like members on a route over several
+            key = unit, capacity.translate(_DIGITS)
             largest[key] = max(largest.get(key, 0.0), size * amount)
         carried.append(
             [

@@ -6,7 +6,7 @@ same for every model.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ def add_training(
     fold: str = "auto",
     shared: bool = False,
     marks: Mapping[str, Hashable] | None = None,
+    slowed: Set[str] = frozenset(),
 ) -> None:
     """Append a training to the graph; its mistakes are noted.
 
@@ -49,6 +50,7 @@ def add_training(
             runs on the machine).
         shared: other jobs may hold memory of the same devices.
         marks: what happens to capacities during the run, by name.
+        slowed: capacities that are slower for a while: an op that computes and waits would take the slower part in its waiting.
     """
     keys, architecture, model, framework = _read(tree, mistakes)
     if keys is None or model is None:
@@ -68,7 +70,7 @@ def add_training(
     if plan is not None and not len(mistakes):
         lower(
             plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared, marks=marks or {},
-            saved=saved, job=job,
+            slowed=slowed, saved=saved, job=job,
         )  # fmt: skip
 
 
