@@ -94,7 +94,7 @@ class _Init:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         self.called += 1
-        if instance is not None and self.called <= _FEW:
+        if self.called <= _FEW and isinstance(instance, self.made):  # `inspect.signature` asks for it with the class itself
             return partial(self._fill, instance)
         return self._compiled().__get__(instance, owner)
 
