@@ -14,6 +14,7 @@ from hwsim.cli import main
 from hwsim.demand import case_of
 from hwsim.devices import Device, Gpu
 from hwsim.devices.accesses import Accesses
+from hwsim.machine import classes
 from hwsim.machine.classes import completed
 from hwsim.spec import Origin, SpecError, Tree, find, names, read, tree_of
 
@@ -195,3 +196,16 @@ def test_parts_that_are_not_known_alike_are_compared_with_a_warning(tmp_path: Pa
     assert "h100-sxm is measured (+-" in said
     alike = hwsim.sweep(machine, workload, {"machine.gpu.clock": ["1.5 GHz", "1.98 GHz"]}, workers=1)
     assert not any(row.warnings for row in alike.rows)
+
+
+def test_a_class_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+
+    def noted(path: Path) -> Tree:
+        asked.append(path)
+        return read(path)
+
+    monkeypatch.setattr(classes, "read", noted)
+    classes._file.cache_clear()
+    api.load_machine("dgx-h100")
+    assert len(asked) == len(set(asked)) > 5

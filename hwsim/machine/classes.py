@@ -72,7 +72,7 @@ def check_class(tree: Tree, kind: str, mistakes: Mistakes) -> None:
     stated = tree.get("class")
     if stated is None or not isinstance(stated.value, str) or stated.value == IDEAL:
         return
-    if not _file(f"{kind}/{stated.value}"):
+    if not _file(f"{kind}/{stated.value}", None):
         start = f"{kind}/"
         paths = [IDEAL, *(each.removeprefix(start) for each in names("class") if each.startswith(start))]
         hint = did_you_mean(stated.value, paths)
@@ -87,7 +87,7 @@ def misspelt(tree: Tree, kind: str) -> str:
     ("there are no numbers of 'nvidia/hoper' (did you mean 'nvidia/hopper'?)", '')
     """
     path = class_of(tree, kind).path if tree.text("vendor") is not None else ""
-    if not path or _file(f"{kind}/{path}"):
+    if not path or _file(f"{kind}/{path}", None):
         return ""
     start = f"{kind}/"
     hint = did_you_mean(path, [each.removeprefix(start) for each in names("class") if each.startswith(start)])
@@ -175,7 +175,7 @@ class _Section:
 
 
 @cache
-def _file(name: str, root: Path | None = None) -> tuple[_Section, ...]:
+def _file(name: str, root: Path | None, /) -> tuple[_Section, ...]:
     """The file of a class, "gpu/nvidia": its numbers, then its mappings; nothing where there is none."""
     path = (root or folder("class")) / f"{name}.yaml"
     if ".." in path.parts or not path.is_file():
