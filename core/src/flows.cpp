@@ -49,10 +49,6 @@ Flows::Flows(const Demands& given)
   others_.resize(pairs_.size());
 }
 
-void Flows::begin(int64_t ops) {
-  if (!classes_.empty()) members_.resize(ops);
-}
-
 // When the first member of a group ends; -1: not as things are.
 void Flows::set_due(int32_t number, int64_t time) {
   int32_t place = groups_[number].due_place;
@@ -179,8 +175,17 @@ void Flows::join(int32_t number, int32_t op, int64_t time, int64_t instant) {
   Class& one = classes_[number];
   has_more_ = true;
   if (one.members == 0 && one.bound == NOBODY) one.offset = Three();
-  members_[op] = {service(number, instant) + times(one.alone, static_cast<uint64_t>(time)), NONE, NONE};
-  one.root = merged(members_, one.root, op);
+  const Member member{service(number, instant) + times(one.alone, static_cast<uint64_t>(time)), NONE, NONE, op};
+  int32_t place;
+  if (free_.empty()) {
+    place = static_cast<int32_t>(members_.size());
+    members_.push_back(member);
+  } else {
+    place = free_.back();
+    free_.pop_back();
+    members_[place] = member;
+  }
+  one.root = merged(members_, one.root, place);
   count(number, 1);
 }
 
@@ -196,8 +201,10 @@ void Flows::leave(int64_t instant, Numbers& retired) {
     const Three reached = due.service + one.offset;
     int64_t ended = 0;
     for (; one.root >= 0 && !(reached < members_[one.root].tag); ++ended) {
-      retired.push_back(one.root);
-      one.root = merged(members_, members_[one.root].left, members_[one.root].right);
+      const Member& member = members_[one.root];
+      retired.push_back(member.op);
+      free_.push_back(one.root);
+      one.root = merged(members_, member.left, member.right);
     }
     count(number, -ended);
     find_first(group);

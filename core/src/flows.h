@@ -91,7 +91,7 @@ struct Other {
 
 struct Member {
   Three tag;  // the service of its class at which it ends
-  int32_t left, right;
+  int32_t left, right, op;
 };
 
 struct Event {
@@ -113,7 +113,6 @@ class Flows {
   Flows() = default;
   explicit Flows(const Demands& demands);
 
-  void begin(int64_t ops);  // room for the members of a run
   void join(int32_t number, int32_t op, int64_t time, int64_t instant);
   bool is_due(int64_t instant) const { return !due_heap_.empty() && groups_[due_heap_[0]].due <= instant; }
   int64_t due() const { return due_heap_.empty() ? -1 : groups_[due_heap_[0]].due; }
@@ -214,7 +213,8 @@ class Flows {
   std::vector<Other> others_;  // of a user, what is looked at of it again and again
   std::vector<Draw> draws_;
   std::vector<Group> groups_;
-  std::vector<Member> members_;  // by op
+  std::vector<Member> members_;  // of demands in flight, and of earlier ones whose places are free
+  Numbers free_;                 // places of members
   Numbers due_heap_;             // groups by when their first member ends
   Heap<Event> queue_;
   Heap<Waiting> waiting_;        // capacities whose levels are to be found again, the lowest first

@@ -13,7 +13,7 @@
 #endif
 
 // One more whenever a declaration below changes, comes or goes; `hwsim.engine.core.ABI` is the same number.
-#define HWSIM_CORE_ABI 10
+#define HWSIM_CORE_ABI 11
 
 HWSIM_CORE_API int32_t hwsim_core_abi(void);
 
@@ -86,10 +86,10 @@ HWSIM_CORE_API int32_t hwsim_flows_new(int64_t classes, const uint64_t* alone, c
                                        const uint64_t* margins, hwsim_flows** flows);
 
 // Play ops. flow: fs that an op of a class takes alone, after its fixed time; flow_class: -1 if it is of none. take, give: the
-// pool of which it takes and gives back a server, or -1. granted: the op that gave it its server, -1 if none did. After
-// HWSIM_MORE it is called with the same columns, until it answers something else.
+// pool of which it takes and gives back a server, or -1. granted: the op that gave it its server, -1 if none did; without pools
+// these three are empty. After HWSIM_MORE it is called with the same columns, until it answers something else.
 HWSIM_CORE_API int32_t hwsim_replay(int64_t ops, const int64_t* first, const int32_t* next, const int32_t* missing,
-                                    const uint8_t* joins, const int64_t* fixed, const int64_t* flow, const int64_t* flow_class,
+                                    const uint8_t* joins, const int64_t* fixed, const int64_t* flow, const int32_t* flow_class,
                                     const int32_t* take, const int32_t* give, int64_t pools, const int64_t* servers,
                                     hwsim_flows* flows, int64_t* start, int64_t* end, int64_t* granted, int64_t patience);
 
@@ -105,7 +105,8 @@ HWSIM_CORE_API int32_t hwsim_flows_free(hwsim_flows* flows);
 typedef struct hwsim_notes {
   const int64_t* bound_times;
   const int32_t* bounds;
-  const int64_t *of_class, *first_of_class;
+  const uint32_t* of_class;
+  const int64_t* first_of_class;
   const int64_t *solve_times, *solve_firsts;
   const uint64_t* levels;
   const uint32_t* order;

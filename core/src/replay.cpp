@@ -17,8 +17,8 @@ struct Graph {
   const int64_t* first;
   const int32_t* next;
   const uint8_t* joins;
-  const int64_t *fixed, *flow, *flow_class;
-  const int32_t *take, *give;
+  const int64_t *fixed, *flow;
+  const int32_t *flow_class, *take, *give;
 };
 
 struct Timeline {
@@ -54,12 +54,11 @@ struct Pool {
 class Replay {
  public:
   Replay(const Graph& graph, const int32_t* missing, int64_t pools, const int64_t* servers, const Timeline& timeline, Flows& flows)
-      : flows_(flows), missing_(missing, missing + graph.ops), behind_(graph.ops, NONE) {
+      : flows_(flows), missing_(missing, missing + graph.ops), behind_(pools > 0 ? graph.ops : 0, NONE) {
     for (int64_t pool = 0; pool < pools; ++pool) pools_.push_back({servers[pool]});
     std::fill_n(timeline.start, graph.ops, -1);
     std::fill_n(timeline.end, graph.ops, -1);
-    std::fill_n(timeline.granted, graph.ops, -1);
-    flows.begin(graph.ops);
+    if (pools > 0) std::fill_n(timeline.granted, graph.ops, -1);
     for (int64_t op = 0; op < graph.ops; ++op) {
       if (missing_[op] == 0) ready_.push_back(static_cast<int32_t>(op));
     }
@@ -111,7 +110,7 @@ class Replay {
     while (!calendar_.is_empty() && calendar_.least().time <= instant_) {
       const int32_t op = calendar_.pop().op;
       if (graph_.flow_class[op] >= 0) {
-        flows_.join(static_cast<int32_t>(graph_.flow_class[op]), op, graph_.flow[op], instant_);
+        flows_.join(graph_.flow_class[op], op, graph_.flow[op], instant_);
       } else {
         retired_.push_back(op);
       }
@@ -119,7 +118,7 @@ class Replay {
     while (flows_.is_due(instant_)) flows_.leave(instant_, retired_);
     for (const int32_t op : retired_) {
       release(op);
-      if (graph_.give[op] >= 0) freed_.push_back(op);
+      if (!pools_.empty() && graph_.give[op] >= 0) freed_.push_back(op);
     }
   }
 
@@ -153,7 +152,7 @@ class Replay {
 
   // Whether an op has a server, or needs none; else it waits for one.
   bool is_served(int32_t op) {
-    if (graph_.take[op] < 0) return true;
+    if (pools_.empty() || graph_.take[op] < 0) return true;
     Pool& pool = pools_[graph_.take[op]];
     if (pool.free > 0) {
       --pool.free;
@@ -171,7 +170,7 @@ class Replay {
   bool begin(int32_t op) {
     timeline_.start[op] = instant_;
     if (graph_.fixed[op] == 0 && graph_.flow_class[op] >= 0) {
-      flows_.join(static_cast<int32_t>(graph_.flow_class[op]), op, graph_.flow[op], instant_);
+      flows_.join(graph_.flow_class[op], op, graph_.flow[op], instant_);
       return true;
     }
     if (graph_.fixed[op] > INT64_MAX - instant_) return false;
@@ -211,7 +210,7 @@ int32_t hwsim_flows_new(int64_t classes, const uint64_t* alone, const int64_t* f
 }
 
 int32_t hwsim_replay(int64_t ops, const int64_t* first, const int32_t* next, const int32_t* missing, const uint8_t* joins,
-                     const int64_t* fixed, const int64_t* flow, const int64_t* flow_class, const int32_t* take,
+                     const int64_t* fixed, const int64_t* flow, const int32_t* flow_class, const int32_t* take,
                      const int32_t* give, int64_t pools, const int64_t* servers, hwsim_flows* flows, int64_t* start, int64_t* end,
                      int64_t* granted, int64_t patience) {
   return hwsim::guarded([&]() -> int32_t {

@@ -13,10 +13,10 @@ class Received {
   explicit Received(const hwsim_notes& notes) : notes_(notes) {}
 
   void count(int64_t number, int64_t begin, int64_t end) {
-    const int64_t* first = notes_.of_class + notes_.first_of_class[number];
-    const int64_t* last = notes_.of_class + notes_.first_of_class[number + 1];
-    const auto time_of = [&](const int64_t* row) { return notes_.bound_times[*row]; };
-    const int64_t* row = std::upper_bound(first, last, begin, [&](int64_t time, int64_t one) { return time < notes_.bound_times[one]; });
+    const uint32_t* first = notes_.of_class + notes_.first_of_class[number];
+    const uint32_t* last = notes_.of_class + notes_.first_of_class[number + 1];
+    const auto time_of = [&](const uint32_t* row) { return notes_.bound_times[*row]; };
+    const uint32_t* row = std::upper_bound(first, last, begin, [&](int64_t time, uint32_t one) { return time < notes_.bound_times[one]; });
     if (row != first) --row;
     for (; row != last && time_of(row) < end; ++row) {
       const int64_t start = std::max(time_of(row), begin);

@@ -38,7 +38,7 @@ class Compiled:
 
     fixed: ticks.Column
     flow: ticks.Column
-    flow_class: NDArray[np.int64]
+    flow_class: NDArray[np.int32]
     classes: tuple[FlowClass, ...]
     played: NDArray[np.bool_]
     active: Active | None = None
@@ -77,7 +77,7 @@ def compile_flat(
         apart = _can_crowd(active, full) | {numbers[name] for name in changing if name in numbers}
         kept = _unlike(full, _can_bind(active, full, len(numbers)) - apart) | apart
     table: dict[FlowClass, int] = {}
-    member_of = np.full(len(demands) + 1, -1, np.int64)
+    member_of = np.full(len(demands) + 1, -1, np.int32)
     for number, unpruned in enumerate(full):
         pruned = FlowClass(
             unpruned.alone,
@@ -100,7 +100,7 @@ def compile_flat(
         unused = np.ones(len(cost), np.bool_)
         unused[flat.cost] = False
         flow[unused] = fixed[unused] = 0
-    number_of = np.where(flow > 0, member_of[cost], -1)
+    number_of = np.where(flow > 0, member_of[cost], np.int32(-1))
     try:
         flow_fs, fixed_fs = ticks.rounded(flow), ticks.rounded(fixed)
     except ticks.TooLong as error:

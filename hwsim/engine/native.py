@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim import ticks
 from hwsim.engine import core
 from hwsim.engine.compile import Compiled
 from hwsim.engine.fair import FULL
@@ -128,8 +129,8 @@ class History(Sequence[Sequence[PaceChange]]):
     def _of_class(self) -> tuple[Ints, Ints]:
         """Rows of bounds class by class, and the first place of each class."""
         numbers = self._notes.bound_classes
-        order = np.argsort(numbers, kind="stable")
-        return order, np.searchsorted(numbers[order], np.arange(len(self) + 1))
+        order = ticks.order(numbers).astype(np.uint32)
+        return order, np.concatenate([[0], np.cumsum(np.bincount(numbers, minlength=len(self)))])
 
     def _course(self, number: int) -> Course:
         order, first = self._of_class
@@ -173,9 +174,10 @@ def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
     narrow = object not in (compiled.fixed.dtype, compiled.flow.dtype)
     if compiled.played.any() or any(one.crowd for one in compiled.classes) or not narrow or not fits(compiled.classes, len(flat)):
         return None
-    start, end, granted = (np.empty(len(flat), np.int64) for _ in range(3))
+    start, end = (np.empty(len(flat), np.int64) for _ in range(2))
+    granted = np.empty(len(flat) if flat.graph.pools else 0, np.int64)
     flows = _flows(compiled, len(flat.graph.capacities))
-    columns = core.LONGS, core.INTS, core.INTS, core.BOOLS, core.LONGS, core.LONGS, core.LONGS, core.INTS, core.INTS
+    columns = core.LONGS, core.INTS, core.INTS, core.BOOLS, core.LONGS, core.LONGS, core.INTS, core.INTS, core.INTS
     replay = core.kernel(
         "hwsim_replay", core.INT, *columns, core.INT, core.LONGS, core.POINTER, core.LONGS, core.LONGS, core.LONGS, core.INT
     )
@@ -188,8 +190,8 @@ def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
         compiled.fixed,
         compiled.flow,
         compiled.flow_class,
-        flat.take,
-        flat.give,
+        np.ascontiguousarray(flat.take[: len(granted)]),
+        np.ascontiguousarray(flat.give[: len(granted)]),
         len(flat.graph.pools),
         np.array([pool.servers for pool in flat.graph.pools], np.int64),
         flows.address,
@@ -207,7 +209,7 @@ def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
         flat=flat,
         start=start,
         end=end,
-        granted=granted if flat.graph.pools else np.broadcast_to(np.int64(-1), granted.shape),
+        granted=granted if flat.graph.pools else np.broadcast_to(np.int64(-1), start.shape),
         flow_class=compiled.flow_class,
         paces=History([one.alone for one in compiled.classes], notes),
         alone=tuple(one.alone for one in compiled.classes),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -12,6 +12,9 @@ from numpy.typing import DTypeLike, NDArray
 from hwsim import ticks
 from hwsim.graph.opgraph import LAST, PAIRED, Block, Floats, Ints, OpGraph
 from hwsim.records import dataclass
+
+
+FEW: Final = 1 << 16  # ops whose columns take little memory, whatever they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +42,11 @@ class FlatGraph:
         found: NDArray[np.bool_] = (self.queue < 0) & (self.take < 0) & (self.give < 0) & (self.cost < 0) & (self.time == 0)
         return found
 
-    def edges(self) -> tuple[Ints, Ints]:
-        """All edges as (from, to)."""
-        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.first)), self.next
+    def edges(self, begin: int = 0, end: int | None = None) -> tuple[Ints, Ints]:
+        """All edges as (from, to), or those from some of the ops in a row."""
+        first = self.first[begin : None if end is None else end + 1]
+        source = np.repeat(np.arange(begin, begin + len(first) - 1, dtype=np.int32), np.diff(first))
+        return source, self.next[first[0] : first[-1]]
 
 
 def flatten(graph: OpGraph) -> FlatGraph:
@@ -49,9 +54,7 @@ def flatten(graph: OpGraph) -> FlatGraph:
     bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
 
     def column(name: str, kind: DTypeLike = np.int32) -> NDArray[Any]:
-        return np.concatenate(
-            [np.empty(0, kind), *(_tiled(getattr(block, name), block.times) for block in graph.blocks)], dtype=kind
-        )
+        return _joined([_tiled(getattr(block, name), block.times) for block in graph.blocks], kind)
 
     sources: list[Ints] = []
     targets: list[Ints] = []
@@ -73,17 +76,23 @@ def flatten(graph: OpGraph) -> FlatGraph:
         label=column("label"),
         cost=column("cost"),
         size=column("size", np.float64),
-        time=np.concatenate(
-            [np.empty(0, np.int64), *(_tiled(block.time, block.times) for block in graph.blocks)]
-        ),  # fs: may be wide
+        time=_joined([_tiled(block.time, block.times) for block in graph.blocks]),  # fs: may be wide
         queue=queue,
         take=column("take"),
         give=column("give"),
-        iteration=np.concatenate([np.empty(0, np.int32), *(block.iteration for block in graph.blocks)]),
+        iteration=_joined([block.iteration for block in graph.blocks], np.int32),
         first=first,
         next=target[order],
         waits_for=np.bincount(target, minlength=total).astype(np.int32),
     )
+
+
+def _joined(parts: Sequence[NDArray[Any]], kind: DTypeLike | None = None) -> NDArray[Any]:
+    """The parts in a row; one number is kept of a column in which all are equal, as those of many sends are."""
+    found = np.concatenate([np.empty(0, np.int64 if kind is None else kind), *parts], dtype=kind)
+    if len(found) > FEW and any(part.strides == (0,) for part in parts) and (found == found[0]).all():
+        return np.broadcast_to(found[0], found.shape)
+    return found
 
 
 def _tiled(values: NDArray[Any], times: int) -> NDArray[Any]:

@@ -104,6 +104,8 @@ class Block:
     @property
     def iteration(self) -> Ints:
         """Per op of all runs of the body, the number of its iteration."""
+        if self.times == 1 and self.turn is None:
+            return np.broadcast_to(np.int32(0), self.label.shape)
         first = np.zeros(len(self), np.int64) if self.turn is None else self.turn
         return (np.arange(self.times, dtype=np.int64)[:, None] * self.turns + first).ravel().astype(np.int32)
 

@@ -24,6 +24,7 @@ from hwsim.results.cause import Cause, Causes
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
+AT_ONCE: Final = 1 << 17  # ops whose predecessors are looked at together
 ROUNDED: Final = 30  # leading bits in which equal paces agree
 
 
@@ -120,14 +121,16 @@ def last_predecessors(timeline: Timeline) -> Ints:
 
     If several ended together, it is the one with the lowest number.
     """
-    source, target = timeline.flat.edges()
-    last = np.full(len(timeline), -1, np.int64)
-    if len(source):
-        ended = timeline.end[source]
-        latest = np.full(len(timeline), -1, ended.dtype)
-        np.maximum.at(latest, target, ended)
-        best = np.flatnonzero((ended == latest[target]).astype(np.bool_))[::-1]  # backwards: the first of equals is written last
-        last[target[best]] = source[best]
+    end, last = timeline.end, np.full(len(timeline), -1, np.int64)
+    latest = np.full(len(timeline), -1, end.dtype)
+    parts = range(0, len(timeline), AT_ONCE)
+    for begin in parts:
+        source, target = timeline.flat.edges(begin, begin + AT_ONCE)
+        np.maximum.at(latest, target, end[source])
+    for begin in reversed(parts):
+        source, target = timeline.flat.edges(begin, begin + AT_ONCE)
+        best = np.flatnonzero((end[source] == latest[target]).astype(np.bool_))[::-1]
+        last[target[best]] = source[best]  # backwards: the first of equals is written last
     return np.where(timeline.granted >= 0, timeline.granted, last)
 
 
