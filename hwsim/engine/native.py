@@ -126,7 +126,7 @@ class History(Sequence[Sequence[PaceChange]]):
         return _Notes(*(column.ctypes.data for column in columns), len(notes.solve_times), len(notes.levels)), columns
 
     @cached_property
-    def _of_class(self) -> tuple[Ints, Ints]:
+    def _of_class(self) -> tuple[NDArray[np.uint32], Ints]:
         """Rows of bounds class by class, and the first place of each class."""
         numbers = self._notes.bound_classes
         order = ticks.order(numbers).astype(np.uint32)

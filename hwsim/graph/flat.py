@@ -13,7 +13,6 @@ from hwsim import ticks
 from hwsim.graph.opgraph import LAST, PAIRED, Block, Floats, Ints, OpGraph
 from hwsim.records import dataclass
 
-
 FEW: Final = 1 << 16  # ops whose columns take little memory, whatever they are
 
 
