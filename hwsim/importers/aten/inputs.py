@@ -52,7 +52,7 @@ class Inputs:
     def has(self, at: int) -> bool:
         """Whether it is a tensor."""
         shapes, dtypes = self.facts.shapes, self.facts.dtypes
-        if shapes is None or at >= len(shapes) or shapes[at] is None or _is_list(shapes[at]):
+        if shapes is None or at >= len(shapes) or not _is_shape(shapes[at]):
             return False
         return bool(format_of(dtypes[at])) if at < len(dtypes) else bool(shapes[at])
 
@@ -64,7 +64,7 @@ class Inputs:
         """
         if not self.has(at):
             raise Unknown(f"no shape of input {at + 1}")
-        shape = tuple(int(each) for each in (self.facts.shapes or ())[at])
+        shape = tuple((self.facts.shapes or ())[at])
         if axes and len(shape) != axes:
             raise Unknown(f"input {at + 1} has {len(shape)} axes, not {axes}")
         return shape
@@ -78,7 +78,7 @@ class Inputs:
         shapes = self.facts.shapes
         if shapes is None or at >= len(shapes) or not _is_list(shapes[at]):
             raise Unknown(f"no shapes of the tensors of input {at + 1}")
-        return tuple(shape for shape in shapes[at] if shape is not None)
+        return tuple(shape for shape in shapes[at] if _is_shape(shape))
 
     def is_list(self, at: int) -> bool:
         """Whether it is a list of tensors with their shapes."""
@@ -103,7 +103,7 @@ class Inputs:
     def strides(self, at: int) -> Shape:
         """Elements from one to the next along each axis; () if the file does not say."""
         strides = self.facts.strides
-        return tuple(int(each) for each in strides[at]) if at < len(strides) and strides[at] and not _is_list(strides[at]) else ()
+        return tuple(strides[at]) if at < len(strides) and _is_shape(strides[at]) else ()
 
     def text(self, at: int) -> str:
         """A value as it stands; "" if the file does not say."""
@@ -149,6 +149,10 @@ class Inputs:
         if not places:
             raise Unknown("no shapes")
         return max(places, key=lambda at: numel(self.shape(at)))
+
+
+def _is_shape(shape: Any) -> bool:
+    return isinstance(shape, list | tuple) and all(type(each) is int and each >= 0 for each in shape)
 
 
 def _is_list(shape: Any) -> bool:
