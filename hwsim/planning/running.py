@@ -232,6 +232,6 @@ def _part_of(service: Tree, resolved: Tree, replicas: int) -> Tree:
             return service.put("arrivals", tree_of({key: f"{value!r} {unit}"}, arrivals.place))
     clients = arrivals.get("clients") if arrivals is not None else None
     if arrivals is not None and clients is not None and isinstance(clients.value, int):
-        each = tree_of(-(-clients.value // replicas), arrivals.place)  # the busiest machine has the one more
-        return service.put("arrivals", arrivals.put("clients", each))
+        share = tree_of(-(-clients.value // replicas), arrivals.place)  # the busiest machine has the one more
+        return service.put("arrivals", arrivals.put("clients", share))
     raise Unbuilt("requests of a trace, or all at once, are not shared by replicas: arrivals: {poisson: 50 1/s}")

@@ -98,7 +98,7 @@ def _stay(times: Numbers, half: float) -> float:
 
 
 def _times(columns: Mapping[str, Column], first: int, lasted: int) -> Numbers:
-    """How long requests of the second quarter stay, fs; of a run whose rows are not all kept, those of the sample."""
+    """Times that requests of the second quarter stay, fs; where not all rows are kept, of the rows in the sample."""
     arrival, end = columns["arrival"], columns["end"]
     of_quarter = (arrival >= first + lasted // 4) & (arrival <= first + lasted // 2)
     stayed: Numbers = ((end - arrival)[of_quarter] if of_quarter.any() else end - arrival).astype(np.float64)

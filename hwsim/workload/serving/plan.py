@@ -138,7 +138,7 @@ class ServicePlan:
 
     @property
     def _begins_in_step(self) -> bool:
-        """Whether clients that all think for the same time ask together at first, so many that p99 is of that crowd."""
+        """Whether clients that all think for the same time ask together at first, more than one request in a hundred."""
         keys = self.keys
         if not isinstance(keys.arrivals, ArrivalKeys) or keys.arrivals.think is None or keys.sessions is not None:
             return False
