@@ -4,7 +4,7 @@
     seats     waiting for a place in the batch          room     waiting for blocks of the KV cache
     reading   its own prompt                            others   prompts of other requests, before and between its tokens
     answers   answers of others, before its first token writing  iterations that write its tokens
-    network   exchanges between the GPUs of a copy      shared   other jobs on its devices
+    network   exchanges between the GPUs of a copy      shared   other jobs on its devices, or these slower
     loading   keys and values of its prompt that come from the host or a disk
     starting  waiting for a copy that starts, before it stands in a line
     adapter   waiting for a place for its adapter, while others pass it

@@ -26,7 +26,13 @@ PLAIN: Final = (  # entries of the document with the names of the statistics
     "grows_per_s",
 )  # fmt: skip
 DIFFERS: Final = 1.02  # times as many came a second as were answered, from which both are said
-DOING: Final = {"prompts": "reads", "answers": "writes", "network": "exchanges", "shared": "other jobs", "host": "host"}
+DOING: Final = {
+    "prompts": "reads",
+    "answers": "writes",
+    "network": "exchanges",
+    "shared": "other jobs or slow parts",
+    "host": "host",
+}
 SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "gap": "gap", "latency": "latency", "wait": "wait"}
 
 
