@@ -295,6 +295,9 @@ def test_a_slow_gpu_slows_its_whole_team_by_all_of_its_computing_and_not_the_exc
     computing = half.step_s - fine.step_s
     assert less.step_s - fine.step_s == pytest.approx(computing / 4, rel=5e-3)
     assert computing == pytest.approx(fine.step_s * fine.stages[0].computing, rel=5e-3)
+    stage = {"name": "step", "train": {key: value for key, value in keys.items() if key != "global_batch"}}
+    pipeline = {"hwsim": "workload/1", "pipeline": {"batches": 1, "batch": 8, "stages": [stage]}, "events": events[1]}
+    assert hwsim.simulate(NODE, pipeline).makespan_s == pytest.approx(less.step_s, rel=1e-6)
 
 
 def test_two_jobs_side_by_side_have_their_own_steps() -> None:

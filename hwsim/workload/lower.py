@@ -166,7 +166,7 @@ def _groups_of(
     if part.pipeline is not None:
         from hwsim.workload.pipeline import add_pipeline
 
-        add_pipeline(part.pipeline, machine, builder, mistakes, name=job or MAIN, start=part.start)
+        add_pipeline(part.pipeline, machine, builder, mistakes, name=job or MAIN, start=part.start, slowed=slowed(disturbed))
     if part.train is not None:
         from hwsim.workload.training import add_training  # models are slow to import
 

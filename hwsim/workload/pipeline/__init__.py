@@ -15,6 +15,8 @@ it may have at once (see `writing`).
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from hwsim.devices import CannotCompute
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, NoRoute, UnknownName
@@ -34,9 +36,16 @@ __all__ = ["PipelineKeys", "Saving", "StageKeys", "add_pipeline", "operations", 
 
 
 def add_pipeline(
-    tree: Tree, machine: Machine, builder: GraphBuilder, mistakes: Mistakes, *, name: str = MAIN, start: float = 0.0
+    tree: Tree,
+    machine: Machine,
+    builder: GraphBuilder,
+    mistakes: Mistakes,
+    *,
+    name: str = MAIN,
+    start: float = 0.0,
+    slowed: Set[str] = frozenset(),
 ) -> None:
-    """Append the pipelines' ops to the graph.  start: seconds before the first batch."""
+    """Append the pipelines' ops to the graph.  start: seconds before the first batch.  slowed: as of `add_training`."""
     keys = decode(tree, PipelineKeys, mistakes)
     if keys is None:
         return
@@ -47,7 +56,7 @@ def add_pipeline(
     batches = _batches(keys, tree, len(programs), mistakes)
     if not programs or len(mistakes):
         return
-    reader = Reader(keys, tree.get("dataset"), programs, mistakes)
+    reader = Reader(keys, tree.get("dataset"), programs, mistakes, slowed)
     lines = [reader.stages(rank) for rank in range(len(programs))]
     if len(mistakes):
         return

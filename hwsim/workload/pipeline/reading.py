@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
@@ -88,6 +88,7 @@ class Reader:
     dataset: Tree | None
     programs: Sequence[Program]
     mistakes: Mistakes
+    slowed: Set[str] = frozenset()
 
     @property
     def machine(self) -> Machine:
@@ -120,7 +121,11 @@ class Reader:
         if keys.at_once > 1:
             self.mistakes.add(keys.train.place, "a training takes one batch after another", "leave `at_once` out")
         name, batch = keys.name or "train", (self.keys.batch or 0) * len(self.programs)
-        graph = OpGraph((), ()) if rank else step_graph(keys.train, self.machine, self.mistakes, name=name, batch=batch)
+        graph = (
+            OpGraph((), ())
+            if rank
+            else step_graph(keys.train, self.machine, self.mistakes, name=name, batch=batch, slowed=self.slowed)
+        )
         if graph is not None:
             device = first_gpu(graph, self.machine) or self.programs[rank].own
             yield StageOp(name, "train", (Placed(device, "", None),), step=graph)

@@ -5,7 +5,7 @@ A step begins when the batches of all programs are there and ends with its last 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import field, replace
 
 import numpy as np
@@ -18,11 +18,12 @@ from hwsim.spec import Mistakes, Tree, tree_of
 from hwsim.ticks import FEMTO
 
 
-def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, batch: int) -> OpGraph | None:
+def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, batch: int, slowed: Set[str]) -> OpGraph | None:
     """The ops of one step; None once the mistakes are noted.
 
     name: its program's name.
     batch: samples that the pipeline brings for a step, 0 if not given.
+    slowed: capacities that are slower for a while.
     """
     from hwsim.workload.training import add_training
 
@@ -45,7 +46,8 @@ def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, b
         tree = tree.put("global_batch", tree_of(batch, tree.place))
     builder = GraphBuilder(capacities_of(machine.capacities))
     before = len(mistakes)
-    add_training(tree.put("steps", tree_of(1, tree.place)) if tree.is_mapping else tree, machine, builder, mistakes, name=name)
+    tree = tree.put("steps", tree_of(1, tree.place)) if tree.is_mapping else tree
+    add_training(tree, machine, builder, mistakes, name=name, slowed=slowed)
     return builder.build() if len(mistakes) == before else None
 
 
