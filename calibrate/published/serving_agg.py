@@ -17,7 +17,19 @@ from typing import Any, Final
 
 from published import serving_scripts
 from published.parts import table
-from published.serving_rows import FRAMEWORKS, Kind, Served, Shape, model_keys, model_of, read, shape_of, subject, whole
+from published.serving_rows import (
+    FRAMEWORKS,
+    Kind,
+    Served,
+    Shape,
+    framework_of,
+    model_keys,
+    model_of,
+    read,
+    shape_of,
+    subject,
+    whole,
+)
 
 TWINS: Final = 1.4
 REPEATED: Final = 1.1  # of runs of one day, one of which may guess: repeated ones differ by 8.6 % at most, nine times of ten
@@ -77,7 +89,7 @@ def _row(row: Mapping[str, str], at: int, *, unclear: bool) -> Served | None:
     copies = max(1, clients // max(1, batch * groups))
     linear, experts = row["gemm_quant_mode"] or row["precision"], row["moe_quant_mode"] or row["precision"]
     infer = {
-        **about.infer(FRAMEWORKS[row["backend"]], shape, linear, experts),
+        **about.infer(framework_of(row["backend"], row["backend_version"], shape, kind), shape, linear, experts),
         **_marlin(row, model),
         **_load(row, max(1, clients // copies), kind),
         **_server(row, model, max(1, clients // copies), shape.attention),

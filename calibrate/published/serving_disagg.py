@@ -19,7 +19,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from published.parts import table
-from published.serving_rows import FRAMEWORKS, Served, Shape, Subject, devices, parallel, read, shape_of, subject, whole
+from published.serving_rows import (
+    FRAMEWORKS,
+    Served,
+    Shape,
+    Subject,
+    devices,
+    framework_of,
+    parallel,
+    read,
+    shape_of,
+    subject,
+    whole,
+)
 
 UNSAID: Final = "whether it speculates is not stated"
 KNOWN: Final = ("kimi-k2",)  # no layers for multi-token prediction
@@ -54,7 +66,7 @@ def _row(row: Mapping[str, str], at: int) -> Served | None:
     silent = about.kind == "dense" or (row["backend"] == "vllm" and about.model in KNOWN)
     prompt, output, clients = whole(row["isl"], 1), whole(row["osl"], 1), whole(row["concurrency"], 1)
     linear, experts = row["gemm_quant_mode"] or row["precision"], row["moe_quant_mode"] or row["precision"]
-    infer = about.infer(FRAMEWORKS[row["backend"]], decode, linear, experts) | {
+    infer = about.infer(framework_of(row["backend"], row["backend_version"], decode, about.kind), decode, linear, experts) | {
         "kv": "fp8",
         "output": {"uniform": [max(1, int(SHORTEST * output)), output]},
     }

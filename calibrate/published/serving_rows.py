@@ -50,6 +50,8 @@ MODELS: Final[tuple[tuple[str, str], ...]] = (
 # What a later edition of a model reads, where the library's is the first.
 LONGER: Final[Mapping[str, int]] = {r"llama-?3\.[13]": 131072, r"deepseek": 163840, r"qwen3-(8b|14b|32b|30b|235b)": 131072}
 FRAMEWORKS: Final[Mapping[str, str]] = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
+PADDING: Final = ((0, 11, 1), (0, 15))  # from and before: versions of vLLM that pad every expert (the file vllm-0.12 says which)
+UNPADDED: Final = 8  # GPUs that each expert is split over, from which they do not
 # A name of a GPU: (a machine of the library, its GPU where it is another one).
 MACHINES: Final[tuple[tuple[str, str, str], ...]] = (
     (r"gb300", "gb200-nvl72", "gb300"),
@@ -141,6 +143,17 @@ class Shape:
     @property
     def gpus(self) -> int:
         return self.tp * self.attention * self.pp
+
+
+def framework_of(backend: str, version: str, shape: Shape, kind: Kind) -> str:
+    """The library's framework of a row.
+
+    >>> framework_of("vllm", "0.12.0", Shape(tp=4, expert_tp=4), "MoE"), framework_of("vllm", "0.12.0", Shape(tp=4), "dense")
+    ('vllm-0.12', 'vllm')
+    """
+    said = tuple(int(each) for each in re.findall(r"\d+", version.partition("rc")[0])[:3])
+    padding = backend == "vllm" and kind == "MoE" and PADDING[0] <= said < PADDING[1] and shape.expert_tp < UNPADDED
+    return "vllm-0.12" if padding else FRAMEWORKS[backend]
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,12 +160,13 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
     case = case_of(source) or "device" if measured else "outside"
     chip = f"{precise(rates.peak, 'FLOP/s')}, {rates.multiprocessors:g} multiprocessors"
     regime = "moe/few" if call.pairs < MANY * max(1.0, call.active) else "moe/many"
+    filled = kernel.filled(call)
     products = [
-        kernel.product(call, rates, columns, depth)
+        kernel.product(filled, rates, columns, depth)
         for columns, depth in ((call.gates * call.inner, call.hidden), (call.hidden, call.inner))
     ]
     inputs: tuple[Input, ...] = (
-        ("up", precise(products[0], "s"), f"{call.pairs:g} rows of {call.active:g} experts, padded to tiles ({key}: {source})"),
+        ("up", precise(products[0], "s"), f"{_rows(call, kernel)} ({key}: {source})"),
         ("down", precise(products[1], "s"), "the same"),
         ("passes", precise(kernel.passes(call, rates), "s"), f"over the tokens: {source_of(sources, f'{key}.passing')}"),
     )
@@ -184,6 +185,12 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
     )
     start = latency_term("start of the experts", kernel.start, source_of(sources, f"{key}.start"))
     return doubted(assemble(draws, bandwidth=rates.bandwidth, floor=body, latencies=(start,)), doubts[0])
+
+
+def _rows(call: Routed, kernel: Grouped) -> str:
+    if kernel.padded:
+        return f"{call.pairs:g} rows, and {kernel.padded - 1} more for each of the {call.experts:g} experts, with tokens or not"
+    return f"{call.pairs:g} rows of {call.active:g} experts, padded to tiles"
 
 
 def doubted(cost: Cost, doubt: Doubt) -> Cost:

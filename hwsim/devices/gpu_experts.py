@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from hwsim.devices.gpu_attention import LIBRARIES, Rates, least, most, rounded, whole
@@ -85,6 +86,7 @@ def experts_call(
         weight=weight,
         width=width,
         kernel=kernel,
+        experts=experts,
     )
 
 
@@ -117,6 +119,7 @@ def drawn_call(
         weight=weight,
         width=width,
         kernel=kernel,
+        experts=local,
     )
 
 
@@ -166,20 +169,37 @@ class Grouped:
     )
     rate: BytesPerSecond = field("of a multiprocessor that reads weights", default=60e9, exclusive_minimum=0.0)
     start: Seconds = field("of all its kernels, in a graph", default=3e-5)
+    padded: int = field(
+        "rows that every expert of the GPU is padded to, also one without tokens; 0: only experts that have tokens, to a tile",
+        default=0,
+        minimum=0,
+    )
 
     def seconds(self, call: Routed, rates: Rates) -> float:
         """Seconds of a call."""
-        total = self.start + self.passes(call, rates)
+        total, filled = self.start + self.passes(call, rates), self.filled(call)
         for columns, depth in ((call.gates * call.inner, call.hidden), (call.hidden, call.inner)):
-            total = total + self.product(call, rates, columns, depth)
+            total = total + self.product(filled, rates, columns, depth)
         return total
 
+    def rows(self, call: Routed) -> float:
+        """Rows that are computed where every expert is padded."""
+        return call.pairs + call.experts * (self.padded - 1)
+
+    def filled(self, call: Routed) -> Routed:
+        """The call with the blocks that are computed: those without tokens read the weights of one expert again and again."""
+        return replace(call, blocks=tuple(self.rows(call) / tile for tile in TILES)) if self.padded else call
+
     def passes(self, call: Routed, rates: Rates) -> float:
-        """Seconds in which tokens are sorted, gathered and summed."""
+        """Seconds in which tokens are sorted, gathered and summed; padded rows are activated and made narrow besides."""
         each = (2 * call.hidden + call.inner) * call.width / rates.multiprocessors
         if self.tokens is None:
-            return (2 * call.pairs + call.tokens) * each / self.passing
-        return 2 * call.pairs * each / self.passing + call.tokens * each / self.tokens
+            seconds = (2 * call.pairs + call.tokens) * each / self.passing
+        else:
+            seconds = 2 * call.pairs * each / self.passing + call.tokens * each / self.tokens
+        if not self.padded:
+            return seconds
+        return seconds + self.rows(call) * (call.gates + 2.5) * call.inner * call.width / (self.reading * rates.bandwidth)
 
     def product(self, call: Routed, rates: Rates, columns: float, depth: float) -> float:
         """Seconds of one grouped product."""

@@ -264,7 +264,7 @@ class Routed:
 
     Args:
         tokens: that come in; pairs: of a token and one of its experts here; active: experts that have a token.
-        blocks: blocks of rows of all experts, for each size of a tile.
+        experts: that the GPU has (0: as many as are active); blocks: blocks of rows of all experts, for each size of a tile.
         hidden: width of a token; inner: of an expert; gates: 2 where it has a gate, else 1.
         weight: bytes of a number of the weights; width: of a token's.
         kernel: whose, a name of `experts:`.
@@ -280,6 +280,7 @@ class Routed:
     weight: float = 2.0
     width: float = 2.0
     kernel: str = "flash bf16"
+    experts: float = 0.0
 
     @property
     def flop(self) -> float:

@@ -152,6 +152,7 @@ KERNELS: Final = in_turn(
         {"moe": {**EXPERTS, "tokens": tokens, "top_k": 2, "gated": True, "skew": 0.5, "kernel": "flash"}}
         for tokens in (4, 300, 20_000)
     ),
+    {"moe": {**EXPERTS, "tokens": 4, "top_k": 2, "kernel": "tensorrt"}},
 )
 EXAMPLES: Final = (
     Example(
@@ -206,7 +207,7 @@ EXAMPLES: Final = (
                     "prefill": {"flash": BLOCKS, "tensorrt": {"efficiency": "60 %"}},
                     "decode": {"flash": STRIPS},
                 },
-                "experts": {"flash bf16": GROUPED, "tensorrt bf16": {"efficiency": "50 %"}},
+                "experts": {"flash bf16": GROUPED, "tensorrt bf16": {"efficiency": "50 %", "padded": 128}},
             }
         ),
         KERNELS,
