@@ -201,3 +201,18 @@ def test_experts_of_a_bare_part_take_about_what_those_of_its_class_take() -> Non
     program = f"hwsim: workload/1\nname: experts\nprogram:\n  - moe: {{{keys}}}\n"
     times = [api.simulate(api.load_machine(MACHINE % part), program).makespan_s for part in (bare, "use: h100-sxm")]
     assert times[0] == pytest.approx(times[1], rel=0.3)
+
+
+def test_experts_that_are_all_padded_take_as_long_for_few_tokens_as_for_some() -> None:
+    """DeepGEMM's published rates of grouped products on an H800, and rows of 128 experts that a graph has room for."""
+    kernel = Grouped(efficiency=0.705, edge=0.0, prologue=558.0, rate=4e11, padded=128)
+    rates = Rates(peak=1.979e15, exponentials=4e12, bandwidth=3.35e12, read=3e12, multiprocessors=132.0, cache=50e6)
+
+    def seconds(tokens: int, kernel: Grouped) -> float:
+        return kernel.seconds(experts_call(tokens, 8, 128, 4096, 768, 2, "", weight=1.0), rates)
+
+    assert seconds(1, kernel) < seconds(4, kernel) < 1.05 * seconds(1, kernel)
+    assert seconds(4, Grouped(efficiency=0.705, edge=0.0, prologue=558.0, rate=4e11)) < 0.4 * seconds(4, kernel)
+    for deep, reached in ((7168, 1297e12), (2048, 1099e12)):  # four experts of 8192 rows, without padding
+        call = Routed(8192, 32768, 4, tuple(32768 / tile for tile in (8, 16, 32, 64, 128, 256)), deep, 4096, weight=1.0)
+        assert 2 * 32768 * 4096 * deep / kernel.product(call, rates, 4096, deep) == pytest.approx(reached, rel=0.04)

@@ -154,7 +154,8 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
     seconds, compute, memory = kernel.seconds(call, rates), f"{name}.compute", f"{name}.memory"
     body = seconds - kernel.start
     weights = call.active * (call.gates + 1) * call.hidden * call.inner * call.weight
-    busy = min(body, call.flop / (kernel.efficiency * rates.peak))
+    computed = call.flop * (kernel.rows(call) / call.pairs if kernel.padded else 1.0)
+    busy = min(body, computed / (kernel.efficiency * rates.peak))
     drawn = min(body, weights / rates.bandwidth)
     source = source_of(sources, f"{key}.efficiency")
     case = case_of(source) or "device" if measured else "outside"

@@ -7,6 +7,7 @@ from typing import Final
 from hwsim.demand import Case, case_of
 from hwsim.devices.gpu import Gpu
 from hwsim.devices.gpu_attention import LIBRARIES, Attention
+from hwsim.devices.gpu_experts import named
 from hwsim.devices.gpu_matmul import tiles_like
 from hwsim.devices.roofline import peak_of, source_of
 from hwsim.formats import precise
@@ -33,14 +34,24 @@ def case(gpu: Gpu, number: str, dtype: str) -> Case:
     return case_of(source_of(gpu.sources, path), guess) or "known"
 
 
-def of_served(gpu: Gpu, dtype: str) -> Case:
-    """The case of a served model: of its products or of the attention of its answers, whichever is known less well."""
-    products = case(gpu, "matmul", dtype)
+def of_served(gpu: Gpu, dtype: str, experts: str = "") -> Case:
+    """The case of a served model: of its products, its experts or the attention of its answers, whichever is known least well.
+
+    experts: the kernel of its experts, "" without.
+    """
+    products = max(case(gpu, "matmul", dtype), _of_experts(gpu, experts), key=ORDER.index)
     if not isinstance(gpu.attention, Attention):  # none, or a stated part of the peak
         return case(gpu, "attention", dtype) if gpu.attention is None else products
     name = next((each for each in LIBRARIES if each in gpu.attention.decode), "")
     answers = case_of(source_of(gpu.sources, f"attention.decode.{name}.rate"), "generation") or "known"
     return max(products, answers, key=ORDER.index)
+
+
+def _of_experts(gpu: Gpu, kernel: str) -> Case:
+    name = named(kernel, gpu.experts) if kernel else ""
+    if not name:
+        return "generation" if kernel else "known"
+    return case_of(source_of(gpu.sources, f"experts.{name}.efficiency"), "generation") or "known"
 
 
 def _less(one: Case, other: Case) -> Case:

@@ -13,7 +13,7 @@ from hwsim.devices.gpu_doubts import of_served
 from hwsim.failures import NoProgress, load_failures
 from hwsim.functions.files import machine_with
 from hwsim.models import Framework, KernelTimes, ParallelPlan, Transformer, WrongPlan, estimate
-from hwsim.models.inference import batch_pass, serve
+from hwsim.models.inference import batch_pass, experts_by, serve
 from hwsim.models.plan import replicas
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, SpecError
@@ -266,7 +266,8 @@ def inference(case: Case, options: Mapping[str, Any]) -> Estimate:
     regime = f"infer/{phase}"
     if phase == "decode" and case.framework.server.prompts is not None:  # whole answers of such servers were measured
         regime = f"tpot/{'experts' if any(kind.experts > 1 for kind in case.model.kinds) else 'dense'}"
-    sureness = of_served(case.cluster.gpu, dtype) if regime.startswith("tpot/") else "known"
+    experts = experts_by(case.model, case.cluster.gpu, dtype, case.framework.kernels)
+    sureness = of_served(case.cluster.gpu, dtype, experts) if regime.startswith("tpot/") else "known"
     links = case.cluster.by_library
     sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, regime, sureness, links=links)
     bill = None

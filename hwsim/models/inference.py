@@ -111,6 +111,14 @@ def _narrowed(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
     return replace(part, weight=quantised.width, weight_of_experts=quantised.width)
 
 
+def experts_by(model: Transformer, gpu: Gpu, dtype: str, library: str) -> str:
+    """The kernel that a library runs a served model's experts by, as `experts:` of a GPU may call it; "" without experts."""
+    part = served(1, 1, 1, 1, dtype, "flash", gpu, model.quantised)
+    of_layers = (kernel.work.experts for kind in model.kinds if kind.experts > 1 for kernel in blocks.experts(kind, part))
+    call = next(filter(None, of_layers), None)
+    return "" if call is None else f"{library} {call.kernel.partition(' ')[2]}"
+
+
 def formats(model: Transformer, gpu: Gpu, dtype: str) -> str | None:
     """Formats of a checkpoint's weights, of products and of keys and values, in words; None where `dtype` is all of them."""
     if model.quantised is None:

@@ -13,6 +13,7 @@ from hwsim.devices.gpu_doubts import of_served
 from hwsim.graph.opgraph import Held
 from hwsim.models.architectures import Model, Transformer
 from hwsim.models.framework import Framework, Software
+from hwsim.models.inference import experts_by
 from hwsim.models.memory import Footprint
 from hwsim.records import dataclass
 from hwsim.spec import Warning
@@ -91,8 +92,12 @@ class ServicePlan:
 
     @property
     def case(self) -> Case:
-        """The case of the kernels of its GPU, which says how well they are known; speculation was never measured."""
-        return "outside" if self.speculation is not None else of_served(self.gpu, self.dtype)
+        """The case of its kernels on its GPU, which says how well they are known; speculation was never measured."""
+        if self.speculation is not None:
+            return "outside"
+        if isinstance(self.model, Transformer) and isinstance(self.software, Framework):
+            return of_served(self.gpu, self.dtype, experts_by(self.model, self.gpu, self.dtype, self.software.kernels))
+        return of_served(self.gpu, self.dtype)
 
     @property
     def cache_format(self) -> str:
