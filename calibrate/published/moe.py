@@ -155,7 +155,7 @@ def fit_kernel(
     parts: Sequence[Group], known: Grouped | None = None, names: Iterable[str] | None = None, rounds: int = 3, each: int = 50
 ) -> Grouped:
     """One kernel for some groups.  known, names: with these constants, but for those."""
-    start = {} if known is None else {one.name: float(getattr(known, one.name)) for one in CONSTANTS}
+    start: dict[str, Any] = {} if known is None else {one.name: float(getattr(known, one.name)) for one in CONSTANTS}
     free = [constant for constant in near(CONSTANTS, start) if names is None or constant.name in names]
 
     columns, rates = together(parts, rates_of)
