@@ -192,11 +192,11 @@ class Grouped:
 
     def passes(self, call: Routed, rates: Rates) -> float:
         """Seconds in which tokens are sorted, gathered and summed; padded rows are activated and made narrow besides."""
-        each = (2 * call.hidden + call.inner) * call.width / rates.multiprocessors
+        moved_each = (2 * call.hidden + call.inner) * call.width / rates.multiprocessors
         if self.tokens is None:
-            seconds = (2 * call.pairs + call.tokens) * each / self.passing
+            seconds = (2 * call.pairs + call.tokens) * moved_each / self.passing
         else:
-            seconds = 2 * call.pairs * each / self.passing + call.tokens * each / self.tokens
+            seconds = 2 * call.pairs * moved_each / self.passing + call.tokens * moved_each / self.tokens
         if not self.padded:
             return seconds
         return seconds + self.rows(call) * (call.gates + 2.5) * call.inner * call.width / (self.reading * rates.bandwidth)
