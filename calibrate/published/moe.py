@@ -201,7 +201,7 @@ def scores(data: Path) -> tuple[Score, ...]:
         score("experts by kernel", held(found, shipped, predict), 0.13,
               notes="MXFP8 on Blackwell, 24 %: tokens of an expert are drawn at random there."),
         score("experts, generation left out", left_out(apart, "generation", fits=fits), 0.18, "left out",
-              reached=0.5, notes="What two libraries call by one name are other kernels on each generation."),
+              reached=0.3, notes="What two libraries call by one name are other kernels on each generation."),
         score("experts, device left out", left_out(apart, "device"), 0.18, "left out"),
         score("experts, generation left out, three own constants", left_out(apart, "generation", own=True, fits=fits), 0.18,
               "left out", notes="60 shapes of the GPU."),
