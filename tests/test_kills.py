@@ -27,4 +27,4 @@ def test_killed_anywhere_it_goes_on() -> None:
 
 @pytest.mark.slow
 def test_killed_at_more_moments_it_goes_on() -> None:
-    killed(100, "--seed", "1")
+    killed(60, "--seed", "1")

@@ -21,7 +21,7 @@ from hwsim.results.timeline import Timeline
 from hwsim.views.explain.explanation import explain
 from tests.random_pairs import File, Pair, random_pair, random_star
 
-COUNT = int(os.environ.get("HWSIM_LAWS", "25"))
+COUNT = int(os.environ.get("HWSIM_LAWS", "18"))
 ANOMALY: Final = 0.01  # how much longer a run may take on a better machine where ops compete: docs/engine.md has an example
 RATES: Final = ("B/s", "FLOP/s", "1/s")
 NUMBER: Final = re.compile(r"([-+.\deE]+) (s|ms|us|B|FLOP|B/s|FLOP/s|1/s)$")

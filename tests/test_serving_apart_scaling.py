@@ -22,7 +22,7 @@ READERS: dict[str, Any] = {"device": "gpu0..2", "parallel": {"tp": 1}}
 WRITERS: dict[str, Any] = {"device": "gpu4..7", "parallel": {"tp": 2}}
 BURSTS: dict[str, Any] = {
     "arrivals": {"bursts": {"poisson": "2 1/s", "size": 40}},
-    "requests": 200,
+    "requests": 120,
     "output": {"uniform": [1, 60]},
 }
 KINDS: dict[str, dict[str, Any]] = {
@@ -74,7 +74,7 @@ def test_laws_of_both_parts(kind: str) -> None:
     run = apart(KINDS[kind])
     found = only(run)
     readers, writers = told(found)
-    assert found.requests == len(found.rows) == KINDS[kind].get("requests", 200)  # nothing is lost
+    assert found.requests == len(found.rows) == KINDS[kind].get("requests", 120)  # nothing is lost
     for row in found.rows:
         assert min(row.parts_fs) >= 0
         assert sum(row.parts_fs) == pytest.approx((row.end_s - row.arrival_s) * 1e15, abs=5)

@@ -29,7 +29,7 @@ BURSTS: dict[str, Any] = {
     "device": "gpu*",
     "parallel": {"tp": 2},
     "arrivals": {"bursts": {"poisson": "2 1/s", "size": 40}},
-    "requests": 200,
+    "requests": 120,
     "output": 40,
 }
 KINDS: dict[str, dict[str, Any]] = {

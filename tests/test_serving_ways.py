@@ -56,7 +56,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def served(engine: Any, **keys: Any) -> hwsim.Run:
-    infer = {"model": SMALL, "arrivals": {"poisson": "300 1/s"}, "requests": 60, "prompt": {"lognormal": {"median": 500}},
+    infer = {"model": SMALL, "arrivals": {"poisson": "300 1/s"}, "requests": 40, "prompt": {"lognormal": {"median": 500}},
              "output": {"uniform": [1, 90]}, "seed": 3, **keys}  # fmt: skip
     return hwsim.simulate(load_machine("dgx-h100"), {"hwsim": "workload/1", "infer": infer}, engine=engine)
 
