@@ -1,4 +1,4 @@
-"""Commands in processes of their own that need not start Python: a process that has imported hwsim forks for each.
+"""Commands in processes of their own that need not start Python: a process that has imported all of hwsim forks for each.
 
 Starting Python and importing hwsim takes longer than most commands of a page.  Where there is no fork to rely on, every
 command starts Python.
@@ -15,13 +15,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
-SECONDS: Final = 60  # of a command
+SECONDS: Final = 300  # of a command, which takes seconds where nothing else runs
 FORKS: Final = sys.platform == "linux"
 _SERVER: Final = """
-import json, os, runpy, signal, sys
-import hwsim.cli, hwsim.api, hwsim.views.explain, hwsim.views, hwsim.studies
-for name in hwsim.cli.COMMANDS:
-    hwsim.cli.main.get_command(None, name)
+import atexit, contextlib, gc, importlib, json, os, pkgutil, runpy, signal, sys, threading
+import hwsim
+
+for each in pkgutil.walk_packages(hwsim.__path__, "hwsim."):
+    if each.name != "hwsim.__main__" and not each.name.startswith("hwsim.explorer"):
+        with contextlib.suppress(ImportError):  # of an extra that is not installed
+            importlib.import_module(each.name)
+gc.freeze()  # what stays is not looked at again by each command
 
 for line in sys.stdin:
     asked = json.loads(line)
@@ -41,7 +45,16 @@ for stream, number in ((nothing, 0), (written, 1), (written, 2)):
 sys.stdin = open(0, encoding="utf-8", closefd=False)
 sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", buffering=1, closefd=False) for number in (1, 2))
 sys.argv = ["hwsim", *asked["words"]]
-runpy.run_module("hwsim", run_name="__main__", alter_sys=True)
+status = 0
+try:
+    runpy.run_module("hwsim", run_name="__main__", alter_sys=True)
+except SystemExit as end:
+    status = end.code if isinstance(end.code, int) else int(end.code is not None)
+threading._shutdown()
+atexit._run_exitfuncs()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(status)  # taking modules apart one by one takes longer than a small command
 """
 
 
