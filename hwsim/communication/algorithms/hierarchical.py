@@ -42,7 +42,7 @@ class Hierarchical(Algorithm):
         levels = Levels.of(group)
         stages = [(name, steps) for name, steps in levels.stages(operation) if steps]
         slot = max((steps for _, steps in stages), default=0)  # each stage has a slot of this many steps for a piece
-        refuse_more(self.pieces * group.ranks * sum(steps for _, steps in stages))
+        refuse_more(self.pieces * group.ranks * sum(steps for _, steps in stages))  # integers
         sends: list[Send] = []
         for piece in range(self.pieces):
             begin = piece * slot
