@@ -146,9 +146,10 @@ class Run(Shown, Result):
 
     def explain(self, *, op: str | None = None, what_if: bool | None = None, progress: Progress | None = None) -> Explained:
         """Say why the run takes as long as it does, and what would help; arguments as of `hwsim.explain`."""
-        from hwsim.views.explain.explained import explained
+        from hwsim.views.explain.explained import Explained
+        from hwsim.views.explain.explanation import explain
 
-        return explained(self, op=op, what_if=what_if, progress=progress)
+        return Explained(self, explain(self, op=op, again=what_if, progress=progress))
 
     def to_pandas(self, table: str = "ops") -> pd.DataFrame:
         """The ops as a table, or another list of rows of `to_json()`: "capacities", "limited_by", "each", "memory", ...

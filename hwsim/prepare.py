@@ -25,7 +25,7 @@ from hwsim.workload.names import place_of_op
 from hwsim.workload.sources import changed, names_of_machine, title, tree_from
 from hwsim.workload.unheeded import unheeded
 
-if TYPE_CHECKING:  # what few runs have is imported when it is asked for
+if TYPE_CHECKING:
     from hwsim.graph.disturbance import Disturbance
     from hwsim.workload.services.program import Program
     from hwsim.workload.serving.plan import ServicePlan
@@ -104,8 +104,6 @@ def prepare(
             check_statements(written, mistakes)
         raise SpecError(mistakes)
     if isinstance(loaded, OpGraph):
-        from hwsim.workload.foreign import refuse_foreign
-
         refuse_foreign(loaded, built, mistakes)
     idle = unheeded(written, built, mistakes) if written else ()
     disturbed = changes(written.events, built, mistakes) if written and written.events else ()
@@ -275,3 +273,14 @@ def _built(tree: Tree | None, mistakes: Mistakes) -> Machine | None:
 
 def _loaded(tree: Tree | None, mistakes: Mistakes) -> Workload | None:
     return None if tree is None else read_workload(tree, mistakes)
+
+
+def refuse_foreign(graph: OpGraph, machine: Machine, mistakes: Mistakes) -> None:
+    """An op graph says what its ops take of one machine; on another its numbers would mean something else."""
+    for capacity in graph.capacities:
+        on_machine = machine.capacities.get(capacity.name)
+        if on_machine is None:
+            mistakes.add(None, f"the op graph draws on '{capacity.name}', which the machine {machine.name} does not have")
+        elif on_machine.rate != capacity.rate:
+            message = f"in the op graph '{capacity.name}' has rate {capacity.rate:g}, on the machine {on_machine.rate:g}"
+            mistakes.add(None, message, "it was made for another machine: lower the workload again")

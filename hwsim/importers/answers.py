@@ -1,4 +1,7 @@
-"""A recording on another machine, as numbers to print: the run, and the GPU's time by kind of work and operator."""
+"""A recording on another machine, as numbers to print: the run, and the GPU's time by kind of work and operator.
+
+A part of a prediction's critical path keeps its recorded time: no error that was measured stands behind it.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,15 @@ import numpy as np
 
 from hwsim import engine
 from hwsim.formats import format_quantity, format_share
-from hwsim.importers.as_recorded import as_recorded
 from hwsim.importers.predicting import Predicted, Row
 from hwsim.importers.recording import Ints
-from hwsim.importers.replay import Replay
+from hwsim.importers.replay import Part, Replay
 from hwsim.importers.steps import of_gpus, replayed, steps
 from hwsim.records import dataclass
+from hwsim.results.critical import critical_path
 from hwsim.results.doubts import Weight, Weights, weights_of
 from hwsim.results.interval import Interval, interval
+from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 from hwsim.views.kit.table import Column, aligned
 
@@ -264,3 +268,29 @@ def _as_dict(row: Sum, *, timed: bool) -> dict[str, Any]:
         "range_s": [row.range.low, row.range.high],
         "as_recorded_s": row.kept if timed else None,
     }
+
+
+NAMES: Final[Mapping[Part, str]] = {
+    Part.HOST: "host threads", Part.START: "host threads", Part.DEVICE: "GPU ops", Part.COLLECTIVE: "collectives",
+    Part.LAUNCH: "launches", Part.GAP: "gaps of streams", Part.DELAY: "unexplained", Part.ARRIVE: "collectives",
+    Part.MEET: "collectives",
+}  # fmt: skip
+
+
+def as_recorded(timeline: Timeline, part: Ints) -> dict[str, float]:
+    """Shares of the critical path that are as recorded, by kind of op, the largest first.
+
+    part: kind of each op, of `Part`.
+    """
+    path = critical_path(timeline, pools=False)
+    if not len(path):
+        return {}
+    took = (path.end - path.start).astype(np.float64)
+    kept = timeline.flat.cost[path.op] < 0  # a predicted op says how its time came about
+    kinds, where = np.unique(part[path.op[kept]], return_inverse=True)
+    shares: dict[str, float] = {}
+    for kind, seconds in zip(kinds.tolist(), np.bincount(where, took[kept]).tolist(), strict=True):
+        shares[NAMES[Part(kind)]] = shares.get(NAMES[Part(kind)], 0.0) + seconds
+    length = math.fsum(took.tolist())
+    rows = [(name, seconds / length) for name, seconds in shares.items() if seconds > 0]
+    return dict(sorted(rows, key=lambda each: -each[1]))

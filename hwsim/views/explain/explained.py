@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from hwsim.records import dataclass
 from hwsim.results.result import Result
-from hwsim.views.explain.explanation import Explanation, explain
+from hwsim.views.explain.explanation import Explanation
 from hwsim.views.kit.shown import Drawn
 
 
@@ -46,14 +46,3 @@ class Explained(Drawn):
         from hwsim.views.explain.say import text
 
         return text(self.run, self.explanation)
-
-
-def explained(
-    run: Result, *, op: str | None = None, what_if: bool | None = None, progress: Callable[[int, int], None] | None = None
-) -> Explained:
-    """Explain a run; arguments as of `hwsim.views.explain.explanation.explain`.
-
-    Raises:
-        NoSuchOp: no op of the run has the name.
-    """
-    return Explained(run, explain(run, op=op, again=what_if, progress=progress))
