@@ -108,7 +108,7 @@ def _window(text: str, column: int, width: int = 100) -> list[str]:
 
 
 class Hinted(ValueError):
-    """What cannot be, in one line; `hint` says what would do. The caller knows the place in the file."""
+    """A value that cannot be, in one line; `hint` says which can. The caller knows the place in the file."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

@@ -92,7 +92,7 @@ class DoubleTree(Algorithm):
 
 
 def _stretched(stage: Round, few: int, pieces: int) -> Round:
-    """A round of few pieces as of more: full steps, of which there are more than levels, are as many more; all carry less."""
+    """A round of few pieces as of more: more full steps (there are more of them than levels), and all carry less."""
     named = stage if stage.reduce else replace(stage, name="broadcast")
     if pieces == few:
         return named

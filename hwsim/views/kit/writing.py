@@ -19,7 +19,7 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> Path:
         OSError: the folder does not exist, is full, or may not be written to; the error has the path as its `filename`.
     """
     given = Path(path)
-    with naming(given), replaced(given) as whole, whole.open("wb") as file:
+    with naming(given), replaced(given) as beside, beside.open("wb") as file:
         file.writelines(chunks)
     return given
 

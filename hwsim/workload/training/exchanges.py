@@ -225,11 +225,10 @@ class Exchanges:
 
     def link_rate(self, name: str) -> float:
         """B/s of a link, 0 of another capacity."""
-        found = self._links.get(name)
-        if found is None:
+        if name not in self._links:
             capacity = self.machine.capacities[name]
-            found = self._links[name] = capacity.rate if capacity.unit == "B" else 0.0
-        return found
+            self._links[name] = capacity.rate if capacity.unit == "B" else 0.0
+        return self._links[name]
 
     def spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
         """A collective inside an op that waits for `exposed` of its time and draws `part` of its amounts."""

@@ -190,10 +190,10 @@ class Segments:
         """The ops of a replica, with what the replicas that it represents draw meanwhile."""
         near = self.represented.near[replica]
         rows = [
-            self._rows(stage, done, last, recipe, each, alone=each == replica) for each, recipe in zip(near, recipes, strict=True)
+            self._rows(stage, done, last, recipe, held, alone=held == replica) for held, recipe in zip(near, recipes, strict=True)
         ]
         for place, (name, kind, queue, cost, inside) in enumerate(rows[near.index(replica)]):
-            others = [row[place][3] for row, other in zip(rows, near, strict=True) if other != replica]
+            others = [row[place][3] for row, held in zip(rows, near, strict=True) if held != replica]
             index = self._builder.cost(self._with(cost, others))
             if inside > 0:
                 self.inside[index] = inside
