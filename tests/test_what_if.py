@@ -359,8 +359,9 @@ def test_what_a_flow_over_a_card_and_a_cable_needs_is_both() -> None:
 
 def test_the_rate_of_an_exchange_is_of_bytes_not_of_messages() -> None:
     result = api.simulate(TWO_NODES, SUM)
-    (row,) = each_op(result.timeline)
-    assert row.rate == "196 GB/s"  # its busbw, 2 x 15/16 x 1 GB in that time: 24.5 GB/s on each of eight cards
+    rates = {row.name: row.rate for row in each_op(result.timeline)}
+    assert rates["g"] == "196 GB/s"  # its busbw, 2 x 15/16 x 1 GB in that time: 24.5 GB/s on each of eight cards
+    assert rates["g over nvlink"] == "171 GB/s"  # the bytes of its flow inside the nodes, 1.64 GB, in the same time
     assert {one.unit for one in result.usage if one.capacity.endswith("_messages")} == {"1"}
 
 
