@@ -188,8 +188,8 @@ def _instant(written: Any, first: datetime | float | None) -> tuple[float, datet
     try:
         at = seconds = float(written)
     except ValueError:
-        found = datetime.fromisoformat(_to_microseconds(written.strip()))
-        at = found if found.tzinfo else found.replace(tzinfo=UTC)
+        date = datetime.fromisoformat(_to_microseconds(written.strip()))
+        at = date if date.tzinfo else date.replace(tzinfo=UTC)
         seconds = (at - (first if isinstance(first, datetime) else at)).total_seconds()
     first = at if first is None else first
     if not 0 <= seconds < 1e9 or type(at) is not type(first):
