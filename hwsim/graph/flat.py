@@ -87,7 +87,7 @@ def flatten(graph: OpGraph) -> FlatGraph:
 
 
 def _joined(parts: Sequence[NDArray[Any]], kind: DTypeLike | None = None) -> NDArray[Any]:
-    """The parts in a row; one number is kept of a column in which all are equal, as those of many sends are."""
+    """The parts in a row; one number is kept of a column in which all are equal, such as times of many sends."""
     found = np.concatenate([np.empty(0, np.int64 if kind is None else kind), *parts], dtype=kind)
     if len(found) > FEW and any(part.strides == (0,) for part in parts) and (found == found[0]).all():
         return np.broadcast_to(found[0], found.shape)
