@@ -123,6 +123,7 @@ def odd(draw: st.DrawFn) -> tuple[Spec, Spec]:
     plan = draw(st.sampled_from(PLANS))
     if draw(st.integers(0, 3)) == 0:
         plan = {**plan, "model": EXPERTS, "parallel": {**plan.get("parallel", {}), "ep": 2}}
+        plan |= {"imbalance": draw(st.sampled_from([1.0, 1.5]))}
     if draw(st.integers(0, 3)) == 0:
         sharded = draw(st.booleans())
         plan = {**plan, "checkpoint": {"every": 1, "bandwidth": "1 GB/s", "sharded": sharded}}

@@ -89,14 +89,16 @@ def represented(
     colours, why = _of_replicas(machine, layout, kinds, paths, marks)
     if uneven:
         colours = 2 * colours + (np.arange(layout.dp) % layout.ep == 0)
-    replicas, numbers = len(colours), paths.numbers
+    numbers = paths.numbers
     look = _looks(capacities, between, marks)
-    classes = _classes(colours, numbered(look[numbers]), paths)
-    of = Classes.by(numbered(classes[:replicas]))
-    if not few_enough(len(of), replicas):
-        raise CannotFold(why or _difference(layout, of))
-    of_things = numbered(classes[replicas:])
-    kept = _kept(paths, of, of_things)
+    things = numbered(look[numbers])
+    try:
+        of, of_things, kept = _classes_of(colours, things, paths, why, layout)
+    except CannotFold:
+        if layout.ep == 1:
+            raise
+        places = layout.ep * colours + np.arange(layout.dp) % layout.ep  # among those that split the experts
+        of, of_things, kept = _classes_of(places, things, paths, why, layout)
     near = {first: _near(layout, paths, of, first) for first in of.first.tolist()}
     shown = {place: machine.capacity_name(int(numbers[place])) for place in kept}
     gpus = _gpus(layout, paths, of_things)
@@ -161,6 +163,19 @@ def _devices(known: Capacities, paths: _Paths, of_things: Ints, shown: Mapping[s
     places = np.flatnonzero(known.are_of_devices(paths.numbers) & np.isin(of_things, list(shown.values())))
     names = map(known.machine.capacity_name, paths.numbers[places].tolist())
     return zip(names, of_things[places].tolist(), strict=True)
+
+
+def _classes_of(colours: Ints, things: Ints, paths: _Paths, why: str, layout: Layout) -> tuple[Classes, Ints, list[int]]:
+    """(classes of the replicas, class of each capacity, places of those that representatives draw from).
+
+    Raises:
+        CannotFold: they are many, or share capacities that their representatives do not share.
+    """
+    classes, replicas = _classes(colours, things, paths), len(colours)
+    of, of_things = Classes.by(numbered(classes[:replicas])), numbered(classes[replicas:])
+    if not few_enough(len(of), replicas):
+        raise CannotFold(why or _difference(layout, of))
+    return of, of_things, _kept(paths, of, of_things)
 
 
 def _classes(colours: Ints, things: Ints, paths: _Paths) -> Ints:
