@@ -1,15 +1,16 @@
 """The time of inference in closed form: one pass (a prefill, a step of decoding, a batch of images), and a batch served.
 
     pass         = layers forward + head (of the last token of each sequence) + collectives of tensor parallel + host.
-    first token  = a prefill of all prompts at once.
+    first token  = a prefill of all prompts at once, and what a server takes for a request before and after it.
     next tokens  = a step of decoding each: the mean of the first and the last, for a step is linear in the context but for tiles.
 
 A step of decoding reads all weights and the keys and values of every sequence once: it is bound by memory until the batch is
 as large as the ratio of peak to bandwidth.
 
 **Error**: of single passes, see `docs/validation/models.md`.
-**Range**: all sequences of a batch are alike and start together; no continuous batching, no chunks of a prefill, no time
-between passes. A server with continuous batching is close to a pass with the same sums of tokens and of context.
+**Range**: all sequences of a batch are alike and start together; no continuous batching, no chunks of a prefill. Between passes
+is what the host of the framework's server takes, if its file has one. A server with continuous batching is close to a pass with
+the same sums of tokens and of context.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Layer
 from hwsim.models.memory import Footprint, batch_memory, cache_room, serving_memory
 from hwsim.models.plan import WrongPlan, uneven_widths
+from hwsim.models.server import HostTimes
 from hwsim.models.step import Seconds, by_kind, seconds_by
 from hwsim.records import dataclass
 
@@ -43,7 +45,7 @@ class Pass:
     """One pass over a batch.
 
     Args:
-        seconds: from its first kernel to its last; shares: seconds of each kind of work.
+        seconds: from its first kernel to its last, and what the host takes; shares: seconds of each kind of work.
         memory: weights, and the keys and values after it; verdict: whether they fit.
     """
 
@@ -207,6 +209,7 @@ class Service:
 
     Args:
         first: the prefill; steps: the first and the last step of decoding, None for a prefill alone.
+        waits: seconds of a request at the server's door and back to the client, beside the passes; 0 of a prefill alone.
         seconds: the prefill, or the mean step of decoding; total: seconds until the last token.
         memory: at the end; verdict: whether it fits; capacity: tokens of context that would, of all layers.
         held: sequences that would; copies: groups that the cluster has.
@@ -221,6 +224,7 @@ class Service:
     dtype: str
     first: Pass
     steps: tuple[Pass, Pass] | None
+    waits: float
     seconds: float
     total: float
     memory: Footprint
@@ -229,6 +233,11 @@ class Service:
     held: int | None
     copies: int
     formats: str | None = None
+
+    @property
+    def first_token(self) -> float:
+        """Seconds until a client has its first token."""
+        return self.first.seconds + self.waits
 
     @property
     def shares(self) -> dict[str, float]:
@@ -265,13 +274,18 @@ def serve(
         WrongPlan: the group does not divide heads or widths, or there are fewer GPUs.
     """
     times = times or KernelTimes(cluster.gpu, framework)
+    host = framework.server.host or HostTimes()
+    beside = (host.step or 0.0) + batch * (host.each or 0.0)
+    waits = (host.api or 0.0) + (host.out or 0.0) if phase == "decode" else 0.0
 
     def passes(tokens: int, context: int) -> Pass:
         part = served(batch, tokens, context, tp, dtype, framework.attention, cluster.gpu, model.quantised)
-        return one_pass(model, part, cluster, framework, times)
+        found = one_pass(model, part, cluster, framework, times)
+        shares = {**found.shares, "host": found.shares.get("host", 0.0) + beside} if beside else found.shares
+        return replace(found, seconds=math.fsum(shares.values()), shares=shares)
 
     first = passes(prompt, prompt)
-    steps, seconds, total = None, first.seconds, first.seconds
+    steps, seconds, total = None, first.seconds, waits + first.seconds
     if phase == "decode":
         begin, end = passes(1, prompt + 1), passes(1, prompt + output)
         steps = begin, end
@@ -289,6 +303,7 @@ def serve(
         dtype=dtype,
         first=first,
         steps=steps,
+        waits=waits,
         seconds=seconds,
         total=total,
         memory=memory,

@@ -156,7 +156,8 @@ def inference(
         began = f"{format_quantity(begin.seconds, 's')} after {service.prompt:,} tokens"
         ended = f"{format_quantity(end.seconds, 's')} at the end"
         out += titled("token", f"{format_quantity(service.seconds, 's')} in the mean: {began}, {ended}")
-        out += titled("first token", f"{format_quantity(service.first.seconds, 's')} for {prompts}")
+        waits = f", {format_quantity(service.waits, 's')} of it beside the pass" if service.waits else ""
+        out += titled("first token", f"{format_quantity(service.first_token, 's')} for {prompts}{waits}")
         out += titled("all", f"{format_quantity(service.total, 's')} until each prompt has its {service.output:,} tokens")
     out += _sure(sure, "prompts" if service.steps is None else "tokens")
     throughput = f"{count(service.tokens_per_second)} tokens/s"
@@ -309,7 +310,7 @@ def of_inference(service: Service, size: float | None) -> dict[str, Any]:
         "output": service.output,
         "seconds": service.seconds,
         "shares_s": service.shares,
-        "first_token_s": service.first.seconds,
+        "first_token_s": service.first_token,
         "steps_s": None if service.steps is None else [each.seconds for each in service.steps],
         "total_s": service.total,
         "tokens_per_s": service.tokens_per_second,
