@@ -56,7 +56,7 @@ def estimated(model: str, tp: int, batch: int, prompt: int, output: int) -> tupl
 @pytest.mark.parametrize(("model", "tp"), [("llama-3-8b", 1), ("llama-3-8b", 2), ("llama-2-13b", 1), ("llama-3-70b", 8)])
 @pytest.mark.parametrize(("prompt", "output"), [(600, 250), (37, 1000), (3333, 2)])
 def test_a_request_alone_takes_what_the_estimate_says(model: str, tp: int, prompt: int, output: int) -> None:
-    infer = {"device": "gpu*", "parallel": {"tp": tp, "dp": 1}, "prompt": prompt, "output": output, "requests": 1}
+    infer: dict[str, Any] = {"device": "gpu*", "parallel": {"tp": tp, "dp": 1}, "prompt": prompt, "output": output, "requests": 1}
     found = served(model=model, server={}, **infer)
     first, token = estimated(model, tp, 1, prompt, output)
     assert found.first_token is not None
