@@ -19,7 +19,7 @@ from tests.test_fold_library import simulated
 Spec = dict[str, Any]
 
 MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 1024, "positions": "rotary", "bias": False}
-EXPERTS = {**MODEL, "experts": 8, "active_experts": 2}
+EXPERTS = {**MODEL, "experts": 8, "top_k": 2}
 RATE = {"kind": "direct", "latency": "1 us"}
 
 
@@ -122,7 +122,7 @@ def odd(draw: st.DrawFn) -> tuple[Spec, Spec]:
         return machine, network(events, **draw(st.sampled_from(NETWORKS)))
     plan = draw(st.sampled_from(PLANS))
     if draw(st.integers(0, 3)) == 0:
-        plan = {**plan, "model": EXPERTS, "parallel": {**plan.get("parallel", {}), "ep": 2}}
+        plan = {**plan, "model": EXPERTS, "parallel": {**plan.get("parallel", {}), "ep": draw(st.sampled_from([2, 4]))}}
         plan |= {"imbalance": draw(st.sampled_from([1.0, 1.5]))}
     if draw(st.integers(0, 3)) == 0:
         sharded = draw(st.booleans())

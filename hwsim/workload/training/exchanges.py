@@ -301,7 +301,7 @@ def concurrent(cost: Cost, others: Sequence[Cost]) -> Cost:
                 moved.setdefault(draw, natural[draw[0]])
     if all(times == 1 for times in draws.values()) and len(draws) == len(cost.demand.amounts):
         return cost
-    amounts = tuple(sorted(draws))
+    amounts = tuple(sorted(draws, key=lambda draw: draw[0]))  # of a capacity its own first: energy pairs it with its computing
     demand = replace(cost.demand, amounts=amounts, times=(*(draws[draw] for draw in amounts), *(1 for _ in cost.demand.holds)))
     undrawn = [row for row in cost.moved if all(name != row[0] for name, _ in amounts)]
     rows = tuple((draw[0], *moved[draw]) for draw in amounts if draw in moved)

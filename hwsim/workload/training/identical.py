@@ -104,7 +104,8 @@ def represented(
     gpus = _gpus(layout, paths, of_things)
     members = {f"{some[0]}.{part}": tuple([f"{name}.{part}" for name in some]) for some, _ in gpus for part in _PARTS}
     alike = {name: len(some) for name, some in members.items()}
-    of_shown = {shown[place]: int(of_things[place]) for place in kept if shown[place] not in alike}
+    of_gpus = {f"{name}.memory" for some, _ in gpus for name in some}  # of experts, the others' memories are drawn from, too
+    of_shown = {shown[place]: int(of_things[place]) for place in kept if shown[place] not in of_gpus}
     alike |= counted(of_shown, Counter(of_things.tolist()))
     members |= listed(of_shown, _devices(capacities, paths, of_things, of_shown))
     hidden = np.zeros(machine.capacity_numbers, np.bool_)
@@ -194,20 +195,24 @@ def _classes(colours: Ints, things: Ints, paths: _Paths) -> Ints:
 
 
 def _paths_of(machine: Machine, layout: Layout) -> _Paths:
-    stage, sources, targets = _ends(layout)
+    stage, sources, targets, inside = _ends(layout)
     names = np.array(layout.devices, object)
     draws = machine.draws(names[sources.ravel()].tolist(), names[targets.ravel()].tolist(), _SIZE)
     numbers, place = np.unique(draws.capacity, return_inverse=True)
     replica, path = np.divmod(draws.pairs().astype(np.int32), np.int32(sources.shape[1]))
     amounts = np.array([amount for cost in draws.costs for _, amount in cost.demand.amounts], np.float64)
     _, amount = np.unique(amounts, return_inverse=True)
-    return _Paths(
-        stage, sources, targets, draws, replica, path, place.ravel().astype(np.int32), amount.ravel()[draws.rows()], numbers
-    )
+    place, amount = place.ravel().astype(np.int32), amount.ravel()[draws.rows()]
+    shared = np.flatnonzero(path >= inside)  # replicas that split the experts exchange as one: each draws what all of them do
+    member = replica[shared] % layout.ep
+    others = [replica[shared] - member + (member + step) % layout.ep for step in range(1, layout.ep)]
+    replica = np.concatenate([replica, *others])
+    path, place, amount = (np.concatenate([column, *[column[shared]] * len(others)]) for column in (path, place, amount))
+    return _Paths(stage, sources, targets, draws, replica, path, place, amount, numbers)
 
 
-def _ends(layout: Layout) -> tuple[Ints, Ints, Ints]:
-    """By path of a replica its stage; by replica and path the numbers of the devices at its ends."""
+def _ends(layout: Layout) -> tuple[Ints, Ints, Ints, int]:
+    """By path of a replica its stage; by replica and path the numbers of the devices at its ends; the first path to others."""
     within = [(tp, cp, stage) for stage in range(layout.pp) for cp in range(layout.cp) for tp in range(layout.tp)]
     rows: list[tuple[int, int, int]] = []  # stage, and within a replica the number of the source and of the target
 
@@ -232,7 +237,7 @@ def _ends(layout: Layout) -> tuple[Ints, Ints, Ints]:
         of_stage = np.concatenate([of_stage, devices[:, 0]])
         sources = np.concatenate([sources, base[:, None] + devices[:, 1]], axis=1)
         targets = np.concatenate([targets, to[:, None] + devices[:, 1]], axis=1)
-    return of_stage, sources, targets
+    return of_stage, sources, targets, len(inside)
 
 
 def _steps(size: int) -> Sequence[int]:
