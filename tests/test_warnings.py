@@ -170,6 +170,14 @@ CASES: Final = {
     "not-calibrated": Case(machine(MEASURED), ERF, ran=True),
     "no-effect": Case(machine(), THREADS),
     "not-measured": Case(machine(), EXP),
+    "accesses-in-the-mean": Case(
+        machine(CPU + "  disk: {kind: hdd, use: hdd-7200rpm}\n"),
+        ASKS.replace("{ask: {service: b, timeout: 1 ms}}", "{ask: b}").replace(
+            "{busy: {time: 2 ms}}", "{read: {from: disk, bytes: 4 KiB, access: random}}"
+        ),
+        vary="n=10,20",
+        ran=True,
+    ),
     "never-asked": Case(
         machine(), ASKS.replace("{ask: {service: b, timeout: 1 ms}}", "{busy: {time: 1 ms}}"), vary="n=10,20", ran=True
     ),

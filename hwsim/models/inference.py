@@ -209,7 +209,7 @@ class Service:
 
     Args:
         first: the prefill; steps: the first and the last step of decoding, None for a prefill alone.
-        waits: seconds of a request at the server's door and back to the client, beside the passes; 0 of a prefill alone.
+        waits: seconds of a request at the door of the server and back to the client; 0 of a prefill alone.
         seconds: the prefill, or the mean step of decoding; total: seconds until the last token.
         memory: at the end; verdict: whether it fits; capacity: tokens of context that would, of all layers.
         held: sequences that would; copies: groups that the cluster has.
@@ -280,9 +280,9 @@ def serve(
 
     def passes(tokens: int, context: int) -> Pass:
         part = served(batch, tokens, context, tp, dtype, framework.attention, cluster.gpu, model.quantised)
-        found = one_pass(model, part, cluster, framework, times)
-        shares = {**found.shares, "host": found.shares.get("host", 0.0) + beside} if beside else found.shares
-        return replace(found, seconds=math.fsum(shares.values()), shares=shares)
+        kernels = one_pass(model, part, cluster, framework, times)
+        shares = {**kernels.shares, "host": kernels.shares.get("host", 0.0) + beside} if beside else kernels.shares
+        return replace(kernels, seconds=math.fsum(shares.values()), shares=shares)
 
     first = passes(prompt, prompt)
     steps, seconds, total = None, first.seconds, waits + first.seconds

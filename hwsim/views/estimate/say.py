@@ -156,7 +156,7 @@ def inference(
         began = f"{format_quantity(begin.seconds, 's')} after {service.prompt:,} tokens"
         ended = f"{format_quantity(end.seconds, 's')} at the end"
         out += titled("token", f"{format_quantity(service.seconds, 's')} in the mean: {began}, {ended}")
-        waits = f", {format_quantity(service.waits, 's')} of it beside the pass" if service.waits else ""
+        waits = f", {format_quantity(service.waits, 's')} of it at the server's door" if service.waits else ""
         out += titled("first token", f"{format_quantity(service.first_token, 's')} for {prompts}{waits}")
         out += titled("all", f"{format_quantity(service.total, 's')} until each prompt has its {service.output:,} tokens")
     out += _sure(sure, "prompts" if service.steps is None else "tokens")

@@ -1,9 +1,11 @@
-"""Parts of services that are probably not meant: requests that never come, and answers that can never be in time."""
+"""What a reader of services has to know: requests that never come, answers that are never in time, accesses without a spread."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from hwsim.demand import Each
+from hwsim.devices.crowding import Arm, Members
 from hwsim.formats import format_quantity
 from hwsim.spec import Warning
 from hwsim.ticks import FEMTO
@@ -35,3 +37,17 @@ def suspicions(program: Program, alone: Mapping[str, float], entered: Mapping[st
             yield Warning(
                 "timeout-too-short", f"{service.name} gives {name} up after {given}; alone it takes {takes} in the mean"
             )
+    told = {
+        (program.services[served.service].name, served.cost.demand.crowd)
+        for served in program.served
+        if served.cost is not None and served.cost.demand.crowd is not None and _is_arm(served.cost.demand.crowd.each)
+    }
+    for service_name, crowd in sorted(told, key=lambda each: (each[0], each[1].capacity)):
+        disk, mean = crowd.capacity.rpartition(".")[0], format_quantity(crowd.each(1)[0], "s")
+        text = f"an access to {disk} takes its mean, {mean}, each time: alone some take nearly twice as long"
+        yield Warning("accesses-in-the-mean", f"{service_name}: {text}, so that percentiles are too short")
+
+
+def _is_arm(each: Each) -> bool:
+    """Whether accesses wait for an arm and a turn of a hard disk, or of one among several."""
+    return _is_arm(each.member) if isinstance(each, Members) else isinstance(each, Arm)
