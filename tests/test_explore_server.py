@@ -341,7 +341,7 @@ class Started:
 
 
 @pytest.fixture
-def started() -> Iterator[Started]:
+def started(heard: None) -> Iterator[Started]:
     found = Started(MACHINE, WORKLOAD, "--set", "times=7")
     yield found
     if found.process.poll() is None:

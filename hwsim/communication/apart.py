@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 
+KindOf = Callable[[str], str | None]  # the kind of link of a capacity
 LIKE: Final = 0.8  # of the other amount: headers of packets differ by less
 
 
@@ -46,15 +48,16 @@ class _Links:
 
 def flows_of(machine: Machine, cost: Cost) -> tuple[Flow, ...]:
     """The flows of a phase; itself alone if all its links carry like amounts."""
-    links = _alike(machine, cost)
+    kind_of = cache(partial(_kind, machine))
+    links = _alike(machine, cost, kind_of)
     if len(links) < 2:
         return (Flow("", cost),)
     wires = () if cost.wide is None else cost.wide.kinds
     body = max([cost.demand.body(machine.rates()), *(wire.amount / wire.capacity.rate for wire in wires)])
-    first = _drawn(machine, cost, [kind for each in links[1:] for kind in each.kinds], without=True)
+    first = _drawn(cost, kind_of, [kind for each in links[1:] for kind in each.kinds], without=True)
     flows = [Flow("", replace(first, demand=replace(first.demand, share=links[0].share)))]
     for each in links[1:]:
-        drawn = _drawn(machine, cost, each.kinds)
+        drawn = _drawn(cost, kind_of, each.kinds)
         demand = Demand(cost.demand.latency, drawn.demand.amounts, body, share=each.share)
         flows.append(Flow(" and ".join(filter(None, each.kinds)), Cost(demand, drawn.moved, _why(cost, body), wide=drawn.wide)))
     return tuple(flows)
@@ -65,14 +68,14 @@ def _kind(machine: Machine, name: str) -> str | None:
     return machine.link_kind(name) if machine.capacities[name].unit == "B" else None
 
 
-def _alike(machine: Machine, cost: Cost) -> list[_Links]:
+def _alike(machine: Machine, cost: Cost, kind_of: KindOf) -> list[_Links]:
     """The kinds of links that a cost draws from, those together that carry like amounts; the slowest first."""
     drawn = [(name, amount, machine.capacities[name].rate) for name, amount in cost.demand.amounts]
     if cost.wide is not None:
         drawn += [(wire.capacity.name, wire.amount, wire.capacity.rate) for wire in cost.wide.kinds]
     slowest: dict[str, tuple[float, float]] = {}  # by kind (seconds, amount)
     for name, amount, rate in drawn:
-        kind = _kind(machine, name)
+        kind = kind_of(name)
         if kind is not None and "<->" not in name:  # what both directions have together
             slowest[kind] = max(slowest.get(kind, (0.0, 0.0)), (amount / rate, amount))
     links: list[_Links] = []
@@ -85,11 +88,11 @@ def _alike(machine: Machine, cost: Cost) -> list[_Links]:
     return links
 
 
-def _drawn(machine: Machine, cost: Cost, kinds: Sequence[str], *, without: bool = False) -> Cost:
+def _drawn(cost: Cost, kind_of: KindOf, kinds: Sequence[str], *, without: bool = False) -> Cost:
     """The cost with no other amounts than of these kinds of links, or with all but these."""
 
     def belongs(name: str) -> bool:
-        return (_kind(machine, name) in kinds) is not without
+        return (kind_of(name) in kinds) is not without
 
     return replace(
         cost,

@@ -111,7 +111,7 @@ class Raid(Storage):
         if idle > 1:
             body = cost.demand.body(rates)
             floor = body * idle
-            line = max(cost.why, key=lambda term: term.seconds)  # whose numbers are unsure, and so is this
+            line = max(cost.why, key=lambda term: term.seconds, default=Term("", "", (), 0.0))  # its numbers are as unsure
             numbers = (source for _, _, source in line.inputs if source not in ("", "workload"))
             sources = "; ".join(dict.fromkeys(("all members at work", *numbers)))
             inputs = (("body", precise(body, "s"), sources), ("idle", f"{idle:.4g}", "members for each access under way"))
