@@ -1,4 +1,4 @@
-"""What a reader of services has to know: requests that never come, answers that are never in time, accesses without a spread."""
+"""Warnings of services: requests that never come, answers that are never in time, accesses that all take their mean."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def suspicions(program: Program, alone: Mapping[str, float], entered: Mapping[st
             yield Warning(
                 "timeout-too-short", f"{service.name} gives {name} up after {given}; alone it takes {takes} in the mean"
             )
-    told = {
-        (program.services[served.service].name, served.cost.demand.crowd)
-        for served in program.served
-        if served.cost is not None and served.cost.demand.crowd is not None and _is_arm(served.cost.demand.crowd.each)
-    }
-    for service_name, crowd in sorted(told, key=lambda each: (each[0], each[1].capacity)):
-        disk, mean = crowd.capacity.rpartition(".")[0], format_quantity(crowd.each(1)[0], "s")
+    arms: dict[tuple[str, str], Each] = {}  # by service and disk
+    for served in program.served:
+        crowd = None if served.cost is None else served.cost.demand.crowd
+        if crowd is not None and _is_arm(crowd.each):
+            arms.setdefault((program.services[served.service].name, crowd.capacity.rpartition(".")[0]), crowd.each)
+    for (name, disk), access in sorted(arms.items(), key=lambda row: row[0]):
+        mean = format_quantity(access(1)[0], "s")
         text = f"an access to {disk} takes its mean, {mean}, each time: alone some take nearly twice as long"
-        yield Warning("accesses-in-the-mean", f"{service_name}: {text}, so that percentiles are too short")
+        yield Warning("accesses-in-the-mean", f"{name}: {text}, so that percentiles are too short")
 
 
 def _is_arm(each: Each) -> bool:
