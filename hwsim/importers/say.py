@@ -11,6 +11,7 @@ from hwsim.formats import format_quantity, format_share
 from hwsim.importers.memory import timeline
 from hwsim.importers.recording import ON_DEVICE, Rank, Recording, What
 from hwsim.importers.steps import of_rank
+from hwsim.spec.mistakes import one_line
 from hwsim.ticks import FEMTO
 from hwsim.views.kit.table import Column, aligned
 
@@ -105,4 +106,4 @@ def _left(recording: Recording) -> Iterator[str]:
         share = ""
         if left.duration and recorded:
             share = f", {format_quantity(left.duration / FEMTO, 's')} ({format_share(left.duration / recorded)} of the time)"
-        yield f"  left out: {left.count} x {left.name}{share}: {left.why}"
+        yield f"  left out: {left.count} x {one_line(left.name)}{share}: {left.why}"

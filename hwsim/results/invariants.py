@@ -18,7 +18,9 @@ from typing import Any, Final, ParamSpec
 
 CONTRADICTS: Final = "hwsim contradicts itself"
 DEFECT: Final = "this is a defect of hwsim, not of your files: please report it with the command and the files"
-SIGNED: Final = frozenset({"bias", "change", "difference", "error", "headroom", "log_ratio", "off", "offset", "signed", "slack"})
+SIGNED: Final = frozenset(
+    {"bias", "change", "difference", "error", "gap", "headroom", "log_ratio", "off", "offset", "signed", "slack"}
+)
 GIVEN: Final = frozenset({"set", "vary"})  # what the user said
 COPY: Final = "copy"  # -1: of no copy
 MANY: Final = 50  # rows of one kind from which they are looked at in columns

@@ -78,7 +78,7 @@ def arguments_of_collective(label: Label, cost: Cost | None, group: tuple[int, .
         all_bytes, part = round(exchange.bytes), round(exchange.bytes / max(1, size))
         facts["In msg nelems"] = part if operation == "allgather" else all_bytes
         facts["Out msg nelems"] = part if operation == "reducescatter" else all_bytes
-    if len(group) == size:
+    if group and len(group) == size:
         facts["Process Group Ranks"] = f"[{', '.join(map(str, group))}]"
         facts["Process Group Name"] = ",".join(map(str, group)) if size > 1 and size < 33 else f"{size} ranks from {group[0]}"
     return facts
