@@ -7,8 +7,9 @@ places, if the same happens to them, and if the same paths of each
 - take equally long and draw equally much of capacities of equal rates, to which the same happens,
 - and meet there the same paths of replicas of the same classes, and as much of what all replicas exchange.
 
-These are the coarsest classes of `hwsim.graph.fold.refine`, over replicas and capacities. A capacity that only exchanges among
-all replicas draw from is like all others of its rate from which they draw as much.
+Replicas that split the experts exchange as one: the paths between all of them are paths of each. These are the coarsest classes
+of `hwsim.graph.fold.refine`, over replicas and capacities. A capacity that only exchanges among all replicas draw from is like
+all others of its rate from which they draw as much.
 """
 
 from __future__ import annotations
@@ -84,21 +85,19 @@ def represented(
     held = Counter(map(machine.node_of, layout.devices)).values()
     if len(held) > 1 and len(set(held)) > 1:
         raise CannotFold("the nodes do not all have as many of the GPUs")
-    paths = _paths_of(machine, layout)
+    paths = _paths_of(machine, layout, uneven=uneven)
     capacities.drawn(paths.draws)
     colours, why = _of_replicas(machine, layout, kinds, paths, marks)
     if uneven:
         colours = 2 * colours + (np.arange(layout.dp) % layout.ep == 0)
-    numbers = paths.numbers
+    replicas, numbers = len(colours), paths.numbers
     look = _looks(capacities, between, marks)
-    things = numbered(look[numbers])
-    try:
-        of, of_things, kept = _classes_of(colours, things, paths, why, layout)
-    except CannotFold:
-        if layout.ep == 1:
-            raise
-        places = layout.ep * colours + np.arange(layout.dp) % layout.ep  # among those that split the experts
-        of, of_things, kept = _classes_of(places, things, paths, why, layout)
+    classes = _classes(colours, numbered(look[numbers]), paths)
+    of = Classes.by(numbered(classes[:replicas]))
+    if not few_enough(len(of), replicas):
+        raise CannotFold(why or _difference(layout, of))
+    of_things = numbered(classes[replicas:])
+    kept = _kept(paths, of, of_things)
     near = {first: _near(layout, paths, of, first) for first in of.first.tolist()}
     shown = {place: machine.capacity_name(int(numbers[place])) for place in kept}
     gpus = _gpus(layout, paths, of_things)
@@ -166,19 +165,6 @@ def _devices(known: Capacities, paths: _Paths, of_things: Ints, shown: Mapping[s
     return zip(names, of_things[places].tolist(), strict=True)
 
 
-def _classes_of(colours: Ints, things: Ints, paths: _Paths, why: str, layout: Layout) -> tuple[Classes, Ints, list[int]]:
-    """(classes of the replicas, class of each capacity, places of those that representatives draw from).
-
-    Raises:
-        CannotFold: they are many, or share capacities that their representatives do not share.
-    """
-    classes, replicas = _classes(colours, things, paths), len(colours)
-    of, of_things = Classes.by(numbered(classes[:replicas])), numbered(classes[replicas:])
-    if not few_enough(len(of), replicas):
-        raise CannotFold(why or _difference(layout, of))
-    return of, of_things, _kept(paths, of, of_things)
-
-
 def _classes(colours: Ints, things: Ints, paths: _Paths) -> Ints:
     """Classes of the replicas, and of the capacities after them.
 
@@ -194,7 +180,7 @@ def _classes(colours: Ints, things: Ints, paths: _Paths) -> Ints:
     return classes
 
 
-def _paths_of(machine: Machine, layout: Layout) -> _Paths:
+def _paths_of(machine: Machine, layout: Layout, *, uneven: bool) -> _Paths:
     stage, sources, targets, inside = _ends(layout)
     names = np.array(layout.devices, object)
     draws = machine.draws(names[sources.ravel()].tolist(), names[targets.ravel()].tolist(), _SIZE)
@@ -205,6 +191,9 @@ def _paths_of(machine: Machine, layout: Layout) -> _Paths:
     place, amount = place.ravel().astype(np.int32), amount.ravel()[draws.rows()]
     shared = np.flatnonzero(path >= inside)  # replicas that split the experts exchange as one: each draws what all of them do
     member = replica[shared] % layout.ep
+    if uneven:  # what passes then depends on whose path it is
+        amount *= layout.ep
+        amount[shared] += member
     others = [replica[shared] - member + (member + step) % layout.ep for step in range(1, layout.ep)]
     replica = np.concatenate([replica, *others])
     path, place, amount = (np.concatenate([column, *[column[shared]] * len(others)]) for column in (path, place, amount))
