@@ -13,12 +13,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.machine.libraries.operations import OPERATIONS, CannotCollect, Group, Operation
+from hwsim.machine.libraries.operations import MOST_SENDS, OPERATIONS, CannotCollect, Group, Operation
 from hwsim.records import dataclass
 
-__all__ = ["MOST_SENDS", "OPERATIONS", "SUMS", "CannotCollect", "Group", "Operation", "Plan", "Send", "refuse_more"]
-
-MOST_SENDS: Final = 2_000_000  # of a plan, one by one
+__all__ = ["OPERATIONS", "SUMS", "CannotCollect", "Group", "Operation", "Plan", "Send", "refuse_more"]
 
 # Operations after which a rank has the sum of what the ranks began with.
 SUMS: Final[frozenset[Operation]] = frozenset({"all-reduce", "reduce-scatter", "reduce", "barrier"})

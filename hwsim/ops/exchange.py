@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from hwsim.demand import Cost
 from hwsim.machine import Machine, UnknownName
-from hwsim.machine.libraries.operations import CannotCollect, Operation
+from hwsim.machine.libraries.operations import MOST_SENDS, CannotCollect, Operation
 from hwsim.ops.op import CannotPlace, Op, Placed, Scope
 from hwsim.records import dataclass
 from hwsim.spec import NOWHERE, Mistakes, Tree, decode, did_you_mean, field, tree_field
@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # imported when the first collective is lowered: most runs ha
     from hwsim.communication.sends import Course
 
 AUTO: Final = "auto"
-MOST_SENDS: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)

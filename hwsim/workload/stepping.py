@@ -12,11 +12,11 @@ from typing import Final
 
 from hwsim.formats import format_quantity
 from hwsim.graph.builder import GraphBuilder
+from hwsim.machine.libraries.operations import MOST_SENDS
 from hwsim.records import dataclass
 from hwsim.spec import SpecError
 from hwsim.workload.statements import Collective, Gathering, Repeat, Statement, Step
 
-MOST_SENDS: Final = 2_000_000
 MOST_IN_COLUMNS: Final = 10_000_000
 LEAST_IN_COLUMNS: Final = 4_096
 _BYTES: Final = 350  # of memory that a send takes while it is simulated

@@ -21,6 +21,7 @@ Operation = Literal[
     "send",
 ]
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
+MOST_SENDS: Final = 2_000_000  # of a collective that are written out one by one
 
 
 class CannotCollect(Hinted):
