@@ -129,6 +129,7 @@ def stored(many: int) -> dict[str, Any]:
     return with_disks
 
 
+KEPT: Final[dict[str, Any]] = {"every": "auto", "bytes": "10 GB", "bandwidth": "2 GB/s", "mode": "sync", "snapshot": "100 ms"}
 RATES: Final[dict[str, Any]] = {
     "hwsim": "failures/1", "name": "ours", "source": "measured", "ref": "a log", "date": "2026-10", "notes": "of this year",
     "parts": {
@@ -168,14 +169,8 @@ EXAMPLES: Final = (
         train(
             **TRAIN,
             tokens=1e10,
-            checkpoint={
-                "every": "auto",
-                "bytes": "10 GB",
-                "bandwidth": "2 GB/s",
-                "mode": "sync",
-                "snapshot": "100 ms",
-            },
-            failures={**RATES, "shape": 1.0},  # as closed forms have it,
+            checkpoint=KEPT,
+            failures={**RATES, "shape": 1.0},  # as closed forms have it
         ),
     ),
     _example(
@@ -183,14 +178,7 @@ EXAMPLES: Final = (
         train(
             **TRAIN,
             tokens=1e10,
-            checkpoint={
-                "every": "auto",
-                "bytes": "10 GB",
-                "bandwidth": "2 GB/s",
-                "mode": "sync",
-                "snapshot": "100 ms",
-                "memory": {"survives": "80 %", "write": "50 ms", "load": "1 s", "every": "100 s"},
-            },
+            checkpoint={**KEPT, "memory": {"survives": "80 %", "write": "50 ms", "load": "1 s", "every": "100 s"}},
             failures=RATES,
         ),
     ),
