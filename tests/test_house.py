@@ -8,8 +8,8 @@ from typing import Final
 from tests.test_docs import ROOT
 
 SIZES: Final = {
-    "lines of hwsim": 121_960,
-    "lines of both products": 139_120,
+    "lines of hwsim": 122_000,
+    "lines of both products": 139_160,
     "modules of a run of three ops": 124,
     "files that a bandwidth passes": 24,
     "functions that a bandwidth passes": 72,

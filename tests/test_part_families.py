@@ -73,6 +73,12 @@ def test_no_two_parts_are_nearly_the_same_without_saying_so() -> None:
     assert [(one, other) for one, other in pairs if roots[one] != roots[other] and near(numbers(one), numbers(other))] == []
 
 
+def test_every_gpu_that_is_sold_says_how_many_nvlinks_it_has() -> None:
+    """So that a card without them, put in the place of one that has them, is a mistake and not a faster machine."""
+    cards = [name for name in PARTS if name.startswith("gpu/") and not name.startswith("gpu/d2l-")]
+    assert [name for name in cards if "nvlinks" not in numbers(name)] == []
+
+
 def test_families_are_shallow() -> None:
     """A reader opens few files: the base, and seldom the base of the base."""
     depth = Counter(steps(name) for name in PARTS)

@@ -56,6 +56,8 @@ def test_the_best_is_that_of_a_search_through_all(seed: int) -> None:
         "let.batch": sorted(chance.sample([32, 48, 64, 96, 128], 2)),
     }
     objective = chance.choice(["training", "nodes", "step"])
+    if objective == "step":  # of one batch: the smallest of several has the least
+        vary["let.batch"] = vary["let.batch"][:1]
     limits = {"training": chance.choice([5, 20, 60]) * 86400.0, "step": chance.choice([1.0, 5.0])}
     require = [
         f"training at most {limits['training'] / 86400:g} day",
@@ -77,18 +79,20 @@ def test_the_best_is_that_of_a_search_through_all(seed: int) -> None:
 
 def test_a_simulated_best_is_that_of_simulating_all() -> None:
     vary = {"let.nodes": [1, 2, 3, 4], "let.batch": [48, 96]}
-    answer = asked(vary=vary, require=["memory at most 90 %"], minimise="step", simulate=100)
+    answer = asked(vary=vary, require=["memory at most 90 %"], maximise="tokens_per_s", simulate=100)
     times = {}
     for nodes, batch in product(vary["let.nodes"], vary["let.batch"]):
         try:
             run = simulate(CLUSTER, TRAINING, set={"let.nodes": nodes, "let.batch": batch}, expect=False)
         except SpecError:
             continue
-        times[nodes, batch] = run.trainings[0].step_s
+        times[nodes, batch] = run.trainings[0].step_s / batch
     assert answer.best is not None
-    found = answer.best.value("step")
+    found = answer.best.value("tokens_per_s")
     assert found is not None
-    assert found <= min(times.values()) * 1.0001  # several plans of a point are simulated, the fastest by estimate among them
+    assert (
+        1024 / found <= min(times.values()) * 1.0001
+    )  # several plans of a point are simulated, the fastest by estimate among them
 
 
 def test_time_limits_name_what_would_do() -> None:
@@ -202,6 +206,19 @@ def test_no_point_vanishes_where_one_of_two_workloads_has_no_closed_form() -> No
     assert len(answer.rejected) == 2
     assert answer.best is not None
     assert dict(answer.best.point.values)["loop.let.n"] == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"vary": {"let.batch": [32, 64]}, "minimise": "step", "simulate": 0}, "steps hold 32,768 to 65,536 tokens"),
+        ({"minimise": "time"}, "the run is a few steps of the training"),
+        ({"minimise": "cost", "require": ["time at most 1 day"]}, "the run is a few steps of the training"),
+    ],
+)
+def test_the_least_time_of_unlike_work_is_no_answer(changed: Mapping[str, Any], said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        asked(**changed)
 
 
 def test_an_objective_that_nothing_tells_is_a_reason() -> None:

@@ -317,6 +317,7 @@ _GPUS: Final = (  # in the name of a product: its vendor and generation; the fir
     (r"\bp(100|40|4)\b|gtx 10\d\d|titan xp?\b|pascal", "nvidia/pascal"),
     (r"\bm(40|60)\b|gtx 9\d\d|maxwell", "nvidia/maxwell"),
     (r"\bk(20|40|80)|gtx 7[78]0|kepler", "nvidia/kepler"),
+    (r"mi35[0-9]", "amd/cdna4"),
     (r"mi3[0-4][0-9]", "amd/cdna3"),
     (r"mi2[0-9]{2}", "amd/cdna2"),
     (r"mi100", "amd/cdna"),

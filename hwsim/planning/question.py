@@ -25,7 +25,7 @@ from hwsim.planning.wants import (
     requirement_of,
 )
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, field, find, place_field, read, tree_of
+from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, field, find, place_field, read, resolve, tree_of
 from hwsim.spec.schema import json_schema
 from hwsim.units import YEAR, BytesPerSecond, Ratio, Seconds
 
@@ -189,7 +189,7 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
     for path in keys.settings:
         if any(axis.path == path for axis in varied.axes):
             mistakes.add(tree.key_place("set"), f"'{path}' is both set and varied", "leave out one of them")
-    _timed(objectives, workloads, tree, mistakes)
+    _timed(objectives, wanted, tree, workloads, mistakes)
     mistakes.raise_if_any()
     return Question(
         keys=keys,
@@ -241,17 +241,26 @@ def _workloads(tree: Tree, folder: Path, mistakes: Mistakes) -> dict[str, Tree]:
     return trees
 
 
-def _timed(objectives: Sequence[Objective], workloads: Mapping[str, Tree], tree: Tree, mistakes: Mistakes) -> None:
-    """Note that the time of a run is asked for which lasts as long as requests come."""
-    for quantity in {
-        quantity for objective in objectives for quantity, _ in objective.weights if quantity.measure.name == "time"
-    }:
-        for name, workload in workloads.items():
-            if quantity.workload in ("", name) and _is_paced(workload):
-                message = "the run lasts as long as requests come: which service is better depends on the measure"
-                hint = "minimise: latency_p99, minimise: cost, maximise: requests_per_s"
-                mistakes.add(tree.key_place("minimise"), message, hint)
-                return
+def _timed(
+    objectives: Sequence[Objective],
+    required: Sequence[Requirement],
+    tree: Tree,
+    workloads: Mapping[str, Tree],
+    mistakes: Mistakes,
+) -> None:
+    """Note that the time of a run is no measure where it lasts as long as requests come, or is a few steps of a training."""
+    wanted = [quantity for objective in objectives for quantity, _ in objective.weights]
+    measured = [(quantity, tree.key_place("minimise"), True) for quantity in wanted]
+    measured += [(each.quantity, each.place or tree.key_place("require"), False) for each in required]
+    for quantity, place, is_wanted in measured:
+        of = [each for name, each in workloads.items() if quantity.workload in ("", name)]
+        if quantity.measure.name != "time":
+            continue
+        if is_wanted and any(map(_is_paced, of)):
+            message = "the run lasts as long as requests come: which service is better depends on the measure"
+            mistakes.add(place, message, "minimise: latency_p99, minimise: cost, maximise: requests_per_s")
+        elif any(map(ends, of)):
+            mistakes.add(place, "the run is a few steps of the training", "`training` is the whole of it, `step` one step")
 
 
 def _is_paced(workload: Tree) -> bool:
@@ -259,6 +268,12 @@ def _is_paced(workload: Tree) -> bool:
     infer = workload.get("infer")
     arrivals = None if infer is None else infer.get("arrivals")
     return workload.get("services") is not None or (arrivals is not None and arrivals.is_mapping)
+
+
+def ends(workload: Tree) -> bool:
+    """Whether a workload is a training that says how much there is to train."""
+    train = resolve(workload, Mistakes(), kind="workload").get("train")
+    return train is not None and any(train.get(key) is not None for key in ("epochs", "tokens"))
 
 
 def _objectives(keys: PlanKeys, tree: Tree, workloads: tuple[str, ...], mistakes: Mistakes) -> tuple[Objective, ...]:

@@ -17,7 +17,7 @@ from hwsim.planning.judging import judged
 from hwsim.planning.options import Option, keyed
 from hwsim.planning.outlay import Facts, Outlay
 from hwsim.planning.paying import paid
-from hwsim.planning.question import Question
+from hwsim.planning.question import Question, ends
 from hwsim.planning.reasons import Reason
 from hwsim.planning.storing import Stored, stored
 from hwsim.planning.trainings import Training, Whole, computing, memory_reason, plan_reason, settings_of, short, train_of, whole
@@ -65,7 +65,7 @@ class Screen:
         option = Option(point, "machine", numbers, tuple(self._unpriced(facts)))
         if any(trainings.values()):
             option = self._trained(option, cluster, facts, trainings)
-        if any(made is None and _ends(workloads[name]) for name, made in trainings.items()):
+        if any(made is None and ends(workloads[name]) for name, made in trainings.items()):
             return judged(self.question, option)  # only a run tells how long it is used
         option = paid(
             self.question, self.outlay, option, facts, busy=None if all(trainings.values()) else 0.0
@@ -326,9 +326,3 @@ def whole_numbers(training: Whole, gpus: int, half: float, percentiles: tuple[in
     if good is not None:
         numbers["goodput"] = Amount(good.share, good.low, good.high)
     return numbers
-
-
-def _ends(workload: Tree) -> bool:
-    """Whether a workload is a training that says how much there is to train."""
-    train = train_of(workload, Mistakes())
-    return train is not None and any(train.get(key) is not None for key in ("epochs", "tokens"))

@@ -11,7 +11,7 @@ from typing import Final
 from hwsim.planning.axes import REPLICAS, Axis, between
 from hwsim.planning.choosing import has_objective, order, score, sorting
 from hwsim.planning.loads import LOAD
-from hwsim.planning.options import Option
+from hwsim.planning.options import Option, keyed
 from hwsim.planning.question import Question
 from hwsim.planning.running import Row, serves, simulated
 from hwsim.planning.screening import Screen
@@ -24,6 +24,7 @@ RANKS: Final = 100  # plans of a point, at the most
 SURE: Final = 3  # services whose range is worked out
 ROUNDS: Final = 6  # of a range around its best
 GROUPS: Final = 40  # ranges that are all looked at again; of more, those whose best is near the best of all
+ALIKE: Final = 1.001  # work of steps, one over another
 FASTER: Final = 0.03  # part by which a simulation is faster than an estimate, at the most
 Progress = Callable[[int, int], None]  # simulations done, simulations known
 
@@ -48,8 +49,10 @@ class Searching:
         """Screen and simulate."""
         for values in self._first():
             self._look(*values)
+        self._same_work()
         self._refine()
         self._simulate()
+        self._same_work()
         if any(serves(tree) for tree in self.question.workloads.values()):
             self._with_ends()
 
@@ -76,6 +79,20 @@ class Searching:
         if number not in self.options:
             self.options[number] = self.screen.of(Point(number, machine, values))
         return self.options[number]
+
+    def _same_work(self) -> None:
+        """Check that the steps of a training whose least time is wanted hold the same: else the smallest batch is the best.
+
+        Raises:
+            SpecError: they do not.
+        """
+        wanted = [quantity for objective in self.question.objectives for quantity, _ in objective.weights]
+        for quantity in (each for each in wanted if each.measure.name in ("step", "time")):
+            for name in self.question.workloads:
+                held = [work for option in self.options.values() if (work := _held(option, name)) is not None]
+                if quantity.workload in ("", name) and held and max(held) > ALIKE * min(held):
+                    message = f"steps hold {min(held):,.0f} to {max(held):,.0f} tokens or samples: the smallest takes least time"
+                    raise SpecError.of(None, message, "minimise: training (with `tokens:`), or maximise: tokens_per_s")
 
     def _refine(self) -> None:
         """Look at further numbers of ranges, around the best and the first that holds of each group."""
@@ -377,3 +394,11 @@ def _apart(first: Option, second: Option) -> float:
     if not different:
         return 0.0
     return abs(math.log(nodes[0] / nodes[1])) if len(different) == 1 and nodes[0] != nodes[1] else math.inf
+
+
+def _held(option: Option, workload: str) -> float | None:
+    """Tokens or samples of a step of a training; None if it is not known."""
+    step = option.value(keyed(workload, "step"))
+    rates = [option.value(keyed(workload, name)) for name in ("tokens_per_s", "samples_per_s")]
+    rate = next((each for each in rates if each is not None), None)
+    return None if step is None or rate is None else step * rate

@@ -1,6 +1,6 @@
 """Questions of a plan: measures with their units, requirements (`training p90 at most 60 day`), objectives.
 
-A requirement names a workload where there are several (`tune.time at most 2 day`), and a percentile where chance is in it.
+A requirement names a workload where there are several (`tune.training at most 2 day`), and a percentile where chance is in it.
 """
 
 from __future__ import annotations
