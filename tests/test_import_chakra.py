@@ -134,9 +134,10 @@ def edges(rank: Any) -> list[tuple[int, int]]:
 
 
 def test_own_attributes_keep_femtoseconds(tmp_path: Path) -> None:
-    own = ints(**{"hwsim.start_fs": 1_234_567_891, "hwsim.duration_fs": 77, "stream": 9})
-    rank = chakra.read(write(tmp_path, (Node(1, "k", Kind.COMP, start=1, attributes=own),))).ranks[0]
-    assert (rank.slices.start[0], rank.slices.duration[0]) == (1_234_567_891, 77)
+    own = [ints(**{"hwsim.start_fs": start, "hwsim.duration_fs": 77, "stream": 9}) for start in (1_234_567_891, 1_234_567_970)]
+    nodes = tuple(Node(number, "k", Kind.COMP, start=1, attributes=each) for number, each in enumerate(own))
+    rank = chakra.read(write(tmp_path, nodes)).ranks[0]
+    assert (rank.slices.start.tolist(), rank.slices.duration.tolist()) == ([0, 79], [77, 77])
     assert rank.lanes[0].number == 9
 
 

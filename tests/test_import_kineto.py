@@ -21,6 +21,7 @@ from hwsim.importers.columns import all_microseconds, microseconds
 from hwsim.importers.formats import read
 from hwsim.importers.memory import timeline
 from hwsim.importers.recording import HOST, Collective, Rank, Recording, What
+from hwsim.importers.replay import explain
 from hwsim.importers.say import as_dict, launches
 from hwsim.importers.say import text as words
 from hwsim.spec import SpecError
@@ -238,7 +239,7 @@ def test_ranks_from_names_and_places(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(document({**OP, "pid": len(name)}))
     recording = read("kineto", [tmp_path / "other.json", tmp_path / "trace_rank3.json"])
     assert [rank.number for rank in recording.ranks] == [0, 3]
-    assert "is taken as rank 0, by its place" in recording.notes[0]
+    assert "is taken as rank 0, by the order of names" in recording.notes[0]
     with pytest.raises(SpecError, match="a file is given twice"):
         read("kineto", [tmp_path / "other.json"] * 2)
 
@@ -376,3 +377,19 @@ def test_eight_ranks_of_a_published_run(reference_data: Path) -> None:
     found = np.array([launches(rank) for rank in recording.ranks])
     assert found.sum(axis=0).tolist() == [2244, 2116]  # ranks 1 and 3 have kernels that were launched before the window
     assert {rank.shift for rank in recording.ranks} == {0}
+
+
+@pytest.mark.parametrize("late", [0, 5_000_000])
+def test_the_clock_of_a_rank_that_begins_a_step_later_is_set_by_the_steps_of_both(tmp_path: Path, late: int) -> None:
+    """As many collectives in both files, of steps 0 to 2 and 1 to 3: the n-th of each are not the same."""
+    files = []
+    for rank in range(2):
+        first, *more = [at for at, each in enumerate(run(rank, 2, steps=4)) if each["name"].startswith("ProfilerStep")]
+        events = run(rank, 2, steps=4, slow=1 + 0.5 * rank, late=rank * late)
+        files.append(
+            write_kineto(tmp_path / f"{rank}.json", kineto(events[first + 1 :] if rank else events[: more[1] + 1], rank, 2))
+        )
+    recording = read("kineto", files)
+    nccl = [rank.slices.end[[rank.names[n].startswith("nccl") for n in rank.slices.name]] for rank in recording.ranks]
+    assert nccl[0][1:].tolist() == nccl[1][:-1].tolist()
+    assert len(explain(recording).meetings) == 2

@@ -47,10 +47,10 @@ class Sum:
     range: Interval
 
     @property
-    def ratio(self) -> float:
-        """Predicted over recorded time of the part that was predicted; 1 of nothing."""
+    def ratio(self) -> float | None:
+        """Predicted over recorded time of the part that was predicted; None where no time was recorded."""
         predicted = self.recorded - self.kept
-        return (self.time - self.kept) / predicted if predicted > 0 else 1.0
+        return (self.time - self.kept) / predicted if predicted > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,7 @@ class Answer:
 
     Args:
         timed: whether the files have times; if not, nothing is recorded or replayed, and steps are the GPUs'.
+        clocked: whether they have starts; if not, the run is not recorded, and its ops may be.
         recorded: seconds from the first start to the last end; replayed: as rules explain it; makespan: on the machine.
         kinds, operators: the longest first. kept: rows that keep their recorded time.
         stated: shares of the critical path that are as recorded, by kind of op.
@@ -87,6 +88,7 @@ class Answer:
     kept: tuple[Row, ...]
     assumed: tuple[str, ...]
     timed: bool = True
+    clocked: bool = True
     steps: tuple[StepTime, ...] = ()
     stated: Mapping[str, float] = field(default_factory=dict)
 
@@ -117,6 +119,7 @@ def answer(predicted: Predicted) -> Answer:
         kept=tuple(row for row in rows if row.how == "kept"),
         assumed=predicted.assumed,
         timed=predicted.replay.recording.timed,
+        clocked=predicted.replay.recording.clocked,
         steps=_steps(predicted.replay, before.end, after.end),
         stated=as_recorded(after, predicted.replay.part.astype(np.int64)) if predicted.replay.recording.timed else {},
     )
@@ -145,7 +148,8 @@ def text(answer: Answer) -> list[str]:
     """Lines: the run, a table by kind of work and one by operator, and what keeps its recorded time."""
     placed = ", ".join(f"rank {rank} on {device}" for rank, device in list(zip(answer.ranks, answer.devices, strict=True))[:8])
     more = f" and {len(answer.ranks) - 8} more" if len(answer.ranks) > 8 else ""
-    was = f"; recorded {_s(answer.recorded)}, by rules {_s(answer.replayed)}" if answer.timed else ""
+    recorded = f" recorded {_s(answer.recorded)}," if answer.clocked else ""
+    was = f";{recorded} by rules {_s(answer.replayed)}" if answer.timed and answer.replayed > 0 else ""
     lines = [
         "",
         f"on {answer.machine}: {placed}{more}",
@@ -155,7 +159,7 @@ def text(answer: Answer) -> list[str]:
     ]
     if not answer.kinds:
         return [*lines, "  every op is as recorded", *(f"  assumed: {each}" for each in answer.assumed)]
-    was = f"; recorded {_s(answer.gpu.recorded)}" if answer.timed else ""
+    was = f"; recorded {_s(answer.gpu.recorded)}" if answer.gpu.recorded > 0 and answer.timed else ""
     lines += [
         f"  work     {_s(answer.gpu.time)}{_range(answer.gpu.range)}{was}",
         "",
@@ -208,7 +212,7 @@ def _table(first: str, rows: Iterable[Sum], *, timed: bool) -> list[str]:
         "calls": [str(row.count) for row in shown],
         "recorded": [_s(row.recorded) for row in shown],
         "predicted": [_s(row.time) if row.kept < row.time else "-" for row in shown],
-        "ratio": [f"{row.ratio:.2f}" if row.kept < row.time else "-" for row in shown],
+        "ratio": [f"{row.ratio:.2f}" if row.ratio is not None and row.kept < row.time else "-" for row in shown],
         "9 of 10 within": [_range(row.range).removeprefix(" (").removesuffix(")") or "-" for row in shown],
         "as recorded": [_s(row.kept) if row.kept > 0 else "-" for row in shown],
     }
@@ -232,7 +236,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
     return {
         "machine": answer.machine,
         "ranks": [{"rank": rank, "device": device} for rank, device in zip(answer.ranks, answer.devices, strict=True)],
-        "recorded_s": answer.recorded if answer.timed else None,
+        "recorded_s": answer.recorded if answer.clocked else None,
         "replayed_s": answer.replayed if answer.timed else None,
         "makespan_s": answer.makespan.value,
         "range_s": None if answer.range is None else [answer.range.low, answer.range.high],

@@ -1,7 +1,8 @@
 """Chakra execution traces (`.et` and its JSON forms) as a recording; a file is a rank.
 
-Times are whole microseconds, and many files have none: then each op starts as soon as what it waits for has ended and its lane is
-free. hwsim's own files keep femtoseconds in attributes of their own (`hwsim.start_fs`, `hwsim.duration_fs`), which others ignore.
+Times are whole microseconds of any clock. Many files have none: then each op starts as soon as what it waits for has ended and
+its lane is free. hwsim's own files keep femtoseconds in attributes of their own (`hwsim.start_fs`, `hwsim.duration_fs`), which
+others ignore.
 """
 
 from __future__ import annotations
@@ -10,21 +11,24 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from hwsim.importers import chakra_json, chakra_nodes
 from hwsim.importers.chakra_facts import COMMUNICATION, MEMORY, Describing
 from hwsim.importers.chakra_nodes import Damaged, Kind, Node, Trace, Value, attributes_of, number_of
-from hwsim.importers.recording import HOST, Edges, Lane, Left, Rank, Recording, Slices, What
+from hwsim.importers.columns import Allocations, Columns, LeftOut
+from hwsim.importers.ranks import APART, Process, joined
+from hwsim.importers.ranks import number_of as number_in
+from hwsim.importers.recording import HOST, Lane, Recording, What
 from hwsim.spec import Place, SpecError
 
 MICRO: Final = 10**9  # fs
 MOST_BYTES: Final = 4 << 30  # of a file, unpacked
-_RANK: Final = re.compile(r"(\d+)$")
+_RANK: Final = re.compile(r"(\d{1,9})$")
+_EPOCH: Final = 1e9  # seconds: clocks that show more count from 1970
 _CALLS: Final = ("cuda", "hip", "cu")
 
 
@@ -49,18 +53,21 @@ def read(files: Sequence[Path], report: Callable[[int, int], None] | None = None
             report(done, size)
     if not traces:
         raise _wrong(files[0], "this names process groups; where are the traces of the ranks?")
-    numbers = _numbers(traces)
-    world = max(
-        len(traces) if sorted(numbers) == list(range(len(traces))) and len(traces) > 1 else 0, _own(traces[0][1], "world")
-    )
-    left: list[Left] = []
-    ranks = []
-    for number, (file, trace) in zip(numbers, traces, strict=True):
-        try:
-            ranks.append(_Reading(file, trace, number, world, groups).rank(left))
-        except OverflowError:
-            raise _wrong(file, "a number that is too large", "times from its beginning on, up to 2.56 h") from None
-    return Recording("chakra", tuple(sorted(ranks, key=lambda rank: rank.number)), _summed(left))
+    numbers = [_number(file, trace) for file, trace in traces]
+    worlds = [max(0, _own(trace, "world")) for _, trace in traces]
+    notes = []
+    if not any(worlds) and len(traces) > 1 and sorted(each for each in numbers if each is not None) == list(range(len(traces))):
+        worlds = [len(traces)] * len(traces)
+        notes.append(f"the files do not say how many ranks the run has: {len(traces)}, as there are files")
+    timed = any(_has_start(node) for _, trace in traces for node in trace.nodes)
+    if not timed:
+        notes.append("the files have no starts: an op starts when what it waits for has ended and its lane is free")
+    processes = [
+        _Reading(file, trace, world, groups).process(number, timed=timed)
+        for (file, trace), number, world in zip(traces, numbers, worlds, strict=True)
+    ]
+    recording = joined("chakra", processes, clocked=timed)
+    return replace(recording, zero=recording.zero if recording.zero > _EPOCH else 0.0, notes=(*notes, *recording.notes))
 
 
 def _wrong(file: Path, message: str, hint: str | None = None) -> SpecError:
@@ -92,45 +99,39 @@ def _own(trace: Trace, name: str) -> int:
     return number_of((attributes_of(trace.attributes).get(f"hwsim.{name}"),), -1)
 
 
-def _numbers(traces: Sequence[tuple[Path, Trace]]) -> list[int]:
-    """Numbers of the ranks: what the file says, else the number at the end of its name, else its place."""
-    numbers = []
-    for place, (file, trace) in enumerate(traces):
-        digits = _RANK.search(file.name.removesuffix(".gz").rpartition(".")[0])
-        by_file = _own(trace, "rank")
-        numbers.append(by_file if by_file >= 0 else int(digits[1][-9:]) if digits else place)
-    if len(set(numbers)) < len(numbers):
-        if any(_own(trace, "rank") >= 0 for _, trace in traces):
-            again = next(file for at, (file, _) in enumerate(traces) if numbers[at] in numbers[:at])
-            raise _wrong(again, "another file is of the same rank")
-        numbers = list(range(len(traces)))
-    return numbers
+def _number(file: Path, trace: Trace) -> int | None:
+    """The rank that a file says, else the number in its name or at the end of it; None without one."""
+    own, named = _own(trace, "rank"), number_in(file)
+    digits = _RANK.search(file.name.removesuffix(".gz").rpartition(".")[0])
+    return own if own >= 0 else named if named is not None else int(digits[1]) if digits else None
 
 
-def _summed(left: Sequence[Left]) -> tuple[Left, ...]:
-    sums: dict[tuple[str, str], tuple[int, int]] = {}
-    for node_of in left:
-        count, duration = sums.get((node_of.name, node_of.why), (0, 0))
-        sums[node_of.name, node_of.why] = (count + node_of.count, duration + node_of.duration)
-    return tuple(Left(name, count, duration, why) for (name, why), (count, duration) in sums.items())
+def _has_start(node: Node) -> bool:
+    """Whether a file says when a node started."""
+    return bool(node.start) or any(each.name == "hwsim.start_fs" for each in node.attributes)
 
 
 class _Reading:
     """A file on its way to a rank."""
 
-    def __init__(self, file: Path, trace: Trace, number: int, world: int, groups: Mapping[str, tuple[int, ...]]) -> None:
-        self.file, self.number, self.world = file, number, world
+    def __init__(self, file: Path, trace: Trace, world: int, groups: Mapping[str, tuple[int, ...]]) -> None:
+        self.file, self.world = file, world
         self.attributes = attributes_of(trace.attributes)
         self.nodes = trace.nodes
         self.values = [attributes_of(node.attributes) for node in trace.nodes]
         self.called = any("rf_id" in values for values in self.values)  # of PyTorch: a control dependency is the caller
         self.lanes: dict[Lane, int] = {}
         self.facts = Describing(groups, world)
+        self.left = LeftOut()
 
-    def rank(self, left: list[Left]) -> Rank:
-        """The rank, and what was left out."""
+    def process(self, number: int | None, *, timed: bool) -> Process:
+        """The rank; timed: whether the files of the run have starts.
+
+        Raises:
+            SpecError: nodes that wait for one another, and numbers that are none.
+        """
         kept = [at for at, node in enumerate(self.nodes) if node.kind not in (Kind.METADATA, Kind.INVALID)]
-        waits = self._waits(kept, left)
+        waits = self._waits(kept)
         kinds = [self._what(self.nodes[at], self.values[at]) for at in kept]
         lane = [self._lane(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
         length = [number_of((self.values[at].get("hwsim.duration_fs"),), self.nodes[at].duration * MICRO) for at in kept]
@@ -138,49 +139,62 @@ class _Reading:
             raise _wrong(self.file, "a duration below zero")
         facts = [self.facts.number(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
         if len(self.nodes) > len(kept):
-            left.append(
-                Left("metadata", len(self.nodes) - len(kept), 0, "nodes of no work; what waits for them waits for theirs")
-            )
+            self.left.add("metadata", "nodes of no work; what waits for them waits for theirs", 0, len(self.nodes) - len(kept))
         bare = sum(not length[at] and _asks(self.nodes[node_of]) for at, node_of in enumerate(kept))  # integers
         if bare:
-            left.append(Left("no duration", bare, 0, "the file leaves their time to a simulator: give a machine"))
-        if any(node.start or "hwsim.start_fs" in values for node, values in zip(self.nodes, self.values, strict=True)):
-            start = [number_of((self.values[at].get("hwsim.start_fs"),), self.nodes[at].start * MICRO) for at in kept]
-            waits = self._in_time(waits, start, length, left)
+            self.left.add("no duration", "the file leaves their time to a simulator: give a machine", 0, bare)
+        if timed:
+            start = self._recorded(kept, waits, length)
+            waits = self._in_time(waits, start, length)
         else:
             start = self._soonest(waits, length, lane)
-        order = sorted(range(len(kept)), key=lambda at: (start[at], -length[at], at))
-        place = {at: number for number, at in enumerate(order)}
-        names: dict[str, int] = {}
-        called = [names.setdefault(self.nodes[kept[at]].name, len(names)) for at in order]
-        pairs = [(place[before], place[then]) for then, several in enumerate(waits) for before in several]
-        edges = np.array(sorted(pairs), np.int32).reshape(-1, 2)
-        return Rank(
-            number=self.number,
-            world=self.world,
-            file=str(self.file),
-            host=str(self.attributes.get("hwsim.host", "")),
-            devices=self._devices(),
-            slices=Slices(
-                what=np.array([kinds[at] for at in order], np.uint8),
-                name=np.array(called, np.int32),
-                lane=np.array([lane[at] for at in order], np.int32),
-                start=np.array([start[at] for at in order], np.int64),  # fits
-                duration=np.array([length[at] for at in order], np.int64),  # fits
-                link=np.array([number_of((self.values[kept[at]].get("hwsim.link"),), -1) for at in order], np.int64),
-                facts=np.array([facts[at] for at in order], np.int32),
-            ),
-            names=tuple(names),
-            lanes=tuple(self.lanes),
-            facts=tuple(self.facts.numbers),
-            stated=Edges(np.ascontiguousarray(edges[:, 0]), np.ascontiguousarray(edges[:, 1])),
-        )
+        columns = Columns()
+        for place in self.lanes:
+            columns.lane_of(place, place)
+        columns.table_of_facts = list(self.facts.numbers)
+        try:
+            for at, node in enumerate(kept):
+                link = number_of((self.values[node].get("hwsim.link"),), -1)
+                columns.add(kinds[at], self.nodes[node].name, lane[at], start[at], length[at], link, facts[at])
+            columns.flush()
+        except OverflowError:
+            raise _wrong(
+                self.file, "a time that is more than an hour from the first node's, or a number that is too large"
+            ) from None
+        stated = [(before, then) for then, several in enumerate(waits) for before in several]
+        host = str(self.attributes.get("hwsim.host", ""))
+        return Process(self.file, number, self.world, host, self._devices(), columns, Allocations(), self.left, stated=stated)
+
+    def _recorded(self, kept: Sequence[int], waits: Sequence[Sequence[int]], length: Sequence[int]) -> list[int]:
+        """Starts as the file has them. Where the clock counts from 1970, a node without one starts when its last wait ends."""
+        start = [number_of((self.values[at].get("hwsim.start_fs"),), self.nodes[at].start * MICRO) for at in kept]
+        first = min((each for each in start if each), default=0)
+        unknown = {at for at, each in enumerate(start) if not each} if first > APART else set()
+        if not unknown:
+            return start
+        self.left.add("no start", "they start when the last that they wait for has ended", 0, len(unknown))
+        missing = {at: sum(before in unknown for before in waits[at]) for at in unknown}  # integers
+        after: dict[int, list[int]] = {}
+        for then in unknown:
+            for before in waits[then]:
+                after.setdefault(before, []).append(then)
+        ready = sorted(at for at, count in missing.items() if not count)
+        for at in unknown:
+            start[at] = first
+        while ready:
+            at = ready.pop()
+            start[at] = max((start[before] + length[before] for before in waits[at]), default=first)
+            for then in after.get(at, ()):
+                missing[then] -= 1
+                if not missing[then]:
+                    ready.append(then)
+        return start
 
     def _devices(self) -> tuple[tuple[int, str], ...]:
         numbers = sorted({lane.device for lane in self.lanes if lane.device != HOST})
         return tuple((number, str(self.attributes.get(f"hwsim.gpu.{number}", ""))) for number in numbers)
 
-    def _waits(self, kept: Sequence[int], left: list[Left]) -> list[list[int]]:
+    def _waits(self, kept: Sequence[int]) -> list[list[int]]:
         """Places among those kept that each waits for; what waits for a node that is not kept waits for what that waits for."""
         place = {at: number for number, at in enumerate(kept)}
         by_number = {node.number: at for at, node in enumerate(self.nodes)}
@@ -206,20 +220,17 @@ class _Reading:
                         ahead.append(before)
             waits.append(list(digits))
         if unknown:
-            left.append(Left("dependencies", unknown, 0, "on nodes that the file does not have"))
+            self.left.add("dependencies", "on nodes that the file does not have", 0, unknown)
         if callers:
-            left.append(Left("callers", callers, 0, "PyTorch's control dependencies name who called, not what to wait for"))
+            self.left.add("callers", "PyTorch's control dependencies name who called, not what to wait for", 0, callers)
         return waits
 
-    @staticmethod
-    def _in_time(
-        waits: Sequence[Sequence[int]], start: Sequence[int], length: Sequence[int], left: list[Left]
-    ) -> list[list[int]]:
+    def _in_time(self, waits: Sequence[Sequence[int]], start: Sequence[int], length: Sequence[int]) -> list[list[int]]:
         """Without dependencies that the recorded times contradict."""
         kept = [[at for at in several if start[at] + length[at] <= start[then]] for then, several in enumerate(waits)]
         wrong = sum(map(len, waits)) - sum(map(len, kept))  # integers
         if wrong:
-            left.append(Left("dependencies", wrong, 0, "on what ended after its successor had started"))
+            self.left.add("dependencies", "on what ended after its successor had started", 0, wrong)
         return kept
 
     def _what(self, node: Node, values: Mapping[str, Value]) -> What:

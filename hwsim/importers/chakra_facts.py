@@ -14,7 +14,7 @@ COMMUNICATION: Final = frozenset({Kind.SEND, Kind.RECV, Kind.COLLECTIVE})
 MEMORY: Final = frozenset({Kind.MEM_LOAD, Kind.MEM_STORE})
 _PLACED: Final = frozenset({  # attributes that are not kept: they have a place of their own, or number the nodes
     "is_cpu_op", "tid", "fw_tid", "stream", "rf_id", "fw_parent", "seq_id", "scope", "op_schema", "comm_type", "comm_size",
-    "pg_name", "comm_src", "comm_dst",
+    "pg_name", "comm_src", "comm_dst", "comm_tag",
 })  # fmt: skip
 _ELEMENT: Final = re.compile(r"Tensor\(([^)]*)\)")
 
@@ -59,7 +59,8 @@ class Describing:
         if node.kind != Kind.COLLECTIVE:
             sends = node.kind == Kind.SEND
             peer = number_of((values.get("comm_dst" if sends else "comm_src"),), -1)
-            return Collective("send" if sends else "recv", moved, moved, "int8", size=2, peer=peer)
+            tag = number_of((values.get("comm_tag"),))
+            return Collective("send" if sends else "recv", moved, moved, "int8", size=2, peer=peer, tag=tag)
         group = str(values.get("pg_name", ""))
         ranks = self.groups.get(group, ())
         size = len(ranks) or number_of((values.get("hwsim.ranks"),), 0 if group else self.world)

@@ -211,8 +211,8 @@ def _traffic(replay: Replay) -> tuple[Traffic, ...]:
         for op, exchange in zip(explained.exchanges.ops.tolist(), explained.exchanges.known, strict=True):
             if op in joined:
                 continue
-            old = rows.get((exchange.kind, False), Traffic(exchange.kind, 0, 0, -1, -1, 1, exchange.size))
-            rows[exchange.kind, False] = replace(
+            old = rows.get((exchange.name, False), Traffic(exchange.name, 0, 0, -1, -1, 1, exchange.size))
+            rows[exchange.name, False] = replace(
                 old, count=old.count + 1, kernels=old.kernels + int(explained.ops.end[op] - explained.ops.start[op])
             )
     return tuple(rows.values())

@@ -19,6 +19,7 @@ _ENDINGS: Final[Mapping[str, str]] = {".et": "chakra", ".sqlite": "nsys"}
 _HEAD: Final = 1 << 16  # bytes of a JSON that tell its format
 _MARKS: Final = (
     (rb'"traceEvents"|"deviceProperties"|"ph"\s*:', "kineto"),
+    (rb'^\s*\{\s*"[^"]*"\s*:\s*\[\s*\d', "chakra"),  # ranks of process groups
     (rb'"(COMP|COMM_\w+|MEM_\w+)_NODE"', "chakra"),
     (rb'"nodes"\s*:\s*\[\s*\{[^{}]*"ctrl_deps"|"schema"\s*:\s*"[\d.]+(-chakra|")', "host"),
 )

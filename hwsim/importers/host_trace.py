@@ -57,7 +57,7 @@ def read(files: Sequence[Path], report: Report | None = None) -> Recording:
         SpecError: a file that is cut, damaged or of another format.
         OSError: a file that cannot be opened.
     """
-    recording = joined("host", read_each(files, _read_file, report))
+    recording = joined("host", read_each(files, _read_file, report), clocked=False)
     return replace(recording, timed=False, zero=0.0, notes=(*recording.notes, ORDER))
 
 

@@ -63,7 +63,7 @@ def link(rank: Rank) -> Linked:
         aten[level] = np.where((aten[around] < 0) & is_op[around] & named[around], around, aten[around])
         first[level] = np.where((first[around] < 0) & is_op[around], around, first[around])
     outer = np.where(aten < 0, first, aten)
-    call = _calls(rank)
+    call = calls(rank)
     launched = np.flatnonzero((call >= 0) & ~on_host)
     by = call[launched]
     for column in (op, shaped, outer):
@@ -71,7 +71,7 @@ def link(rank: Rank) -> Linked:
     return Linked(parent, call, op, shaped, outer, ends)
 
 
-def _calls(rank: Rank) -> Small:
+def calls(rank: Rank) -> Small:
     """The call of every slice that carries a number; of several calls with one number the first."""
     slices = rank.slices
     call = np.full(len(slices), NONE, np.int32)

@@ -21,7 +21,7 @@ Statement = Mapping[str, Mapping[str, Any]]
 STREAM: Final = "stream/gpu"  # errors of plain streams; kernels of a framework are less sure
 BIG, SMALL = "elementwise/big", "elementwise/tiny"
 # Errors of what has a time and no errors of its own: copies that a core stages, collectives that are single messages.
-UNSAID: Final = {"copy": "copy/*", **dict.fromkeys(("all-to-all", "gather", "scatter", "barrier"), "nccl/*")}
+UNSAID: Final = {"copy": "copy/*", **dict.fromkeys(("all-to-all", "gather", "scatter", "barrier", "send"), "nccl/*")}
 NEVER: Final = frozenset({"pool", "reduce", "embedding", "rnn"})  # kinds whose kernels were never measured
 TINY: Final = 10e-6  # seconds: a shorter kernel has the errors of short ones
 STAGED: Final = "guess, a core of the CPU copies to a pinned buffer before the link does"

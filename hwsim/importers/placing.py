@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Launch
 from hwsim.importers.recording import Recording
-from hwsim.machine import Machine, NoRoute
+from hwsim.machine import Machine
 from hwsim.records import dataclass
 
 
@@ -21,7 +21,8 @@ class Placing:
 
     Args:
         gpus: GPU of each rank, by position; the host's device for a rank without one. all: GPUs of the machine in order.
-        numbers: number of each rank. starts: seconds from one kernel to the next of a stream, by GPU.
+        numbers: number of each rank. by_number: whether rank r is on GPU r.
+        starts: seconds from one kernel to the next of a stream, by GPU.
         group: GPUs in a row that each rank stands for; the first of them is its own.
     """
 
@@ -29,31 +30,25 @@ class Placing:
     gpus: tuple[str, ...]
     all: tuple[str, ...]
     numbers: tuple[int, ...]
+    by_number: bool
     starts: Mapping[str, float]
     group: int = 1
 
     def host(self, position: int) -> str:
-        """The CPU of a rank: of its node the nearest.
+        """The CPU of a rank, the nearest.
 
         Raises:
-            WrongMachine: the machine has none.
+            WrongMachine: the machine has none that is linked to its GPU.
         """
-        gpu = self.gpus[position]
-        cpus = self.machine.devices_of("cpu", self.machine.node_of(gpu)) or self.machine.devices_of("cpu")
-        if not cpus:
-            raise WrongMachine("the machine has no CPU")
-        return gpu if gpu in cpus else min(cpus, key=lambda cpu: (self._links(cpu, gpu), cpus.index(cpu)))
+        cpu = self.machine.nearest_cpu(self.gpus[position])
+        if not cpu:
+            raise WrongMachine(f"the machine has no CPU that is linked to {self.gpus[position]}")
+        return cpu
 
     def own(self, position: int) -> tuple[str, ...]:
         """The GPUs that a rank stands for."""
         at = self.all.index(self.gpus[position])
         return self.all[at : at + self.group]
-
-    def _links(self, first: str, second: str) -> int:
-        try:
-            return len(self.machine.route(first, second))
-        except NoRoute:
-            return 1 << 20
 
     def ends(self, kind: str, position: int) -> tuple[str, str] | None:
         """Source and target of a copy, by the letters of its kind (HtoD, DtoH, DtoD, PtoP); None if it does not say."""
@@ -69,7 +64,7 @@ class Placing:
     def members(self, ranks: Sequence[int], together: Sequence[int], count: int) -> tuple[str, ...] | None:
         """GPUs of a group of `count` ranks: those that the file names, else the recorded ones and the next; None if too few."""
         firsts = self.all[:: self.group]
-        if len(ranks) == count and max(ranks, default=0) < len(firsts):
+        if self.by_number and len(ranks) == count and max(ranks, default=0) < len(firsts):
             return tuple(firsts[rank] for rank in ranks)
         chosen = list(dict.fromkeys(self.gpus[position] for position in together))
         chosen += [gpu for gpu in firsts if gpu not in chosen]
@@ -103,7 +98,7 @@ def placed(recording: Recording, machine: Machine, group: int = 1) -> Placing:
             raise WrongMachine("the machine has no CPU")
         chosen.append((firsts[number if by_number else sum(uses[:position])]) if gpu else cpus[position % len(cpus)])  # integers
     starts = {name: _start(machine, name) for name in (*gpus, *cpus)}
-    placing = Placing(machine, tuple(chosen), tuple(gpus), numbers, starts, group)
+    placing = Placing(machine, tuple(chosen), tuple(gpus), numbers, by_number, starts, group)
     for position, gpu in enumerate(uses):
         if gpu and len({id(machine.device(name).model) for name in placing.own(position)}) > 1:
             raise WrongMachine(f"the GPUs of a group are not alike: {', '.join(placing.own(position))}")

@@ -2,7 +2,8 @@
 
 Ranks of one host share a clock; others are shifted until their collectives end together. A collective ends on all its ranks
 within microseconds, because none has its result before the last has sent. The shift of a host is the median over the collectives
-that it has in common with the first rank's host.
+that it has in common with the first rank's host. Where the files mark steps, collectives are compared if their steps have one
+name.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from statistics import median, quantiles
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hwsim.formats import format_quantity
+from hwsim.formats import format_quantity, natural
 from hwsim.importers.columns import Allocations, Columns, LeftOut
+from hwsim.importers.linking import calls
 from hwsim.importers.recording import Edges, Left, Rank, Recording, What
+from hwsim.importers.steps import of_rank
 from hwsim.importers.text import damaged
+from hwsim.importers.threads import STEP
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 
@@ -62,8 +67,11 @@ def number_of(file: Path) -> int | None:
     return int(match[1]) if match else None
 
 
-def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A002 (the word of the field)
+def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -> Recording:  # noqa: A002 (the word of the field)
     """One recording of all processes.
+
+    Args:
+        clocked: whether the times are of clocks (see `Recording`).
 
     Raises:
         SpecError: two processes of a rank, of different runs, or without an event.
@@ -83,7 +91,9 @@ def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A00
     for process in processes:
         if worlds and (process.number or 0) >= worlds[0]:
             raise damaged(process.file, f"it says that it is rank {process.number} of {worlds[0]}; ranks count from 0")
-    unknown = [process for process in processes if process.number is None]
+    unknown = sorted(
+        (each for each in processes if each.number is None), key=lambda each: (natural(str(each.file)), min(each.pids, default=0))
+    )
     for process in processes:
         if process.number is None:
             continue
@@ -96,19 +106,19 @@ def joined(format: str, processes: Sequence[Process]) -> Recording:  # noqa: A00
         numbers[number] = process
         if len(processes) > 1:
             of = f"process {min(process.pids)} of {process.file}" if process.pids else str(process.file)
-            notes.append(f"{of} does not say its rank: it is taken as rank {number}, by its place")
+            notes.append(f"{of} does not say its rank: it is taken as rank {number}, by the order of names")
     zeros = {n: process.epoch + (process.columns.first or 0) + _least(process) for n, process in numbers.items()}
     zero = min(zeros.values())
     _refuse_apart(numbers, zeros)
     ranks = [_rank(n, numbers[n], process_zero=zeros[n] - zero, world=worlds[0] if worlds else 0) for n in sorted(numbers)]
-    shifts, clock_notes = offsets(ranks)
+    shifts, clock_notes = offsets(ranks) if clocked else ([0] * len(ranks), [])
     ranks = [_shifted(rank, shift) for rank, shift in zip(ranks, shifts, strict=True)]
     left = LeftOut()
     for process in processes:
         for row in process.left.rows():
             left.add(row.name, row.why, row.duration, row.count)
     rows: tuple[Left, ...] = left.rows()
-    return Recording(format, tuple(ranks), rows, zero / FEMTO if zero > 0 else 0.0, (*notes, *clock_notes))
+    return Recording(format, tuple(ranks), rows, zero / FEMTO if zero > 0 else 0.0, (*notes, *clock_notes), clocked=clocked)
 
 
 def _least(process: Process) -> int:
@@ -163,17 +173,20 @@ SAME: Final = FEMTO // 1000  # fs: clocks of one host whose name is not known di
 UNSURE: Final = FEMTO // 1000  # fs between quartiles from which the collectives are not the same ones
 FEW: Final = 2  # values that have no quartiles of their own
 
-Meeting = tuple[str, int, tuple[int, ...], str, int]  # what must be equal of one collective on two ranks
+Meeting = tuple[str, int, tuple[int, ...], str, int, str]  # what must be equal of one collective on two ranks
 
 
 def offsets(ranks: Sequence[Rank]) -> tuple[list[int], list[str]]:
     """fs to add to the clock of each rank, and what was found, in words."""
     if len(ranks) < FEW:
         return [0] * len(ranks), []
-    first, ends = ranks[0], [_ends(rank) for rank in ranks]
     hosts: dict[str, list[int]] = defaultdict(list)
     for at, rank in enumerate(ranks):
         hosts[rank.host or f"rank {rank.number}"].append(at)
+    if len(hosts) < FEW:
+        return [0] * len(ranks), []
+    by_step = all(any(name.startswith(STEP) for name in rank.names) for rank in ranks)
+    first, ends = ranks[0], [_ends(rank, by_step=by_step) for rank in ranks]
     shifts, notes = [0] * len(ranks), []
     for name, members in hosts.items():
         if 0 in members:
@@ -203,20 +216,35 @@ def _shift(late: list[int], *, is_named: bool) -> tuple[int, str]:
     return middle, f"is set {format_quantity(abs(middle) / FEMTO, 's')} {sign}, by the ends of {len(late)} collectives"
 
 
-def _ends(rank: Rank) -> dict[Meeting, list[int]]:
-    """Ends of the collectives of a rank, in order, by what they are."""
+def _ends(rank: Rank, *, by_step: bool) -> dict[Meeting, list[int]]:
+    """Ends of the collectives of a rank, in order, by what they are; by_step: and by the step that launched them."""
     slices = rank.slices
     meetings: dict[Meeting, list[int]] = defaultdict(list)
     which = np.array([fact.collective is not None for fact in rank.facts] or [False])
     chosen = (slices.what == What.KERNEL) & (slices.facts >= 0)
     chosen[chosen] = which[slices.facts[chosen]]
+    kernels = np.flatnonzero(chosen)
+    names = _steps(rank, kernels) if by_step else [""] * len(kernels)
     ends = slices.end
-    for at in np.flatnonzero(chosen).tolist():
+    for at, step in zip(kernels.tolist(), names, strict=True):
         collective = rank.facts[slices.facts[at]].collective
         if collective is not None and collective.name in TOGETHER:
             stream = rank.lanes[slices.lane[at]].number if not collective.ranks else 0
-            meetings[collective.name, collective.elements_in, collective.ranks, collective.group, stream].append(int(ends[at]))
+            key = collective.name, collective.elements_in, collective.ranks, collective.group, stream, step
+            meetings[key].append(int(ends[at]))
     return meetings
+
+
+def _steps(rank: Rank, kernels: NDArray[np.intp]) -> list[str]:
+    """Names of the steps in which the calls of some kernels begin; "" for none."""
+    marked = of_rank(rank)
+    if not marked:
+        return [""] * len(kernels)
+    call = calls(rank)[kernels]
+    time = rank.slices.start[np.where(call >= 0, call, kernels)]
+    marks = sorted((step.start, step.end, step.name) for step in marked)
+    at = np.searchsorted([start for start, _, _ in marks], time, side="right") - 1
+    return [marks[n][2] if n >= 0 and begun < marks[n][1] else "" for n, begun in zip(at.tolist(), time.tolist(), strict=True)]
 
 
 def _differences(first: int, ends: dict[Meeting, list[int]], second: int, others: dict[Meeting, list[int]]) -> list[int]:

@@ -54,7 +54,7 @@ class Collective:
         ranks: ranks of the group in order; empty if the file does not say. size: how many they are, 0 if unknown.
         group: identifier of the process group; "" if unknown.
         splits_in, splits_out: elements to and from each rank of an uneven all-to-all.
-        peer: the other rank of a send or recv, -1 for none.
+        peer: the other rank of a send or recv, -1 for none; tag: what it has in common with the one that it meets.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Collective:
     splits_in: tuple[int, ...] = ()
     splits_out: tuple[int, ...] = ()
     peer: int = -1
+    tag: int = 0
 
 
 Shape = tuple[int, ...]
@@ -184,6 +185,7 @@ class Recording:
     Args:
         zero: seconds since 1970 of time 0, 0 if unknown. notes: what a reader had to assume, in words.
         timed: false if the files have no times; starts are an order then, one fs apart, and durations the nesting.
+        clocked: false if a reader made the starts of each rank alone, so that starts of two ranks cannot be compared.
     """
 
     format: str
@@ -192,3 +194,4 @@ class Recording:
     zero: float = 0.0
     notes: tuple[str, ...] = ()
     timed: bool = True
+    clocked: bool = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import IntEnum
+from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from hwsim.graph.builder import block
 from hwsim.graph.opgraph import Label, OpGraph, Queue
 from hwsim.importers.explaining import Explained, explained
 from hwsim.importers.linking import NONE
-from hwsim.importers.meeting import Meetings, meetings
+from hwsim.importers.meeting import Meetings, meetings, none_of
 from hwsim.importers.recording import Ints, Recording, Small, What
 from hwsim.importers.threads import Piece
 from hwsim.records import dataclass
@@ -122,9 +123,30 @@ def explain(recording: Recording, mode: Mode = "rules") -> Replay:
 
 def replayed(recording: Recording, ranks: tuple[Explained, ...], mode: Mode = "rules") -> Replay:
     """The replay of a recording whose ranks are explained already."""
-    numbers = [rank.number for rank in recording.ranks]
-    met = meetings(numbers, [each.exchanges for each in ranks], [each.ops for each in ranks])
-    return _Writer(recording, mode, ranks, met).replay()
+    met = meetings(recording, [each.exchanges for each in ranks], [each.ops for each in ranks])
+    replay = _Writer(recording, mode, ranks, met).replay()
+    if recording.clocked or not _is_circular(replay.graph):
+        return replay
+    return _Writer(
+        recording, mode, ranks, none_of(met, "collectives wait for one another in a circle: they wait for none")
+    ).replay()
+
+
+def _is_circular(graph: OpGraph) -> bool:
+    """Whether ops wait for one another in a circle, by their edges and the order of their queues."""
+    body = graph.blocks[0]
+    order = np.argsort(body.queue, kind="stable")
+    order = order[body.queue[order] >= 0]
+    follows = body.queue[order[1:]] == body.queue[order[:-1]]
+    pairs = np.concatenate([body.edges[:, :2], np.column_stack([order[:-1], order[1:]])[follows]])
+    sorter: TopologicalSorter[int] = TopologicalSorter()
+    for before, then in pairs.tolist():
+        sorter.add(then, before)
+    try:
+        sorter.prepare()
+    except CycleError:
+        return True
+    return False
 
 
 class _Columns:
@@ -328,8 +350,9 @@ class _Writer:
             return
         label = self._label("meet", "join", "", "main")
         joins = self.columns.add(len(self.met), label=label, part=Part.MEET, rank=NONE)
-        self.columns.edge(self.arrive, joins[self.met.meeting])
-        self.columns.edge(joins[self.met.meeting], self.depart)
+        gives, takes = self.met.gives, self.met.takes
+        self.columns.edge(self.arrive[gives], joins[self.met.meeting[gives]])
+        self.columns.edge(joins[self.met.meeting[takes]], self.depart[takes])
 
 
 def _earliest(explained: Explained, after_stream: Ints) -> Ints:

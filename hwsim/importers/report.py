@@ -21,7 +21,7 @@ def as_dict(findings: Findings) -> dict[str, Any]:
     """The part `replay` of the document `hwsim: import/1`."""
     return {
         "mode": findings.replay.mode,
-        "recorded_s": findings.recorded / FEMTO,
+        "recorded_s": findings.recorded / FEMTO if findings.replay.recording.clocked else None,
         "replayed_s": findings.replayed / FEMTO,
         "gpu_busy_s": findings.busy / FEMTO,
         "unexplained_s": findings.unexplained / FEMTO,
@@ -50,6 +50,7 @@ def as_dict(findings: Findings) -> dict[str, Any]:
             }
             for row in findings.traffic
         ],
+        "notes": list(findings.replay.meetings.notes),
         "gpu_times": [
             {
                 "times": trial.times, "by_name": dict(trial.by_name),
@@ -67,10 +68,14 @@ def text(findings: Findings) -> list[str]:
     """Lines for people."""
     if not findings.recorded or not findings.replay.recording.timed:
         return ["  replay      none: the files have no times; give a machine to have them from the shapes"]
-    lines = [f"  replay      {_pair(findings.recorded, findings.replayed)}"]
+    if findings.replay.recording.clocked:
+        lines = [f"  replay      {_pair(findings.recorded, findings.replayed)}"]
+    else:
+        lines = [f"  replay      {_time(findings.replayed)} by rules: the files have durations, and no starts"]
     lines += _of_steps(findings)
     if findings.busy:
-        rank_time = max(1, findings.recorded * len(findings.replay.ranks))
+        length = findings.recorded if findings.replay.recording.clocked else findings.replayed
+        rank_time = max(1, length * len(findings.replay.ranks))
         lines.append(f"  GPU ops     {_time(findings.busy)}, {percent(findings.busy / rank_time)} of the run")
         lines.append(f"  unexplained {_time(findings.unexplained)} before GPU ops, {percent(findings.share)} of the run")
         for cause in [each for each in findings.causes[:_SHOWN] if each.delay * 100 > findings.unexplained]:
@@ -149,7 +154,7 @@ def _of_traffic(findings: Findings) -> list[str]:
             "    unknown: a rank alone cannot tell waiting for the others from transfer; give the files of all ranks, or"
         )
         lines.append("    the --machine that was recorded, for the transfer that it should take")
-    return lines
+    return [*lines, *(f"    note: {note}" for note in findings.replay.meetings.notes)]
 
 
 def _time(fs: int) -> str:

@@ -20,13 +20,12 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.importers.explaining import Explained
-from hwsim.importers.meeting import exchanges
+from hwsim.importers.meeting import PEERS, exchanges
 from hwsim.importers.recording import Collective, Facts, Rank
 from hwsim.importers.replay import Replay, replayed
 from hwsim.records import dataclass
 
 WHOLE: Final = frozenset({"allgather", "reduce-scatter"})
-PEERS: Final = frozenset({"send", "recv"})
 
 
 class CannotScale(ValueError):

@@ -7,8 +7,7 @@ convolution works, and so does the sum that it calls for the bias. Operators tha
 `dropout`) never work themselves: one that calls nothing had nothing to do.
 
 A kernel is launched by its operator, in the order of the file, on one stream; collectives are on a stream of their own, wait
-for what was launched before them, and what uses their arrays next waits for them. The n-th collectives of all ranks are one
-exchange. Launching takes no time, for the file has none.
+for what was launched before them, and what uses their arrays next waits for them. Launching takes no time, for the file has none.
 
 **Source**: CompositeImplicitAutograd of PyTorch 2 (`native_functions.yaml`); `ProcessGroupNCCL`: a collective waits for the
 stream of the arrays.
@@ -16,7 +15,7 @@ stream of the arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -25,7 +24,8 @@ import numpy as np
 from hwsim.importers.aten import Meaning, meaning, plain
 from hwsim.importers.aten.inputs import words
 from hwsim.importers.linking import Linked, link
-from hwsim.importers.recording import HOST, Collective, Edges, Facts, Ints, Lane, Rank, Recording, Slices, What
+from hwsim.importers.meeting import collective_of
+from hwsim.importers.recording import HOST, Edges, Facts, Ints, Lane, Rank, Recording, Slices, What
 from hwsim.importers.replay import Replay, explain
 from hwsim.records import dataclass
 
@@ -59,9 +59,7 @@ def with_kernels(recording: Recording) -> Recording:
     launched = [_launched(rank) for rank in recording.ranks]
     if not any(len(each.places) for each in launched):
         return recording
-    moved = _together(launched)
-    ranks = tuple(_rank(each, shift) for each, shift in zip(launched, moved, strict=True))
-    return replace(recording, ranks=ranks)
+    return replace(recording, ranks=tuple(map(_rank, launched)))
 
 
 def working(rank: Rank, linked: Linked, meaning_of: Callable[[str, Facts | None], Meaning]) -> list[int]:
@@ -135,7 +133,7 @@ def _launched(rank: Rank) -> _Launched:
         if gpu < 0:
             continue
         stated = rank.facts[int(rank.slices.facts[place])]
-        exchanged = _exchange(rank, linked, place)
+        exchanged = collective_of(rank, linked, place)
         if exchanged is not None:
             facts.append(Facts(collective=exchanged))
         else:
@@ -153,41 +151,11 @@ def device_of(rank: Rank, place: int) -> int:
     return (int(index) if index.isdecimal() else 0) if kind in ("cuda", "hip", "xpu") else HOST
 
 
-def _exchange(rank: Rank, linked: Linked, place: int) -> Collective | None:
-    """The collective that an operator is: with its group, if a slice around it says so."""
-    best: Collective | None = None
-    around = place
-    while around >= 0:
-        number = int(rank.slices.facts[around])
-        stated = rank.facts[number].collective if number >= 0 else None
-        if stated is not None and (stated.group or stated.size):
-            return stated
-        best = best or stated
-        around = int(linked.parent[around])
-    return best
-
-
-def _together(launched: Sequence[_Launched]) -> list[tuple[Ints, Ints]]:
-    """For each rank the times from which it is later, and by how much: the n-th collectives of all ranks begin together."""
-    starts = [each.rank.slices.start[[each.places[at] for at in each.exchanges()]] * _APART for each in launched]
-    kinds = [[_name(each.facts[at]) for at in each.exchanges()] for each in launched]
-    count = len(starts[0])
-    if any(row != kinds[0] for row in kinds) or not count:
-        return [(np.empty(0, np.int64), np.zeros(1, np.int64)) for _ in launched]
-    table = np.array(starts, np.int64)  # fits
-    common = np.cumsum(np.diff(table, axis=1, prepend=0).max(axis=0))
-    return [(row, np.concatenate([[0], common - row])) for row in table]
-
-
-def _name(facts: Facts | None) -> str:
-    return facts.collective.name if facts is not None and facts.collective is not None else ""
-
-
-def _rank(launched: _Launched, moved: tuple[Ints, Ints]) -> Rank:
+def _rank(launched: _Launched) -> Rank:
     """The rank with calls and kernels after its own slices, and then in order of time."""
     rank, places = launched.rank, np.array(launched.places, np.int64)
     old, count = rank.slices, len(launched.places)
-    start, end = (_moved(times * _APART, moved) for times in (old.start, old.end))
+    start, end = old.start * _APART, old.end * _APART
     threads = old.lane[places]
     lanes, facts, names = list(rank.lanes), list(rank.facts), list(rank.names)
     is_exchange = np.zeros(count, bool)
@@ -245,12 +213,6 @@ def _numbered(names: list[str], name: str) -> int:
     if name not in names:
         names.append(name)
     return names.index(name)
-
-
-def _moved(times: Ints, moved: tuple[Ints, Ints]) -> Ints:
-    begins, later = moved
-    result: Ints = times + later[np.searchsorted(begins, times, side="right")]
-    return result
 
 
 def _edges(launched: _Launched, streams: Any, is_exchange: Any) -> tuple[Ints, Ints]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,7 @@ from hwsim.machine.libraries.reading import Libraries, library_of
 from hwsim.machine.names import Names
 from hwsim.machine.numbering import Draws, Floats
 from hwsim.machine.path import Path
-from hwsim.machine.placed import Kept, Link, PlacedDevice, PlacedNode, UnknownName, V
+from hwsim.machine.placed import Kept, Link, NoRoute, PlacedDevice, PlacedNode, UnknownName, V
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer import Transfers, join
 from hwsim.machine.views import kinds
@@ -101,6 +102,22 @@ class Machine:
     def node_of(self, name: str) -> str:
         """The machine inside the machine that a device of that full name is in; cheap, as it looks at the name alone."""
         return name.rpartition(".")[0]
+
+    def nearest_cpu(self, name: str) -> str:
+        """The CPU with the fewest links to a device, the first of those as near; "" if none is linked to it.
+
+        CPUs of its own node come first, then CPUs of the smallest machine around it. A CPU is its own.
+        """
+        node = name
+        while node:
+            node = self.node_of(node)
+            linked = []
+            for at, cpu in enumerate(self.devices_of("cpu", node)):
+                with suppress(NoRoute):
+                    linked.append((len(self.route(cpu, name)), at, cpu))
+            if linked:
+                return min(linked)[2]
+        return ""
 
     def samples(self, names: Iterable[str]) -> tuple[PlacedDevice, ...]:
         """The first device of every part that these devices belong to: all models and kinds among very many names.

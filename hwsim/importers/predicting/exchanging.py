@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -11,8 +10,8 @@ from numpy.typing import NDArray
 
 from hwsim.importers.aten.exchanges import whole_bytes
 from hwsim.importers.explaining import Explained
-from hwsim.importers.linking import Linked
 from hwsim.importers.lowering import CannotLower
+from hwsim.importers.meeting import PEERS
 from hwsim.importers.predicting.times import Times
 from hwsim.importers.recording import Collective
 from hwsim.ticks import FEMTO
@@ -20,7 +19,7 @@ from hwsim.ticks import FEMTO
 OPERATIONS: Final = {  # hwsim's ops -> operations of its collectives
     "allreduce": "all-reduce", "allgather": "all-gather", "reduce-scatter": "reduce-scatter", "alltoall": "all-to-all",
     "broadcast": "broadcast", "gather": "gather", "scatter": "scatter", "reduce": "reduce", "barrier": "barrier",
-    "sendrecv": "all-to-all",
+    "sendrecv": "all-to-all", "send": "send", "recv": "send",
 }  # fmt: skip
 
 
@@ -30,19 +29,20 @@ def exchanges(times: Times, position: int, explained: Explained, ops: NDArray[np
     mine = np.flatnonzero(met.rank == position)
     meeting_of = dict(zip(met.op[mine].tolist(), met.meeting[mine].tolist(), strict=True))
     by_slice = {int(place): number for number, place in enumerate(explained.ops.slice.tolist())}
-    by_op = dict(zip(explained.exchanges.ops.tolist(), explained.exchanges.known, strict=True))
+    collectives = dict(zip(explained.exchanges.ops.tolist(), explained.exchanges.known, strict=True))
     for op in ops.tolist():
         number = by_slice[int(times.replay.slice[op])]
-        exchange = by_op[number]
-        collective = _collective(explained, int(times.replay.slice[op]), exchange.kind)
         meeting = meeting_of.get(number)
         together = [int(each) for each in met.rank[met.meeting == meeting]] if meeting is not None else [position]
-        _exchange(times, op, position, collective, together, met.sizes[meeting] if meeting is not None else 0)
+        _exchange(times, op, position, collectives[number], together)
 
 
-def _exchange(times: Times, op: int, position: int, collective: Collective, together: list[int], size: int) -> None:
-    count = max(collective.size, len(collective.ranks), size, len(together), times.replay.recording.ranks[position].world)
-    members = times.placing.members(collective.ranks, together, count)
+def _exchange(times: Times, op: int, position: int, collective: Collective, together: list[int]) -> None:
+    rank = times.replay.recording.ranks[position]
+    is_peer = collective.name in PEERS
+    count = 2 if is_peer else collective.size or max(len(together), rank.world)
+    ranks = (rank.number, collective.peer) if is_peer and collective.peer >= 0 else collective.ranks
+    members = times.placing.members(ranks, together, count)
     amount = whole_bytes(replace(collective, size=count)) if collective.elements_in or collective.elements_out else 0.0
     name = f"{collective.name} among {count}"
     if amount <= 0:
@@ -59,6 +59,8 @@ def _exchange(times: Times, op: int, position: int, collective: Collective, toge
     except CannotLower as error:
         times.keep(op, "collectives", name, str(error))
         return
+    if not collective.size and not is_peer and count > 1:
+        times.assumed[f"no file says among how many ranks a collective is: among the {count} of the run"] = None
     if len(together) < count:
         times.assumed[f"of {count} ranks of a collective {len(together)} were recorded: it waits for none of the others"] = None
     seconds = lowered.body + lowered.start
@@ -67,26 +69,3 @@ def _exchange(times: Times, op: int, position: int, collective: Collective, toge
     doubts = lowered.doubts(seconds)
     times.cost[op] = times.derived(name, lowered, seconds, members[0], doubts)
     times.sum("collectives", name, "predicted", "").add(recorded, seconds, doubts)
-
-
-def _collective(explained: Explained, place: int, kind: str) -> Collective:
-    """The collective of a kernel as the file has it: on the kernel, or on the slices around its launch."""
-    rank, linked = explained.rank, explained.linked
-    best = Collective(kind)
-    for around in _outward(linked, place):
-        number = int(rank.slices.facts[around])
-        stated = rank.facts[number].collective if number >= 0 else None
-        if stated is not None and (stated.elements_in or stated.elements_out) and not best.elements_in:
-            best = replace(stated, name=kind if stated.name == "sendrecv" else stated.name)
-        elif stated is not None and best.name == "sendrecv":
-            best = replace(best, name=stated.name)
-    return best
-
-
-def _outward(linked: Linked, place: int) -> Iterator[int]:
-    """A slice, its call, and the slices around that."""
-    yield place
-    around = int(linked.call[place])
-    while around >= 0:
-        yield around
-        around = int(linked.parent[around])

@@ -86,7 +86,7 @@ class Times:
         self.cost: Ints = self.body.cost.copy()
         self.costs: dict[Cost, int] = {}
         self.sums: dict[tuple[str, str, How, str], Total] = {}
-        self.assumed: dict[str, None] = {} if replay.recording.timed else dict.fromkeys(ASSUMED)
+        self.assumed = dict.fromkeys((*(() if replay.recording.timed else ASSUMED), *replay.meetings.notes))
         self.meanings: dict[tuple[str, Facts | None], Meaning] = {}
 
     def graph(self) -> OpGraph:

@@ -52,16 +52,10 @@ def host_copy(machine: Machine) -> Timed:
     """A megabyte from the memory of the nearest CPU."""
     name, _ = first_gpu(machine)
     first_cpu(machine)
-    node = machine.device(name).node
-    ways = []
-    for cpu in machine.devices_of("cpu", node):
-        try:
-            ways.append((len(machine.route(cpu, name)), cpu))
-        except NoRoute:
-            continue
-    if not ways:
+    cpu = machine.nearest_cpu(name)
+    if not cpu:
         raise Lacks(f"no CPU is linked to {name}")
-    return _copied(machine, min(ways)[1], name)
+    return _copied(machine, cpu, name)
 
 
 def peer_copy(machine: Machine) -> Timed:

@@ -76,5 +76,4 @@ def _random(machine: Machine, sort: Sort, way: Literal["read", "write"]) -> Time
 
 def _host(machine: Machine, disk: str) -> str:
     """The CPU that reads it; "" where no link leads to one."""
-    cpus = machine.devices_of("cpu", machine.device(disk).node)
-    return cpus[0] if cpus and machine.links_from(disk) and machine.links_from(cpus[0]) else ""
+    return machine.nearest_cpu(disk)

@@ -17,7 +17,7 @@ from typing import Final, Literal
 from hwsim.devices import CannotCompute, Cpu, Gpu, Product, Sockets, Work
 from hwsim.devices.gpu_memory import Stream
 from hwsim.devices.roofline import source_of
-from hwsim.machine import Machine, NoRoute
+from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 from hwsim.views.latency.probe import LINE, changed, rates
@@ -98,13 +98,8 @@ def _gpu_caches(gpu: Gpu, name: str) -> Iterator[Ceiling]:
 
 def _link(machine: Machine, name: str) -> Iterator[Ceiling]:
     """The narrowest link on the route from the nearest CPU."""
-    routes = []
-    for cpu in machine.devices_of("cpu", machine.device(name).node):
-        try:
-            routes.append(machine.route(cpu, name))
-        except NoRoute:
-            continue
-    route = min((route for route in routes if route), key=len, default=())
+    cpu = machine.nearest_cpu(name)
+    route = machine.route(cpu, name) if cpu else ()
     if route:
         narrow = min(route, key=lambda link: link.bandwidth)
         yield Ceiling(narrow.kind, "memory", narrow.model.peak() * narrow.count, narrow.bandwidth, narrow.model.formula())

@@ -17,7 +17,7 @@ from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, field, place_field
 from hwsim.units import Bytes
-from hwsim.workload.programs import host_of, memory_of
+from hwsim.workload.programs import memory_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,12 @@ def host_near(machine: Machine, gpu: str) -> str:
     """The CPU with the fewest links to a GPU.
 
     Raises:
-        NoRoute, ValueError: none is connected.
+        ValueError: none is connected.
     """
-    node = machine.node_of(gpu)
-    cpus = machine.devices_of("cpu", node) or (host_of(machine, node),)
-    return min((cpu for cpu in cpus if cpu), key=lambda cpu: len(machine.route(cpu, gpu)))
+    cpu = machine.nearest_cpu(gpu)
+    if not cpu:
+        raise ValueError(f"no CPU is connected to {gpu}")
+    return cpu
 
 
 def offload_of(
