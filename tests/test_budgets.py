@@ -49,6 +49,20 @@ def test_more_than_there_is_is_a_mistake(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_a_link_runs_at_the_generation_of_the_slower_end() -> None:
+    """Each card of a group at its own, and said; a slot slower than its card needs no word."""
+    cards = ", ".join(f"{name}: {{{GPU}, pcie: {gen}}}" for name, gen in (("old", 3), ("new", 5), ("newer", 6)))
+    parts = f"parts: {{cpu: {{{CPU.replace('20', '48')}, memory: {{bandwidth: 9 GB/s}}}}, {cards}}}"
+    made = machine(f"{parts}\nlinks: [{{between: [cpu, [old, new, newer]], kind: pcie, gen: 5, lanes: 16}}]")
+    alone = machine(f"{parts}\nlinks: [{{between: [cpu, old], kind: pcie, gen: 3, lanes: 16}}]")
+    rates = {name: made.capacities[f"pcie:cpu->{name}"].rate for name in ("old", "new", "newer")}
+    assert rates["old"] == alone.capacities["pcie:cpu->old"].rate
+    assert rates["new"] == rates["newer"] == pytest.approx(4 * rates["old"])
+    (warning,) = made.warnings
+    assert warning.text == "pcie: old has PCIe 3, its slot 5: the link runs at 3"
+    assert alone.warnings == ()
+
+
 def test_more_power_than_the_supply_gives_is_warned_of() -> None:
     parts = f"parts: {{gpu: {{{GPU}, count: 4}}, sw: {{kind: switch, power: 50 W}}}}"
     assert machine(parts).warnings == ()

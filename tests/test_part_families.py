@@ -73,10 +73,18 @@ def test_no_two_parts_are_nearly_the_same_without_saying_so() -> None:
     assert [(one, other) for one, other in pairs if roots[one] != roots[other] and near(numbers(one), numbers(other))] == []
 
 
-def test_every_gpu_that_is_sold_says_how_many_nvlinks_it_has() -> None:
-    """So that a card without them, put in the place of one that has them, is a mistake and not a faster machine."""
+def test_every_gpu_that_is_sold_says_what_links_it_has() -> None:
+    """So that a card without NVLinks or of an older PCI Express, put in the place of another, is not a faster machine."""
     cards = [name for name in PARTS if name.startswith("gpu/") and not name.startswith("gpu/d2l-")]
     assert [name for name in cards if "nvlinks" not in numbers(name)] == []
+    without = {name for name in cards if "pcie" not in numbers(name)}
+    assert without == {
+        "gpu/iris-pro-580",
+        "gpu/tpu-v4",
+        "gpu/tpu-v5e",
+        "gpu/tpu-v5p",
+        "gpu/tpu-v6e",
+    }  # on the chip, or not published
 
 
 def test_families_are_shallow() -> None:

@@ -138,6 +138,7 @@ class Gpu(Device):
     )
     copies: Copies = field("how bytes get into it and out of it (default: as fast as the links)", default_factory=Copies)
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
+    pcie: int | None = field("generation of its PCI Express: what a faster slot runs at", default=None, minimum=1)
     nvlinks: int | None = field("NVLink links it has; unchecked if left out", default=None, minimum=0)
     forwards: bool = field("passes on traffic between its neighbours", default=False)
 

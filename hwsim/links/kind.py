@@ -76,7 +76,7 @@ class LinkKind:
     Class attributes:
         kind, called, short: name in files, in text, in the topology matrix.
         joins: what it usually joins. network: leads out of a computer.
-        budget: key of a device that says how many of it the device has.
+        budget: key of a device that says how many of it the device has. trains: key of a device that says its generation.
         colour: in figures.
         examples: values of its keys.
     """
@@ -87,6 +87,7 @@ class LinkKind:
     joins: ClassVar[Joins]
     network: ClassVar[bool] = False
     budget: ClassVar[str] = ""
+    trains: ClassVar[str] = ""
     colour: ClassVar[Colour] = "black"
     medium: ClassVar[str] = "of the signal: two thirds of light in glass"
     examples: ClassVar[tuple[Keys, ...]]

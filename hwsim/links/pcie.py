@@ -40,7 +40,7 @@ class Pcie(LinkKind):
     """A generation and a number of lanes, or a bandwidth as given."""
 
     kind, called, short, joins, colour = "pcie", "PCIe", "PCIE", "host", "blue"
-    budget = "lanes"
+    budget, trains = "lanes", "pcie"
     examples = (
         {"gen": 3, "lanes": 8, "payload": "256 B", "header": "26 B", "efficiency": "90 %"},
         {"bandwidth": "12 GB/s"},

@@ -130,7 +130,7 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bo
         else:
             _part(layout, name, file.parts[name], parts, mistakes, warnings, ideal=ideal)
     if len(mistakes) == before:  # links of parts that could not be read would only repeat their mistakes
-        wire_all(layout, file.links, mistakes, ideal=ideal)
+        wire_all(layout, file.links, mistakes, warnings, ideal=ideal)
         _check_power(layout, file.name, file.supply, warnings)
     return layout
 

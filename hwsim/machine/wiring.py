@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -17,13 +18,15 @@ from hwsim.machine.placed import UnknownName, listed
 from hwsim.machine.schema import LINK_KEYS, PART_KEYS, LinkEntry, topology_keys
 from hwsim.machine.topologies import TOPOLOGIES, Edge, Edges, Topology
 from hwsim.machine.wires import Bundle, Ints, pair_keys
-from hwsim.spec import Mistakes, Tree, decode, did_you_mean
+from hwsim.spec import Mistakes, Tree, Warning, decode, did_you_mean
 
 MOST_LINKS: Final = 2_000_000
 _UNLIMITED: Final = 1 << 60
 
 
-def wire_all(layout: Layout, entries: Sequence[Tree], mistakes: Mistakes, *, ideal: bool = False) -> None:
+def wire_all(
+    layout: Layout, entries: Sequence[Tree], mistakes: Mistakes, warnings: list[Warning], *, ideal: bool = False
+) -> None:
     """Add the wires of all entries to the layout; ideal: their machine says `class: ideal`."""
     names = Names(layout)
     for tree in entries:
@@ -40,10 +43,12 @@ def wire_all(layout: Layout, entries: Sequence[Tree], mistakes: Mistakes, *, ide
                 completed(tree, entry.kind, ideal=ideal), links.KINDS[entry.kind], mistakes, ignore=ignore, sourced=True
             )
             if model is not None:
-                _wire(layout, names, tree, entry, model, mistakes)
+                _wire(layout, names, tree, entry, model, mistakes, warnings)
 
 
-def _wire(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, model: LinkKind, mistakes: Mistakes) -> None:
+def _wire(
+    layout: Layout, names: Names, tree: Tree, entry: LinkEntry, model: LinkKind, mistakes: Mistakes, warnings: list[Warning]
+) -> None:
     try:
         edges = _edges(layout, names, tree, entry, mistakes)
     except UnknownName as error:
@@ -75,9 +80,35 @@ def _wire(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, model: Lin
         message = f"{edges.a[twice]} and {edges.b[twice]} are linked twice by '{name}'"
         mistakes.add(tree.place, message, "give one of the two links another `name:`")
         return
-    layout.wires.add(Bundle(name, model, entry.routing, a, b, count))
+    for trained, some in _trained(layout, name, model, a, b, tree, warnings):
+        layout.wires.add(Bundle(name, trained, entry.routing, a[some], b[some], count[some]))
     if model.budget:
         _check_budget(layout, model.budget, (a, b, model.uses() * count.astype(np.int64)), tree, mistakes)
+
+
+def _trained(
+    layout: Layout, name: str, model: LinkKind, a: Ints, b: Ints, tree: Tree, warnings: list[Warning]
+) -> Iterator[tuple[LinkKind, Ints | slice]]:
+    """The links as they run, and which wires are so: at the generation of the slower end."""
+    wanted = getattr(model, "gen", None)
+    if not model.trains or wanted is None:
+        yield model, slice(None)
+        return
+    limits = _available(layout, model.trains)
+    runs = np.minimum(np.minimum(limits[a], limits[b]), wanted)
+    if int(runs.min()) == wanted:
+        yield model, slice(None)
+        return
+    for gen in np.unique(runs).tolist():
+        some = np.flatnonzero(runs == gen)
+        if gen < wanted:
+            first = int(some[0])
+            end = layout.name(int(a[first] if limits[a[first]] == gen else b[first]))
+            text = f"{name}: {end} has {model.called} {gen}, its slot {wanted}: the link runs at {gen}"
+            warnings.append(Warning("slower-than-slot", text, tree.place))
+        trained = replace(model, gen=gen)  # type: ignore[call-arg]
+        object.__setattr__(trained, "sources", model.sources)
+        yield trained, some
 
 
 def _edges(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> Edges:

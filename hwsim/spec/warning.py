@@ -35,6 +35,7 @@ CODES: Final = {
     "runtime-replaced": "`--set workload.runtime.use` chose another runtime; numbers that the file sets for its own are left out",
     "services-stuck": "services wait for each other: some of their requests are never answered",
     "set-in-both": "`--set let.NAME` changed a parameter of the machine and of the workload",
+    "slower-than-slot": "a card has an older PCI Express than the link it is on, which runs as fast as the card",
     "stall-loses-nothing": "a part is down in a run with checkpoints: it stalls and goes on, and no work is lost",
     "still-filling": "a service still filled when its last request came: with more requests its times are longer",
     "timeout-too-short": "a `timeout` is shorter than what the service takes alone in the mean",

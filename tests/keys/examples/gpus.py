@@ -46,6 +46,7 @@ GPU: Final[dict[str, Any]] = {
     },
     "matmul": {"fp16": TILES, "fp16-block": {"efficiency": "70 %"}, "fp16-vllm": {"efficiency": "60 %"}},
     "nvlinks": 12,
+    "pcie": 2,
     "lanes": 16,
     "power": "400 W",
     "forwards": False,
