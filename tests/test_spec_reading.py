@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.spec import Mistake, SpecError, read, read_bytes, read_text, reading
+from hwsim.spec.writing import flow
 
 
 def mistakes_of(text: str | bytes) -> tuple[Mistake, ...]:
@@ -274,3 +275,18 @@ def test_the_thousandth_mistake_is_the_last() -> None:
         read_text("".join(f"a{each}: .nan\n" for each in range(5000)))
     assert len(caught.value.mistakes) == 1000
     assert str(caught.value).endswith("... and 950 more")
+
+
+SCALARS = (
+    st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=12)
+    | st.sampled_from(["16 GB/s", "$x", "2024", "1e3", "Null", "=", "<<", "-", "- a", "a: b", "0x1f", ".5", "+.inf"])
+)  # fmt: skip
+KEYS = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=8)
+
+
+@given(
+    st.recursive(SCALARS, lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS, inside, max_size=3), max_leaves=8)
+)
+def test_a_value_that_is_written_is_read_again(value: Any) -> None:
+    assert read_text(f"a: {flow(value)}\nb: [{flow(value)}]\n").plain() == {"a": value, "b": [value]}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Final
 
 from hwsim.formats import precise
 from hwsim.functions.files import any_tree, resolved
 from hwsim.spec import Tree, names
+from hwsim.spec.writing import flow, scalar
 from hwsim.units import Quantity, UnitError, parse
 from hwsim.workload.sources import Source
 
-LARGE: Final = 1e6  # numbers without a unit that are written with an exponent
 WIDTH: Final = 110  # letters of an element of a list on one line
 
 
@@ -74,10 +73,10 @@ def _lines(tree: Tree, indent: str, leaving_out: str = "") -> Iterator[str]:
         if _is_default(value):  # as a comment: read again, the printed file has it from its class again
             yield from (f"{indent}# {line}" for line in _with_source(key, value, ""))
         elif value.is_mapping and value.items():
-            yield f"{indent}{_key(key)}:"
+            yield f"{indent}{scalar(key)}:"
             yield from _lines(value, indent + "  ")
         elif value.is_list and any(element.is_mapping for element in value.elements()):
-            yield f"{indent}{_key(key)}:"
+            yield f"{indent}{scalar(key)}:"
             for element in value.elements():
                 yield from _element(element, indent + "  ")
         else:
@@ -87,17 +86,12 @@ def _lines(tree: Tree, indent: str, leaving_out: str = "") -> Iterator[str]:
 def _with_source(key: str, value: Tree, indent: str) -> Iterator[str]:
     """A key with its value; of a mapping that is filled in, all that it holds."""
     if value.is_mapping and value.items():
-        yield f"{indent}{_key(key)}:"
+        yield f"{indent}{scalar(key)}:"
         for inner, place in value.items():
             yield from _with_source(inner, place, indent + "  ")
     else:
         origin = f"  # {value.origin}" if value.origin is not None and _is_number(value) else ""
-        yield f"{indent}{_key(key)}: {_rounded(value) if _is_default(value) else _flow(value)}{origin}"
-
-
-def _key(text: str) -> str:
-    """A key; in quotes where YAML would take it for a number."""
-    return f'"{text}"' if text[:1].isdigit() else text
+        yield f"{indent}{scalar(key)}: {_rounded(value) if _is_default(value) else _flow(value)}{origin}"
 
 
 def _rounded(tree: Tree) -> str:
@@ -125,34 +119,7 @@ def _element(tree: Tree, indent: str) -> Iterator[str]:
 
 
 def _flow(tree: Tree) -> str:
-    """A value on one line."""
-    if tree.is_mapping:
-        return "{" + ", ".join(f"{_key(key)}: {_flow(value)}" for key, value in tree.items()) + "}"
-    if tree.is_list:
-        return "[" + ", ".join(map(_flow, tree.elements())) + "]"
-    return _scalar(tree.value)
-
-
-def _scalar(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case str() if not _plain(value):
-            import json
-
-            return json.dumps(value, ensure_ascii=False)
-        case float() if abs(value) >= LARGE:
-            digits, _, power = f"{Decimal(repr(value)).normalize():E}".partition("E")
-            return f"{digits if '.' in digits else digits + '.0'}e{int(power):+}"  # as YAML 1.1 knows a number
-        case _:
-            return str(value)
-
-
-def _plain(text: str) -> bool:
-    """Whether a text needs no quotes in YAML, also inside braces."""
-    return bool(text) and text == text.strip() and not set(text) & set("#:{}[],&*!|>'\"%@`\n") and text[0] not in "-?"
+    return flow(tree.plain())
 
 
 def _is_number(tree: Tree) -> bool:

@@ -7,7 +7,6 @@ queue of its own, so that launches do not wait for one another.
 from __future__ import annotations
 
 import heapq
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from hwsim.importers.replay import Part, Replay
 from hwsim.importers.steps import Step, steps
 from hwsim.importers.threads import STEP
 from hwsim.spec import Place, SpecError
+from hwsim.spec.writing import scalar
 from hwsim.ticks import FEMTO
 
 MOST: Final = 60_000  # statements; a file of more is too large to be read
@@ -127,7 +127,7 @@ class _Statements:
         lanes = max(2, 2 * self._most_launches() + 2)
         lines = [
             "hwsim: workload/1",
-            f"name: {_quoted(self._title())}",
+            f"name: {scalar(self._title())}",
             "# Times of host and GPU; rules say what waits for what: launches, streams, events, calls that block.",
             *(f"# {' '.join(line.split())}" for line in about or ("The times are the recorded ones.",)),
             SOURCE,
@@ -144,10 +144,10 @@ class _Statements:
                 in_queue, launches = f"launch {launches % lanes}", launches + 1
                 device = f"${self._gpu_of(op)}"
             waits = self._waits(op)
-            after = f", after: [{', '.join(_quoted(names[before]) for before in waits)}]" if waits else ""
+            after = f", after: [{', '.join(scalar(names[before]) for before in waits)}]" if waits else ""
             time = f"{self.time[op] / 1e9:.9f}".rstrip("0").rstrip(".")
-            about = f"device: {device}, queue: {_quoted(in_queue)}, time: {time} us, fixed: true"
-            lines.append(f"  - busy: {{name: {_quoted(names[op])}, {about}{after}}}{self._comment(op)}")
+            about = f"device: {device}, queue: {scalar(in_queue)}, time: {time} us, fixed: true"
+            lines.append(f"  - busy: {{name: {scalar(names[op])}, {about}{after}}}{self._comment(op)}")
         return "\n".join([*lines, ""])
 
     def _title(self) -> str:
@@ -241,8 +241,3 @@ class _Statements:
         shapes = explained.rank.facts[explained.rank.slices.facts[around]].shapes or ()
         words = " ".join(str(list(shape)) for shape in shapes if shape)
         return f"  # {explained.rank.names[explained.rank.slices.name[around]]} {words}"[:160]
-
-
-def _quoted(text: str) -> str:
-    """Text as YAML, in quotes if it is not plain."""
-    return text if text.replace(" ", "").replace("_", "").isalnum() and text[0].isalpha() else json.dumps(text)

@@ -12,6 +12,7 @@ from hwsim.costs import Amount
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.failures import Failures, NoProgress
 from hwsim.models import Cluster, NotAlike, Step, WrongPlan
+from hwsim.models.plan_words import plan_text
 from hwsim.planning.axes import Axis
 from hwsim.planning.judging import judged
 from hwsim.planning.options import Option, keyed
@@ -20,7 +21,7 @@ from hwsim.planning.paying import paid
 from hwsim.planning.question import Question, ends
 from hwsim.planning.reasons import Reason
 from hwsim.planning.storing import Stored, stored
-from hwsim.planning.trainings import Training, Whole, computing, memory_reason, plan_reason, settings_of, short, train_of, whole
+from hwsim.planning.trainings import Training, Whole, computing, memory_reason, plan_reason, settings_of, train_of, whole
 from hwsim.planning.variants import Point, Unbuilt, Variants, counted, in_a_line, scaled
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, resolve
@@ -231,7 +232,7 @@ class Screen:
             numbers={**option.numbers, **self.of_step(step, name, size, sure.half, ratio)},
             steps={**option.steps, name: steps},
             intervals={**option.intervals, name: sure},
-            plans={**option.plans, name: short(step.laid)},
+            plans={**option.plans, name: plan_text(step.laid, short=True)},
             settings={**option.settings, **settings_of(step.laid, name)},
             ratio=ratio,
         )

@@ -20,6 +20,7 @@ from hwsim.formats import format_quantity
 from hwsim.models import Cluster, KernelTimes, Laid, Step, Transformer, WrongPlan
 from hwsim.models.library import written_model
 from hwsim.models.plan import Dtype
+from hwsim.models.plan_words import plan_text
 from hwsim.models.search import Search, Searched
 from hwsim.models.step import times_of
 from hwsim.planning.axes import AUTO, BATCH
@@ -156,26 +157,14 @@ def memory_reason(plans: Searched, size: float, margin: float) -> Reason:
     laid = plans.least[0] if plans.least is not None else step.laid if step is not None else None
     free = f" ({margin:.0%} kept free)" if margin > 0 else ""
     shown = f"{format_quantity(need, 'B')} of {format_quantity(room, 'B')}{free}, {format_quantity(need - room, 'B')} over"
-    least = f" with the least of {plans.tried:,} plans, {short(laid)}" if laid is not None and plans.tried > 1 else ""
+    named = "" if laid is None or plans.tried < 2 else plan_text(laid, short=True)
+    least = f" with the least of {plans.tried:,} plans, {named}" if named else ""
     return Reason("memory", shown + least, need / size, 1.0 - margin, need / room - 1.0)
 
 
 def plan_reason(error: WrongPlan) -> Reason:
     """Why no plan divides."""
     return Reason("no plan", error.mistakes[0][1])
-
-
-def short(laid: Laid) -> str:
-    """A plan in a few words.
-
-    >>> from hwsim.models import ParallelPlan, lay, load_transformer
-    >>> short(lay(load_transformer("gpt2"), ParallelPlan(tp=2, pp=2, global_batch=8, sharding="zero-1"), 8))
-    'tp 2 pp 2 dp 2, microbatch 1, zero-1'
-    """
-    plan = laid.plan
-    text = f"tp {plan.tp} pp {plan.pp} dp {laid.dp}, microbatch {plan.microbatch}"
-    text += f", {plan.sharding}" if plan.level else ""
-    return text + (f", {plan.recompute} recompute" if plan.recompute != "none" else "")
 
 
 # ---- the whole training ----

@@ -260,6 +260,15 @@ class _Reader:
         return text
 
 
+def is_text(text: str) -> bool:
+    """Whether a scalar without quotes is read as this text, and as no number or constant.
+
+    >>> [is_text(each) for each in ("gpu0", "16 GB/s", "2024", "1e3", "null")]
+    [True, True, False, False, False]
+    """
+    return text not in _CONSTANTS and not any(kind.fullmatch(text) for kind in (_INT, _FLOAT, _NOT_FINITE))
+
+
 _BEGINS: Final = frozenset({yaml.MappingStartEvent, yaml.SequenceStartEvent})
 _ENDS: Final = frozenset({yaml.MappingEndEvent, yaml.SequenceEndEvent})
 

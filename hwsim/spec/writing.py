@@ -1,23 +1,65 @@
-"""A tree as YAML again: the text that it was read from with single values replaced, where that can be done; else written anew."""
+"""Values and trees as YAML: a value on one line, and a tree as the text that it was read from with single values replaced.
+
+flow({"rank": 512, "of": ["q", "k"]})       # {rank: 512, of: [q, k]}
+edited(text, before, after)                 # written anew where more than single values differ
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Final
 
 import yaml
 
 from hwsim.spec.mistakes import SpecError
-from hwsim.spec.reading import read_text
+from hwsim.spec.reading import is_text, read_text
 from hwsim.spec.tree import Tree
 
 WIDTH: Final = 130
+LARGE: Final = 1e6  # numbers that are written with an exponent
+_SPECIAL: Final = frozenset("#:{}[],&*!|>'\"%@`\n\t")
 _QUOTED: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"\\]|\\.)*\"""")
 _BRACES: Final = re.compile(r"""\{(?:[^{}"']|'[^']*'|"[^"]*")*\}""")  # a number with its source
 _IN_LINE: Final = re.compile(r"[^,\[\]{}#\n]*[^,\[\]{}#\s]")  # a plain scalar inside brackets
 _PLAIN: Final = re.compile(r"(?:[^#\n]|(?<=\S)#)*?(?=\s+#|\s*$)", re.MULTILINE)
+
+
+def flow(value: object) -> str:
+    """A value on one line.
+
+    >>> flow({"rank": 512, "of": ["q", "k"], "gated": True}), flow("a: b"), flow("2024")
+    ('{rank: 512, of: [q, k], gated: true}', '"a: b"', '"2024"')
+    """
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{scalar(key)}: {flow(held)}" for key, held in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    return scalar(value)
+
+
+def scalar(value: object) -> str:
+    """A text, number or constant that is read again as it is, also inside brackets and as a key."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case str():
+            return value if _plain(value) else json.dumps(value, ensure_ascii=False)
+        case float() if abs(value) >= LARGE:
+            digits, _, power = f"{Decimal(repr(value)).normalize():E}".partition("E")
+            return f"{digits if '.' in digits else digits + '.0'}e{int(power):+}"  # as YAML 1.1 knows a number
+        case _:
+            return str(value)
+
+
+def _plain(text: str) -> bool:
+    """Whether a text needs no quotes."""
+    is_clean = bool(text) and text == text.strip() and text.isprintable() and not _SPECIAL & set(text)
+    return is_clean and text[0] not in "-?" and text not in ("<<", "=") and is_text(text)
 
 
 def edited(text: str, before: Tree, after: Tree) -> str:
@@ -34,7 +76,7 @@ def edited(text: str, before: Tree, after: Tree) -> str:
         is_in_line = lines[line][:column].count("{") + lines[line][:column].count("[") > 0
         token = (_BRACES if row.startswith("{") else _QUOTED).match(row) or (_IN_LINE if is_in_line else _PLAIN).match(row)
         if token is not None:
-            lines[line] = lines[line][:column] + _scalar(new) + row[token.end() :]
+            lines[line] = lines[line][:column] + scalar(new.value) + row[token.end() :]
     gone = [before.key_place(key).line - 1 for key in dict(before.items()) if after.get(key) is None]
     for line in sorted(gone, reverse=True):
         end = next((at for at in range(line + 1, len(lines)) if lines[at][:1].strip()), len(lines))
@@ -79,9 +121,3 @@ def _changes(before: Tree, after: Tree) -> Iterator[tuple[Tree, Tree] | None]:
 
 def _place(tree: Tree) -> tuple[int, int]:
     return tree.place.line - 1, tree.place.column - 1
-
-
-def _scalar(tree: Tree) -> str:
-    text = yaml.safe_dump(tree.value, width=10_000, allow_unicode=True, default_flow_style=True).removesuffix("\n...\n").strip()
-    value = tree.value
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) and set(value) & set(",[]{}#") else text

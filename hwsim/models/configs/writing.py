@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from hwsim.models.configs.translating import Translated
+from hwsim.spec.writing import flow
 
 
 def written(made: Translated, source: str) -> str:
@@ -14,13 +14,13 @@ def written(made: Translated, source: str) -> str:
 
     source: where it is from, in words.
     """
-    lines = ["hwsim: model/1", f"kind: {made.kind}", f"name: {_flow(made.name)}", "source: datasheet", f"ref: {_flow(source)}"]
+    lines = ["hwsim: model/1", f"kind: {made.kind}", f"name: {flow(made.name)}", "source: datasheet", f"ref: {flow(source)}"]
     for key, value in made.keys.items():
         if key == "runs":
             lines.append(f"runs:  # {value.origin}")
-            lines += [f"  - {_flow(run)}" for run in value.value]
+            lines += [f"  - {flow(run)}" for run in value.value]
         else:
-            lines.append(f"{key}: {_flow(value.value)}  # {value.origin}")
+            lines.append(f"{key}: {flow(value.value)}  # {value.origin}")
     return "\n".join([*lines, *remarks(made)]) + "\n"
 
 
@@ -36,20 +36,3 @@ def remarks(made: Translated) -> Iterator[str]:
 
 def _comment(text: str) -> list[str]:
     return textwrap.wrap(text, 120, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
-
-
-def _flow(value: Any) -> str:
-    """A value on one line.
-
-    >>> _flow({"rank": 512, "of": ["q", "k"], "gated": True}), _flow("a: b")
-    ('{rank: 512, of: [q, k], gated: true}', '"a: b"')
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_flow(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_flow(each) for each in value) + "]"
-    if isinstance(value, str) and not value.replace("-", "").replace("_", "").isalnum():
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return str(value)

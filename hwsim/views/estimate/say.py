@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.formats import format_quantity, format_share, lasting
+from hwsim.models.plan_words import plan_text
 from hwsim.results import invariants
 from hwsim.views.interval import say as intervals
 from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved_lines
@@ -17,7 +18,7 @@ from hwsim.views.summary.training import count
 
 if TYPE_CHECKING:
     from hwsim.costs import Bill
-    from hwsim.models import Footprint, Laid, ParallelPlan, Step
+    from hwsim.models import Footprint, ParallelPlan, Step
     from hwsim.models.inference import Pass, Service
     from hwsim.models.search import Searched
     from hwsim.results.failing import Checkpoints, Failing
@@ -193,24 +194,6 @@ def batch(
     out += titled("memory", _fits(forward.memory, forward.verdict, size, " on the GPU"))
     out += _bill(bill)
     return "\n".join([*out, "", *_shares(forward.shares), "", *_kinds(forward.memory)]) + "\n"
-
-
-def plan_text(laid: Laid) -> str:
-    """A plan in a line."""
-    plan = laid.plan
-    axes = [("tp", plan.tp), ("pp", plan.pp), ("cp", plan.cp), ("dp", laid.dp)]
-    parts = [" x ".join(f"{name} {size}" for name, size in axes if size > 1 or name != "cp")]
-    parts.append(f"microbatch {plan.microbatch} x {laid.microbatches}")
-    if plan.pp > 1:
-        parts.append(plan.schedule + (f" with {plan.chunks} chunks" if plan.chunks > 1 else ""))
-    if plan.ep > 1:
-        parts.append(f"ep {plan.ep}" + (f" (fullest {plan.fullest:g} x the mean)" if plan.fullest > 1.0 else ""))
-    if plan.sequence_parallel:
-        parts.append("sequence parallel")
-    if laid.unit == "tokens":
-        parts.append(plan.sharding if plan.level else "nothing sharded")
-        parts.append({"none": "nothing recomputed", "selective": "selective recompute", "full": "full recompute"}[plan.recompute])
-    return ", ".join([*parts, plan.dtype, plan.optimizer])
 
 
 # ---- JSON ----

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Final
 
 from hwsim.communication import CannotCollect
@@ -23,6 +22,7 @@ from hwsim.models import (
 )
 from hwsim.models.memory import FRAGMENTS, kept_of, recomputed, state_bytes
 from hwsim.models.plan import Dtype
+from hwsim.models.plan_words import plan_text
 from hwsim.spec import Mistakes, Place, Tree
 from hwsim.workload.training.kinds import kinds_of
 from hwsim.workload.training.layout import layout_of
@@ -89,7 +89,7 @@ def planned(
         ),
         network=framework.network,
         dtype=plan.dtype,
-        text=text(laid),
+        text=plan_text(laid),
         count=laid.tokens,
         unit="tokens",
         flop=laid.tokens * laid.transformer.training_flop(laid.sequence),
@@ -152,23 +152,3 @@ def _place(tree: Tree, key: str) -> Place:
     if key in IN_PARALLEL and inside is not None:
         return inside.key_place(key)
     return tree.key_place(key)
-
-
-def text(laid: Laid) -> str:
-    """A plan in a line.
-
-    >>> from hwsim.models import load_transformer
-    >>> text(lay(load_transformer("gpt2"), ParallelPlan(tp=2, dp=2, global_batch=8), 4))
-    'tp 2 x pp 1 x dp 2, microbatch 1 x 4, nothing sharded, nothing recomputed, bf16, adam'
-    """
-    plan = laid.plan
-    sizes: Mapping[str, int] = {"tp": plan.tp, "cp": plan.cp, "pp": plan.pp, "dp": laid.dp, "ep": plan.ep}
-    shown = " x ".join(f"{name} {size}" for name, size in sizes.items() if size > 1 or name in ("tp", "pp", "dp"))
-    shown += f" (fullest {plan.fullest:g} x the mean)" if plan.fullest > 1.0 else ""
-    parts = [shown, f"microbatch {plan.microbatch} x {laid.microbatches}"]
-    if plan.pp > 1:
-        parts.append(f"{plan.schedule}, {plan.chunks} chunks" if plan.chunks > 1 else plan.schedule)
-    parts += ["sequence parallel"] if plan.sequence_parallel else []
-    parts += [plan.sharding] if plan.level else ["nothing sharded"] if laid.dp > 1 else []
-    parts.append({"none": "nothing recomputed", "selective": "scores recomputed", "full": "layers recomputed"}[plan.recompute])
-    return ", ".join([*parts, plan.dtype, plan.optimizer])
