@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def _over_spine(source: int, target: int) -> Demand:
     if here == there:
         return _transfer(source, target)
     links = (f"up{source}", f"leaf{here}-spine{spine}", f"spine{spine}-leaf{there}", f"down{target}")
-    return Demand(4 * HOP, tuple((name, 1.0) for name in sorted(links)))
+    return Demand(4 * HOP, tuple(map(_byte, sorted(links))))
 
 
 def tasks(count: int, seed: int = 1) -> OpGraph:
@@ -85,7 +86,13 @@ def as_lines(graph: OpGraph) -> Iterator[str]:
 
 def _transfer(source: int, target: int) -> Demand:
     """One byte; an op's size says how many."""
-    return Demand(2 * HOP, tuple(sorted(((f"up{source}", 1.0), (f"down{target}", 1.0)))))
+    return Demand(2 * HOP, (_byte(f"down{target}"), _byte(f"up{source}")))
+
+
+@cache
+def _byte(link: str) -> tuple[str, float]:
+    """A byte over a link; equal ones are one object, as in graphs that are lowered from files."""
+    return link, 1.0
 
 
 def _graph(cost, size, edges, costs, links, hosts=()) -> OpGraph:  # type: ignore[no-untyped-def]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from dataclasses import replace
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.replay import random_graph
+from hwsim import ticks
 from hwsim.demand import Capacity, Demand
-from hwsim.engine import Driver, core, fast, native, simulate
+from hwsim.engine import Driver, core, fast, history, native, simulate
 from hwsim.engine.compile import compile_flat
 from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import OpGraph, Pool
@@ -90,17 +89,6 @@ def test_what_happens_on_one_link_is_felt_on_all_that_depend_on_it(graph: OpGrap
     assert plain(found) == plain(python(graph))
 
 
-@CASES
-@given(networks(), st.randoms(use_true_random=False))
-def test_what_a_class_received_is_the_same_from_columns_as_from_its_course(graph: OpGraph, random: Random) -> None:
-    found = compiled(graph)
-    assert found is not None
-    listed = replace(found, paces=tuple(tuple(course) for course in found.paces))
-    for number in range(len(found.paces)):
-        begin, end = sorted(random.randint(0, found.makespan_fs + 1) for _ in range(2))
-        assert found.service(number, begin, end) == listed.service(number, begin, end)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_hundreds_of_flows_between_a_few_hosts(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -124,15 +112,14 @@ def test_hundreds_of_flows_between_a_few_hosts(seed: int) -> None:
     assert plain(found) == plain(python(graph))
 
 
-@settings(max_examples=30, deadline=None)
-@given(networks(), st.data())
-def test_service_between_any_two_moments_is_the_same_sum(graph: OpGraph, data: st.DataObject) -> None:
+@CASES
+@given(networks())
+def test_what_ops_received_while_they_ran_is_what_their_paces_say(graph: OpGraph) -> None:
     found, expected = compiled(graph), python(graph)
     assert found is not None
-    times = st.integers(0, expected.makespan_fs + 1)
-    for number in range(len(expected.paces)):
-        begin, end = data.draw(times), data.draw(times)
-        assert found.service(number, begin, end) == expected.service(number, begin, end)
+    for op, received in found.received.items():
+        of_paces = expected.service(int(expected.flow_class[op]), received.begun, int(expected.end[op]))
+        assert (received.service, received.pace) == of_paces
 
 
 @pytest.mark.parametrize("servers", [1, 3])
@@ -218,7 +205,10 @@ def test_a_flow_that_crawls_is_left_to_python() -> None:
 @given(graph=graphs(), power=st.integers(15, 39))
 def test_compiled_code_is_exact_or_silent_at_any_length(graph: OpGraph, power: int) -> None:
     longer = stretched(graph, power)
-    found = compiled(longer)
+    try:
+        found = compiled(longer)
+    except ticks.TooLong:
+        return  # for any engine
     if found is not None:
         assert plain(found) == plain(python(longer))
 
@@ -257,7 +247,7 @@ def test_the_environment_decides_and_an_argument_decides_more(monkeypatch: pytes
 def test_simulate_takes_the_choice_and_the_result_does_not_depend_on_it() -> None:
     graph = transfers(10, 20, 30)
     one, two = simulate(graph, fast="always"), simulate(graph, fast="never")
-    assert isinstance(one.paces, native.History)
+    assert isinstance(one.paces, history.History)
     assert isinstance(two.paces, tuple)
     assert plain(one) == plain(two)
     assert one.paces[-1][-1] == two.paces[-1][-1]

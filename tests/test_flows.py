@@ -88,6 +88,8 @@ def test_compiled_code_says_what_python_says_of_fabrics(graph: OpGraph) -> None:
     assert found.end.tolist() == expected.end.tolist()
     assert found.flow_class.tolist() == expected.flow_class.tolist()
     assert [list(course) for course in found.paces] == [list(course) for course in expected.paces]
+    for number in range(len(expected.paces)):
+        assert found.held(number) == expected.held(number)
 
 
 @settings(max_examples=25, deadline=None)

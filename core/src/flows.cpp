@@ -11,18 +11,27 @@ bool comes_before(Three one, Three other) { return (one - other).is_negative(); 
 }  // namespace
 
 Flows::Flows(const Demands& given)
-    : classes_(given.classes),
+    : meters(given.ops, given.metered, given.classes, given.capacities),
+      classes_(given.classes),
       capacities_(given.capacities),
       sums_(given.capacities),
       levels_(given.capacities, NOWHERE),
       tops_(given.capacities, rounded(Three(NOWHERE))),
       weights_(given.weights),
+      amounts_(given.amounts),
       groups_(given.capacities + given.classes),
       full_(three_at(given.full)),
       margin_(two_at(given.margins)),
       margin_left_(three_at(given.margins + 2)),
-      tries_(margin_ != 0) {
+      tries_(margin_ != 0),
+      nearly_(given.nearly),
+      keeps_levels_(given.keeps_levels != 0) {
   for (int64_t at = 0; at < given.weights; ++at) weights_[at] = two_at(given.weight_words + 2 * at);
+  for (int64_t at = 0; at < given.amounts; ++at) {
+    amounts_[at] = {three_at(given.amount_words + 6 * at), three_at(given.amount_words + 6 * at + 3)};
+  }
+  pairs_.reserve(given.first_pair[given.classes]);
+  draws_.reserve(given.first_draw[given.classes]);
   for (int64_t number = 0; number < given.classes; ++number) {
     Class& one = classes_[number];
     one.alone = two_at(given.alone + 2 * number);
@@ -35,8 +44,7 @@ Flows::Flows(const Demands& given)
       ++capacities_[given.pair_capacity[pair]].first_user;
     }
     for (int32_t draw = one.first_draw; draw < one.last_draw; ++draw) {
-      const uint64_t* words = given.draw_words + 6 * draw;
-      draws_.push_back({given.draw_capacity[draw], three_at(words), three_at(words + 3)});
+      draws_.push_back({given.draw_capacity[draw], given.draw_amount[draw]});
     }
   }
   int32_t begin = 0;
@@ -156,10 +164,10 @@ void Flows::count(int32_t number, int64_t change) {
   one.members += static_cast<int32_t>(change);
   const auto many = static_cast<uint64_t>(change > 0 ? change : -change);
   for (int32_t at = one.first_draw; at < one.last_draw; ++at) {
-    const Draw& row = draws_[at];
-    Capacity& capacity = capacities_[row.capacity];
-    const Three drawn = times(row.draw, many), held = times(row.hold, many);
-    has_more_ = has_more_ || !row.hold.is_zero();
+    Capacity& capacity = capacities_[draws_[at].capacity];
+    const Amount& amount = amounts_[draws_[at].amount];
+    const Three drawn = times(amount.drawn, many), held = times(amount.held, many);
+    has_more_ = has_more_ || !amount.held.is_zero();
     if (change > 0) {
       capacity.drawn += drawn;
       capacity.held += held;
@@ -186,6 +194,7 @@ void Flows::join(int32_t number, int32_t op, int64_t time, int64_t instant) {
     members_[place] = member;
   }
   one.root = merged(members_, one.root, place);
+  if (meters.is_metered(op)) meters.begin(op, number, one.bound, one.bound == NOBODY ? 0 : level_of(group_of(number)), instant);
   count(number, 1);
 }
 
@@ -203,6 +212,7 @@ void Flows::leave(int64_t instant, Numbers& retired) {
     for (; one.root >= 0 && !(reached < members_[one.root].tag); ++ended) {
       const Member& member = members_[one.root];
       retired.push_back(member.op);
+      if (meters.is_metered(member.op)) meters.end(member.op, number, instant);
       free_.push_back(one.root);
       one.root = merged(members_, member.left, member.right);
     }

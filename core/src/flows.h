@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "heaps.h"
+#include "meters.h"
 #include "notes.h"
 #include "words.h"
 
@@ -25,16 +26,18 @@ enum Opposite : int32_t { only = -1, several = -2, tied = -3 };  // it crosses n
 
 // What is asked for: see `hwsim_flows_new`.
 struct Demands {
-  int64_t classes, weights, capacities;
+  int64_t classes, weights, amounts, capacities;
   const uint64_t* alone;
   const int64_t* first_pair;
   const int32_t *pair_capacity, *pair_weight;
   const uint64_t* weight_words;
   const int64_t* first_draw;
-  const int32_t* draw_capacity;
-  const uint64_t* draw_words;
+  const int32_t *draw_capacity, *draw_amount;
+  const uint64_t* amount_words;
   const uint64_t* full;
   const uint64_t* margins;
+  int64_t nearly, keeps_levels, metered;
+  const int32_t* ops;
 };
 
 struct Class {
@@ -43,6 +46,7 @@ struct Class {
   int32_t members = 0, root = NONE, bound = NOBODY, holder = 0;  // holder: as `bound`, of what is being tried
   int32_t first_pair = 0, last_pair = 0, first_draw = 0, last_draw = 0;
   bool is_touched = false;             // a member came or went
+  bool is_nearly_free = false;         // noted: held back at nearly its pace alone
   int64_t state = 0;                   // 2 x tick while it rises, 2 x tick + 1 once its pace is found
   int64_t moved = 0, asked = 0;        // the tick or the round at which it came into a list
 };
@@ -73,8 +77,11 @@ struct Pair {
 };
 
 struct Draw {
-  int32_t capacity;
-  Three draw, hold;
+  int32_t capacity, amount;  // amount: its number
+};
+
+struct Amount {
+  Three drawn, held;  // drawn: alone, with what is held
 };
 
 struct User {
@@ -123,6 +130,7 @@ class Flows {
   void finish();
 
   Notes notes;
+  Meters meters;
   int64_t solves = 0;
 
  private:
@@ -201,6 +209,9 @@ class Flows {
   void arrive(int32_t number);
   bool schedule(int32_t group, int64_t instant);
   bool take_over(int64_t instant);
+  bool is_nearly_free(const Class& one) const;
+  void note_bound(int32_t number, int64_t instant);
+  void note_nearly(int32_t which, Two highest, int64_t instant);
 
   std::vector<Class> classes_;
   std::vector<Capacity> capacities_;
@@ -212,6 +223,7 @@ class Flows {
   std::vector<User> users_;    // pairs by capacity: of each first those that rise there, then the other active ones
   std::vector<Other> others_;  // of a user, what is looked at of it again and again
   std::vector<Draw> draws_;
+  std::vector<Amount> amounts_;  // by number
   std::vector<Group> groups_;
   std::vector<Member> members_;  // of demands in flight, and of earlier ones whose places are free
   Numbers free_;                 // places of members
@@ -222,6 +234,8 @@ class Flows {
   Two margin_ = 0;               // of levels, for roundings to make no difference
   Three margin_left_;            // of what is left
   bool tries_ = false;           // the last stops
+  int64_t nearly_ = 0;           // leading bits in which nearly equal paces agree
+  bool keeps_levels_ = false;    // in the notes
 
   int64_t tick_ = 0, round_ = 0;
   int64_t rising_ = 0;  // classes whose pace is not found yet

@@ -13,7 +13,7 @@
 #endif
 
 // One more whenever a declaration below changes, comes or goes; `hwsim.engine.core.ABI` is the same number.
-#define HWSIM_CORE_ABI 11
+#define HWSIM_CORE_ABI 12
 
 HWSIM_CORE_API int32_t hwsim_core_abi(void);
 
@@ -76,14 +76,17 @@ HWSIM_CORE_API int32_t hwsim_served_results(hwsim_served* served, int64_t* numbe
 typedef struct hwsim_flows hwsim_flows;
 
 // alone: two words of each class. first_pair: classes + 1 places in the columns of pairs (capacity, number of the weight).
-// weight_words: two words each. first_draw: as first_pair, of draws; draw_words: what one member draws alone with what it holds,
-// and what it holds, three words each. full: a whole capacity, three words. margins: of levels (two words; 0: they are unknown, and
-// the last stops are never tried), and of what is left (three words), for roundings to make no difference.
+// weight_words: two words each. first_draw: as first_pair, of draws (capacity, number of the amount); amount_words: what one member
+// draws alone with what it holds, and what it holds, three words each. full: a whole capacity, three words. margins: of levels (two
+// words; 0: they are unknown, and the last stops are never tried), and of what is left (three words), for roundings to make no
+// difference. nearly: leading bits in which paces agree that are nearly equal. keeps_levels: 1: levels are noted. ops: so many, in
+// ascending order, are metered: what they receive is summed up.
 HWSIM_CORE_API int32_t hwsim_flows_new(int64_t classes, const uint64_t* alone, const int64_t* first_pair,
                                        const int32_t* pair_capacity, const int32_t* pair_weight, int64_t weights,
                                        const uint64_t* weight_words, const int64_t* first_draw, const int32_t* draw_capacity,
-                                       const uint64_t* draw_words, int64_t capacities, const uint64_t* full,
-                                       const uint64_t* margins, hwsim_flows** flows);
+                                       const int32_t* draw_amount, int64_t amounts, const uint64_t* amount_words,
+                                       int64_t capacities, const uint64_t* full, const uint64_t* margins, int64_t nearly,
+                                       int64_t keeps_levels, int64_t metered, const int32_t* ops, hwsim_flows** flows);
 
 // Play ops. flow: fs that an op of a class takes alone, after its fixed time; flow_class: -1 if it is of none. take, give: the
 // pool of which it takes and gives back a server, or -1. granted: the op that gave it its server, -1 if none did; without pools
@@ -93,30 +96,14 @@ HWSIM_CORE_API int32_t hwsim_replay(int64_t ops, const int64_t* first, const int
                                     const int32_t* take, const int32_t* give, int64_t pools, const int64_t* servers,
                                     hwsim_flows* flows, int64_t* start, int64_t* end, int64_t* granted, int64_t patience);
 
-// Notes of a replay, which live as long as the handle. sizes: rows of bounds, solves and levels; then how often shares were
-// found. columns: of bounds fs (int64), class, what holds it back from then on (int32 each; -1: nothing, -2: it has no member);
-// of solves fs, first row of its levels (int64 each); levels of full capacities (two words each); the rows of levels by capacity
-// (uint32), and capacities + 1 places in them (int64).
+// Notes of a replay, which live as long as the handle. sizes: rows of bounds and levels; then how often shares were found.
+// columns: of bounds fs (int64), class, what holds it back from then on (int32 each; -1: nothing, -2: it has no member,
+// -3 - capacity: that does, at nearly its pace alone); of levels fs (int64), capacity (int32), the level at which it is full from
+// then on (two words); of the metered ops what they received, pace x fs, in three words, their paces at the end in two, and the
+// fs at which they began to flow.
 HWSIM_CORE_API int32_t hwsim_flows_notes(const hwsim_flows* flows, int64_t* sizes, const void** columns);
 
 HWSIM_CORE_API int32_t hwsim_flows_free(hwsim_flows* flows);
-
-// Notes as above, with what sorts them: rows of bounds by class, and classes + 1 places in them. alone: two words of each class.
-typedef struct hwsim_notes {
-  const int64_t* bound_times;
-  const int32_t* bounds;
-  const uint32_t* of_class;
-  const int64_t* first_of_class;
-  const int64_t *solve_times, *solve_firsts;
-  const uint64_t* levels;
-  const uint32_t* order;
-  const int64_t* first;
-  const uint64_t* alone;
-  int64_t solves, rows;  // rows: of levels
-} hwsim_notes;
-
-// What one member of a class received from `begin` to `end`, pace x fs, in three words, and its pace at the end, in two.
-HWSIM_CORE_API int32_t hwsim_notes_service(const hwsim_notes* notes, int64_t number, int64_t begin, int64_t end, uint64_t* found);
 
 // A program of services and its run, in columns that Python owns and makes longer between calls; `src/services/rows.h` says what
 // the rows are. strand_rows: of strands, targets, slots, waits, and the length of a list.

@@ -1,14 +1,13 @@
-// Notes on the paces of a run: which capacity holds a class back from when on, and the levels of full capacities.
+// Notes on the paces of a run: which capacity holds a class back from when on, and if wanted the levels of full capacities.
 //
 // The pace of a class is the level of what holds it back. One coming or going changes many paces, fewer levels, and what holds
-// back of hardly any class; so notes of these two need a hundredth of the room.
+// back of hardly any class. Levels are most of the notes and hardly ever asked for: a replay that notes them comes when they are.
 #pragma once
 
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
-#include <vector>
 
 #include "words.h"
 
@@ -20,7 +19,6 @@ class Column {
  public:
   size_t size() const { return size_; }
   const Entry* data() const { return entries_.get(); }
-  void clear() { entries_.reset(), size_ = room_ = 0; }
 
   void push(Entry entry) {
     if (size_ == room_) grow();
@@ -45,16 +43,14 @@ class Column {
   size_t size_ = 0, room_ = 0;
 };
 
+constexpr int32_t NEARLY = -3;
+
 struct Notes {
   Column<int64_t> bound_times;  // fs, class, and what holds it back from then on
-  Column<int32_t> bound_classes, bounds;
-  Column<int64_t> solve_times, solve_firsts;  // fs, first of its rows of levels
-  Column<int32_t> filled;                     // capacity; until the run is over
-  Column<Two> levels;                         // at which it is full from then on
-  std::vector<uint32_t> order;                // rows of levels by capacity
-  std::vector<int64_t> first;                 // of `order`, for each capacity
-
-  void sort_by_capacity(size_t capacities);
+  Column<int32_t> bound_classes, bounds;      // bounds: NEARLY - capacity, if the level is nearly the pace alone
+  Column<int64_t> level_times;                // fs, capacity, and the level at which it is full from then on
+  Column<int32_t> filled;
+  Column<Two> levels;
 };
 
 }  // namespace hwsim

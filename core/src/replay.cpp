@@ -200,11 +200,13 @@ struct hwsim_flows {
 
 int32_t hwsim_flows_new(int64_t classes, const uint64_t* alone, const int64_t* first_pair, const int32_t* pair_capacity,
                         const int32_t* pair_weight, int64_t weights, const uint64_t* weight_words, const int64_t* first_draw,
-                        const int32_t* draw_capacity, const uint64_t* draw_words, int64_t capacities, const uint64_t* full,
-                        const uint64_t* margins, hwsim_flows** flows) {
+                        const int32_t* draw_capacity, const int32_t* draw_amount, int64_t amounts, const uint64_t* amount_words,
+                        int64_t capacities, const uint64_t* full, const uint64_t* margins, int64_t nearly, int64_t keeps_levels, int64_t metered, const int32_t* ops,
+                        hwsim_flows** flows) {
   return hwsim::guarded([&]() -> int32_t {
-    *flows = new hwsim_flows{hwsim::Flows({classes, weights, capacities, alone, first_pair, pair_capacity, pair_weight,
-                                           weight_words, first_draw, draw_capacity, draw_words, full, margins}), nullptr};
+    *flows = new hwsim_flows{hwsim::Flows({classes, weights, amounts, capacities, alone, first_pair, pair_capacity, pair_weight,
+                                           weight_words, first_draw, draw_capacity, draw_amount, amount_words, full, margins,
+                                           nearly, keeps_levels, metered, ops}), nullptr};
     return HWSIM_DONE;
   });
 }
@@ -228,11 +230,11 @@ int32_t hwsim_replay(int64_t ops, const int64_t* first, const int32_t* next, con
 
 int32_t hwsim_flows_notes(const hwsim_flows* flows, int64_t* sizes, const void** columns) {
   const hwsim::Notes& notes = flows->flows.notes;
-  const int64_t sizes_now[] = {static_cast<int64_t>(notes.bounds.size()), static_cast<int64_t>(notes.solve_times.size()),
-                               static_cast<int64_t>(notes.levels.size()), flows->flows.solves};
-  const void* columns_now[] = {notes.bound_times.data(),  notes.bound_classes.data(), notes.bounds.data(),
-                               notes.solve_times.data(),  notes.solve_firsts.data(),  notes.levels.data(),
-                               notes.order.data(),        notes.first.data()};
+  const int64_t sizes_now[] = {static_cast<int64_t>(notes.bounds.size()), static_cast<int64_t>(notes.levels.size()),
+                               flows->flows.solves};
+  const void* columns_now[] = {notes.bound_times.data(), notes.bound_classes.data(), notes.bounds.data(),
+                               notes.level_times.data(), notes.filled.data(),        notes.levels.data(),
+                               flows->flows.meters.received().data()};
   std::copy(std::begin(sizes_now), std::end(sizes_now), sizes);
   std::copy(std::begin(columns_now), std::end(columns_now), columns);
   return HWSIM_DONE;

@@ -1,6 +1,7 @@
 // What the changes of an instant make of paces, groups and ends.
 #include "flows.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hwsim {
@@ -116,46 +117,58 @@ bool Flows::settle(int64_t instant) {
   return true;
 }
 
+// Whether what holds a class back hardly does.
+bool Flows::is_nearly_free(const Class& one) const {
+  return one.bound >= 0 && !(levels_[one.bound] < one.alone - (one.alone >> nearly_));
+}
+
+void Flows::note_bound(int32_t number, int64_t instant) {
+  Class& one = classes_[number];
+  one.is_nearly_free = is_nearly_free(one);
+  notes.bound_times.push(instant);
+  notes.bound_classes.push(number);
+  notes.bounds.push(one.is_nearly_free ? NEARLY - one.bound : one.bound);
+}
+
+// Note which classes a capacity holds back nearly at their pace alone, or no longer; highest: of its levels before and now.
+void Flows::note_nearly(int32_t which, Two highest, int64_t instant) {
+  const Two least = sums_[which].least;
+  if (highest < least - (least >> nearly_)) return;
+  const Capacity& capacity = capacities_[which];
+  for (int32_t place = capacity.first_user; place < capacity.first_user + capacity.users; ++place) {
+    const Class& one = classes_[users_[place].number];
+    if (one.bound == which && one.is_nearly_free != is_nearly_free(one)) note_bound(users_[place].number, instant);
+  }
+}
+
 // Note what the last settling changed.
 void Flows::note(int64_t instant) {
   for (const int32_t number : changed_) {
-    notes.bound_times.push(instant);
-    notes.bound_classes.push(number);
-    notes.bounds.push(classes_[number].bound);
+    note_bound(number, instant);
+    const int32_t bound = classes_[number].bound;
+    meters.hold(number, bound, bound == NOBODY ? 0 : level_of(group_of(number)), instant);
   }
-  const auto begin = static_cast<int64_t>(notes.levels.size());
   for (const int32_t which : stamped_) {
     Capacity& capacity = capacities_[which];
-    if (!capacity.is_full || levels_[which] == capacity.noted) continue;
-    capacity.noted = levels_[which];
+    const Two level = levels_[which], before = capacity.noted;
+    if (!capacity.is_full || level == before) continue;
+    capacity.noted = level;
+    meters.level(which, level, instant);
+    note_nearly(which, before == NOWHERE ? level : std::max(level, before), instant);
+    if (!keeps_levels_) continue;
+    notes.level_times.push(instant);
     notes.filled.push(which);
-    notes.levels.push(levels_[which]);
-  }
-  if (static_cast<int64_t>(notes.levels.size()) > begin) {
-    notes.solve_times.push(instant);
-    notes.solve_firsts.push(begin);
+    notes.levels.push(level);
   }
 }
 
 // The run is over: only the notes are kept.
 void Flows::finish() {
-  const size_t capacities = capacities_.size();
   Flows empty;
   std::swap(empty.notes, notes);
+  std::swap(empty.meters, meters);
   std::swap(empty.solves, solves);
   *this = std::move(empty);
-  notes.sort_by_capacity(capacities);
-}
-
-void Notes::sort_by_capacity(size_t capacities) {
-  if (levels.size() > UINT32_MAX) throw std::bad_alloc();
-  first.assign(capacities + 1, 0);
-  for (size_t row = 0; row < filled.size(); ++row) ++first[filled.data()[row] + 1];
-  for (size_t which = 0; which < capacities; ++which) first[which + 1] += first[which];
-  std::vector<int64_t> next(first.begin(), first.end() - 1);
-  order.resize(filled.size());
-  for (size_t row = 0; row < filled.size(); ++row) order[next[filled.data()[row]]++] = static_cast<uint32_t>(row);
-  filled.clear();
 }
 
 }  // namespace hwsim

@@ -9,6 +9,7 @@ fixed duration and never meets the solver. Of several capacities that all demand
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
@@ -20,7 +21,7 @@ from hwsim.demand import Capacity, Cost, Demand, rates_of
 from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
 from hwsim.engine.fluid import Crowded, FlowClass
 from hwsim.graph.flat import FlatGraph
-from hwsim.graph.opgraph import Floats
+from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
 from hwsim.spec.shelf import shared_by
 from hwsim.ticks import FEMTO
@@ -49,11 +50,11 @@ class Active:
     """Costs that may be in flight together, as far as queues and pools say.
 
     groups: per queue and per pool (servers of them at once), the costs of its ops.
-    loose: (cost, ops of it) that nothing restrains.
+    loose: by cost, its ops that nothing restrains.
     """
 
     groups: tuple[tuple[int, tuple[int, ...]], ...]
-    loose: tuple[tuple[int, int], ...]
+    loose: Ints
 
 
 def compile_flat(
@@ -79,12 +80,7 @@ def compile_flat(
     table: dict[FlowClass, int] = {}
     member_of = np.full(len(demands) + 1, -1, np.int32)
     for number, unpruned in enumerate(full):
-        pruned = FlowClass(
-            unpruned.alone,
-            tuple(pair for pair in unpruned.weights if pair[0] in kept),
-            tuple(pair for pair in unpruned.holds if pair[0] in kept),
-            unpruned.crowd if unpruned.crowd is not None and unpruned.crowd.capacity in kept else None,
-        )
+        pruned = unpruned.only(kept)
         if pruned.weights or pruned.holds or pruned.crowd:
             member_of[number] = table.setdefault(pruned, len(table))
     alike = bool((flat.size == 1).all())  # then an op takes as long as its cost says
@@ -127,7 +123,8 @@ def _classes(
     shared = shared_by("demands")
     if shared is None:
         _check(demands, capacities)
-        return [flow_class(demand, rates, numbers) for demand in demands]
+        pairs: dict[tuple[int, int], tuple[int, int]] = {}
+        return [flow_class(demand, rates, numbers, pairs) for demand in demands]
     fresh = [demand for demand in demands if id(demand) not in shared]
     if len(shared) + len(fresh) > MOST_KEPT:
         shared.clear()
@@ -146,10 +143,17 @@ def _classes(
     return classes
 
 
-def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str, int]) -> FlowClass:
+def flow_class(
+    demand: Demand,
+    rates: Mapping[str, float],
+    numbers: Mapping[str, int],
+    pairs: dict[tuple[int, int], tuple[int, int]] | None = None,
+) -> FlowClass:
     """Weights and pace of a demand. Exact: floats are ratios of integers, and only those are multiplied.
 
     Equal demands together draw a whole number of times the amount of one, so they are one class with that weight.
+
+    pairs: weights of capacities that classes share, so that equal ones are one object.
     """
     weights: dict[int, int] = {}
     limits = []
@@ -181,7 +185,10 @@ def flow_class(demand: Demand, rates: Mapping[str, float], numbers: Mapping[str,
             demand.crowd,
         )
     )
-    return FlowClass(alone, tuple(sorted(weights.items())), tuple(sorted(holds.items())), crowd)
+    rows = sorted(weights.items())
+    return FlowClass(
+        alone, tuple(rows if pairs is None else [pairs.setdefault(row, row) for row in rows]), tuple(sorted(holds.items())), crowd
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -207,7 +214,7 @@ def _active(flat: FlatGraph) -> Active:
     """At most one op of a queue is in flight, at most `servers` of a pool whose ops take and give it back themselves."""
     uses = flat.cost >= 0
     if not uses.any():
-        return Active((), ())
+        return Active((), np.empty(0, np.int64))
     kinds = len(flat.graph.costs)
     queued = uses & (flat.queue >= 0)
     pooled = uses & (flat.queue < 0) & (flat.take >= 0) & (flat.take == flat.give)
@@ -216,37 +223,44 @@ def _active(flat: FlatGraph) -> Active:
         for pair in ticks.distinct(number[among].astype(np.int64) * kinds + flat.cost[among]).tolist():
             group, which = divmod(pair, kinds)
             groups.setdefault((is_pool, group), []).append(which)
-    times = np.bincount(flat.cost[uses & ~queued & ~pooled], minlength=kinds)
-    loose = np.flatnonzero(times)
     return Active(
         groups=tuple(
             (flat.graph.pools[group].servers if is_pool else 1, tuple(which)) for (is_pool, group), which in groups.items()
         ),
-        loose=tuple(zip(loose.tolist(), times[loose].tolist(), strict=True)),
+        loose=np.bincount(flat.cost[uses & ~queued & ~pooled], minlength=kinds),
     )
 
 
 def _can_bind(active: Active, classes: Sequence[FlowClass], capacities: int) -> set[int]:
     """Capacities on which the ops that may be active together could draw more than there is."""
     total = [0] * capacities
-    draws = [[(capacity, drawn + held) for capacity, drawn, held in one.draws()] for one in classes]
+    draws = {which: classes[which].draws() for which in {which for _, kinds in active.groups for which in kinds}}
     for servers, kinds in active.groups:
         most: dict[int, int] = {}
         for which in kinds:
-            for capacity, drawn in draws[which]:
-                most[capacity] = max(most.get(capacity, 0), drawn)
+            for capacity, drawn, held in draws[which]:
+                most[capacity] = max(most.get(capacity, 0), drawn + held)
         for capacity, drawn in most.items():
             total[capacity] += servers * drawn
-    for which, count in active.loose:
-        for capacity, drawn in draws[which]:
-            total[capacity] += count * drawn
+    for which in np.flatnonzero(active.loose).tolist():
+        count = int(active.loose[which])
+        for capacity, drawn, held in classes[which].draws():
+            total[capacity] += count * (drawn + held)
     return {capacity for capacity, drawn in enumerate(total) if drawn > FULL}
 
 
 def _unlike(classes: Sequence[FlowClass], capacities: set[int]) -> set[int]:
     """The capacities less those that every class draws from and holds as it does one of a lower number: they fill together."""
-    drawn: dict[int, list[int]] = {capacity: [] for capacity in capacities}
+    users = dict.fromkeys(capacities, 0)
+    ends: dict[int, tuple[int, int]] = {}  # the first class, and the last
     for number, flow_class in enumerate(classes):
+        for capacity, _ in (*flow_class.weights, *flow_class.holds):
+            if capacity in users:
+                users[capacity] += 1
+                ends[capacity] = ends.get(capacity, (number,))[0], number
+    shapes = Counter((users[capacity], ends.get(capacity)) for capacity in capacities)
+    drawn: dict[int, list[int]] = {capacity: [] for capacity in capacities if shapes[users[capacity], ends.get(capacity)] > 1}
+    for number, flow_class in enumerate(classes if drawn else ()):
         for user, rows in ((number, flow_class.weights), (~number, flow_class.holds)):
             for capacity, part in rows:
                 if capacity in drawn:
@@ -254,7 +268,7 @@ def _unlike(classes: Sequence[FlowClass], capacities: set[int]) -> set[int]:
     first: dict[tuple[int, ...], int] = {}
     for capacity in sorted(drawn):
         first.setdefault(tuple(drawn[capacity]), capacity)
-    return set(first.values())
+    return capacities - drawn.keys() | set(first.values())
 
 
 def _can_crowd(active: Active, classes: Sequence[FlowClass]) -> set[int]:
@@ -268,10 +282,9 @@ def _can_crowd(active: Active, classes: Sequence[FlowClass]) -> set[int]:
                 of_group[capacity] = max(of_group.get(capacity, 0), servers * times)
         for capacity, times in of_group.items():
             most[capacity] = most.get(capacity, 0) + times
-    for which, count in active.loose:
-        capacity, times = crowds[which]
-        if capacity is not None:
-            most[capacity] = most.get(capacity, 0) + count * times
+    for which, (capacity, times) in enumerate(crowds):
+        if capacity is not None and which < len(active.loose):
+            most[capacity] = most.get(capacity, 0) + int(active.loose[which]) * times
     return {capacity for capacity, ops in most.items() if ops > 1}
 
 
@@ -283,9 +296,9 @@ def latencies(costs: Sequence[Cost]) -> Floats:
 def bodies(costs: Sequence[Cost], rates: Mapping[str, float]) -> Floats:
     """Seconds of each cost after its latency, as `Demand.body` says; 0 at the end, for ops without a cost."""
     seconds = np.array([*(cost.demand.floor for cost in costs), 0.0])
-    amounts = [cost.demand.amounts for cost in costs]
-    drawn = np.array([amount for each in amounts for _, amount in each], np.float64)
-    rate = np.array([rates[name] for each in amounts for name, _ in each], np.float64)
+    drawn = np.fromiter((amount for cost in costs for _, amount in cost.demand.amounts), np.float64)
+    rate = np.fromiter((rates[name] for cost in costs for name, _ in cost.demand.amounts), np.float64)
+    many = np.fromiter((len(cost.demand.amounts) for cost in costs), np.int64, len(costs))
     with np.errstate(over="ignore"):
-        np.maximum.at(seconds, np.repeat(np.arange(len(costs)), [len(each) for each in amounts]), drawn / rate)
+        np.maximum.at(seconds, np.repeat(np.arange(len(costs)), many), drawn / rate)
     return seconds

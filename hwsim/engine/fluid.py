@@ -12,7 +12,7 @@ looked at. The result equals `fair.fill` for all classes at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from heapq import heapify, heappop, heappush
 
 from hwsim.demand import Crowd
@@ -59,6 +59,13 @@ class FlowClass:
             for capacity, weight in self.weights
         ])  # fmt: skip
         return FlowClass(alone, weights, self.holds, crowd)
+
+    def only(self, capacities: Collection[int]) -> FlowClass:
+        """The same on these capacities alone."""
+        weights, holds = (tuple([pair for pair in pairs if pair[0] in capacities]) for pairs in (self.weights, self.holds))
+        crowd = self.crowd if self.crowd is not None and self.crowd.capacity in capacities else None
+        is_same = len(weights) == len(self.weights) and len(holds) == len(self.holds) and crowd is self.crowd
+        return self if is_same else FlowClass(self.alone, weights, holds, crowd)
 
     def draws(self) -> list[tuple[int, int, int]]:
         """(capacity, parts of FULL drawn at the pace alone, parts held) of every capacity, by number."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hwsim.demand import rates_of
 from hwsim.engine.compile import bodies, latencies
 from hwsim.graph.flat import FlatGraph
-from hwsim.graph.opgraph import Floats
+from hwsim.graph.opgraph import Floats, Ints
 from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
@@ -77,6 +77,12 @@ def check(timeline: Timeline) -> None:
     _check_service(timeline, body.tolist())
 
 
+def sampled(flows: NDArray[np.bool_]) -> Ints:
+    """Ops whose service is checked, in ascending order, of those that flow."""
+    flowing = np.flatnonzero(flows)
+    return flowing[:: max(1, flowing.size // SAMPLED)]
+
+
 def _check_times(timeline: Timeline, latency: Floats, body: Floats, calm: NDArray[np.bool_], ops: slice) -> None:
     """Raise unless these ops start in time and take as long as they must.
 
@@ -108,14 +114,16 @@ def _check_service(timeline: Timeline, bodies: Sequence[float]) -> None:
     flat = timeline.flat
     flows = timeline.flow_class >= 0
     flows[timeline.played] = False
-    flowing = np.flatnonzero(flows)
-    sampled = flowing[:: max(1, flowing.size // SAMPLED)]
+    ops = sampled(flows)
     costs = flat.graph.costs
     columns = (timeline.flow_class, flat.cost, timeline.start, timeline.end, flat.time, flat.size)
-    rows = zip(sampled.tolist(), *(column[sampled].tolist() for column in columns), strict=True)
+    rows = zip(ops.tolist(), *(column[ops].tolist() for column in columns), strict=True)
     for op, number, cost, started, ended, fixed, size in rows:
         start = started + fixed + round(costs[cost].demand.latency * FEMTO)
         work = timeline.alone[number] * round(bodies[cost] * size * FEMTO)
-        served, pace = timeline.service(number, start, ended)
+        metered = timeline.received.get(op)
+        begun, served, pace = metered or (start, *timeline.service(number, start, ended))
+        if begun != start:
+            raise BrokenInvariant(f"{name(flat, op)} flows from {begun} fs on instead of {start}")
         if not work <= served < work + max(1, pace):
             raise BrokenInvariant(f"{name(flat, op)} needs {work} units of service and received {served}")

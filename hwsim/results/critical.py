@@ -10,6 +10,7 @@ While an op of the path was ready but had no server, the cause is the pool, what
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
@@ -25,7 +26,6 @@ from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
 AT_ONCE: Final = 1 << 17  # ops whose predecessors are looked at together
-ROUNDED: Final = 30  # leading bits in which equal paces agree
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,25 @@ def pieces(timeline: Timeline, op: int) -> tuple[Segment, ...]:
     return tuple(piece for piece in _pieces(timeline, np.array([op], np.int64)) if piece.start_fs >= start)
 
 
+def at_paces(timeline: Timeline, path: CriticalPath) -> CriticalPath:
+    """The pieces of a path, cut once more where the pace of their op changed though not the cause."""
+    body = _starts(timeline, path.op)[1]
+    of_class = np.where(np.isin(path.op, timeline.played), -1, timeline.flow_class[path.op])
+    changes: dict[int, list[int]] = {-1: []}
+    cuts = []
+    rows = zip(of_class.tolist(), np.maximum(path.start, body).tolist(), path.end.tolist(), strict=True)
+    for number, low, high in rows:
+        if number not in changes:
+            changes[number] = [pace.start for pace in timeline.paces[number]]
+        course = changes[number]
+        cuts.append(course[bisect_right(course, low) : bisect_left(course, high)])
+    which = np.repeat(np.arange(len(path)), [len(each) + 1 for each in cuts])
+    starts = [each for start, inside in zip(path.start.tolist(), cuts, strict=True) for each in (start, *inside)]
+    ends = [each for end, inside in zip(path.end.tolist(), cuts, strict=True) for each in (*inside, end)]
+    start, end = ticks.matching(starts, path.end), ticks.matching(ends, path.end)
+    return CriticalPath(path.op[which], start, end, path.cause[which], path.causes)
+
+
 def limited_by(timeline: Timeline) -> tuple[Share, ...]:
     """Causes along the critical path of a run; see `CriticalPath.limited_by`."""
     return critical_path(timeline).limited_by
@@ -192,9 +211,7 @@ def _pieces(timeline: Timeline, path: Ints, *, pools: bool = True) -> CriticalPa
     label = flat.label[path]
     start, end = timeline.start[path], timeline.end[path]
     reached = np.concatenate([np.zeros(1, end.dtype), end[:-1]])
-    latency = ticks.matching([*(ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0], end)
-    begin = np.minimum(ticks.add(start, flat.time[path]), end)
-    body = np.minimum(ticks.add(begin, latency[flat.cost[path]]), end)
+    begin, body = _starts(timeline, path)
     place = np.arange(len(path))
     cost = flat.cost[path]
     alone = causes.alone(cost, label)
@@ -218,6 +235,14 @@ def _pieces(timeline: Timeline, path: Ints, *, pools: bool = True) -> CriticalPa
     return CriticalPath(path[at], low, high, cause, causes.table)
 
 
+def _starts(timeline: Timeline, ops: Ints) -> tuple[Ints, Ints]:
+    """When the latencies of ops start, and when their bodies do."""
+    flat, end = timeline.flat, timeline.end[ops]
+    latency = ticks.matching([*(ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0], end)
+    begin = np.minimum(ticks.add(timeline.start[ops], flat.time[ops]), end)
+    return begin, np.minimum(ticks.add(begin, latency[flat.cost[ops]]), end)
+
+
 def _latencies(causes: Causes, cost: Ints, label: Ints, begin: Ints, body: Ints) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
     """The latencies of ops, cut at each change from one part of the machine to the next."""
     parts, which = causes.latencies(cost, label)
@@ -232,16 +257,16 @@ def _latencies(causes: Causes, cost: Ints, label: Ints, begin: Ints, body: Ints)
 
 
 def _flowing(timeline: Timeline, number: int, place: Ints, begin: Ints, end: Ints, alone: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Pieces of bodies of one class, cut where its pace changed.
+    """Pieces of bodies of one class, cut where something else began to hold it back.
 
     While nothing holds the op back, or only rounding does, the cause is the same as for an op alone.
     """
-    history = timeline.paces[number]
-    if not history:
+    held = timeline.held(number)
+    if not held:
         return place, begin, end, alone
-    changes = ticks.matching([pace.start for pace in history], timeline.end)
-    free = timeline.alone[number] - (timeline.alone[number] >> ROUNDED)
-    bound = np.array([pace.bound if pace.pace < free else -1 for pace in history], np.int64)
+    bound = np.array([-1 if each.is_nearly_free else each.bound for each in held], np.int64)
+    differs = np.concatenate([[True], bound[1:] != bound[:-1]])
+    changes, bound = ticks.matching([each.start for each in held], timeline.end)[differs], bound[differs]
     first = np.maximum(np.searchsorted(changes, begin, side="right") - 1, 0)
     last = np.maximum(np.searchsorted(changes, end, side="left"), first + 1)
     count = last - first

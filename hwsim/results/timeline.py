@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from itertools import zip_longest
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from hwsim.records import dataclass
 
 _start = attrgetter("start")
 
+NEARLY_EQUAL: Final = 30  # leading bits in which equal paces agree
+
 
 class PaceChange(NamedTuple):
     """From `start` on, a class of identical demands ran at `pace`; `bound` is the capacity that held it back (-1: nothing)."""
@@ -27,6 +29,25 @@ class PaceChange(NamedTuple):
     start: int  # fs
     pace: int
     bound: int  # index into OpGraph.capacities
+
+
+class Held(NamedTuple):
+    """From `start` on, a capacity held a class of identical demands back; `bound` is -1 if none did.
+
+    is_nearly_free: it hardly did: the paces are equal but for rounding.
+    """
+
+    start: int  # fs
+    bound: int  # index into OpGraph.capacities
+    is_nearly_free: bool
+
+
+class Received(NamedTuple):
+    """When an op began to flow (fs), pace x fs that it received in all, and its pace at the end."""
+
+    begun: int
+    service: int
+    pace: int
 
 
 @dataclass(frozen=True)
@@ -38,6 +59,7 @@ class Timeline:
     paces: per class, its history; one entry per change.
     alone: pace of each class when nothing holds it back.
     played: ops that ended when their requests had been served one by one, in order.
+    received: by op, of some that flowed, as summed up while they did.
     """
 
     flat: FlatGraph
@@ -49,6 +71,7 @@ class Timeline:
     alone: tuple[int, ...] = ()
     solves: int = 0
     played: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    received: Mapping[int, Received] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         start, end = ticks.alike(self.start, self.end)  # columns that meet have one dtype
@@ -78,10 +101,6 @@ class Timeline:
 
     def service(self, number: int, begin: int, end: int) -> tuple[int, int]:
         """(pace x fs that a member of a class received from begin to end, its pace at the end)."""
-        of_columns = getattr(self.paces, "service", None)  # of a history that compiled code has written
-        if of_columns is not None:
-            served: tuple[int, int] = of_columns(number, begin, end)
-            return served
         history = self.paces[number]
         low, high = bisect_right(history, begin, key=_start), bisect_left(history, end, key=_start)
         course = history[max(0, low - 1) : high]
@@ -92,6 +111,28 @@ class Timeline:
                 total += pace.pace * (until - since)
                 last = pace.pace
         return total, last
+
+    def held(self, number: int) -> tuple[Held, ...]:
+        """The capacities that held a class back over time; one entry per change."""
+        held_of = getattr(self.paces, "held", None)  # of notes by compiled code
+        if held_of is not None:
+            rows: tuple[Held, ...] = held_of(number)
+            return rows
+        alone = self.alone[number]
+        free = alone - (alone >> NEARLY_EQUAL)
+        paces = ((each, each.pace < alone and each.bound >= 0) for each in self.paces[number])
+        return tuple(
+            differing(Held(each.start, each.bound if is_held else -1, is_held and each.pace >= free) for each, is_held in paces)
+        )
+
+
+def differing(rows: Iterable[Held]) -> Iterator[Held]:
+    """Those that say something else than the one before."""
+    before: Held | None = None
+    for row in rows:
+        if before is None or row[1:] != before[1:]:
+            yield row
+        before = row
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate, pairwise
 from typing import Final
 
 from hwsim import ticks
@@ -99,5 +100,6 @@ def progress(result: Result, op: int) -> list[tuple[float, float]]:
         carried, _ = timeline.service(number, begin, end)
         changes = sorted({pace.start for pace in timeline.paces[number] if begin < pace.start < end})
         if carried > 0:
-            knots += [(at / FEMTO, timeline.service(number, begin, at)[0] / carried) for at in changes]
+            parts = accumulate(timeline.service(number, low, high)[0] for low, high in pairwise([begin, *changes]))
+            knots += [(at / FEMTO, part / carried) for at, part in zip(changes, parts, strict=True)]
     return [*knots, (end / FEMTO, 1.0)]

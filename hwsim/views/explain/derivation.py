@@ -200,12 +200,11 @@ def _shared(timeline: Timeline, op: int) -> tuple[str, ...]:
         return ()
     spent: dict[int, int] = {}
     begin, end = int(timeline.start[op]), int(timeline.end[op])
-    history = timeline.paces[number]
-    for place, pace in enumerate(history):
-        until = history[place + 1].start if place + 1 < len(history) else end
-        inside = min(until, end) - max(pace.start, begin)
-        if inside > 0 and pace.bound >= 0 and pace.pace < timeline.alone[number]:
-            spent[pace.bound] = spent.get(pace.bound, 0) + inside
+    held = timeline.held(number)
+    for row, until in zip(held, [*(each.start for each in held[1:]), end], strict=True):
+        inside = min(until, end) - max(row.start, begin)
+        if inside > 0 and row.bound >= 0:
+            spent[row.bound] = spent.get(row.bound, 0) + inside
     names = [capacity.name for capacity in timeline.flat.graph.capacities]
     ordered = sorted(spent.items(), key=lambda each: (-each[1], each[0]))
     return tuple(f"shared {names[bound]} for {duration(time)}" for bound, time in ordered)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hwsim.results import invariants
+from hwsim.results.critical import at_paces
 from hwsim.results.result import Result
 from hwsim.views.explain import services
 from hwsim.views.interval import say as interval
@@ -109,7 +110,7 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
                 "iteration": int(flat.iteration[piece.op]),
                 "cause": str(piece.cause),
             }
-            for piece in explanation.path
+            for piece in at_paces(result.timeline, explanation.path)
         ]
     if result.services is not None:
         entries |= services.as_dict(result.services)

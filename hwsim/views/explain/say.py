@@ -11,7 +11,7 @@ from hwsim.formats import format_quantity, percent
 from hwsim.graph.opgraph import Label
 from hwsim.results import invariants
 from hwsim.results.cause import Cause
-from hwsim.results.critical import Share, families
+from hwsim.results.critical import Share, at_paces, families
 from hwsim.results.failing import Failing
 from hwsim.results.result import Result
 from hwsim.results.training import MAIN
@@ -149,7 +149,7 @@ def _step(step: Step, times: int = 1) -> str:
 def _pieces(result: Result, explanation: Explanation) -> Iterator[str]:
     flat = result.timeline.flat
     yield f"  {'from':>9}  {'to':>9}  {'takes':>9}  op"
-    for piece in explanation.path:
+    for piece in at_paces(result.timeline, explanation.path):
         label, iteration = flat.graph.labels[int(flat.label[piece.op])], int(flat.iteration[piece.op])
         name = _short(called(label) + (f", iteration {iteration}" if iteration else ""))
         yield f"{_span(piece.start_fs, piece.end_fs)}  {name}{_because(label, piece.cause)}"
