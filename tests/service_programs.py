@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
 
 from hwsim.demand import Capacity, Cost, Crowd, Demand
-from hwsim.devices.crowding import Arm, Knee
+from hwsim.devices.arm import Curve, Distances, Reach
+from hwsim.devices.crowding import Arm, Knee, Streams
 from hwsim.workload.load.arrivals import ArrivalKeys, BurstKeys
 from hwsim.workload.load.draws import Constant, Distribution, Exponential, Lognormal, Pareto, Uniform, Values, Whole
+from hwsim.workload.services.arms import accesses_of
 from hwsim.workload.services.popularity import filling
 from hwsim.workload.services.program import (
     ENDLESS,
@@ -43,6 +46,8 @@ CORES = Capacity("cpu.cores", 4.0)
 DISK = Capacity("disk.media", 1.0)
 LINK = Capacity("net.tx", 3.125e9, "B")
 
+WAYS = Reach(Distances(Curve(1e-3, 5e-5, 4e-3, 1e-7, 3e4), 9e4), 8e-3)
+
 WORKS: dict[str, tuple[Demand, Capacity]] = {
     "compute": (Demand(amounts=(("cpu.cores", 2e-3),), floor=2e-3), CORES),
     "wide": (Demand(amounts=(("cpu.cores", 6e-3),), floor=2e-3, share=3.0), CORES),
@@ -53,6 +58,15 @@ WORKS: dict[str, tuple[Demand, Capacity]] = {
     ),
     "arm": (Demand(amounts=(("disk.media", 1.2e-2),), crowd=Crowd("disk.media", 1, Arm(2e-3, 1e-2, 0.2, 32))), DISK),
     "deep": (Demand(amounts=(("disk.media", 4e-3),), share=2.0, crowd=Crowd("disk.media", 7, Arm(1e-3, 5e-3, 0.2, 32))), DISK),
+    "reach": (Demand(amounts=(("disk.media", 1.2e-2),), crowd=Crowd("disk.media", 1, Arm(2e-3, 1e-2, 0.2, 32, WAYS))), DISK),
+    "reaches": (Demand(amounts=(("disk.media", 2.4e-2),), crowd=Crowd("disk.media", 1, Arm(2e-3, 6e-3, 0.0, 3, WAYS))), DISK),
+    "stream": (
+        Demand(
+            amounts=(("disk.media", 1.6e-2),),
+            crowd=Crowd("disk.media", 1, Streams(4e-3, 1e-3, 1e-3, 1e-2, 0.2, 32, 1, WAYS)),
+        ),
+        DISK,
+    ),
     "send": (Demand(amounts=(("net.tx", 1e5),), share=1e5), LINK),
     "page": (Demand(amounts=(("cpu.cores", 1e-3), ("net.tx", 1.5e6)), share=1.5), CORES),
     "push": (Demand(amounts=(("net.tx", 2e6),), share=2.0), LINK),
@@ -68,6 +82,13 @@ def served(name: str, station: int, flow: int = 0, latency: int = 0, service: in
     return Served(
         name, "op", "dev", Cost(demand), latency, body, station, flow, service, station if resource is None else resource
     )
+
+
+def arms(names: Sequence[str], servers: int) -> Station:
+    """Arms that serve works that have ways."""
+    demands = [WORKS[name][0] for name in names]
+    found = [accesses_of(demand, RATES) for demand in demands]
+    return Station("arms", (DISK,), tuple(demands), servers, tuple(replace(each, arms=servers) for each in found if each))
 
 
 def one_service(
@@ -122,6 +143,7 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
         Station("shared", (LINK,), (WORKS["send"][0],)),
         Station("network", (CORES, LINK), tuple(WORKS[name][0] for name in ("compute", "page", "pack", "push"))),
     )
+    at_arms: list[str] = []
     tied = {"compute": (4, 0), "page": (4, 1), "pack": (4, 2), "push": (4, 3)}
     places = tied | {
         "compute": (0, 0),
@@ -131,6 +153,7 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
         "arm": (2, 1),
         "deep": (2, 2),
         "send": (3, 0),
+        **dict.fromkeys(("reach", "reaches", "stream"), (5, 0)),
     }
     asks = [0] * count
     caches: list[Cache] = []
@@ -143,7 +166,12 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
         name = draw(st.sampled_from(sorted(WORKS)))
         where = tied if name in tied and draw(st.booleans()) else places
         station, flow = where[name] if draw(st.integers(0, 4)) else (NONE, 0)
-        costs.append(served(name, station, flow, draw(st.sampled_from([0, 0, 50 * US])), service, max(0, station - station // 2)))
+        if station == 5:
+            flow = len(at_arms)
+            at_arms.append(name)
+        costs.append(
+            served(name, station, flow, draw(st.sampled_from([0, 0, 50 * US])), service, min(2, max(0, station - station // 2)))
+        )
         return len(costs) - 1
 
     def a_number(service: int, slots: int) -> Number:
@@ -271,7 +299,7 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
     return Program(
         tuple(services),
         tuple(costs),
-        stations,
+        (*stations, arms(at_arms, draw(st.integers(1, 3)))) if at_arms else stations,
         locks,
         tuple(drawn),
         loads,

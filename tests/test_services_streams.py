@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hwsim.devices.ssd import Ssd, WriteCache
 from hwsim.devices.storage import Asked, Direction
 from hwsim.devices.volume import Volume
 from hwsim.results.services.answers import Answers, Services
+from hwsim.workload.load.numbers import stream, uniform
 from tests.service_cases import MACHINE
 from tests.test_crowds import HDD
 
@@ -33,21 +35,31 @@ def ran(statement: dict[str, Any], arrivals: dict[str, Any], requests: int = 640
     return run.services, run.services.answers[0]
 
 
+def _mean_way(times: int, clients: int, requests: int = 640) -> float:
+    """Mean of the ways that are drawn: for each access, but where an access follows the one before."""
+    key, ways = stream(0, "s", "0 way"), HDD.ways()
+    visits = [2 * access for access in range(1 if clients == 1 else times)]
+    return fmean(
+        ways.at(uniform(key, root, visit), uniform(key, root, visit + 1)) for root in range(requests) for visit in visits
+    )
+
+
 @pytest.mark.parametrize("clients", [1, 2, 8])
 @pytest.mark.parametrize(("times", "depth"), [(1, 1), (16, 1), (16, 4)])
 def test_streams_of_clients_pay_the_way_back_to_each(clients: int, times: int, depth: int) -> None:
     """By hand: a client's accesses alone follow each other; among others the arm comes back for every `depth` of them."""
     read = {"from": "disk", "bytes": "1 MB", "times": times, "depth": depth}
     services, answers = ran({"read": read}, {"clients": clients})
-    way, each = HDD.position(1.0), 1e6 / HDD.stretch(times * 1e6 / 1e12)
+    mean, each = HDD.position(1.0), 1e6 / HDD.stretch(times * 1e6 / 1e12)
+    way = _mean_way(times, clients) if depth == 1 else mean
     visits = 1.0 if clients == 1 else times / depth
     taken = visits * (HDD.overhead + way / min(clients, HDD.queue) ** HDD.gain) + times * each
     assert answers.per_s == pytest.approx(1 / taken, rel=1e-3 * clients)  # the last ones are fewer
     (rung,) = [step for step in services.ladder if step.name == "disk.media"]
     assert rung.used == pytest.approx(1.0, rel=1e-3)
-    endless = times / depth * (HDD.overhead + way / HDD.queue**HDD.gain) + times * each
+    endless = times / depth * (HDD.overhead + mean / HDD.queue**HDD.gain) + times * each
     assert rung.per_request_s == pytest.approx(endless, rel=1e-3)
-    alone = HDD.overhead + way + times * each
+    alone = HDD.overhead + mean + times * each
     (statement,) = services.statements
     assert statement.seconds == pytest.approx(alone)
     assert statement.cost is not None

@@ -173,7 +173,7 @@ CASES: Final = {
     "accesses-in-the-mean": Case(
         machine(CPU + "  disk: {kind: hdd, use: hdd-7200rpm}\n"),
         ASKS.replace("{ask: {service: b, timeout: 1 ms}}", "{ask: b}").replace(
-            "{busy: {time: 2 ms}}", "{read: {from: disk, bytes: 4 KiB, access: random}}"
+            "{busy: {time: 2 ms}}", "{read: {from: disk, bytes: 4 KiB, access: random, times: 8, depth: 4}}"
         ),
         vary="n=10,20",
         ran=True,

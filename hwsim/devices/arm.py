@@ -75,6 +75,55 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
+class Distances:
+    """Seeks between two places anywhere on so many cylinders: a distance x of all has the density 2 (1 - x)."""
+
+    curve: Curve
+    cylinders: float
+
+    @property
+    def mean(self) -> float:
+        """Seconds."""
+        curve, width = self.curve, self.cylinders
+        if width <= 0:
+            return 0.0
+        at = min(1.0, curve.bend / width)
+        short = curve.a * (2 * at - at**2) + curve.b * math.sqrt(width) * (4 / 3 * at**1.5 - 4 / 5 * at**2.5)
+        long = curve.c * (1 - at) ** 2 + curve.e * width * (1 / 3 - at**2 + 2 / 3 * at**3)
+        return float(max(0.0, short + long))
+
+    def at(self, share: float) -> float:
+        """Seconds that this share of the seeks is below."""
+        return self.curve(self.cylinders * (1.0 - math.sqrt(1.0 - share)))
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Ways to a random sector: a seek, then a part of a turn, any as likely.
+
+    turn: seconds of a whole one. settle: seconds that each takes besides.
+    """
+
+    seeks: Distances
+    turn: float
+    settle: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Seconds.
+
+        >>> drive = Seek(cylinders=3000, track=1e-3, average=8e-3, full=16e-3)
+        >>> round(Reach(drive.within(1.0), turn=60 / 7200).mean, 5)
+        0.01191
+        """
+        return self.seeks.mean + 0.5 * self.turn + self.settle
+
+    def at(self, share: float, turned: float) -> float:
+        """Seconds of one, by the share of the seeks that are shorter, and the part of a turn."""
+        return self.seeks.at(share) + self.turn * turned + self.settle
+
+
+@dataclass(frozen=True, slots=True)
 class Seek:
     """Track, average and full, or a, b, c, e and bend."""
 
@@ -114,16 +163,14 @@ class Seek:
         """Over a distance in cylinders."""
         return self.curve()(distance)
 
+    def within(self, part: float) -> Distances:
+        """The curve over a part of the cylinders."""
+        return Distances(self.curve(), part * self.cylinders)
+
     def mean(self, part: float = 1.0) -> float:
         """Mean of random accesses within a part of the cylinders: the integral of 2 (1 - x) seek(x part cylinders).
 
         >>> round(Seek(cylinders=3000, track=1e-3, average=8e-3, full=16e-3).mean(), 5)
         0.00774
         """
-        curve, width = self.curve(), part * self.cylinders
-        if width <= 0:
-            return 0.0
-        at = min(1.0, curve.bend / width)
-        short = curve.a * (2 * at - at**2) + curve.b * math.sqrt(width) * (4 / 3 * at**1.5 - 4 / 5 * at**2.5)
-        long = curve.c * (1 - at) ** 2 + curve.e * width * (1 / 3 - at**2 + 2 / 3 * at**3)
-        return float(max(0.0, short + long))
+        return self.within(part).mean

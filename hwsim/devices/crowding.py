@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 
 from hwsim.demand import Each
+from hwsim.devices.arm import Reach
 from hwsim.records import dataclass
 
 
@@ -60,12 +61,16 @@ class Knee:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One access at a time, the nearest of those in the queue next: the way there takes reach / n^gain."""
+    """One access at a time, the nearest of those in the queue next: the way there takes reach / n^gain.
+
+    ways: how ways differ from access to access; None: that is not known.
+    """
 
     fixed: float
     reach: float
     gain: float
     queue: float
+    ways: Reach | None = None
 
     def __call__(self, under_way: float) -> tuple[float, float]:
         seconds = self.fixed + self.reach / min(under_way, self.queue) ** self.gain
@@ -82,6 +87,7 @@ class Streams:
     Args:
         alone: seconds of one access with no other stream there, a first way there spread over all.
         each: seconds of one access once the arm is there.
+        ways: how ways differ; None: that is not known.
     """
 
     alone: float
@@ -91,6 +97,7 @@ class Streams:
     gain: float
     queue: float
     together: int
+    ways: Reach | None = None
 
     def __call__(self, under_way: float) -> tuple[float, float]:
         streams = under_way / self.together

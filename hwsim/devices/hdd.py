@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from hwsim.demand import Cost
-from hwsim.devices.arm import Platter, Seek
+from hwsim.devices.arm import Platter, Reach, Seek
 from hwsim.devices.crowding import Arm, Streams
 from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import CannotCompute, Input, source_of
@@ -107,9 +107,13 @@ class Hdd(Storage):
 
     def position(self, part: float = 1.0) -> float:
         """Seconds until the head is over a random sector of the outermost part of it, one access at a time."""
+        return self.ways(part).mean
+
+    def ways(self, part: float = 1.0, *, writes: bool = False) -> Reach:
+        """Ways of the head to random sectors of the outermost part of it, one access at a time."""
         outer, inner, here = self.rate(0.0), self.rate(1.0), self.rate(part)
         cylinders = (outer - here) / (outer - inner) if outer > inner else part
-        return self.seek.mean(cylinders) + 0.5 * self.turn
+        return Reach(self.seek.within(cylinders), self.turn, self.settle if writes else 0.0)
 
     def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
         part = self._part(accesses)
@@ -177,7 +181,8 @@ class Hdd(Storage):
             floors += self._hits(accesses)
         else:
             limits.append(Limit("media", "times x size / bandwidth", (times, size, speed), accesses.bytes / rate))
-        place = self.position(1.0 if accesses.region is None else part)
+        ways = self.ways(1.0 if accesses.region is None else part)
+        place = ways.mean
         start = self.overhead + place
         source = f"seek: {source_of(self.sources, 'seek.average')}"
         if not accesses.of_service or accesses.times <= 0:
@@ -199,6 +204,7 @@ class Hdd(Storage):
             gain=self.gain,
             queue=self.queue,
             together=accesses.own_depth,
+            ways=ways,
         )
         return cost_of(name, accesses, [limit], floors, ("", 0.0, ""), crowd=None if again > 0 else streams)
 
@@ -214,7 +220,8 @@ class Hdd(Storage):
     def _random(self, name: str, direction: Direction, accesses: Asked, part: float) -> Cost:
         write = direction == "write"
         buffered = write and self.write_cache and not accesses.sync
-        place = self.position(part) + (self.settle if write else 0.0)
+        ways = self.ways(part, writes=write)
+        place = ways.mean
         together = float(self.queue) if buffered else accesses.at_once(self.queue)
         rate = self._through(self.stretch(part))
         reach = place / together**self.gain
@@ -252,6 +259,9 @@ class Hdd(Storage):
                 inputs += [quick, ("first", precise(first, "1"), room)]
                 formula = formula.replace("times x", "first / fast + (times - first) x")
         floors = self._hits(accesses) if again > 0 else []
-        crowd = None if buffered else Arm(self.overhead + accesses.size / rate, place, self.gain, self.queue)
+        fixed = self.overhead + accesses.size / rate
+        crowd = None if buffered else Arm(fixed, place, self.gain, self.queue, ways)
+        if buffered and accesses.of_service:  # what is behind the cache has the queue to itself
+            crowd = Arm(fixed, reach, 0.0, self.queue, ways)
         limit = Limit("media", formula, tuple(inputs), seconds)
         return cost_of(name, accesses, [limit], floors, ("", 0.0, ""), crowd=crowd)

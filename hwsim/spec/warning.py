@@ -12,7 +12,7 @@ from hwsim.records import dataclass
 from hwsim.spec.mistakes import Place, one_line
 
 CODES: Final = {
-    "accesses-in-the-mean": "a service uses a hard disk, of which each access takes the mean: its percentiles are too short",
+    "accesses-in-the-mean": "accesses of a service to a hard disk take their mean: its percentiles are too short",
     "class-guessed": "a part does not say its class; what it leaves out was filled in from one that its name or peaks tell",
     "clients-in-step": "all clients of a model think for the same time: they begin in step, in a crowd that no drawn load has",
     "collectives-apart": "several programs issue the same collective among the same devices: each of them moves all bytes",

@@ -96,7 +96,7 @@ int32_t Run::play(int64_t limit, int64_t margin, Watch watch) {
       const int64_t* row = strand(number);
       const int64_t waited = now() - row[strand::SINCE] - row[strand::ALONE];
       if (waited > 0) waits(number)[row[strand::RESOURCE]] += waited;
-      if (!run(number, row[strand::PC])) return HWSIM_TOO_FAR;
+      if (!run(number, row[strand::PC] - (row[strand::ACCESS] > 0))) return HWSIM_TOO_FAR;
       continue;
     }
     if (now() > FARTHEST) return HWSIM_TOO_FAR;

@@ -42,7 +42,7 @@ void Run::move_station(int64_t* row, int64_t shift) {
   bring_station(row);
   row[station::LAST] -= shift;
   if (row[DUE] < LARGEST) row[DUE] -= shift;
-  if (row[KIND] == FIFO) return move_heap(row[HEAD], shift, Three());
+  if (row[KIND] == FIFO || row[KIND] == ARMS) return move_heap(row[HEAD], shift, Three());
   for (int64_t number = row[FIRST_CLASS]; number < row[LAST_CLASS]; ++number) {
     using namespace member;
     int64_t* one = station(number);

@@ -46,7 +46,7 @@ enum Lock { GROUP, TAKEN, LOCK_HEAD, LOCK_TAIL, ALONG, ALONG_TAIL, ALONG_COUNT, 
 namespace strand {
 enum Column {
   LEFT_CHILD, RIGHT_CHILD, SERVICE, ROOT, VISIT, BEGAN, MAIN, CALLER, ATTEMPT, ATTEMPTS, PC, LEFT, SINCE, ALONE, CHOICE, RESOURCE,
-  FAILED, GONE, WHY, HELD, LOCK_END, FOLLOWING, JOINED, WORKS, ASKING, STRAND_WIDTH
+  FAILED, GONE, WHY, HELD, LOCK_END, FOLLOWING, JOINED, WORKS, ASKING, ACCESS, REACH, FOLLOWS, ARM_CLASS, STRAND_WIDTH
 };
 enum Why : int64_t { NO_REASON, WAS_REFUSED, WAS_DROPPED, TIMED_OUT };
 }  // namespace strand
@@ -67,9 +67,9 @@ constexpr int64_t ANSWER_WIDTH = 4;  // and what it waited for
 }  // namespace counts
 
 namespace station {
-enum Kind : int64_t { SHARED, FIFO, TIED };
-// Of a line, FIRST_CLASS: the row of words that says what none of its servers is of a whole, one, two ...
-// Of tied capacities, SERVERS: how many; FREE: the first of their rows of words.
+enum Kind : int64_t { SHARED, FIFO, TIED, ARMS };
+// Of a line and of arms, FIRST_CLASS: the row of words that says what none of its servers is of a whole, one, two ...
+// Of tied capacities, SERVERS: how many; FREE: the first of their rows of words. Of arms, LAST_CLASS: the row of what they share.
 enum Column {
   KIND, SERVERS, FREE, FIRST_CLASS, LAST_CLASS, LAST, THERE, DUE, HEAD, TAIL, WORKING, DEPTH, CROWDED, LINE_FIRST, WORDS_AT,
   STATION_WIDTH
@@ -83,6 +83,15 @@ namespace member {
 enum Column { MEMBERS, ROOT, SINCE, CLASS_DUE, CROWD, OWN_DEPTH, CLASS_WORDS, SEEN_ROOT, SHARES };
 enum Words { ALONE = 0, WEIGHT = 2, DRAWS = 4, VIRTUAL = 7, PACE = 10, SERVED_ALONE = 12 };  // words: 2, 2, 3, 3, 2, 2
 }  // namespace member
+
+// Arms: how many of the first in line they choose from, the key of their choices, and whose access began last. Behind it a row for
+// each kind of work: its accesses, fs of one that follows (-1: none does), fs of a way in the mean, the key of its ways, its rows of
+// floats (the curve; bend, cylinders, turn, settle; fs for each second of a way), and what part of its way an access takes, by how
+// many are there, with the largest such number.
+namespace arm {
+enum Shared { SEEN, CHOICES_KEY, LATEST };
+enum Column { ACCESSES, FOLLOWING_TIME, MEAN_WAY, WAYS_KEY, CURVE, SCALES, MOST_THERE };
+}  // namespace arm
 
 // A tied capacity: what is left of it, what those draw whose pace still rises, and whether it is full.
 namespace tied {

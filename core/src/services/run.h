@@ -85,6 +85,7 @@ class Run {
   double hit_rate(int64_t cache);
   int64_t size_of(int64_t number, int64_t strand) const;
   bool begin_work(int64_t strand, int64_t time);
+  bool begin_access(const int64_t* serving, int64_t strand, int64_t mean);
   int64_t way(const int64_t* step, int64_t at, int64_t main);
   bool run(int64_t strand, int64_t at);
   bool serve(const int64_t* step, int64_t strand, int64_t at);
@@ -102,10 +103,13 @@ class Run {
   // stations.cpp: members of a class, and works that a server does, are skew heaps of requests
   void bring_station(int64_t* row);
   void begin_server(int64_t* row, int64_t strand, int64_t time);
+  int64_t end_server(int64_t* row);
   bool join(int64_t at, int64_t flow, int64_t time, int64_t strand);
   void bring_class(int64_t* one);
   int64_t leave(int64_t at);
   int64_t leave_line(int64_t* row);
+  int64_t leave_arms(int64_t* row);
+  bool choose(int64_t* row);  // arms.cpp
   void swell(int64_t* row);
   void list_rising(int64_t place, int64_t at);
   bool stop(int64_t* row, int64_t* one, Two pace);

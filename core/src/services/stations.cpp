@@ -46,7 +46,8 @@ void Run::bring_station(int64_t* row) {
   row[station::LAST] = now();
   uint64_t* sums = words(row[WORDS_AT]);
   add_to(sums + AREA, over(row[THERE], passed));
-  const uint64_t* used = row[KIND] == FIFO ? words(row[FIRST_CLASS] + row[SERVERS] - row[FREE]) : sums + USED;
+  const bool serves = row[KIND] == FIFO || row[KIND] == ARMS;
+  const uint64_t* used = serves ? words(row[FIRST_CLASS] + row[SERVERS] - row[FREE]) : sums + USED;
   const Two low = used[0], high = two(used[1], used[2]);  // 165 bits at most: in two parts, so that fs times them fit
   add_to(sums + BUSY_LOW, times(low, static_cast<uint64_t>(passed)));
   add_to(sums + BUSY_HIGH, times(high, static_cast<uint64_t>(passed)));
@@ -60,12 +61,26 @@ void Run::begin_server(int64_t* row, int64_t number, int64_t time) {
   row[DUE] = static_cast<int64_t>(target(row[HEAD])[1]);
 }
 
+// The work of a server of a line that ends first is over; its number.
+int64_t Run::end_server(int64_t* row) {
+  const int64_t number = row[HEAD];
+  row[HEAD] = without_root(of_, number);
+  --row[THERE];
+  return number;
+}
+
 // A request comes that alone would take `time` fs; false if that is beyond an int64.
 bool Run::join(int64_t at, int64_t flow, int64_t time, int64_t number) {
   int64_t* row = station(at);
   bring_station(row);
   ++row[THERE];
   if (time > LARGEST - now()) return false;
+  if (row[KIND] == ARMS) {
+    strand(number)[strand::ARM_CLASS] = row[LAST_CLASS] + 1 + flow;
+    const bool is_first = row[LINE_FIRST] < 0;
+    append(row, LINE_FIRST, TAIL, number);
+    return row[FREE] == 0 || !is_first || choose(row);
+  }
   if (row[KIND] == FIFO) {
     if (row[FREE] > 0) {
       --row[FREE];
@@ -106,9 +121,7 @@ int64_t Run::leave_line(int64_t* row) {
   int64_t* ended = list(counts::ENDED_LIST);
   int64_t many = 0;
   while (row[HEAD] >= 0 && static_cast<int64_t>(target(row[HEAD])[1]) <= now()) {
-    ended[many++] = row[HEAD];
-    row[HEAD] = without_root(of_, row[HEAD]);
-    --row[THERE];
+    ended[many++] = end_server(row);
     const int64_t following = row[LINE_FIRST];
     if (following < 0) {
       ++row[FREE];
@@ -128,6 +141,7 @@ int64_t Run::leave(int64_t at) {
   int64_t* row = station(at);
   bring_station(row);
   if (row[KIND] == FIFO) return leave_line(row);
+  if (row[KIND] == ARMS) return leave_arms(row);
   int64_t* ended = list(counts::ENDED_LIST);
   int64_t many = 0;
   for (int64_t number = row[FIRST_CLASS]; number < row[LAST_CLASS]; ++number) {

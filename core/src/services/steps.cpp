@@ -42,6 +42,7 @@ int64_t Run::size_of(int64_t number, int64_t of) const {
 bool Run::begin_work(int64_t number, int64_t time) {
   int64_t* row = strand(number);
   const int64_t* serving = step(row[strand::PC] - 1);
+  if (station(serving[STATION])[station::KIND] == station::ARMS) return begin_access(serving, number, time);
   row[strand::RESOURCE] = serving[WAITS_FOR], row[strand::SINCE] = now(), row[strand::ALONE] = time;
   add_to(words(count(counts::WORKED_AT) + serving[COST]), over(1, time));
   return join(serving[STATION], serving[FLOW], time, number);
@@ -56,7 +57,7 @@ bool Run::serve(const int64_t* serving, int64_t number, int64_t at) {
     set_timer(now() + serving[LATENCY] + time, timer::GOES_ON, number);
     return true;
   }
-  if (serving[LATENCY] == 0) return begin_work(number, time);
+  if (serving[LATENCY] == 0 || strand(number)[strand::ACCESS] > 0) return begin_work(number, time);
   set_timer(now() + serving[LATENCY], timer::BEGINS_WORK, number, time);
   return true;
 }

@@ -15,6 +15,7 @@ from hwsim.engine.fair import FULL
 from hwsim.workload.load.arrivals import thoughts
 from hwsim.workload.load.draws import Distribution, Draws, Pareto, Values
 from hwsim.workload.load.numbers import stream
+from hwsim.workload.services.arms import scales, seen, stretch
 from hwsim.workload.services.program import (
     NONE,
     Ask,
@@ -118,7 +119,7 @@ class Columns:
         if isinstance(distribution, Values):
             for value in distribution.values:
                 self.floats.add(value)
-        return self.table.add(key - (1 << 64) if key >> 63 else key, code, first, at)
+        return self.table.add(_signed(key), code, first, at)
 
     def _add_services(self) -> None:
         program = self.program
@@ -162,7 +163,8 @@ class Columns:
         match step:
             case Serve(cost=cost, size=size):
                 served = self.program.served[cost]
-                body = served.body * self.slower
+                accesses = self.program.accesses_of(cost)
+                body = (served.body if accesses is None else accesses.first) * self.slower
                 fixed = round(body * size.fixed)
                 number = NONE if size.is_fixed else self._size(size, body)
                 return [code.SERVE, served.station, served.flow, served.latency, fixed, number, served.resource, cost]
@@ -212,8 +214,9 @@ class Columns:
         row[places.DUE] = code.LARGEST
         for column in (places.HEAD, places.TAIL, places.LINE_FIRST):
             row[column] = NONE
-        if station.kind == "fifo":
-            row[places.KIND], row[places.SERVERS], row[places.FREE] = places.FIFO, station.servers, station.servers
+        if station.kind in ("fifo", "arms"):
+            kind = places.FIFO if station.kind == "fifo" else places.ARMS
+            row[places.KIND], row[places.SERVERS], row[places.FREE] = kind, station.servers, station.servers
             row[places.FIRST_CLASS] = len(self.words)
             for working in range(station.servers + 1):
                 self.words.add(*words(working * FULL // station.servers, 3))
@@ -226,6 +229,9 @@ class Columns:
             if station.kind == "fifo":
                 continue
             row = self.stations.rows[number]
+            if station.kind == "arms":
+                row[places.LAST_CLASS] = self._add_arms(number)
+                continue
             if station.is_tied:
                 row[places.KIND], row[places.SERVERS], row[places.FREE] = places.TIED, len(station.capacities), len(self.words)
                 for _ in station.capacities:
@@ -249,6 +255,22 @@ class Columns:
                     row[places.CROWDED] = CROWD
             row[places.LAST_CLASS] = len(self.stations)
 
+    def _add_arms(self, number: int) -> int:
+        """The rows of arms, behind all stations."""
+        program, station = self.program, self.program.stations[number]
+        first = self.stations.add(seen(station.accesses), _signed(stream(program.seed, station.name)), NONE)
+        costs = {each.flow: cost for cost, each in enumerate(program.served) if each.station == number}
+        for flow, accesses in enumerate(station.accesses):
+            ways = accesses.ways
+            curve = self.floats.add(ways.seeks.curve.a, ways.seeks.curve.b, ways.seeks.curve.c, ways.seeks.curve.e)
+            self.floats.add(ways.seeks.curve.bend, ways.seeks.cylinders, ways.turn, ways.settle)
+            self.floats.add(stretch(accesses, self.slower))
+            parts = [self.floats.add(part) for part in scales(accesses)]
+            follows = round(accesses.follows * self.slower) if accesses.follows >= 0 else NONE
+            way, key = round(accesses.reach * self.slower), _signed(program.ways_of(costs[flow]))
+            self.stations.add(accesses.count, follows, way, key, curve, parts[0], len(parts) - 1)
+        return first
+
     def crowd_rows(self, first: int, depth: int) -> Any:
         """Rows of words for all crowds up to a depth, and which row each begins at, from `first` on."""
         rows = Rows(places.WORDS_WIDTH)
@@ -259,6 +281,11 @@ class Columns:
                 among = flow.among(max(under_way, flow.crowd.crowd.depth))
                 rows.add(*words(among.alone, 2), *words(dict(among.weights).get(0, 0), 2))
         return begins, rows.column(np.uint64)
+
+
+def _signed(key: int) -> int:
+    """The same 64 bits as an int64."""
+    return key - (1 << 64) if key >> 63 else key
 
 
 _DISTRIBUTIONS: Final = ("Constant", "Exponential", "Lognormal", "Uniform", "Pareto", "Values", "Whole")

@@ -340,7 +340,7 @@ class CompiledPlay:
         for row in state.stations[: len(self.program.stations)]:
             words = state.words[row[places.WORDS_AT]]
             passed = elapsed - int(row[places.LAST])
-            if row[places.KIND] == places.FIFO:
+            if row[places.KIND] in (places.FIFO, places.ARMS):
                 working = int(row[places.SERVERS] - row[places.FREE])
                 used = working * FULL // int(row[places.SERVERS])
             else:

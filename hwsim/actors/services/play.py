@@ -38,7 +38,7 @@ class Play:
             issue: makes the stations whose work is issued to the engine, from their places.
         """
         self.program, self.now = program, 0
-        self.stations: list[Serves] = [station(each, number, issue) for number, each in enumerate(program.stations)]
+        self.stations: list[Serves] = [station(each, number, program.seed, issue) for number, each in enumerate(program.stations)]
         self.dues = [NEVER] * len(self.stations)
         self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._ready: deque[tuple[Strand, int]] = deque()

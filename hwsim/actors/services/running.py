@@ -169,7 +169,7 @@ class Running:
         stations: Sequence[Counts] = play.stations
         for of, first in zip(self.program.stations, stations, strict=True):
             first.count(max(end, play.now))
-            if of.kind == "shared" and any(demand.crowd is not None for demand in of.demands) and end > 0:
+            if of.kind in ("shared", "arms") and any(demand.crowd is not None for demand in of.demands) and end > 0:
                 drawn[of.name] = first.used(end) * end / FEMTO  # less, of an arm that has a choice
         return drawn
 

@@ -353,11 +353,11 @@ def _alone(one: _Class) -> int:
 Issue: TypeAlias = Callable[[Station, int], Serves]
 
 
-def station(of: Station, number: int, issue: Issue | None = None) -> Serves:
+def station(of: Station, number: int, seed: int = 0, issue: Issue | None = None) -> Serves:
     """The station of a program.
 
     Args:
-        number: its place.  issue: makes one whose work is issued to the engine.
+        number: its place.  seed: of the program.  issue: makes one whose work is issued to the engine.
     """
     if of.kind == "issued":
         if issue is None:
@@ -365,6 +365,10 @@ def station(of: Station, number: int, issue: Issue | None = None) -> Serves:
         return issue(of, number)
     if of.kind == "fifo":
         return Fifo(of.servers)
+    if of.kind == "arms":
+        from hwsim.actors.services.arms import Arms
+
+        return Arms(of, seed)
     numbers = {capacity.name: number for number, capacity in enumerate(of.capacities)}
     flows = [flow_class(demand, rates_of(of.capacities), numbers) for demand in of.demands]
     if of.kind == "shared":

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hwsim.actors.services.strands import WAITS, Do, Service, Strand
+from hwsim.workload.load.numbers import uniform
+from hwsim.workload.services.arms import stretch
 from hwsim.workload.services.program import Ask, Branch, End, Fork, Give, Join, Jump, Keep, Number, Serve, Step, Take
 
 if TYPE_CHECKING:
@@ -120,6 +122,8 @@ def _serve(play: Play, step: Serve, following: int) -> Do:
     body = served.body * play.slower
     time = round(body * step.size.fixed)
     sized = None if step.size.is_fixed else _sized(play, step.size, body)
+    if play.program.accesses_of(step.cost) is not None:
+        return _access(play, step, following)
     if number < 0:
 
         def delay(strand: Strand) -> int:
@@ -153,6 +157,42 @@ def _serve(play: Play, step: Serve, following: int) -> Do:
         worked[cost] += alone
         join(flow, alone, strand, instant)
         dues[number] = first.due
+        return WAITS
+
+    return serve
+
+
+def _access(play: Play, step: Serve, following: int) -> Do:
+    """Accesses to an arm, one after another; after a latency, if the work has one."""
+    program = play.program
+    served, accesses, key = program.served[step.cost], program.accesses_of(step.cost), program.ways_of(step.cost)
+    assert accesses is not None
+    number, latency, ways, count = served.station, served.latency, accesses.ways, accesses.count
+    body = accesses.first * play.slower
+    time, way, per_s = round(body * step.size.fixed), round(accesses.reach * play.slower), stretch(accesses, play.slower)
+    follows = round(accesses.follows * play.slower) if accesses.follows >= 0 else -1
+    sized = None if step.size.is_fixed else _sized(play, step.size, body)
+    first, dues, worked, cost = play.stations[number], play.dues, play.worked, step.cost
+
+    def begin(strand: Strand) -> None:
+        main, access = strand.main, strand.access
+        mean = time if sized is None else sized(strand)
+        visit = (main.visit * count + access) * 2
+        strand.reach = max(0, round(ways.at(uniform(key, main.root, visit), uniform(key, main.root, visit + 1)) * per_s))
+        strand.base, strand.follows, strand.flow = max(0, mean - way), follows if access else -1, served.flow
+        strand.resource, strand.since = served.resource, play.now
+        strand.alone = strand.base + strand.reach if strand.follows < 0 else follows
+        worked[cost] += mean if strand.follows < 0 else follows
+        is_last = access + 1 == count
+        strand.pc, strand.access = following if is_last else following - 1, 0 if is_last else access + 1
+        first.join(served.flow, strand.alone, strand, play.now)
+        dues[number] = first.due
+
+    def serve(strand: Strand) -> int:
+        if latency and not strand.access:
+            play.when(play.now + latency, begin, strand)
+        else:
+            begin(strand)
         return WAITS
 
     return serve

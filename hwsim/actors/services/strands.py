@@ -20,11 +20,13 @@ class Strand:
     main: the request that it is a branch of, or itself. caller: who waits for the answer; attempt: number of its try.
     asking: number of the try whose answer it waits for itself.
     waits: fs that it waited, by what for. since, alone: when its work began, and what that takes alone.
+    access: number of its access, of a work of several; base, reach: fs of it without its way, and of that; follows: fs of it
+    if the arm is where the one before has ended, -1: it has a way. flow: its work's place at the station.
     held: locks. left: branches that have not come to their end. gone: its caller has given up.
     """
 
     caller: Strand | None = None
-    attempt = asking = attempts = pc = left = since = alone = 0
+    attempt = asking = attempts = pc = left = since = alone = access = base = reach = follows = flow = 0
     choice = resource = NONE
     failed = gone = False
     waits: dict[int, int] | None = None

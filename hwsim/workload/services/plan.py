@@ -16,7 +16,7 @@ from hwsim.spec.limits import REQUESTS, refuse_beyond
 from hwsim.workload.file import Workload
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.traces import read_trace
-from hwsim.workload.services.program import ENDLESS, NONE, Happening, Load, Program, ServiceProgram, Step
+from hwsim.workload.services.program import ENDLESS, NONE, Happening, Load, Program, Serve, ServiceProgram, Step
 from hwsim.workload.services.reading import Reader
 from hwsim.workload.services.rings import asked_again, endless
 from hwsim.workload.services.schema import ServiceKeys
@@ -82,7 +82,9 @@ def plan(workload: Workload, machine: Machine, mistakes: Mistakes, shared: Colle
     if made is None or len(mistakes) > before:
         return None
     events = tuple(_happenings(workload, made, mistakes))
-    served, stations, waited = stations_of(made.served, machine.capacities, shared=shared, in_turn=_in_turn(machine))
+    steps = [step for service in made.services for step in service.steps if isinstance(step, Serve)]
+    sizes = {step.cost: step.size for step in steps if not step.size.is_fixed}
+    served, stations, waited = stations_of(made.served, machine.capacities, shared=shared, in_turn=_in_turn(machine), sizes=sizes)
     return (
         None
         if len(mistakes) > before

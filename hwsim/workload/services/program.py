@@ -16,6 +16,8 @@ from hwsim.demand import Capacity, Cost, Demand
 from hwsim.records import dataclass
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.draws import Distribution
+from hwsim.workload.load.numbers import stream
+from hwsim.workload.services.arms import Accesses
 from hwsim.workload.services.popularity import Filling
 
 NONE: Final = -1
@@ -206,7 +208,7 @@ class Served:
     resource: int = NONE
 
 
-StationKind = Literal["shared", "fifo", "network", "issued"]
+StationKind = Literal["shared", "fifo", "arms", "network", "issued"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,17 +217,20 @@ class Station:
 
     Args:
         kind: shared: a capacity that all who are there share, max-min fair. fifo: `servers`, first come first served.
+            arms: `servers`, one access at a time each, any of those that wait next.
             network: several capacities that one piece of work may draw from at once.
             issued: capacities that others draw from, too: each piece of work is an op that is issued to the engine.
         capacities: what is drawn from; the first one names the station.
         demands: kinds of work, each with what it draws of these capacities alone; `hwsim.engine.compile.flow_class` makes
             their weights and paces.
+        accesses: of arms, those of each demand.
     """
 
     kind: StationKind
     capacities: tuple[Capacity, ...]
     demands: tuple[Demand, ...] = ()
     servers: int = 1
+    accesses: tuple[Accesses, ...] = ()
 
     @property
     def name(self) -> str:
@@ -346,4 +351,16 @@ class Program:
     @property
     def compiles(self) -> bool:
         """Whether no work is issued to the engine, and what is shared follows from how many of each kind are there."""
-        return all(station.kind in ("shared", "fifo") or station.is_tied for station in self.stations)
+        return all(station.kind in ("shared", "fifo", "arms") or station.is_tied for station in self.stations)
+
+    def accesses_of(self, cost: int) -> Accesses | None:
+        """The accesses of a work to an arm that serves one at a time."""
+        served = self.served[cost]
+        accesses = self.stations[served.station].accesses if served.station >= 0 else ()
+        return accesses[served.flow] if accesses else None
+
+    def ways_of(self, cost: int) -> int:
+        """The key of the ways that are drawn for a work."""
+        service = self.served[cost].service
+        first = next(at for at, each in enumerate(self.served) if each.service == service)
+        return stream(self.seed, self.services[service].name, f"{cost - first} way")

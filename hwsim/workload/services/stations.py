@@ -15,9 +15,11 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Capacity, Demand, rates_of
-from hwsim.workload.services.program import NONE, Served, Station, StationKind
+from hwsim.workload.services.arms import Accesses, accesses_of
+from hwsim.workload.services.program import NONE, Number, Served, Station, StationKind
 
 _SAME: Final = 1e-12
+_ROUNDED: Final = 1e-6  # where lines meet
 _DEPTHS: Final = tuple(2**power for power in range(17))  # accesses at a device
 
 
@@ -27,12 +29,14 @@ def stations_of(
     *,
     shared: Collection[str] = (),
     in_turn: Collection[str] = (),
+    sizes: Mapping[int, Number] | None = None,
 ) -> tuple[tuple[Served, ...], tuple[Station, ...], tuple[str, ...]]:
     """The works with their stations, the stations, and the capacities that works wait for.
 
     Args:
         shared: capacities that others than services draw from, too.
         in_turn: capacities whose servers serve first come first served.
+        sizes: by work, where its size differs from request to request.
     """
     drawing = {
         number: each.cost.demand for number, each in enumerate(served) if each.cost is not None and _names(each.cost.demand)
@@ -43,13 +47,21 @@ def stations_of(
     binding = _binding(list(inside.values()), capacities)
     cut = {number: _only(demand, binding) for number, demand in inside.items()}
     stations: list[Station] = []
-    out = list(served)
+    out, rates = list(served), rates_of(capacities.values())
     for names in _components(list(cut.values())):
         members = {number: demand for number, demand in cut.items() if names & set(_names(demand))}
         kind: StationKind = "shared" if len(names) == 1 and not any(each.holds for each in members.values()) else "network"
         servers = 1
         if names <= set(in_turn) and kind == "shared" and all(_is_one(each) for each in members.values()):
             kind, servers = "fifo", round(capacities[next(iter(names))].rate)
+        asked = {number: accesses_of(drawing[number], rates) for number in members} if kind == "shared" else {}
+        at_arms = _at_arms(asked, sizes or {})
+        if at_arms:
+            for flow, number in enumerate(members):
+                out[number] = replace(out[number], station=len(stations), flow=flow)
+            place, kinds = tuple(capacities[name] for name in names), tuple(members.values())
+            stations.append(Station("arms", place, kinds, at_arms[0].arms, at_arms))
+            continue
         demands: list[Demand] = []
         for number, demand in members.items():
             alike = next((at for at, second in enumerate(demands) if _alike(demand, second)), len(demands))
@@ -64,7 +76,6 @@ def stations_of(
             demands.append(drawing[number])
         names = frozenset(name for number in issued for name in _names(drawing[number]))
         stations.append(Station("issued", tuple(capacities[name] for name in sorted(names)), tuple(demands)))
-    rates = rates_of(capacities.values())
     first = {number: _first(demand, capacities, rates)[0] for number, demand in drawing.items()}
     waited = tuple(dict.fromkeys(first[number] for number in sorted(first)))
     return (
@@ -74,6 +85,19 @@ def stations_of(
         tuple(stations),
         waited,
     )
+
+
+def _at_arms(asked: Mapping[int, Accesses | None], sizes: Mapping[int, Number]) -> tuple[Accesses, ...]:
+    """The accesses of works at one capacity, if all of them are served one at a time by as many arms; else none."""
+    found: list[Accesses] = []
+    for number, accesses in asked.items():
+        size = sizes.get(number)
+        if accesses is None or accesses.arms != next(iter(found), accesses).arms:
+            return ()
+        if size is not None and (accesses.count > 1 or size.of(0.0) * accesses.first < accesses.reach * (1 - _ROUNDED)):
+            return ()  # other numbers of accesses, not only longer ones
+        found.append(accesses)
+    return tuple(found)
 
 
 def _names(demand: Demand) -> tuple[str, ...]:

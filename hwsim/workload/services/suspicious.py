@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hwsim.demand import Each
-from hwsim.devices.crowding import Arm, Members
 from hwsim.formats import format_quantity
 from hwsim.spec import Warning
 from hwsim.ticks import FEMTO
+from hwsim.workload.services.arms import is_arm
 from hwsim.workload.services.program import Ask, Program
 
 
@@ -37,17 +37,14 @@ def suspicions(program: Program, alone: Mapping[str, float], entered: Mapping[st
             yield Warning(
                 "timeout-too-short", f"{service.name} gives {name} up after {given}; alone it takes {takes} in the mean"
             )
-    arms: dict[tuple[str, str], Each] = {}  # by service and disk
-    for served in program.served:
+    arms: dict[tuple[str, str], tuple[Each, str]] = {}  # by service and disk
+    for number, served in enumerate(program.served):
         crowd = None if served.cost is None else served.cost.demand.crowd
-        if crowd is not None and _is_arm(crowd.each):
-            arms.setdefault((program.services[served.service].name, crowd.capacity.rpartition(".")[0]), crowd.each)
-    for (name, disk), access in sorted(arms.items(), key=lambda row: row[0]):
+        if crowd is not None and is_arm(crowd.each) and program.accesses_of(number) is None:
+            issued = program.stations[served.station].kind == "issued"
+            why = "jobs draw from it, too" if issued else "not every statement there asks for one after another"
+            arms.setdefault((program.services[served.service].name, crowd.capacity.rpartition(".")[0]), (crowd.each, why))
+    for (name, disk), (access, why) in sorted(arms.items(), key=lambda row: row[0]):
         mean = format_quantity(access(1)[0], "s")
-        text = f"an access to {disk} takes its mean, {mean}, each time: alone some take nearly twice as long"
-        yield Warning("accesses-in-the-mean", f"{name}: {text}, so that percentiles are too short")
-
-
-def _is_arm(each: Each) -> bool:
-    """Whether accesses wait for an arm and a turn of a hard disk, or of one among several."""
-    return _is_arm(each.member) if isinstance(each, Members) else isinstance(each, Arm)
+        text = f"an access to {disk} takes its mean, {mean}, each time, as {why}: percentiles are too short"
+        yield Warning("accesses-in-the-mean", f"{name}: {text}")
