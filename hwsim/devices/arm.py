@@ -76,7 +76,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """Seeks between two places anywhere on so many cylinders: a distance x of all has the density 2 (1 - x)."""
+    """Seeks between two random places on a number of cylinders: a part x of them has the density 2 (1 - x)."""
 
     curve: Curve
     cylinders: float

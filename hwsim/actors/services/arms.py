@@ -65,7 +65,7 @@ class Arms:
         self.due = self._ends[0][0] if self._ends else NEVER
         return ended
 
-    def _choose(self, now: int) -> None:
+    def _choose(self, instant: int) -> None:
         """Begin any access of those that wait; one that goes on where it has ended is not there yet while others are."""
         line = self._line
         many = min(len(line), self._seen)
@@ -74,16 +74,16 @@ class Arms:
             at = (at + 1) % many
         member = line[at]
         sizes = self._scales[member.flow]
-        there = min(len(line) + self.servers - self._free, len(sizes) - 1)
+        under_way = min(len(line) + self.servers - self._free, len(sizes) - 1)
         del line[at]
         if member.follows >= 0 and member is self._latest:
             time = member.follows
         else:
-            time = member.base + round(member.reach * sizes[there])
+            time = member.base + round(member.reach * sizes[under_way])
         self._latest = member
         self._begun += 1
         self._free -= 1
-        heappush(self._ends, (now + time, self._begun, member))
+        heappush(self._ends, (instant + time, self._begun, member))
         self.due = self._ends[0][0]
 
     def used(self, end: int) -> float:

@@ -259,7 +259,7 @@ class Columns:
         """The rows of arms, behind all stations."""
         program, station = self.program, self.program.stations[number]
         first = self.stations.add(seen(station.accesses), _signed(stream(program.seed, station.name)), NONE)
-        costs = {each.flow: cost for cost, each in enumerate(program.served) if each.station == number}
+        costs = {served.flow: cost for cost, served in enumerate(program.served) if served.station == number}
         for flow, accesses in enumerate(station.accesses):
             ways = accesses.ways
             curve = self.floats.add(ways.seeks.curve.a, ways.seeks.curve.b, ways.seeks.curve.c, ways.seeks.curve.e)

@@ -2,7 +2,7 @@
 
     an access takes fixed + way / n^gain,   n: those that wait when it begins, itself among them, for each arm
 
-The seek goes over a distance between two random places, the turn is any part of a whole one, both drawn for each access; the
+The seek is over a distance between two random places, the turn is any part of a whole one, both drawn for each access; the
 mean is what `hwsim.devices.hdd` says of one. An arm that takes the nearest of n takes any of them, as good as at random: places
 know nothing of when requests came. Next to the drive request by request (shortest positioning first, random requests at 6 to
 143 % of what it serves in order of arrival) means are within 3 %, p95 and p99 within 5 %.
@@ -29,7 +29,7 @@ _SAME: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """What one work asks of an arm.
+    """Accesses to an arm that one work asks for.
 
     Args:
         count: accesses, one after another.
@@ -37,7 +37,7 @@ class Accesses:
         ways: ways are spread like these.
         follows: fs of an access that follows the one before, where none came between; -1: it has a way, too.
         gain: the way to the best of n takes n^-gain.
-        queue: accesses of which each arm chooses.
+        queue: each arm chooses among the first of the line, at most this number.
         arms: that serve them.
     """
 
@@ -56,15 +56,15 @@ class Accesses:
         return self.fixed + self.reach
 
 
-def is_arm(each: Each) -> bool:
+def is_arm(access: Each) -> bool:
     """Whether accesses wait for an arm and a turn of a hard disk, or of one among several."""
-    match each:
+    match access:
         case Members(member=member):
             return is_arm(member)
         case Mixture(sorts=sorts):
             return any(is_arm(sort) for _, sort in sorts)
         case Arm() | Streams():
-            return each.ways is not None
+            return access.ways is not None
     return False
 
 
@@ -73,41 +73,42 @@ def accesses_of(demand: Demand, rates: Mapping[str, float]) -> Accesses | None:
     crowd = demand.crowd
     if crowd is None or crowd.depth != 1 or crowd.rest or crowd.times != 1 or demand.holds:
         return None
-    each, arms = crowd.each, 1.0
-    if isinstance(each, Members):
-        arms = 1.0 / each.part
-        each = each.member
-    one = _mean_of(each) if isinstance(each, Mixture) else each
-    if not isinstance(one, Arm | Streams) or one.ways is None or not _is_whole(arms):
+    access, arms = crowd.each, 1.0
+    if isinstance(access, Members):
+        arms = 1.0 / access.part
+        access = access.member
+    if isinstance(access, Mixture):
+        access = _mean_of(access)
+    if not isinstance(access, Arm | Streams) or access.ways is None or not _is_whole(arms):
         return None
-    body, fixed, follows = demand.body(rates), one.fixed, -1.0
-    many = body / (one.alone if isinstance(one, Streams) else one.fixed + one.reach)
+    body, fixed, follows = demand.body(rates), access.fixed, -1.0
+    many = body / (access.alone if isinstance(access, Streams) else access.fixed + access.reach)
     if not _is_whole(many) or many > MOST:
         return None
     count = round(many)
-    if isinstance(one, Streams):
-        fixed += one.each
-        follows = (body - fixed - one.reach) / (count - 1) if count > 1 else -1.0
+    if isinstance(access, Streams):
+        fixed += access.each
+        follows = (body - fixed - access.reach) / (count - 1) if count > 1 else -1.0
     return Accesses(
         count=count,
         fixed=femtoseconds(fixed),
-        reach=femtoseconds(one.reach),
-        ways=one.ways,
+        reach=femtoseconds(access.reach),
+        ways=access.ways,
         follows=femtoseconds(follows) if follows >= 0 else -1,
-        gain=one.gain,
-        queue=round(one.queue),
+        gain=access.gain,
+        queue=round(access.queue),
         arms=round(arms),
     )
 
 
 def _mean_of(mixture: Mixture) -> Each:
     """Accesses of several sorts as one sort with their mean."""
-    arms = [(part, each) for part, each in mixture.sorts if isinstance(each, Arm) and each.ways is not None]
-    if len(arms) < len(mixture.sorts) or len({(each.gain, each.queue) for _, each in arms}) != 1:
+    sorts = [(part, arm) for part, arm in mixture.sorts if isinstance(arm, Arm) and arm.ways is not None]
+    if len(sorts) < len(mixture.sorts) or len({(arm.gain, arm.queue) for _, arm in sorts}) != 1:
         return mixture
-    first = arms[0][1]
-    fixed = math.fsum(part * each.fixed for part, each in arms) + mixture.turn
-    return Arm(fixed, math.fsum(part * each.reach for part, each in arms), first.gain, first.queue, first.ways)
+    first = sorts[0][1]
+    fixed = math.fsum(part * arm.fixed for part, arm in sorts) + mixture.turn
+    return Arm(fixed, math.fsum(part * arm.reach for part, arm in sorts), first.gain, first.queue, first.ways)
 
 
 def _is_whole(number: float) -> bool:
@@ -121,7 +122,7 @@ def scales(accesses: Accesses) -> list[float]:
 
 
 def seen(works: Sequence[Accesses]) -> int:
-    """Accesses of which arms that serve these works choose."""
+    """Length of the part of the line in which arms that serve these works choose."""
     return max([each.queue * each.arms for each in works if each.gain > 0], default=1)
 
 

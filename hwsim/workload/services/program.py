@@ -223,7 +223,7 @@ class Station:
         capacities: what is drawn from; the first one names the station.
         demands: kinds of work, each with what it draws of these capacities alone; `hwsim.engine.compile.flow_class` makes
             their weights and paces.
-        accesses: of arms, those of each demand.
+        accesses: at arms, what each kind of work asks of them.
     """
 
     kind: StationKind

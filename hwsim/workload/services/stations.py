@@ -54,8 +54,8 @@ def stations_of(
         servers = 1
         if names <= set(in_turn) and kind == "shared" and all(_is_one(each) for each in members.values()):
             kind, servers = "fifo", round(capacities[next(iter(names))].rate)
-        asked = {number: accesses_of(drawing[number], rates) for number in members} if kind == "shared" else {}
-        at_arms = _at_arms(asked, sizes or {})
+        accesses = {number: accesses_of(drawing[number], rates) for number in members} if kind == "shared" else {}
+        at_arms = _at_arms(accesses, sizes or {})
         if at_arms:
             for flow, number in enumerate(members):
                 out[number] = replace(out[number], station=len(stations), flow=flow)
@@ -87,17 +87,17 @@ def stations_of(
     )
 
 
-def _at_arms(asked: Mapping[int, Accesses | None], sizes: Mapping[int, Number]) -> tuple[Accesses, ...]:
+def _at_arms(works: Mapping[int, Accesses | None], sizes: Mapping[int, Number]) -> tuple[Accesses, ...]:
     """The accesses of works at one capacity, if all of them are served one at a time by as many arms; else none."""
-    found: list[Accesses] = []
-    for number, accesses in asked.items():
+    at_arms: list[Accesses] = []
+    for number, accesses in works.items():
         size = sizes.get(number)
-        if accesses is None or accesses.arms != next(iter(found), accesses).arms:
+        if accesses is None or accesses.arms != next(iter(at_arms), accesses).arms:
             return ()
         if size is not None and (accesses.count > 1 or size.of(0.0) * accesses.first < accesses.reach * (1 - _ROUNDED)):
             return ()  # other numbers of accesses, not only longer ones
-        found.append(accesses)
-    return tuple(found)
+        at_arms.append(accesses)
+    return tuple(at_arms)
 
 
 def _names(demand: Demand) -> tuple[str, ...]:
