@@ -80,8 +80,11 @@ def _wire(
         message = f"{edges.a[twice]} and {edges.b[twice]} are linked twice by '{name}'"
         mistakes.add(tree.place, message, "give one of the two links another `name:`")
         return
-    for trained, some in _trained(layout, name, model, a, b, tree, warnings):
-        layout.wires.add(Bundle(name, trained, entry.routing, a[some], b[some], count[some]))
+    if model.trains and getattr(model, "gen", None) is not None:
+        for trained, some in _trained(layout, name, model, a, b, tree, warnings):
+            layout.wires.add(Bundle(name, trained, entry.routing, a[some], b[some], count[some]))
+    else:
+        layout.wires.add(Bundle(name, model, entry.routing, a, b, count))
     if model.budget:
         _check_budget(layout, model.budget, (a, b, model.uses() * count.astype(np.int64)), tree, mistakes)
 
@@ -90,10 +93,7 @@ def _trained(
     layout: Layout, name: str, model: LinkKind, a: Ints, b: Ints, tree: Tree, warnings: list[Warning]
 ) -> Iterator[tuple[LinkKind, Ints | slice]]:
     """The links as they run, and which wires are so: at the generation of the slower end."""
-    wanted = getattr(model, "gen", None)
-    if not model.trains or wanted is None:
-        yield model, slice(None)
-        return
+    wanted: int = model.gen  # type: ignore[attr-defined]
     limits = _available(layout, model.trains)
     runs = np.minimum(np.minimum(limits[a], limits[b]), wanted)
     if int(runs.min()) == wanted:
