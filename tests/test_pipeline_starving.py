@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import hwsim
 from hwsim.results.result import Result
 from hwsim.spec import SpecError
-from hwsim.views.explain.starving import OTHERS, buffers, pipelines
+from hwsim.views.explain.starving import OTHERS, buffers, epoch_s, pipelines
 from hwsim.views.summary import document as as_json
 from tests.test_pipeline import MACHINE, US, busy, reading, workload
 
@@ -44,6 +44,13 @@ def test_the_causes_add_up_to_the_idle_time_exactly(line: list[tuple[int, int, i
     (found,) = pipelines(result.timeline)
     assert found.whole.idle_fs == idle_by_hand(result, "train") == sum(each.time_fs for each in found.whole.waits)
     assert found.whole.time_fs - found.whole.idle_fs == batches * 20 * US == found.whole.stages[-1].busy_fs
+
+
+@pytest.mark.parametrize(("keys", "seconds"), [({"dataset": {"samples": 100_000, "bytes": "1 kB"}}, 0.4), ({}, 0.0012)])
+def test_an_epoch_is_a_pass_over_the_data(keys: dict[str, Any], seconds: float) -> None:
+    """However few of its batches are simulated: 5,000 batches of 20 at 80 us; of unknown data, over the batches that there are."""
+    result = run([busy("load", 80, ahead=2), busy("train", 20)], batches=15, batch=20, **keys)
+    assert epoch_s(pipelines(result.timeline)) == pytest.approx(seconds, rel=1e-9)
 
 
 @pytest.mark.parametrize(("slow", "time"), [("read", 50), ("decode", 35), ("copy", 40)])

@@ -268,13 +268,14 @@ class LineStage:
 class Line:
     """Stages that batches go through one after another, as a program's pipeline; no effect on time.
 
-    batch: samples in one, 0 if not given. epochs: batches in each.
+    batch: samples in one, 0 if not given. epochs: batches in each. samples: of the data that all programs read, 0 if not given.
     """
 
     program: str
     stages: tuple[LineStage, ...]
     batch: int
     epochs: tuple[int, ...]
+    samples: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,7 +26,7 @@ from hwsim.results.serving_errors import sure_of
 from hwsim.spec import Mistakes, SpecError, Tree, resolve, tree_of
 from hwsim.studies.measures import measures
 from hwsim.units import DAY, RATE, TIME, Quantity, parse_as
-from hwsim.views.explain.starving import pipelines
+from hwsim.views.explain.starving import epoch_s, pipelines
 
 Row = Mapping[str, Any]  # what a journal keeps of a simulation: numbers by workload, or the reason why there are none
 
@@ -176,9 +176,8 @@ def _numbers(run: Run) -> dict[str, float]:
     numbers |= _of_service(run.serving)
     for answers in run.services.answers[:1] if run.services is not None else ():
         numbers |= {name: value for name, value in answers.values().items() if name.startswith("latency_")}
-    for line in pipelines(run.timeline)[:1]:
-        phase = (line.epochs or (line.whole,))[-1]
-        numbers["epoch"] = phase.time_fs / 1e15
+    if (lines := pipelines(run.timeline)) and all(line.settled.rate for line in lines):
+        numbers["epoch"] = epoch_s(lines)
     shares = [device.peak / device.size for device in run.memory if device.size]
     if shares:
         numbers["memory"] = max(shares)

@@ -318,6 +318,6 @@ def _values(result: Result) -> Iterator[tuple[str, float]]:
         yield "requests_per_s", answers.per_s
         yield "goodput_per_s", answers.goodput
     if lines:
-        phases = [(each.epochs or (each.whole,))[-1] for each in lines]
+        phases = [each.settled for each in lines]
         yield "batches_per_s", math.fsum(each.batches * FEMTO / each.time_fs for each in phases if each.time_fs)
         yield "busy", math.fsum(each.busy for each in phases) / len(phases)

@@ -59,7 +59,7 @@ def _settled(result: Result) -> list[Work]:
         has_sizes = all(line.batch for line in lines)
         sizes = [line.batch if has_sizes else 1 for line in lines]
         amount = math.fsum(line.whole.batches * size for line, size in zip(lines, sizes, strict=True))
-        rate = math.fsum(size * (line.epochs or (line.whole,))[-1].rate for line, size in zip(lines, sizes, strict=True))
+        rate = math.fsum(size * line.settled.rate for line, size in zip(lines, sizes, strict=True))
         return [Work("samples" if has_sizes else "batches", amount, rate)]
     return []
 

@@ -9,6 +9,7 @@ last stage waiting, but a faster decoder would only wait longer for the disk. Th
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -127,7 +128,7 @@ class PipelineUse:
     """A program's pipeline: the whole run, and the steady part of each epoch.
 
     Args:
-        batch: samples in a batch; 0 if not given.
+        batch: samples in a batch; samples: of the data that all programs read; both 0 if not given.
     """
 
     program: str
@@ -135,6 +136,12 @@ class PipelineUse:
     batch: int
     whole: Phase
     epochs: tuple[Phase, ...]
+    samples: int
+
+    @property
+    def settled(self) -> Phase:
+        """The steady part of the last epoch."""
+        return (self.epochs or (self.whole,))[-1]
 
 
 @dataclass(frozen=True)
@@ -213,6 +220,18 @@ def pipelines(timeline: Timeline) -> tuple[PipelineUse, ...]:
     return tuple(use for use in uses if use is not None)
 
 
+def epoch_s(uses: Sequence[PipelineUse]) -> float:
+    """Seconds of a pass over the data at the rate of the steady part; of unknown data, over the batches of an epoch.
+
+    Args:
+        uses: of all programs that share the data.
+    """
+    rates = [use.settled.rate for use in uses]
+    if uses[0].samples and uses[0].batch:
+        return uses[0].samples / math.fsum(rate * uses[0].batch for rate in rates)
+    return math.fsum(use.whole.batches / max(1, len(use.epochs)) for use in uses) / math.fsum(rates)
+
+
 def _of(
     line: Line, timeline: Timeline, ops_of: Mapping[Label, Ints], before: list[int], names: Sequence[tuple[str, str, str]]
 ) -> PipelineUse | None:
@@ -248,7 +267,7 @@ def _of(
         if count:
             epochs.append(phase(number + 1, *_steady(low, count)))
         low += count
-    return PipelineUse(line.program, line.stages[-1].device, line.batch, phase(0, 0, total), tuple(epochs))
+    return PipelineUse(line.program, line.stages[-1].device, line.batch, phase(0, 0, total), tuple(epochs), line.samples)
 
 
 def _rate(stages: Sequence[LineStage], took: Sequence[float]) -> tuple[float, int]:

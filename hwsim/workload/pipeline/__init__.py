@@ -78,8 +78,9 @@ def add_pipeline(
     for before, first in zip(begin, begun[0], strict=False):
         builder.tie(before, first)
     writer.train(batches * keys.epochs)
+    samples = 0 if keys.dataset is None else keys.dataset.samples
     for rank in range(len(programs)):
-        builder.line(writer.line(rank, keys.batch or 0, (batches,) * keys.epochs))
+        builder.line(writer.line(rank, keys.batch or 0, (batches,) * keys.epochs, samples))
 
 
 def _batches(keys: PipelineKeys, tree: Tree, programs: int, mistakes: Mistakes) -> int:

@@ -117,7 +117,7 @@ class Writer:
         for step in self._steps_of.values():
             step.train(steps)
 
-    def line(self, rank: int, batch: int, epochs: Sequence[int]) -> Line:
+    def line(self, rank: int, batch: int, epochs: Sequence[int], samples: int) -> Line:
         """The stages of one program's pipeline, for the results."""
         stages = self.lines[rank]
         shown = []
@@ -131,7 +131,7 @@ class Writer:
             shown.append(
                 LineStage(stage.name, labels[-1].device, first, last if stage.handoff else left, ops, stage.at_once, stage.ahead)
             )
-        return Line(self.programs[rank].name, tuple(shown), batch, tuple(epochs))
+        return Line(self.programs[rank].name, tuple(shown), batch, tuple(epochs), samples)
 
     # ---- one batch
 
