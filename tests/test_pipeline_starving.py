@@ -48,7 +48,7 @@ def test_the_causes_add_up_to_the_idle_time_exactly(line: list[tuple[int, int, i
 
 @pytest.mark.parametrize(("keys", "seconds"), [({"dataset": {"samples": 100_000, "bytes": "1 kB"}}, 0.4), ({}, 0.0012)])
 def test_an_epoch_is_a_pass_over_the_data(keys: dict[str, Any], seconds: float) -> None:
-    """However few of its batches are simulated: 5,000 batches of 20 at 80 us; of unknown data, over the batches that there are."""
+    """5,000 batches of 20 at 80 us, however few are simulated; of unknown data, over the batches that there are."""
     result = run([busy("load", 80, ahead=2), busy("train", 20)], batches=15, batch=20, **keys)
     assert epoch_s(pipelines(result.timeline)) == pytest.approx(seconds, rel=1e-9)
 
