@@ -215,3 +215,12 @@ def test_labels_beside_the_ceilings_do_not_overlap() -> None:
     figure.draw_without_rendering()
     boxes = sorted((label.get_window_extent() for label in beside), key=lambda box: box.y0)
     assert all(low.y1 <= high.y0 + 0.5 for low, high in pairwise(boxes))
+
+
+def test_a_convolution_is_below_the_roof_of_its_own_format() -> None:
+    """The GPU has fp16 units of four times the rate of fp32, which a network in fp32 does not compute on."""
+    roofline = under("d2l-4gpu-pcie", "d2l/multi-gpu-resnet18")[0]
+    fp32 = next(each.peak for each in roofline.compute if each.key == "fp32")
+    convolutions = [point for point in roofline.points if point.kind == "convolution"]
+    assert {point.peak for point in convolutions} == {fp32}
+    assert all(0.5 < point.attained / roofline.roof(point) <= 1.0 for point in convolutions)

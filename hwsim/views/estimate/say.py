@@ -14,7 +14,7 @@ from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved
 from hwsim.views.kit.lines import titled
 from hwsim.views.kit.warned import as_dicts
 from hwsim.views.summary.say import bar
-from hwsim.views.summary.training import count
+from hwsim.views.summary.training import above, count
 
 if TYPE_CHECKING:
     from hwsim.costs import Bill
@@ -66,8 +66,7 @@ def training(
     out += _sure(sure, "steps")
     per_gpu = step.tokens_per_second / laid.gpus
     out += titled("throughput", f"{count(step.tokens_per_second)} {laid.unit}/s, {count(per_gpu)} on each GPU")
-    fewer = "; above 100 %: transformed convolutions compute fewer FLOP than the model counts" if step.mfu > 1.0 else ""
-    out += titled("utilisation", f"MFU {_part(step.mfu)}, HFU {_part(step.hfu)}{fewer}")
+    out += titled("utilisation", f"MFU {_part(step.mfu)}, HFU {_part(step.hfu)}{above(step.mfu)}")
     out += titled("memory", _fits(step.memory, step.verdict, size, f", on a GPU of stage {step.memory.stage}"))
     if tokens is not None:
         out += titled("training", f"{count(tokens)} tokens take {lasting(tokens / step.tokens_per_second, 3)}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from hwsim.formats import format_quantity, format_share
-from hwsim.results.critical import limited_by
+from hwsim.results.critical import families, limited_by
 from hwsim.results.result import Result
 from hwsim.views.gantt.rows import Row, Rows, rows_of
 from hwsim.views.kit.figure import (
@@ -95,9 +95,9 @@ def finding(result: Result) -> str:
         name, part = max(waits, key=lambda each: each[1])
         more = f" and {name} {format_share(part)}" if part >= 0.005 else ""
         return f"{format_quantity(training.step_s, 's')} a step: GPUs compute {format_share(training.computing)} of it{more}"
-    shares = limited_by(result.timeline)
+    shares = families(limited_by(result.timeline))
     text = f"{format_quantity(result.makespan_s, 's')}"
-    return f"{text}, {format_share(shares[0].share)} of it limited by {shares[0].cause}" if shares else text
+    return f"{text}, {format_share(shares[0][2])} of it limited by {shares[0][0]}" if shares else text
 
 
 def closer(rows: Iterable[Row], everything: Window) -> Window | None:

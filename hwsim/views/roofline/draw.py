@@ -25,7 +25,7 @@ from hwsim.views.kit.figure import (
 )  # fmt: skip
 from hwsim.views.kit.view import Heading
 from hwsim.views.roofline.ceilings import Ceiling
-from hwsim.views.roofline.find import Roofline
+from hwsim.views.roofline.find import Point, Roofline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,14 +61,19 @@ def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iter
 
 
 def _finding(roofline: Roofline) -> str:
-    """The share of its roof that the first op reaches; of a device alone its ridge."""
+    """The share of its roof that the op with most time reaches; of a device alone its ridge."""
     if roofline.points:
-        point = roofline.points[0]
+        point = _by_time(roofline)[0]
         share = format_share(point.attained / roofline.roof(point))
         return f"{point.name} reaches {share} of its roof on {roofline.device}"
     most = max(level.peak for level in roofline.compute)
     ridge = most / next(level.peak for level in roofline.memory if level.key == "memory")
     return f"{roofline.device}: {precise(float(f'{most:.3g}'), 'FLOP/s')} from {ridge:,.0f} FLOP per byte on"
+
+
+def _by_time(roofline: Roofline) -> list[Point]:
+    """The ops, those that take most of the run first."""
+    return sorted(roofline.points, key=lambda point: -point.count * point.seconds)
 
 
 def _panel(axes: Axes, roofline: Roofline) -> tuple[list[Text], list[Annotation]]:
@@ -144,7 +149,8 @@ def _turn(axes: Axes, labels: Sequence[Text]) -> None:
 
 
 def _points(axes: Axes, roofline: Roofline, high: float) -> None:
-    shown = roofline.points[:DRAWN]
+    points = _by_time(roofline)
+    shown = points[:DRAWN]
     for number, point in enumerate(shown):
         inside = math.isinf(point.intensity)
         share = format_share(point.attained / roofline.roof(point))
@@ -160,7 +166,7 @@ def _points(axes: Axes, roofline: Roofline, high: float) -> None:
             clip_on=False,
             label=f"{point.name}: {share} of its roof" + (" (caches)" if inside else ""),
         )
-    if len(roofline.points) > DRAWN:
-        rest = [point for point in roofline.points[DRAWN:] if not math.isinf(point.intensity)]
+    if len(points) > DRAWN:
+        rest = [point for point in points[DRAWN:] if not math.isinf(point.intensity)]
         axes.plot([point.intensity for point in rest], [point.attained for point in rest], ".", color=SOFT,
-                  label=f"{len(roofline.points) - DRAWN} others")  # fmt: skip
+                  label=f"{len(points) - DRAWN} others")  # fmt: skip

@@ -44,6 +44,11 @@ def _replicas(training: Training) -> str:
     )
 
 
+def above(mfu: float) -> str:
+    """Why a share of the peak is above 100 %; "" where it is not."""
+    return "; above 100 %: transformed convolutions compute fewer FLOP than the model counts" if mfu > 1.0 else ""
+
+
 def _lines(training: Training, sure: Interval | None) -> Iterator[tuple[str, str]]:
     yield "plan", training.plan
     if training.classes:
@@ -52,7 +57,7 @@ def _lines(training: Training, sure: Interval | None) -> Iterator[tuple[str, str
     step = f"{format_quantity(training.step_s, 's')} for {count(training.count)} {unit}"
     yield "step", step + _first(training)
     on_each = f", {count(training.rate / training.gpus)} on each of {training.gpus:,}" if training.gpus > 1 else ""
-    yield "throughput", f"{count(training.rate)} {unit}/s{on_each}, MFU {format_share(training.mfu)}"
+    yield "throughput", f"{count(training.rate)} {unit}/s{on_each}, MFU {format_share(training.mfu)}{above(training.mfu)}"
     parts = (("computing", training.computing), ("exposed communication", training.exposed), ("bubble", training.bubble))
     yield "devices", ", ".join(f"{name} {format_share(part)}" for name, part in parts if part > 0)
     if training.kinds:
