@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.queues import CASES, COMPARED, MS, by_ciw, erlang, finite, held, mva, pollaczek, repairman, simulated
 from hwsim.engine.core import is_there
+from tests.service_cases import FIFO, run
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation" / "services.md"
 
@@ -54,3 +55,23 @@ def test_the_page_has_every_queue() -> None:
     for name, case in CASES.items():
         assert f"| {name} | {case.exact * 1e3:.4f} |" in text
     assert text.count("\n") > len(CASES) + len(COMPARED)
+
+
+@pytest.mark.parametrize("beginning", [{}, {"ramp": "0 s"}, {"ramp": "3 s"}])
+def test_in_steady_state_it_does_not_matter_how_clients_begin(beginning: dict[str, str]) -> None:
+    """Machine repairman: its mean hangs on the think time's mean alone (Baskett, Chandy, Muntz and Palacios)."""
+    keys = {"clients": 20, "think": "30 ms", **beginning}
+    work = {"busy": {"device": "one", "time": {"exponential": "1 ms"}}}
+    found = run({"s": {"device": "one", "arrivals": keys, "request": [work]}}, FIFO, requests=60_000)["s"].latency
+    assert found is not None
+    exact = repairman(20, 1, 0.03, MS)
+    assert found.mean.value == pytest.approx(exact, rel=1.5 * found.mean.half)
+
+
+def test_clients_begin_within_the_time_that_they_think() -> None:
+    """The first second of 2,000 clients that think for ten has a tenth of their requests; with a ramp of 4 s a quarter."""
+    for beginning, part in (({}, 0.1), ({"ramp": "4 s"}, 0.25), ({"ramp": "0 s"}, 1.0)):
+        keys = {"clients": 2000, "think": "10 s", **beginning}
+        service = {"device": "cpu", "arrivals": keys, "request": [{"busy": {"time": "1 us"}}]}
+        found = run({"s": service}, requests=None, **{"for": "1 s"})["s"]
+        assert found.came == pytest.approx(2000 * part, rel=0.1)

@@ -94,7 +94,8 @@ infer:
 """
 CLIENTS: Final = """hwsim: workload/1
 let: {n: 8}
-infer: {model: gpt2, dtype: fp16, framework: vllm, requests: $n, arrivals: {clients: 4, think: 10 ms}, prompt: 50, output: 5}
+infer: {model: gpt2, dtype: fp16, framework: vllm, requests: $n, arrivals: {clients: 4, think: 9 ms, ramp: 0 s},
+  prompt: 50, output: 5}
 """
 FULL: Final = """hwsim: workload/1
 let: {n: 300}

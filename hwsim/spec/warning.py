@@ -14,7 +14,7 @@ from hwsim.spec.mistakes import Place, one_line
 CODES: Final = {
     "accesses-in-the-mean": "accesses of a service to a hard disk take their mean: its percentiles are too short",
     "class-guessed": "a part does not say its class; what it leaves out was filled in from one that its name or peaks tell",
-    "clients-in-step": "all clients of a model think for the same time: they begin in step, in a crowd that no drawn load has",
+    "clients-in-step": "all clients of a model begin together and do the same: they stay in step, a crowd that no drawn load has",
     "collectives-apart": "several programs issue the same collective among the same devices: each of them moves all bytes",
     "cpu-loses-cores": "a CPU that an event slows has fewer cores: ops of few cores take as long as before",
     "disk-overfull": "more bytes are written to a disk than it holds; it never becomes full here",

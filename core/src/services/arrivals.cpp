@@ -44,7 +44,8 @@ int64_t Run::come(int64_t number, int64_t place) {
 // Set the timer after which a client asks.
 void Run::think(int64_t number, int64_t place) {
   const int64_t* row = service(number);
-  const int64_t wait = fs_of(drawn(step(row[THINK]), of_.floats, place, 0) * 1e15);
+  const int64_t draw = place < row[CLIENTS] ? row[FIRST_THINK] : row[THINK];
+  const int64_t wait = fs_of(drawn(step(draw), of_.floats, place, 0) * 1e15);
   set_timer(std::max(now(), row[START]) + wait, timer::ASKS_NOW, number, place);
 }
 

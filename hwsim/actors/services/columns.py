@@ -12,7 +12,7 @@ from hwsim.actors.services import station_rows as places
 from hwsim.demand import rates_of
 from hwsim.engine.compile import flow_class
 from hwsim.engine.fair import FULL
-from hwsim.workload.load.arrivals import thoughts
+from hwsim.workload.load.arrivals import beginnings, thoughts
 from hwsim.workload.load.draws import Distribution, Draws, Pareto, Values
 from hwsim.workload.load.numbers import stream
 from hwsim.workload.services.arms import scales, seen, stretch
@@ -137,10 +137,10 @@ class Columns:
         for number, service in enumerate(program.services):
             keys = service.arrivals
             clients = 0 if keys is None or keys.clients is None else keys.clients
-            think = NONE
+            begin = think = NONE
             if keys is not None and clients:
-                drawing: Draws = thoughts(keys, program.seed, service.name)
-                think = self._drawn(drawing.key, drawing.distribution)
+                drawings: list[Draws] = [each(keys, program.seed, service.name) for each in (beginnings, thoughts)]
+                begin, think = (self._drawn(each.key, each.distribution) for each in drawings)
             windows = len(self.words)
             for _ in range(code.MOST_WINDOWS + 1):
                 self.words.add()
@@ -153,7 +153,7 @@ class Columns:
                 (code.ENTRY, entry), (code.LOAD, len(program.services) + load), (code.ASKS, program.asks[number]),
                 (code.RESOURCE_OF, first + number), (code.WINDOWS_AT, windows), (code.FREE, service.workers),
                 (code.LINE_HEAD, NONE), (code.LINE_TAIL, NONE), (code.PARKED, NONE), (code.PARKED_TAIL, NONE),
-                (code.FIRST_CAME, NONE), (code.LAST_CAME, NONE), (code.WINDOW, _FIRST_WINDOW), (code.EDGE, _FIRST_WINDOW),
+                (code.FIRST_THINK, begin), (code.FIRST_CAME, NONE), (code.LAST_CAME, NONE), (code.WINDOW, _FIRST_WINDOW), (code.EDGE, _FIRST_WINDOW),
                 (code.WINDOWS, 1),
             ):  # fmt: skip
                 row[column] = value

@@ -18,7 +18,7 @@ from hwsim.actors.services.strands import Lock, Service, Strand
 from hwsim.engine.verdict import Deadlock
 from hwsim.results.services.notes import ServiceNotes
 from hwsim.spec.limits import LIMITS, REQUESTS, refuse_beyond
-from hwsim.workload.load.arrivals import instants, thoughts
+from hwsim.workload.load.arrivals import beginnings, instants, thoughts
 from hwsim.workload.load.draws import Draws
 from hwsim.workload.load.numbers import stream
 from hwsim.workload.load.traces import read_trace
@@ -66,7 +66,7 @@ class Play:
         self._left = {number: load for load in program.loads for number in load.services}
         self._came = {id(load): 0 for load in program.loads}
         self._streams: dict[int, Iterator[int]] = {}
-        self._thoughts: dict[int, Draws] = {}
+        self._thoughts: dict[int, tuple[Draws, Draws]] = {}  # before the first request of each client, and between two
         for number in self._entries:
             self._open(number)
 
@@ -135,7 +135,8 @@ class Play:
             self._streams[number] = iter(came) if came is not None else instants(keys, self.program.seed, of.name)
             self._next_arrival((number, 0))
             return
-        self._thoughts[number] = thoughts(keys, self.program.seed, of.name)
+        given = keys, self.program.seed, of.name
+        self._thoughts[number] = beginnings(*given), thoughts(*given)
         for client in range(keys.clients):
             self._think(number, client)
 
@@ -170,7 +171,9 @@ class Play:
 
     def _think(self, number: int, count: int) -> None:
         """A client thinks, then asks for the `count`-th time of the run."""
-        wait = ticks.femtoseconds(self._thoughts[number].at(count))
+        keys = self.program.services[number].arrivals
+        later = keys is not None and count >= (keys.clients or 0)
+        wait = ticks.femtoseconds(self._thoughts[number][later].at(count))
         self.when(max(self.now, self.program.services[number].start) + wait, self._asks, (number, count))
 
     def _asks(self, given: tuple[int, int]) -> None:

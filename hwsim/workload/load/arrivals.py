@@ -3,7 +3,7 @@
 arrivals: {poisson: 400 1/s}
 arrivals: {bursts: {poisson: 20 1/s, size: 20}}
 arrivals: {day: {mean: 300 1/s, peak: 500 1/s, at: 14 h}}
-arrivals: {clients: 64, think: 2 s}
+arrivals: {clients: 64, think: 2 s, ramp: 10 s}
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Place, Problem, field, place_field
 from hwsim.ticks import FEMTO, Column
 from hwsim.units import DAY, PerSecond, Seconds
-from hwsim.workload.load.draws import Constant, Distribution, Draws, Exponential
+from hwsim.workload.load.draws import Constant, Distribution, Draws, Exponential, Uniform
 from hwsim.workload.load.keys import CountDraw, TimeDraw, distribution_of
 from hwsim.workload.load.numbers import Floats, sine, stream
 
@@ -100,6 +100,11 @@ class ArrivalKeys:
     )
     think: Seconds | TimeDraw | None = field("of a client between answer and next request (default: none)", default=None,
                                              example="{exponential: 2 s}")  # fmt: skip
+    ramp: Seconds | None = field(
+        "clients begin at random within this time (default: within `think`; where that is drawn, after one)",
+        default=None,
+        example="30 s",
+    )
     place: Place = place_field()
 
     def problems(self) -> Iterator[Problem]:
@@ -110,6 +115,8 @@ class ArrivalKeys:
             yield "", f"requests come in one way, not in {len(given)}", hint
         if self.think is not None and self.clients is None:
             yield "think", "only clients think between their requests", "clients: 64, think: 2 s"
+        if self.ramp is not None and self.clients is None:
+            yield "ramp", "only clients begin one after another", "clients: 64, ramp: 30 s"
         if self.day is not None and self.day.peak > 2 * self.day.mean:
             yield "day", "its peak is more than twice its mean: the rate would be negative by night", "bursts, or a trace"
         if self.day is not None and self.day.peak < self.day.mean:
@@ -144,10 +151,24 @@ class ArrivalKeys:
         """Seconds of a client between an answer and its next request."""
         return Constant(0.0) if self.think is None else distribution_of(self.think)
 
+    @property
+    def beginning(self) -> Distribution:
+        """Seconds until a client's first request: where it would be in its cycle, so that clients are not in step."""
+        thinking = self.thinking
+        within = thinking.value if self.ramp is None and isinstance(thinking, Constant) else self.ramp
+        if within is None:
+            return thinking
+        return Uniform(0.0, within) if within > 0 else Constant(0.0)
+
 
 def thoughts(keys: ArrivalKeys, seed: int, *names: str | int) -> Draws:
-    """Times that the client of a request thinks before it (the first `clients` of them: before the run's first)."""
+    """Times that the client of a request thinks before it."""
     return Draws(stream(seed, *names, "think"), keys.thinking)
+
+
+def beginnings(keys: ArrivalKeys, seed: int, *names: str | int) -> Draws:
+    """Times until the first request of each client."""
+    return Draws(stream(seed, *names, "think"), keys.beginning)
 
 
 def instants(keys: ArrivalKeys, seed: int, *names: str | int) -> Iterator[int]:

@@ -19,6 +19,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Warning
 from hwsim.units import BYTES
 from hwsim.workload.load.arrivals import ArrivalKeys
+from hwsim.workload.load.draws import Constant
 from hwsim.workload.load.keys import CountDraw, TimeDraw
 from hwsim.workload.serving.adapters import Adapters
 from hwsim.workload.serving.offload import Offload
@@ -138,17 +139,10 @@ class ServicePlan:
         keys = self.keys
         if not isinstance(keys.arrivals, ArrivalKeys) or (keys.arrivals.clients or 0) < 2 or keys.sessions is not None:
             return False
+        if not isinstance(keys.arrivals.beginning, Constant):
+            return False
         drawn = (keys.prompt, keys.output, keys.arrivals.think)
         return keys.shared is None and not any(isinstance(each, CountDraw | TimeDraw) for each in drawn)
-
-    @property
-    def _begins_in_step(self) -> bool:
-        """Whether clients that all think for the same time ask together at first, more than one request in a hundred."""
-        keys = self.keys
-        if not isinstance(keys.arrivals, ArrivalKeys) or keys.arrivals.think is None or keys.sessions is not None:
-            return False
-        many = (keys.arrivals.clients or 0) > max(1.0, 0.01 * len(self.requests))
-        return many and not isinstance(keys.arrivals.think, TimeDraw) and not keys.warm_up
 
     @property
     def warnings(self) -> tuple[Warning, ...]:
@@ -156,12 +150,7 @@ class ServicePlan:
         whose = f"{self.name}: " if self.name else ""
         if self._in_step:
             message = "clients begin together, think alike and ask alike: they stay in step and wait for each other, for ever"
-            return (Warning("clients-in-step", f"{whose}{message}; think: {{exponential: 1 s}} draws their times"),)
-        if self._begins_in_step:
-            assert isinstance(self.keys.arrivals, ArrivalKeys)
-            message = f"all {self.keys.arrivals.clients} clients ask first at the same instant, and percentiles hold that crowd"
-            hint = "think: {exponential: 30 s} spreads them, `warm_up` leaves it out"
-            return (Warning("clients-in-step", f"{whose}{message}; {hint}"),)
+            return (Warning("clients-in-step", f"{whose}{message}; ramp: 10 s lets them begin at random within that time"),)
         if not self.requests.cut or not isinstance(self.model, Transformer):
             return ()
         cut, count = self.requests.cut, len(self.requests)

@@ -19,7 +19,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Place, SpecError
 from hwsim.spec.limits import refuse_beyond
 from hwsim.ticks import FEMTO
-from hwsim.workload.load.arrivals import ArrivalKeys, instants, thoughts
+from hwsim.workload.load.arrivals import ArrivalKeys, beginnings, instants, thoughts
 from hwsim.workload.load.draws import Draws
 from hwsim.workload.load.keys import CountDraw, distribution_of
 from hwsim.workload.load.numbers import stream
@@ -135,7 +135,9 @@ def _times(keys: ArrivalKeys | str, seed: int) -> Iterator[int]:
     elif keys.clients is None:
         yield from instants(keys, seed, "arrivals")
     else:
-        draws, first = thoughts(keys, seed, "arrivals"), 0
+        first = keys.clients
+        yield from ticks.rounded(np.rint(beginnings(keys, seed, "arrivals").many(0, first) * FEMTO)).tolist()
+        draws = thoughts(keys, seed, "arrivals")
         while True:
             yield from ticks.rounded(np.rint(draws.many(first, BLOCK) * FEMTO)).tolist()
             first += BLOCK
