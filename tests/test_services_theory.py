@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,8 +71,9 @@ def test_in_steady_state_it_does_not_matter_how_clients_begin(beginning: dict[st
 
 def test_clients_begin_within_the_time_that_they_think() -> None:
     """The first second of 2,000 clients that think for ten has a tenth of their requests; with a ramp of 4 s a quarter."""
+    lasting: dict[str, Any] = {"for": "1 s"}
     for beginning, part in (({}, 0.1), ({"ramp": "4 s"}, 0.25), ({"ramp": "0 s"}, 1.0)):
         keys = {"clients": 2000, "think": "10 s", **beginning}
         service = {"device": "cpu", "arrivals": keys, "request": [{"busy": {"time": "1 us"}}]}
-        found = run({"s": service}, requests=None, **{"for": "1 s"})["s"]
+        found = run({"s": service}, None, **lasting)["s"]
         assert found.came == pytest.approx(2000 * part, rel=0.1)

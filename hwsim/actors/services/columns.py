@@ -153,8 +153,8 @@ class Columns:
                 (code.ENTRY, entry), (code.LOAD, len(program.services) + load), (code.ASKS, program.asks[number]),
                 (code.RESOURCE_OF, first + number), (code.WINDOWS_AT, windows), (code.FREE, service.workers),
                 (code.LINE_HEAD, NONE), (code.LINE_TAIL, NONE), (code.PARKED, NONE), (code.PARKED_TAIL, NONE),
-                (code.FIRST_THINK, begin), (code.FIRST_CAME, NONE), (code.LAST_CAME, NONE), (code.WINDOW, _FIRST_WINDOW), (code.EDGE, _FIRST_WINDOW),
-                (code.WINDOWS, 1),
+                (code.FIRST_CAME, NONE), (code.LAST_CAME, NONE), (code.WINDOW, _FIRST_WINDOW), (code.EDGE, _FIRST_WINDOW),
+                (code.WINDOWS, 1), (code.FIRST_THINK, begin),
             ):  # fmt: skip
                 row[column] = value
             self.services.add(*row)
