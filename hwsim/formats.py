@@ -57,6 +57,18 @@ def format_quantity(value: float, unit: str, digits: int = 3) -> str:
     return f"{_digits(shown, digits, power, keep=unit == 's')}{' ' if suffix else ''}{prefix}{suffix.lstrip()}"
 
 
+def prefixed(value: float) -> str:
+    """A number of things, with a prefix.
+
+    >>> prefixed(116_000), prefixed(906), prefixed(15e12)
+    ('116 k', '906', '15 T')
+    """
+    for size, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= 0.9995 * size:
+            return f"{value / size:.3g} {prefix}"
+    return f"{value:.3g}"
+
+
 def format_between(low: float, high: float, unit: str, digits: int = 3) -> tuple[str, str]:
     """Both ends of a range; long times are in one unit.
 

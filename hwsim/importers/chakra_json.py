@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from hwsim.importers.chakra_nodes import Attribute, Damaged, Kind, Node, Tensors, Trace, number_of
+from hwsim.importers.columns import US, microseconds
 
 _KINDS: Final = {
     "INVALID_NODE": Kind.INVALID,
@@ -78,7 +80,7 @@ def groups(data: bytes) -> dict[str, tuple[int, ...]] | None:
 
 def _messages(text: str) -> Iterator[Any]:
     """Values one after another, with white space between."""
-    decoder, at = json.JSONDecoder(), 0
+    decoder, at = json.JSONDecoder(parse_float=Decimal), 0  # times since 1970 have more digits than a float
     while at < len(text) and text[at].isspace():
         at += 1
     if at == len(text):
@@ -113,18 +115,32 @@ def _node(place: int, message: Any) -> Node:
         kind = _KINDS[kind.upper()]
     attributes = [*_attributes(plain.get("attr", plain.get("attrs")))]
     attributes += [_typed(key, value) for key, value in message.items() if key.replace("_", "").lower() not in _OWN]
+    times: dict[str, int] = {}
+    for name, keys in (("hwsim.start_fs", _START), ("hwsim.duration_fs", _DURATION)):
+        time = _time(place, _any(plain, keys))
+        times[name] = time // US
+        if time % US and not any(each.name == name for each in attributes):
+            attributes.append(Attribute(name, "int64", time))
     return Node(
         number_of((_any(plain, _NUMBER),), place),
         str(plain.get("name", "")),
         number_of((kind,)),
         _numbers(plain.get("ctrldeps")),
         _numbers(plain.get("datadeps")),
-        number_of((_any(plain, _START),)),
-        number_of((_any(plain, _DURATION),)),
+        times["hwsim.start_fs"],
+        times["hwsim.duration_fs"],
         _tensors(plain.get("inputs")),
         _tensors(plain.get("outputs")),
         tuple(attributes),
     )
+
+
+def _time(place: int, value: Any) -> int:
+    """Femtoseconds of a number of microseconds; 0 for none."""
+    try:
+        return microseconds(str(value)) if value is not None else 0
+    except ValueError as error:
+        raise Damaged(f"node {place}: {error}", 0) from None
 
 
 def _numbers(listed_value: Any) -> tuple[int, ...]:
@@ -161,7 +177,7 @@ def _of_type(name: str, kind: str, value: Any) -> Attribute:
         return Attribute(name, kind, value)
     if kind == "bytes":
         return Attribute(name, "string", str(value))
-    return Attribute(name, kind, number_of((value,)))
+    return Attribute(name, kind, number_of((float(value) if isinstance(value, Decimal) else value,)))
 
 
 def _typed(name: str, value: Any) -> Attribute:
@@ -170,8 +186,8 @@ def _typed(name: str, value: Any) -> Attribute:
         return Attribute(name, "bool", value)
     if isinstance(value, int):
         return Attribute(name, "int64", value)
-    if isinstance(value, float):
-        return Attribute(name, "double", value)
+    if isinstance(value, float | Decimal):
+        return Attribute(name, "double", float(value))
     if isinstance(value, list):
         if value and all(isinstance(entry, bool) for entry in value):
             return Attribute(name, "bool_list", tuple(value))

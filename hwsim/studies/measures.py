@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hwsim.formats import format_quantity
+from hwsim.formats import format_quantity, prefixed
 from hwsim.records import dataclass
 from hwsim.results.expect import HOURS, OF_ANSWERS, OF_SERVICE, OF_TRAINING, seconds_of
 from hwsim.results.result import Result
@@ -123,7 +123,7 @@ class Measure:
         if value is None:
             return "-"
         if self.unit == "1":
-            return format_quantity(value, "B").removesuffix("B").rstrip() if value >= 1e6 else format_quantity(value, "1")
+            return prefixed(value) if value >= 1e6 else format_quantity(value, "1")
         return format_quantity(seconds_of(self.column, value), self.unit)
 
 

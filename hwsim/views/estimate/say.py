@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.formats import format_quantity, format_share, lasting
+from hwsim.formats import format_quantity, format_share, lasting, prefixed
 from hwsim.models.plan_words import plan_text
 from hwsim.results import invariants
 from hwsim.views.interval import say as intervals
@@ -14,7 +14,7 @@ from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved
 from hwsim.views.kit.lines import titled
 from hwsim.views.kit.warned import as_dicts
 from hwsim.views.summary.say import bar
-from hwsim.views.summary.training import above, count
+from hwsim.views.summary.training import above
 
 if TYPE_CHECKING:
     from hwsim.costs import Bill
@@ -61,15 +61,15 @@ def training(
     out = [title, *titled("plan", f"{plan_text(laid)}; {framework}")]
     batch = f"{laid.plan.global_batch:,} examples"
     if laid.unit == "tokens":
-        batch = f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens ({count(laid.tokens)} tokens)"
+        batch = f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens ({prefixed(laid.tokens)} tokens)"
     out += titled("step", f"{format_quantity(step.seconds, 's')} for {batch}")
     out += _sure(sure, "steps")
     per_gpu = step.tokens_per_second / laid.gpus
-    out += titled("throughput", f"{count(step.tokens_per_second)} {laid.unit}/s, {count(per_gpu)} on each GPU")
+    out += titled("throughput", f"{prefixed(step.tokens_per_second)} {laid.unit}/s, {prefixed(per_gpu)} on each GPU")
     out += titled("utilisation", f"MFU {_part(step.mfu)}, HFU {_part(step.hfu)}{above(step.mfu)}")
     out += titled("memory", _fits(step.memory, step.verdict, size, f", on a GPU of stage {step.memory.stage}"))
     if tokens is not None:
-        out += titled("training", f"{count(tokens)} tokens take {lasting(tokens / step.tokens_per_second, 3)}")
+        out += titled("training", f"{prefixed(tokens)} tokens take {lasting(tokens / step.tokens_per_second, 3)}")
     if fails is not None:
         for name, line in (*saved_lines(fails[0]), *failing_lines(fails[1], sure)):
             out += titled(name, line)
@@ -118,14 +118,14 @@ def searched(
     for step in plans.steps[:top]:
         plan = step.laid.plan
         rows.append([
-            format_quantity(step.seconds, "s"), _part(step.mfu), count(step.tokens_per_second),
+            format_quantity(step.seconds, "s"), _part(step.mfu), prefixed(step.tokens_per_second),
             format_quantity(step.memory.total, "B") + ("" if step.verdict == "fits" else " tight"),
             str(plan.tp), str(plan.pp), *(_axis(plan, name) for name in more), str(step.laid.dp),
             f"{plan.microbatch} x {step.laid.microbatches}", _sharding(plan), plan.recompute,
         ])  # fmt: skip
         if tokens is not None:
             rows[-1].append(lasting(tokens / step.tokens_per_second, 3))
-    titles += [] if tokens is None else [f"{count(tokens)} tokens"]
+    titles += [] if tokens is None else [f"{prefixed(tokens)} tokens"]
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     out += [""] + [
         "  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in (titles, *rows)
@@ -160,9 +160,9 @@ def inference(
         out += titled("first token", f"{format_quantity(service.first_token, 's')} for {prompts}{waits}")
         out += titled("all", f"{format_quantity(service.total, 's')} until each prompt has its {service.output:,} tokens")
     out += _sure(sure, "prompts" if service.steps is None else "tokens")
-    throughput = f"{count(service.tokens_per_second)} tokens/s"
+    throughput = f"{prefixed(service.tokens_per_second)} tokens/s"
     if service.copies > 1:
-        throughput += f", {count(service.copies * service.tokens_per_second)} of all groups"
+        throughput += f", {prefixed(service.copies * service.tokens_per_second)} of all groups"
     out += titled("throughput", throughput)
     out += titled("memory", _fits(service.memory, service.verdict, size, " on each GPU"))
     if service.capacity == 0:
@@ -189,7 +189,7 @@ def batch(
     out = [title, *titled("plan", f"on one GPU, {dtype}; {framework}")]
     out += titled("batch", f"{format_quantity(forward.seconds, 's')} for {examples:,} example" + ("s" if examples > 1 else ""))
     out += _sure(sure, "batches")
-    out += titled("throughput", f"{count(examples / forward.seconds)} examples/s")
+    out += titled("throughput", f"{prefixed(examples / forward.seconds)} examples/s")
     out += titled("memory", _fits(forward.memory, forward.verdict, size, " on the GPU"))
     out += _bill(bill)
     return "\n".join([*out, "", *_shares(forward.shares), "", *_kinds(forward.memory)]) + "\n"

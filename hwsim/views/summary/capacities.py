@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hwsim.formats import family, format_quantity, format_share, natural
+from hwsim.formats import family, format_quantity, format_share, natural, prefixed
 from hwsim.records import dataclass
 from hwsim.results.critical import Share
 from hwsim.results.usage import Usage
@@ -80,6 +80,10 @@ def group(names: Sequence[str], *, whole: bool, count: int = 0) -> str:
     return f"{family(names[0])} ({count:,})" if whole else f"{names[0]} + {count - 1:,} alike"
 
 
-def _look(one: Usage) -> tuple[str, str, str, str]:
-    rate = f"{one.rate:.3g} at once" if one.unit == "s" else format_quantity(one.rate, f"{one.unit}/s")
-    return format_quantity(one.busy_s, "s"), format_quantity(one.moved, one.unit), rate, format_share(one.utilisation)
+def _look(usage: Usage) -> tuple[str, str, str, str]:
+    moved, rate = format_quantity(usage.moved, usage.unit), format_quantity(usage.rate, f"{usage.unit}/s")
+    if usage.unit == "s":
+        rate = f"{usage.rate:.3g} at once"
+    elif usage.unit == "1":
+        moved, rate = prefixed(usage.moved), f"{prefixed(usage.rate)}/s"
+    return format_quantity(usage.busy_s, "s"), moved, rate, format_share(usage.utilisation)

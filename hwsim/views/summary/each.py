@@ -18,7 +18,7 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.demand import Cost, Unit
-from hwsim.formats import family, format_quantity
+from hwsim.formats import family, format_quantity, prefixed
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
 from hwsim.results.cause import HOST, Cause
@@ -158,7 +158,7 @@ def _rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) ->
         )
     if seconds <= 0:
         return "", ""
-    count = format_quantity(counted / seconds, "B").removesuffix("B").rstrip() if counted > 0 else ""
+    count = prefixed(counted / seconds) if counted > 0 else ""
     if accessed > 0:
         return format_quantity(accessed / seconds, "B/s"), count
     if cause.line == "flow" and all(cost.exchange is not None for cost, _ in costs):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.formats import family, format_quantity, format_share, lasting
+from hwsim.formats import family, format_quantity, format_share, lasting, prefixed
 from hwsim.results.training import MAIN, Training
 from hwsim.units import DAY
 from hwsim.views.kit.document import picked
@@ -54,17 +54,20 @@ def _lines(training: Training, sure: Interval | None) -> Iterator[tuple[str, str
     if training.classes:
         yield "replicas", _replicas(training)
     unit = training.unit
-    step = f"{format_quantity(training.step_s, 's')} for {count(training.count)} {unit}"
+    step = f"{format_quantity(training.step_s, 's')} for {prefixed(training.count)} {unit}"
     yield "step", step + _first(training)
-    on_each = f", {count(training.rate / training.gpus)} on each of {training.gpus:,}" if training.gpus > 1 else ""
-    yield "throughput", f"{count(training.rate)} {unit}/s{on_each}, MFU {format_share(training.mfu)}{above(training.mfu)}"
+    on_each = f", {prefixed(training.rate / training.gpus)} on each of {training.gpus:,}" if training.gpus > 1 else ""
+    yield "throughput", f"{prefixed(training.rate)} {unit}/s{on_each}, MFU {format_share(training.mfu)}{above(training.mfu)}"
     parts = (("computing", training.computing), ("exposed communication", training.exposed), ("bubble", training.bubble))
     yield "devices", ", ".join(f"{name} {format_share(part)}" for name, part in parts if part > 0)
     if training.kinds:
         yield "slowest", _kinds(training)
     if training.whole > 0:
         like = "first" if training.first_alone else "last"
-        yield "training", f"{count(training.whole)} {unit} take {lasting(training.days * DAY)} if every step is as the {like}"
+        yield (
+            "training",
+            f"{prefixed(training.whole)} {unit} take {lasting(training.days * DAY)} if every step is as the {like}",
+        )
     if training.saved is not None:
         yield from saved_lines(training.saved)
         if training.failing is None and training.whole > 0 and training.saved.steps:
@@ -109,15 +112,3 @@ def as_dict(training: Training, sure: Interval | None = None) -> dict[str, Any]:
         **({"checkpoints": saved_as_dict(training.saved)} if training.saved is not None else {}),
         **({"failures": failing_as_dict(training.failing, sure)} if training.failing is not None else {}),
     }
-
-
-def count(value: float) -> str:
-    """A number of things, with a prefix.
-
-    >>> count(116_000), count(906), count(15e12)
-    ('116 k', '906', '15 T')
-    """
-    for size, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= 0.9995 * size:
-            return f"{value / size:.3g} {prefix}"
-    return f"{value:.3g}"
