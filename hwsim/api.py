@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
@@ -17,12 +17,12 @@ from hwsim.engine import Which
 from hwsim.graph.opgraph import Names, OpGraph
 from hwsim.machine import Machine
 from hwsim.playing import Manner, Played, Progress, play
-from hwsim.prepare import Lowered, Source, graph_file, load_machine, load_workload, loads, prepare
+from hwsim.prepare import Lowered, Source, graph_file, load_machine, load_workload, loads, prepare, with_all_ranks
 from hwsim.results.checks import check, notes
 from hwsim.results.expect import verdicts
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
-from hwsim.results.usage import usage
+from hwsim.results.usage import of_all, usage
 from hwsim.spec import (
     SpecError,
     Tree,
@@ -99,7 +99,7 @@ class Run(Shown, Result):
         """Causes along the critical path, with times that add up to the makespan."""
         from hwsim.results.critical import limited_by
 
-        return limited_by(self.timeline)
+        return limited_by(self.simulated)
 
     def to_json(self, *, ops: bool = False) -> dict[str, Any]:
         """The document `hwsim: result/1`; with a row per op if asked for."""
@@ -220,7 +220,8 @@ def simulate(
         steady: simulate long loops only until their iterations repeat to the femtosecond, and write out the rest.
         latency: also find the latency of their requests at any load (for `Run.plot("latency", ...)`).
         progress: called from time to time with the ops done and the ops known.
-        fold: simulate identical ranks once: if they are many ("auto"), always, or never.
+        fold: show one of identical ranks: if they are many ("auto"), always, or never. With "auto" few are all shown, whether all
+            were simulated or one for the others.
         interval: how sure the time is, along the critical path (True; of few ops with two more runs at its ends), with two more
             runs of any number of ops ("runs"), or not.
         paying: prices, a way to pay and a site, for what it costs (`hwsim.costs.Paying`).
@@ -233,12 +234,13 @@ def simulate(
         ExpectationFailed: an expectation that was checked is violated.
         BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
-    lowered = prepare(machine, workload, set=set, fold="never" if requests else fold)
+    lowered = prepare(machine, workload, set=set, fold="never" if requests else "unseen" if fold == "auto" else fold)
     parts = (requests,) if isinstance(requests, str) else tuple(requests)
     manner = Manner(parts, latency=latency, steady=steady, progress=progress, engine=engine)
     played = play(lowered, manner)
     run = replace(
         _collected(lowered, played, wanted=steady, expect=expect),
+        unfolded=_unfolded(lowered, manner, played.timeline),
         again=_again(lowered, requests=requests, fold=fold, steady=steady),
         sure=bool(interval),
         ends=_ends(lowered, played, interval),
@@ -265,6 +267,9 @@ def simulated(machine: Source | Machine, workload: Source | Workload | OpGraph, 
 def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool | Literal["auto"]) -> Run:
     """The result of a run, with the verdicts on what its files expect; wanted: steady loops were."""
     timeline, running = played.timeline, played.running
+    used, alike = usage(timeline), timeline.flat.graph.alike
+    if alike is not None and alike.unseen:
+        used = of_all(used, alike)
     values = {"makespan": timeline.makespan}
     spans: tuple[JobSpan, ...] = ()
     if lowered.jobs:
@@ -288,8 +293,8 @@ def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool |
     return Run(
         machine=lowered.machine_name,
         workload=lowered.workload_name,
-        timeline=timeline,
-        usage=usage(timeline) if running is None else running.usage(usage(timeline), timeline.makespan),
+        simulated=timeline,
+        usage=used if running is None else running.usage(used, timeline.makespan),
         verdicts=verdicts(lowered.wanted, values, called=lowered.called, changed=bool(lowered.settings), expect=expect),
         settings=lowered.settings,
         warnings=different(
@@ -338,10 +343,32 @@ def _trained(trainings: Callable[[Timeline], tuple[Training, ...]], lowered: Low
         raise SpecError.of(None if train is None else train.key_place("failures"), error.message, error.hint) from error
 
 
+def _unfolded(lowered: Lowered, manner: Manner, folded: Timeline) -> Callable[[], Timeline] | None:
+    """A function that makes the timeline of all ranks, once; None where views show the ranks that were simulated."""
+    if lowered.graph.alike is None or not lowered.graph.alike.unseen:
+        return None
+    return cache(partial(_of_all_ranks, lowered, replace(manner, latency=False, progress=None), folded))
+
+
+def _of_all_ranks(lowered: Lowered, manner: Manner, folded: Timeline) -> Timeline:
+    """The timeline of all ranks.
+
+    Raises:
+        BrokenInvariant: it contradicts the folded one, from which the numbers are (a defect of hwsim).
+    """
+    from hwsim.results.differences import replicas_differ
+    from hwsim.results.invariants import refuse
+
+    timeline = play(with_all_ranks(lowered), manner).timeline
+    refuse(replicas_differ(folded, timeline))
+    return timeline
+
+
 def _ends(lowered: Lowered, played: Played, interval: bool | Literal["runs"]) -> Callable[[Timeline, Interval], Interval] | None:
     """A search for the ends by further runs; None if they are not wanted, or the graph alone is not the run."""
     timeline = played.timeline
-    if lowered.services or lowered.changes or len(timeline.played) or not interval or (interval is True and len(timeline) > FEW):
+    few = interval is True and max(len(timeline), lowered.graph.shown) <= FEW
+    if lowered.services or lowered.changes or len(timeline.played) or not (few or interval == "runs"):
         return None
     return _by_runs
 

@@ -20,7 +20,7 @@ from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, different, r
 from hwsim.spec.expression import unused
 from hwsim.spec.shelf import same, shared_by
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions
-from hwsim.workload.lower import Folding
+from hwsim.workload.lower import Writing
 from hwsim.workload.names import place_of_op
 from hwsim.workload.sources import changed, names_of_machine, title, tree_from
 from hwsim.workload.unheeded import unheeded
@@ -68,9 +68,9 @@ def prepare(
     workload: Source | Workload | OpGraph,
     *,
     set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
-    fold: Folding = "auto",
+    fold: Writing = "auto",
 ) -> Lowered:
-    """Everything before the simulation; arguments and errors as of `simulate`."""
+    """Everything before the simulation; arguments and errors as of `simulate`, "unseen" of `fold` as of `lower`."""
     mistakes = Mistakes()
     if set is not None and not isinstance(set, Mapping):
         raise TypeError(f"`set` gives values by their paths, and is no {type(set).__name__}")
@@ -118,10 +118,10 @@ def prepare(
     except SpecError as error:
         names = names_of_machine(built, machine, machine_tree)
         raise SpecError(_pointing(error.mistakes, loaded, names if machine_tree else None)) from error
-    if graph.total > MANY:
+    if graph.shown > MANY:
         from hwsim.spec.limits import refuse_beyond  # few runs come near a limit
 
-        refuse_beyond("ops", graph.total)
+        refuse_beyond("ops", graph.shown)
     return Lowered(
         machine=built,
         machine_name=title(built.name, machine_tree, "machine"),
@@ -148,6 +148,16 @@ def prepare(
         workload=written,
         files=(machine_tree, workload_tree) if machine_tree and workload_tree else None,
     )
+
+
+def with_all_ranks(lowered: Lowered) -> Lowered:
+    """The same with the ops of all ranks."""
+    assert lowered.workload is not None  # an op graph is not folded
+    mistakes = Mistakes()
+    disturbed = changes(lowered.workload.events, lowered.machine, mistakes)
+    graph = lower(lowered.workload, lowered.machine, mistakes, fold="never", disturbed=disturbed)
+    mistakes.raise_if_any()
+    return replace(lowered, graph=graph, changes=disturbed)
 
 
 def _unused(tree: Tree | None) -> Iterator[Warning]:

@@ -147,13 +147,6 @@ def test_copies_that_differ_are_all_simulated(machine: str, keys: dict[str, Any]
     assert fold_differs(machine, training(**keys)) == []
 
 
-def test_a_few_replicas_of_a_network_are_folded_where_that_is_asked_for() -> None:
-    workload = {"hwsim": "workload/1", "train": {"model": "d2l-lenet", "global_batch": 64, "steps": 2}}
-    assert is_folded(simulated(cluster(FAST), workload, "always"))
-    assert not is_folded(simulated(cluster(FAST), workload))
-    assert fold_differs(cluster(FAST), workload) == []
-
-
 @pytest.mark.parametrize(
     ("keys", "why"), [({"threads": "one"}, "one thread"), ({"parallel": {"tp": 2}}, "split over several"), ({}, "")]
 )

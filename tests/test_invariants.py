@@ -86,7 +86,7 @@ def test_times_that_wrapped_are_found(run: api.Run, *, wide: bool) -> None:
     end = timeline.end.astype(object if wide else np.int64)
     end[0] -= 2**62
     wrapped = replace(timeline, end=end)
-    assert "an op starts before 0, or ends before it starts" in found(run, timeline=wrapped)
+    assert "an op starts before 0, or ends before it starts" in found(run, simulated=wrapped)
 
 
 def test_memory_is_what_its_values_are(run: api.Run) -> None:

@@ -35,7 +35,7 @@ DRAWN: Final = {
 @click.option("--ops", is_flag=True, help="With --json: a row per op.")
 @click.option("--rank", type=click.IntRange(min=0), metavar="N", help="With --ops: those of rank N, simulated or not.")
 @click.option("--fold/--no-fold", default=None,
-              help="Simulate equal ranks once, whatever their number, or never (else: if they are many).")  # fmt: skip
+              help="Show one of equal ranks, whatever their number, or simulate all (else: one if they are many).")  # fmt: skip
 @click.option("--fold-check", is_flag=True, help="Simulate twice, once with all ranks, and compare every op of every rank.")
 @click.option("--requests", "requests", multiple=True, metavar="PART",
               help="Simulate this part request by request; can be repeated.")  # fmt: skip

@@ -124,7 +124,7 @@ def run_files(files: Files, *, interval: bool | Literal["runs"], paying: Paying 
 
 def _whole(run: Run, compared: Measure, unit: float) -> int:
     if compared.column == TIME:
-        return run.timeline.makespan_fs
+        return run.simulated.makespan_fs
     try:
         return round(value_of(of_run(run, run.to_json), compared) / unit)
     except NoSuchNumber as error:

@@ -172,7 +172,7 @@ def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[
             both = spent["prompts"] + spent["answers"]
             for name, tokens, kind in (("read", service.prompt_tokens, "prompts"), ("written", service.output_tokens, "answers")):
                 counts.append((f"1 M tokens {name}, by time", tokens / MILLION, more, spent[kind] / both if both > 0 else 0.0))
-    lines = result.timeline.flat.graph.lines
+    lines = result.simulated.flat.graph.lines
     if len(lines) == 1 and lines[0].epochs and (lines[0].epochs[0] + 1) * lines[0].batch > lines[0].samples:
         counts.append(("epoch", float(len(lines[0].epochs)), 1.0, 1.0))
     for name, count, more, share in counts:

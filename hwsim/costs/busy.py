@@ -13,13 +13,14 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hwsim.costs.power import Power, PowerItem
-from hwsim.graph.opgraph import Alike, Floats
+from hwsim.graph.opgraph import Alike, Floats, Ints
 from hwsim.machine import Machine
 from hwsim.results.result import Result
 from hwsim.results.usage import drawing_since
 from hwsim.ticks import FEMTO
 
 PARTS: Final = ("compute", "memory")  # capacities of a GPU that its power depends on
+STEPS: Final = 1 << 54  # between no power and the power of all GPUs: whole steps add up exactly in 64 bits, in any order
 
 
 class Busy(NamedTuple):
@@ -53,7 +54,7 @@ def busy_in(result: Result, machine: Machine, power: Power) -> tuple[dict[int, l
 
 def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem]) -> tuple[dict[int, list[Busy]], set[str], float]:
     """Busy times by part, the names of the GPUs, and the most that they draw above idle at once."""
-    timeline = result.timeline
+    timeline = result.simulated
     flat, count = timeline.flat, len(timeline.flat.graph.costs)
     parts: dict[str, int] = {}  # of GPUs; 0 of others
 
@@ -86,19 +87,23 @@ def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem]) -> t
             slots[place][key] = compute, memory, who
     if not slots:
         return {}, set(), 0.0
-    watts_of = [_watts(names, part, items) for names in units.values()]
-    busy = [[0.0, 0.0] for _ in units]
+    every = {name for names in units.values() for name in names}
+    counts = [Counter(part(name) for name in names) for names in units.values()]
+    kinds = {of: _watts(item) for of, item in items.items() if any(of in each for each in counts)}
+    most = math.fsum(max(watts) * sum(each[of] for each in counts) for of, watts in kinds.items())  # integers
+    step = 2.0 ** math.ceil(math.log2(max(1.0, most) / STEPS))
+    busy: list[tuple[list[float], list[float]]] = [([], []) for _ in units]
     begin = drawing_since(timeline)
-    edges: list[tuple[Floats, Floats, Floats]] = []
+    edges: list[tuple[Floats, Floats, Ints]] = [(np.empty(0), np.empty(0), np.empty(0, np.int64))]
     keys = count + 1
     for slot in slots:
-        row, watts = np.zeros((2, keys)), np.zeros((2, keys))  # compute, memory
+        row = np.zeros((2, keys))  # compute, memory
+        gpus = {of: np.zeros(keys, np.int64) for of in kinds}
         for key, (compute, memory, who) in slot.items():
             row[:, key] = compute, memory
-            full_watts = bound_watts = 0.0
             for number, many in who:
-                full_watts, bound_watts = full_watts + many * watts_of[number][0], bound_watts + many * watts_of[number][1]
-            watts[:, key] = full_watts, bound_watts
+                for of in counts[number].keys() & kinds.keys():
+                    gpus[of][key] += many * counts[number][of]
         ops = np.flatnonzero((row.sum(axis=0) > 0)[op_key])
         of_ops, sizes = op_key[ops], flat.size[ops]
         spans = (timeline.end[ops] - begin[ops]).astype(np.float64) / FEMTO
@@ -108,11 +113,13 @@ def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem]) -> t
         for key, (_, _, who) in slot.items():
             for number, many in who:
                 for at in range(2):
-                    busy[number][at] += many * sums[at][key]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            drew = np.where(spans > 0, (full * watts[0, of_ops] + bound * watts[1, of_ops]) / spans, 0.0)
-        edges.append((begin[ops].astype(np.float64), timeline.end[ops].astype(np.float64), drew))
-    return _by_part(units, busy, part), {name for names in units.values() for name in names}, _most(edges)
+                    busy[number][at].append(many * sums[at][key])
+        begins, ends = (times[ops].astype(np.float64) for times in (begin, timeline.end))
+        for of, (full_watts, bound_watts) in kinds.items():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                drew = np.where(spans > 0, (full * full_watts + bound * bound_watts) / spans, 0.0)
+            edges.append((begins, ends, np.rint(drew / step).astype(np.int64) * gpus[of][of_ops]))
+    return _by_part(units, busy, part), every, _most(edges) * step
 
 
 def _units(alike: Alike | None, drawn: Iterable[str]) -> dict[Unit, tuple[str, ...]]:
@@ -151,39 +158,37 @@ def _together(compute: Sequence[tuple[float, int]], memory: Sequence[tuple[float
         left = [([(rows[0][0], rows[0][1] - times)] if rows[0][1] > times else []) + rows[1:] if rows else [] for rows in left]
 
 
-def _watts(names: Iterable[str], part: Callable[[str], int], items: Mapping[int, PowerItem]) -> tuple[float, float]:
-    """Watts above idle of GPUs at their full rate, and bound by memory."""
-    many = Counter(part(name) for name in names)
-    drawing = [(items[of], count * (1.0 + items[of].besides)) for of, count in many.items() if of in items]
-    return (
-        math.fsum(count * (item.loaded - item.idle) for item, count in drawing),
-        math.fsum(count * (item.memory - item.idle) for item, count in drawing),
-    )
+def _watts(item: PowerItem) -> tuple[float, float]:
+    """Watts above idle of a GPU at its full rate, and bound by memory."""
+    return (1.0 + item.besides) * (item.loaded - item.idle), (1.0 + item.besides) * (item.memory - item.idle)
 
 
 def _by_part(
-    units: Mapping[Unit, tuple[str, ...]], busy: Sequence[Sequence[float]], part: Callable[[str], int]
+    units: Mapping[Unit, tuple[str, ...]], busy: Sequence[tuple[list[float], list[float]]], part: Callable[[str], int]
 ) -> dict[int, list[Busy]]:
-    """Busy times of GPUs by part, one of all that are in the same units."""
+    """Busy times of GPUs by part, one of all that are as busy."""
     places: dict[str, tuple[int, ...]] = {}
     for number, names in enumerate(units.values()):
         for name in names:
             places[name] = (*places.get(name, ()), number)
-    by_part: dict[int, list[Busy]] = {}
+    alike: Counter[tuple[int, float, float]] = Counter()
     for (of_part, numbers), many in Counter((part(name), numbers) for name, numbers in places.items()).items():
-        full, memory = (math.fsum(busy[number][at] for number in numbers) for at in range(2))
+        full, memory = (math.fsum(spent for number in numbers for spent in busy[number][at]) for at in range(2))
+        alike[of_part, full, memory] += many
+    by_part: dict[int, list[Busy]] = {}
+    for (of_part, full, memory), many in alike.items():
         by_part.setdefault(of_part, []).append(Busy(full, memory, many))
     return by_part
 
 
-def _most(edges: Iterable[tuple[Floats, Floats, Floats]]) -> float:
-    """The highest sum of what is drawn at the same time: (begin, end, watts) of ops."""
+def _most(edges: Iterable[tuple[Floats, Floats, Ints]]) -> int:
+    """The highest sum of what is drawn at the same time: (begin, end, steps of power) of ops."""
     columns = list(edges)
     begins, ends, watts = (np.concatenate([each[place] for each in columns]) for place in range(3))
     at = np.concatenate([ends, begins])  # what ends at an instant comes before what begins
     order = np.argsort(at, kind="stable")
     level = np.cumsum(np.concatenate([-watts, watts])[order])
-    return float(level.max(initial=0.0))
+    return int(level.max(initial=0))
 
 
 # ---- other devices: by the most used of their capacities ----
@@ -191,14 +196,14 @@ def _most(edges: Iterable[tuple[Floats, Floats, Floats]]) -> float:
 
 def _others(result: Result, gpus: set[str]) -> dict[str, tuple[float, int]]:
     """By name the seconds that a device works, and how many such devices there are."""
-    alike = result.timeline.flat.graph.alike
+    alike = result.simulated.flat.graph.alike
     members = {} if alike is None else alike.members
     worked: dict[str, float] = {}  # by capacity
     many: dict[str, int] = {}  # of devices that no name is known of
     for usage in result.usage:
         if ":" in usage.capacity or not usage.busy_fs or usage.capacity.rpartition(".")[0] in gpus:
             continue  # of a link, or never used
-        names = members.get(usage.capacity, (usage.capacity,))
+        names = members.get(usage.capacity, (usage.capacity,)) if usage.alike > 1 else (usage.capacity,)
         worked |= dict.fromkeys(names, usage.utilisation * result.makespan_s)
         many[usage.capacity.rpartition(".")[0]] = usage.alike - len(names) + 1
     busy: dict[str, tuple[float, int]] = {}

@@ -291,6 +291,7 @@ class Alike:
         queues: number of ops that each op of a queue represents; () for one each.
         capacities: number of capacities that each capacity of the graph represents.
         members: the names of those, of devices where they are several: the first is the one of the graph.
+        unseen: views of the run show the ops of all ranks, from the graph that is not folded.
     """
 
     programs: tuple[str, ...]
@@ -301,6 +302,7 @@ class Alike:
     capacities: Mapping[str, int]
     members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     queues: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    unseen: bool = False
 
     def classes(self) -> tuple[tuple[str, int], ...]:
         """(program, how many are alike) of each class."""
@@ -346,3 +348,11 @@ class OpGraph:
     @property
     def total(self) -> int:
         return sum(block.total for block in self.blocks)
+
+    @property
+    def shown(self) -> int:
+        """Number of ops that its run shows."""
+        if self.alike is None or not self.alike.unseen:
+            return self.total
+        many = np.append(self.alike.queues, 1)
+        return sum(block.times * int(many[block.queue].sum()) for block in self.blocks)  # integers

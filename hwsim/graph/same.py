@@ -6,14 +6,14 @@ Variants have the same ops, edges and queues, which are worked out once for all 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.graph.flat import FlatGraph
-from hwsim.graph.opgraph import Block, OpGraph
+from hwsim.graph.opgraph import Alike, Block, OpGraph
 
 _SHAPE: Final = ("queue", "insert", "take", "give", "edges")
 _TIMES: Final = ("label", "cost", "size", "time")
@@ -24,8 +24,8 @@ def is_same(first: OpGraph, second: OpGraph) -> bool:
 
     The rates of capacities that no op draws from may differ.
     """
-    if first.alike is not None or second.alike is not None or not is_variant(first, second):
-        return False  # of folded graphs that is not looked for
+    if not is_variant(first, second) or not _stand_for_the_same(first.alike, second.alike):
+        return False
     plain = ("costs", "labels", "buffers", "trainings", "lines", "unfolded", "unlisted")
     if not all(getattr(first, name) == getattr(second, name) for name in plain):
         return False
@@ -50,6 +50,13 @@ def is_variant(first: OpGraph, second: OpGraph) -> bool:
     return _same(first.ties, second.ties) and all(
         mine.times == its.times and _equal_columns(mine, its, _SHAPE) for mine, its in blocks
     )
+
+
+def _stand_for_the_same(one: Alike | None, other: Alike | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    pairs = [(getattr(one, each.name), getattr(other, each.name)) for each in fields(Alike)]
+    return all(_same(mine, its) if isinstance(mine, np.ndarray) else mine == its for mine, its in pairs)
 
 
 def _equal_columns(one: Block, other: Block, columns: Sequence[str]) -> bool:

@@ -176,7 +176,7 @@ def _numbers(run: Run) -> dict[str, float]:
     numbers |= _of_service(run.serving)
     for answers in run.services.answers[:1] if run.services is not None else ():
         numbers |= {name: value for name, value in answers.values().items() if name.startswith("latency_")}
-    if (lines := pipelines(run.timeline)) and all(line.settled.rate for line in lines):
+    if (lines := pipelines(run.simulated)) and all(line.settled.rate for line in lines):
         numbers["epoch"] = epoch_s(lines)
     shares = [device.peak / device.size for device in run.memory if device.size]
     if shares:

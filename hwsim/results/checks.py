@@ -50,7 +50,7 @@ def breaches(result: Result) -> Iterator[str]:
 
 
 def _times(result: Result) -> Iterator[str]:
-    timeline = result.timeline
+    timeline = result.simulated
     start, end = timeline.start, timeline.end
     if not len(end):
         return
@@ -67,11 +67,13 @@ def _times(result: Result) -> Iterator[str]:
 
 def _usage(result: Result) -> Iterator[str]:
     """No capacity is busy longer than the run, used beyond its rate, or moves more than its rate allows in that time."""
-    timeline = result.timeline
+    timeline = result.simulated
     makespan = timeline.makespan_fs
     offered = {each.name: each for each in timeline.flat.graph.capacities}
     rounded = PER_OP * len(timeline) / max(1, makespan)
     for row in result.usage:
+        if row.capacity not in offered:  # of a rank that another represents: it has the numbers of that one's
+            continue
         capacity = offered[row.capacity]
         slack = ROUNDING + rounded * max(1.0, 1.0 / capacity.rate if capacity.unit == "s" else 1.0)
         if not 0 <= row.busy_fs <= makespan:
@@ -98,7 +100,7 @@ def _memory(result: Result) -> Iterator[str]:
         values = sum(holding.bytes for holding in device.holds)  # integers
         if device.peak < 0 or values != device.peak:
             yield f"{device.device} holds {device.peak} B at its peak, its values {values} B"
-        if device.at_fs > result.timeline.makespan_fs:
+        if device.at_fs > result.simulated.makespan_fs:
             yield f"{device.device} is fullest after the end of the run"
 
 
@@ -107,8 +109,8 @@ def _steady(result: Result) -> Iterator[str]:
     steady = result.steady
     if steady is not None and steady.period:
         rest = steady.times - steady.simulated
-        if result.timeline.makespan_fs < rest // steady.turns * steady.period:
-            end = result.timeline.makespan_fs
+        if result.simulated.makespan_fs < rest // steady.turns * steady.period:
+            end = result.simulated.makespan_fs
             yield f"{rest:,} iterations, {steady.turns} of them every {steady.period} fs, take longer than the run of {end} fs"
 
 

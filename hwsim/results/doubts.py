@@ -16,7 +16,7 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.demand import Case, Cost, Doubt, Term, case_of
-from hwsim.graph.opgraph import labels_where
+from hwsim.graph.opgraph import Ints, labels_where
 from hwsim.records import dataclass
 from hwsim.results.cause import HOST, Cause, binding, holder
 from hwsim.results.critical import CriticalPath, critical_path
@@ -77,7 +77,7 @@ def weights_of(timeline: Timeline, *, last: int | None = None, since: int = 0) -
     flat = timeline.flat
     trained = {training.program for training in flat.graph.trainings}
     of_training = labels_where(flat.graph.labels, lambda _, program: program in trained)
-    codes = flat.cost[path.op].astype(np.int64) * len(path.causes) + path.cause
+    codes = _alike(flat.graph.costs, flat.cost[path.op]) * len(path.causes) + path.cause
     codes, place = ticks.numbered(2 * codes + (of_training[flat.label[path.op]] if trained else 0))
     took = np.bincount(place, (path.end - path.start).astype(np.float64)) / FEMTO
     costs = (*flat.graph.costs, None)  # the last stands for -1: no cost
@@ -99,6 +99,18 @@ def weights_of(timeline: Timeline, *, last: int | None = None, since: int = 0) -
                 weights.append(Weight(weight.doubt._replace(seconds=spent), weight.kernels))
         stated += max(0.0, seconds - covered)
     return Weights(tuple(weights), stated, math.fsum([stated, *(weight.doubt.seconds for weight in weights)]))
+
+
+def _alike(costs: Sequence[Cost], numbers: Ints) -> Ints:
+    """For each cost of these numbers the first that is the same but for how many each stands for; -1 stays."""
+    firsts, place = np.unique(numbers, return_inverse=True)
+    drawn = {number: (costs[number].demand.amounts, costs[number].demand.holds) for number in firsts.tolist() if number >= 0}
+    several = {drawn[number] for number in drawn if costs[number].demand.times}
+    seen: dict[object, int] = {}
+    for at, number in enumerate(firsts.tolist()):
+        if number >= 0 and drawn[number] in several:
+            firsts[at] = seen.setdefault((drawn[number], costs[number].why), number)
+    return firsts[place].astype(np.int64)
 
 
 def lines_of(cost: Cost, cause: Cause) -> Sequence[tuple[Term, float]]:

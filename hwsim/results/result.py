@@ -88,6 +88,7 @@ class Result:
 
     Args:
         machine, workload: their names.
+        simulated: the ops that were simulated: in a folded run, the ops of one rank of each class.
         usage: one row per capacity.
         verdicts: the expectations that were checked or skipped.
         settings: keys and values that `set` changed.
@@ -99,6 +100,7 @@ class Result:
         steady: iterations of a long loop that were simulated, if the rest was to be left out.
         serving: statistics of every service; serving_ends: with kernels as fast, and as slow, as the interval's ends.
         services: what the services of `services:` come to; services_ends: with work as fast, and as slow, as its interval's ends.
+        unfolded: makes the timeline of all ranks of a folded run that is to look like one that is not; None of another run.
         sure: whether an interval is wanted; ends: finds its ends by further runs, if that is wanted.
         again: how to prepare and simulate it again; None if its machine or workload was given as a value, not as a file.
         built: the machine itself.  paying: how it is paid for and where it stands (`hwsim.costs.Paying`), None if not asked.
@@ -106,7 +108,7 @@ class Result:
 
     machine: str
     workload: str
-    timeline: Timeline
+    simulated: Timeline
     usage: tuple[Usage, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
@@ -124,24 +126,34 @@ class Result:
     services: Services | None = None
     services_ends: tuple[Services, Services] | None = None
     steady: Steady | None = None
+    unfolded: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
     again: Again | None = field(default=None, repr=False, compare=False)
     sure: bool = True
     ends: Callable[[Timeline, Interval], Interval] | None = field(default=None, repr=False, compare=False)
     built: Machine | None = field(default=None, repr=False, compare=False)
     paying: Any = field(default=None, repr=False, compare=False)
 
+    @cached_property
+    def timeline(self) -> Timeline:
+        """The ops, for all who show them one by one.
+
+        They are the ops of every rank, or, in a run that shows its classes, the ops of one rank of each class. Numbers of the
+        whole run are worked out of `simulated`, which is there already.
+        """
+        return self.simulated if self.unfolded is None else self.unfolded()
+
     @property
     def makespan_s(self) -> float:
         """Seconds from the start to the end of the last op."""
-        return self.timeline.makespan
+        return self.simulated.makespan
 
     @cached_property
     def issued_s(self) -> float | None:
         """Seconds until every op was issued and had its place in a queue; None if issuing costs nothing (no runtime)."""
-        issuing = labels_where(self.timeline.flat.graph.labels, lambda kind, _: kind in ISSUING)
-        if not issuing.any() or not len(self.timeline):
+        issuing = labels_where(self.simulated.flat.graph.labels, lambda kind, _: kind in ISSUING)
+        if not issuing.any() or not len(self.simulated):
             return None
-        ends = self.timeline.end[issuing[self.timeline.flat.label]]
+        ends = self.simulated.end[issuing[self.simulated.flat.label]]
         return max(ends.tolist(), default=0) / FEMTO
 
     @cached_property
@@ -150,13 +162,13 @@ class Result:
         from hwsim.results.doubts import weights_of
         from hwsim.results.interval import interval
 
-        trainings = self.timeline.flat.graph.trainings
+        trainings = self.simulated.flat.graph.trainings
         regime = trainings[0].errors if len(trainings) == 1 and not self.jobs else ""
-        weights = weights_of(self.timeline)
+        weights = weights_of(self.simulated)
         if self.serving:  # arrivals set the time of a service: what is unsure are the seconds of its kernels
             weights = weights.without_stated()
         sure = interval(weights, value=self.makespan_s, whole=regime)
-        return sure if self.ends is None else self.ends(self.timeline, sure)
+        return sure if self.ends is None else self.ends(self.simulated, sure)
 
     @property
     def of_one_training(self) -> bool:
@@ -166,7 +178,7 @@ class Result:
     @property
     def of_services(self) -> bool:
         """Whether it has services and nothing else."""
-        return self.services is not None and all(label.kind in ("service", "start") for label in self.timeline.flat.graph.labels)
+        return self.services is not None and all(label.kind in ("service", "start") for label in self.simulated.flat.graph.labels)
 
     @cached_property
     def job_intervals(self) -> tuple[Interval | None, ...]:
@@ -178,14 +190,14 @@ class Result:
         from hwsim.results.interval import interval
 
         served = {service.name for service in self.serving}
-        regimes = {training.program: training.errors for training in self.timeline.flat.graph.trainings}
+        regimes = {training.program: training.errors for training in self.simulated.flat.graph.trainings}
         if not self.sure or len(self.jobs) > MOST_JOBS:
             return (None,) * len(self.jobs)
         return tuple(
             None
             if job.name in served or job.last is None
             else interval(
-                weights_of(self.timeline, last=job.last, since=round(job.start_s * FEMTO)),
+                weights_of(self.simulated, last=job.last, since=round(job.start_s * FEMTO)),
                 value=job.makespan_s,
                 whole=regimes.get(job.name, ""),
             )
@@ -195,11 +207,11 @@ class Result:
     @cached_property
     def trainings(self) -> tuple[Training, ...]:
         """Results of every `train:`."""
-        if not self.timeline.flat.graph.trainings:
+        if not self.simulated.flat.graph.trainings:
             return ()
         from hwsim.results.training import trainings
 
-        return trainings(self.timeline)
+        return trainings(self.simulated)
 
     @property
     def ops(self) -> Ops:
@@ -209,9 +221,16 @@ class Result:
         return Ops(self.timeline)
 
     @property
+    def op_count(self) -> int:
+        """Number of ops on devices, with those that the ops of a folded run represent."""
+        from hwsim.results.ops import Ops
+
+        return Ops(self.simulated).total
+
+    @property
     def ranks(self) -> int:
         """Number of programs of the workload, with those that a folded run represents."""
-        graph = self.timeline.flat.graph
+        graph = self.simulated.flat.graph
         return len(graph.alike.programs) if graph.alike is not None else len({label.program for label in graph.labels})
 
     def rank(self, number: int) -> tuple[OpRow, ...]:
@@ -252,4 +271,4 @@ class Result:
         return table
 
     def __repr__(self) -> str:
-        return f"Result({self.workload!r} on {self.machine!r}: {self.makespan_s:.6g} s, {len(self.timeline)} ops)"
+        return f"Result({self.workload!r} on {self.machine!r}: {self.makespan_s:.6g} s, {self.op_count:,} ops)"

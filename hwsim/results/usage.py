@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost, Crowd, Unit
-from hwsim.graph.opgraph import Floats, Ints
+from hwsim.graph.opgraph import Alike, Floats, Ints
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
+
+Natural = dict[tuple[int, str], tuple[list[tuple[float, int]], Unit]]  # by cost and capacity the amounts, and how often
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,15 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
     return rows
 
 
+def of_all(rows: Iterable[Usage], alike: Alike) -> tuple[Usage, ...]:
+    """The rows of a folded run, and one for each capacity of a device that another represents."""
+    named = {row.capacity: row for row in rows}
+    for first, members in alike.members.items():
+        if first in named:
+            named |= {name: replace(named[first], capacity=name, alike=1) for name in members}
+    return tuple([named[name] for name in sorted(named)])  # as `hwsim.graph.builder.capacities_of` sorts them
+
+
 def _usage(timeline: Timeline) -> tuple[Usage, ...]:
     flat = timeline.flat
     costs, capacities = flat.graph.costs, flat.graph.capacities
@@ -63,34 +76,46 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
     begin = drawing_since(timeline)
     ops_of = [by_cost[low:high] for low, high in pairwise(bounds)]
     sizes = counts.astype(np.float64).tolist() if (flat.size == 1).all() else [_added_up(flat.size[ops]) for ops in ops_of]
-    draws, holds = _who_draws(costs), _who_holds(costs)
+    draws = _by_capacity((*cost.demand.drawn, *_served(cost)) if cost.played else cost.demand.drawn for cost in costs)
+    holds = _by_capacity(cost.demand.held for cost in costs)
     natural = _natural(costs)
     happens = counts.astype(np.bool_).tolist()
-    holding = sorted({number for rows in holds.values() for number, _ in rows})
-    held_s = {number: ticks.total(timeline.end[ops_of[number]] - begin[ops_of[number]]) / FEMTO for number in holding}
+    holding = sorted({number for rows in holds.values() for number, *_ in rows})
+    held_fs = {number: ticks.total(timeline.end[ops_of[number]] - begin[ops_of[number]]) for number in holding}
     crowded = {number for number, cost in enumerate(costs) if cost.demand.crowd is not None}
     playing = {number for number, cost in enumerate(costs) if cost.played}
     busy: dict[tuple[int, ...], int] = {}
     rows = []
     many = flat.graph.alike.capacities if flat.graph.alike is not None else {}
     for capacity in capacities:
-        drawn = [(number, amount) for number, amount in draws.get(capacity.name, ()) if happens[number]]
-        held = [(number, part) for number, part in holds.get(capacity.name, ()) if happens[number]]
-        who = tuple(sorted({number for number, _ in (*drawn, *held)}))
+        drawn = [row for row in draws.get(capacity.name, ()) if happens[row[0]]]
+        held = [row for row in holds.get(capacity.name, ()) if happens[row[0]]]
+        who = tuple(sorted({number for number, *_ in (*drawn, *held)}))
         if who not in busy:  # the links of a ring are drawn on by the same ops
             ops = np.concatenate([by_cost[:0], *(ops_of[number] for number in who)])
             busy[who] = ticks.covered(begin[ops], timeline.end[ops])
-        amount = math.fsum([sizes[number] * part for number, part in drawn]) if drawn else 0
-        if crowded and any(_lightens(costs[number].demand.crowd, capacity.name) for number, _ in drawn):
-            amount = math.fsum(part * _added_up(_lighter(timeline, begin, ops_of[number])) for number, part in drawn)
-        kept = math.fsum(part * capacity.rate * held_s[number] for number, part in held) if held else 0.0
-        moved, unit = _moved(capacity, amount, [(number, sizes[number]) for number, _ in drawn], natural)
+        amount = _together([(part, times * sizes[number]) for number, part, times in drawn]) if drawn else 0
+        if crowded and any(_lightens(costs[number].demand.crowd, capacity.name) for number, *_ in drawn):
+            amount = math.fsum(
+                times * part * _added_up(_lighter(timeline, begin, ops_of[number])) for number, part, times in drawn
+            )
+        kept = capacity.rate * _together([(part, times * held_fs[number]) for number, part, times in held]) / FEMTO
+        drawing = dict.fromkeys(number for number, *_ in drawn)
+        moved, unit = _moved(capacity, amount, [(number, sizes[number]) for number in drawing], natural)
         offered = capacity.rate * timeline.makespan
-        if playing and any(number in playing and not part for number, part in drawn):
+        if playing and any(number in playing and not part for number, part, _ in drawn):
             kept, offered = float(busy[who]), float(timeline.makespan_fs)
         utilisation = (amount + kept) / offered if offered else 0.0
         rows.append(Usage(capacity.name, busy[who], moved, unit, utilisation, many.get(capacity.name, 1)))
     return tuple(rows)
+
+
+def _together(rows: Iterable[tuple[float, float]]) -> float:
+    """The sum of (amount, how often): ops that draw alike add up to the same whether one stands for the others or not."""
+    often: dict[float, float] = {}
+    for amount, times in rows:
+        often[amount] = often.get(amount, 0) + times
+    return math.fsum([amount * times for amount, times in often.items()])
 
 
 def _lightens(crowd: Crowd | None, capacity: str) -> bool:
@@ -132,52 +157,41 @@ def _added_up(sizes: Floats) -> float:
     return math.fsum((values * counts).tolist())
 
 
-def _who_draws(costs: tuple[Cost, ...]) -> dict[str, list[tuple[int, float]]]:
-    table: dict[str, list[tuple[int, float]]] = {}
-    for number, cost in enumerate(costs):
-        amounts = dict(cost.demand.amounts)
-        if cost.demand.times:  # a capacity may be named twice
-            amounts = dict.fromkeys(amounts, 0.0)
-            for name, amount, times in cost.demand.drawn:
-                amounts[name] += times * amount
-        for name, _, _ in cost.moved if cost.played else ():
-            amounts.setdefault(name, 0.0)  # of the device that serves the requests one by one
-        for name, amount in amounts.items():
-            table.setdefault(name, []).append((number, amount))
+def _served(cost: Cost) -> Iterator[tuple[str, float, int]]:
+    """The device that serves the requests of an op one by one, as a capacity from which it draws nothing."""
+    named = {name for name, _ in cost.demand.amounts}
+    return ((name, 0.0, 1) for name in dict.fromkeys(name for name, *_ in cost.moved) if name not in named)
+
+
+def _by_capacity(rows: Iterable[Sequence[tuple[str, float, int]]]) -> dict[str, list[tuple[int, float, int]]]:
+    """(cost, amount, how many times) by capacity.  rows: by cost (capacity, amount, how many times)."""
+    table: dict[str, list[tuple[int, float, int]]] = {}
+    for number, drawn in enumerate(rows):
+        for name, amount, times in drawn:
+            table.setdefault(name, []).append((number, amount, times))
     return table
 
 
-def _who_holds(costs: tuple[Cost, ...]) -> dict[str, list[tuple[int, float]]]:
-    table: dict[str, list[tuple[int, float]]] = {}
-    for number, cost in enumerate(costs):
-        for name, part, times in cost.demand.held:
-            table.setdefault(name, []).append((number, times * part))
-    return table
-
-
-def _natural(costs: tuple[Cost, ...]) -> dict[tuple[int, str], tuple[float, Unit]]:
-    """Natural amount by cost and capacity, of all that the cost represents."""
-    natural: dict[tuple[int, str], tuple[float, Unit]] = {}
+def _natural(costs: tuple[Cost, ...]) -> Natural:
+    natural: Natural = {}
     for number, cost in enumerate(costs):
         many: dict[str, list[int]] = {}
         for name, _, times in (*cost.demand.drawn, *cost.demand.held) if cost.demand.times else ():
             many.setdefault(name, []).append(times)
         for name, amount, unit in cost.moved:
             times = many[name].pop(0) if many.get(name) else 1
-            natural[number, name] = natural.get((number, name), (0.0, unit))[0] + times * amount, unit
+            natural[number, name] = [*(natural[number, name][0] if (number, name) in natural else ()), (amount, times)], unit
     return natural
 
 
-def _moved(
-    capacity: Capacity, amount: float, sizes: list[tuple[int, float]], natural: dict[tuple[int, str], tuple[float, Unit]]
-) -> tuple[float, Unit]:
+def _moved(capacity: Capacity, amount: float, sizes: list[tuple[int, float]], natural: Natural) -> tuple[float, Unit]:
     """The natural amount where the ops agree on its unit (some may state none), else what they drew."""
     stated = [(size, natural[number, capacity.name]) for number, size in sizes if (number, capacity.name) in natural]
     units = {unit for _, (_, unit) in stated}
     if len(units) != 1:
         return amount, capacity.unit
     unit: Unit = "1" if capacity.unit == "1" else units.pop()  # messages and accesses are counted
-    return math.fsum(size * amount_each for size, (amount_each, _) in stated), unit
+    return _together([(natural_each, size * times) for size, (rows, _) in stated for natural_each, times in rows]), unit
 
 
 def drawing_since(timeline: Timeline) -> Ints:

@@ -243,7 +243,7 @@ def _utilisation(result: Result, column: str) -> float:
     """
     name = column.removeprefix(BUSY)
     used = {usage.capacity: usage.utilisation for usage in result.usage}
-    alike = result.timeline.flat.graph.alike
+    alike = result.simulated.flat.graph.alike
     for first, names in () if alike is None else alike.members.items():
         if name in names and first in used:
             return used[first]
@@ -298,7 +298,7 @@ def _is_most(name: str) -> bool:
 
 
 def _values(result: Result) -> Iterator[tuple[str, float]]:
-    lines = pipelines(result.timeline)
+    lines = pipelines(result.simulated)
     for trained in result.trainings[:1]:
         yield "step_s", trained.step_s
         yield ("tokens_per_s" if trained.unit == "tokens" else "samples_per_s"), trained.rate

@@ -240,7 +240,7 @@ def _run(
         requested = {column.column: number(run, column, document) for column in map(measure, wanted)}
     except NoSuchNumber as error:
         return Outcome(error=f"{error} ({error.hint})", fingerprint=fingerprint, warnings=_small(warnings))
-    name, share = next(((name, share) for name, _, share in families(limited_by(run.timeline))), ("", None))
+    name, share = next(((name, share) for name, _, share in families(limited_by(run.simulated))), ("", None))
     if run.of_services and run.services is not None and run.services.ladder:
         rung = run.services.ladder[0]
         name, share = rung.name, rung.utilisation

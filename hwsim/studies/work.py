@@ -55,7 +55,7 @@ def _settled(result: Result) -> list[Work]:
         return [Work(unit, math.fsum(run.count * run.steps for run in alike), math.fsum(run.rate for run in alike))]
     if served := result.serving:
         return [Work("requests", math.fsum(run.requests for run in served), math.fsum(run.requests_per_s for run in served))]
-    if lines := pipelines(result.timeline):
+    if lines := pipelines(result.simulated):
         has_sizes = all(line.batch for line in lines)
         sizes = [line.batch if has_sizes else 1 for line in lines]
         amount = math.fsum(line.whole.batches * size for line, size in zip(lines, sizes, strict=True))
@@ -65,19 +65,19 @@ def _settled(result: Result) -> list[Work]:
 
 
 def _count(result: Result) -> Work:
-    flat, makespan = result.timeline.flat, result.timeline.makespan_fs / FEMTO
+    flat, makespan = result.simulated.flat, result.simulated.makespan_fs / FEMTO
     on_devices = [number for number, label in enumerate(flat.graph.labels) if label.device and label.kind not in HOST]
-    done = float(weights(result.timeline)[_among(flat, on_devices)].sum())
+    done = float(weights(result.simulated)[_among(flat, on_devices)].sum())
     return Work(OPS_DONE, done, done / makespan if makespan > 0 else 0.0)
 
 
 def _ops(result: Result) -> Iterator[Work]:
-    flat = result.timeline.flat
-    makespan = result.timeline.makespan_fs / FEMTO
+    flat = result.simulated.flat
+    makespan = result.simulated.makespan_fs / FEMTO
     copies = [number for number, label in enumerate(flat.graph.labels) if label.kind == "copy"]
     others = [number for number, label in enumerate(flat.graph.labels) if label.kind in AMONG]
     copied, counted = _among(flat, copies), (flat.cost >= 0) & ~_among(flat, others)
-    sizes = flat.size * weights(result.timeline)
+    sizes = flat.size * weights(result.simulated)
     totals = {"FLOP": 0.0, "accesses": 0.0, "B": 0.0}
     for chosen, is_copy in ((counted & ~copied, False), (counted & copied, True)):
         times = np.bincount(flat.cost[chosen], sizes[chosen], len(flat.graph.costs))

@@ -31,15 +31,17 @@ WIDEST: Final = 512  # capacities of one op from which it pays
 _DIGITS: Final = str.maketrans("", "", "0123456789")
 MOST_LISTED: Final = 10_000  # capacities; of a larger machine only those that something draws from are in the graph
 Folding = Literal["auto", "always", "never"]
+Writing = Literal["auto", "unseen", "always", "never"]
 
 
 def lower(
-    workload: Workload, machine: Machine, mistakes: Mistakes, *, fold: Folding = "auto", disturbed: Sequence[Change] = ()
+    workload: Workload, machine: Machine, mistakes: Mistakes, *, fold: Writing = "auto", disturbed: Sequence[Change] = ()
 ) -> OpGraph:
     """The op graph of a workload on a machine.
 
     Args:
-        fold: whether ranks that nothing tells apart are written once (see `hwsim.graph.fold`); auto: if they are many.
+        fold: whether ranks that nothing tells apart are written once (see `hwsim.graph.fold`); auto: if they are many; unseen:
+            few ranks too where that pays, for who shows all of them nevertheless (`Alike.unseen`).
         disturbed: what changes the capacities during the run.
 
     Raises:
@@ -49,6 +51,8 @@ def lower(
     """
     builder = GraphBuilder()
     parts = _parts(workload)
+    if len(machine.capacities) > MOST_LISTED and fold == "unseen":
+        fold = "auto"  # which capacities are listed depends on what draws from them
     groups: list[Group] = []
     runtimes: list[HostRuntime | None] = []
     for job, part in parts.items():
@@ -74,7 +78,7 @@ def lower(
                 raise CannotFold(f"parts called {name}, with other numbers, draw other power")
             quotient = folded(groups, runtimes, builder, machine.capacities, _marks(disturbed))
         except CannotFold as reason:
-            unfolded = "" if fold == "auto" and isinstance(reason, NoEquals) else str(reason)
+            unfolded = "" if fold != "always" and isinstance(reason, NoEquals) else str(reason)
         else:
             builder, alike = quotient.builder, quotient.alike
             groups, runtimes = list(quotient.groups), list(quotient.runtimes)
@@ -153,7 +157,7 @@ def _groups_of(
     machine: Machine,
     builder: GraphBuilder,
     mistakes: Mistakes,
-    fold: Folding,
+    fold: Writing,
     disturbed: Sequence[Change],
 ) -> tuple[list[Group], Runtime | None]:
     """The programs of one job ("": of the workload itself), named after it; its pipeline goes straight into the graph."""
@@ -171,7 +175,7 @@ def _groups_of(
         from hwsim.workload.training import add_training  # models are slow to import
 
         drawn = any(event.jitter is not None for event in workload.events)  # by chance for each part
-        folding: Folding = "never" if workload.jobs is not None or drawn else fold
+        folding: Writing = "never" if workload.jobs is not None or drawn else fold
         tree, name = part.on_devices(part.train), job or MAIN
         add_training(tree, machine, builder, mistakes, name=name, start=part.start, fold=folding,
                      shared=workload.jobs is not None, marks={} if folding == "never" else _marks(disturbed),

@@ -160,7 +160,12 @@ def _alike(row: dict[str, Any]) -> Alike:
     columns = {name: np.array(row.get(name, ()), np.int64) for name in ("of", "first", "labels", "queues")}
     members = {name: tuple(all_of_it) for name, all_of_it in row.get("members", {}).items()}
     return Alike(
-        programs=tuple(row["programs"]), met=frozenset(row["met"]), capacities=row["capacities"], members=members, **columns
+        programs=tuple(row["programs"]),
+        met=frozenset(row["met"]),
+        capacities=row["capacities"],
+        members=members,
+        unseen=False,  # a file has no workload to lower the others from
+        **columns,
     )
 
 

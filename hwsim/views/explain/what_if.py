@@ -213,7 +213,7 @@ class _Trial:
             if isinstance(change, Lever):
                 assert self._again is not None
                 run = self._again.simulate(dict(change.settings))
-                return self._row(change.text, run.timeline, change.settings, run), run
+                return self._row(change.text, run.simulated, change.settings, run), run
             graph = change.apply(self._result.timeline.flat.graph)
             timeline = simulate(graph, changes=self._result.changes)
             return self._row(change.text, timeline, ()), None
@@ -245,9 +245,9 @@ class _Trial:
         best = max((row.speedup for row in rows), default=1.0)
         if share < CO_LIMITS or best >= enough or not firsts or self._again is None:
             return None
-        lever = min(firsts, key=lambda first: firsts[first].timeline.makespan_fs)
+        lever = min(firsts, key=lambda first: firsts[first].simulated.makespan_fs)
         run: Result | None = firsts[lever]
-        if len(firsts) > 1 and firsts[lever].timeline.makespan_fs > NONE * self._makespan:  # none of them alone
+        if len(firsts) > 1 and firsts[lever].simulated.makespan_fs > NONE * self._makespan:  # none of them alone
             for first in firsts:
                 lever = lever.and_(first)
             run = None
@@ -262,7 +262,7 @@ class _Trial:
                 run = self._again.simulate(dict(lever.settings))
             except SpecError:
                 break
-            row = self._row(lever.text, run.timeline, lever.settings, run, together=True)
+            row = self._row(lever.text, run.simulated, lever.settings, run, together=True)
             joined = row if joined is None or row.speedup > joined.speedup * 1.01 else joined
             if row.speedup >= enough:
                 break
@@ -271,7 +271,7 @@ class _Trial:
     def _following(self, run: Result, lever: Lever) -> Lever | None:
         """A change against the longest cause that is not changed yet; for a flow over many links, the busiest link."""
         done = {path for path, _ in lever.settings}
-        for limit in _limits(run.timeline, critical_path(run.timeline)):
+        for limit in _limits(run.simulated, critical_path(run.simulated)):
             for change in (*self._against(limit), *(self._of_busy(()) if limit.cause.line == "flow" else ())):
                 if isinstance(change, Lever) and not {path for path, _ in change.settings} <= done:
                     return change

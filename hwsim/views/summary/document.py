@@ -40,13 +40,13 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
     entries: dict[str, Any] = {
         "hwsim": "result/1",
         **picked(result, "machine", "workload", "makespan_s", "issued_s"),
-        "makespan_fs": result.timeline.makespan_fs,
+        "makespan_fs": result.simulated.makespan_fs,
         "interval": interval.as_dict(result.interval, kernels=bool(result.serving)) if result.sure else None,
-        "op_count": result.ops.total,
+        "op_count": result.op_count,
         "fold": _fold(result),
         "limited_by": [
             {"cause": str(share.cause), "kind": share.cause.kind, **picked(share, "time_s", "share")}
-            for share in limited_by(result.timeline)
+            for share in limited_by(result.simulated)
         ],
         "capacities": [
             picked(
@@ -54,7 +54,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
             )
             for usage in result.usage
         ],
-        "pipelines": pipeline.as_dicts(pipelines(result.timeline)),
+        "pipelines": pipeline.as_dicts(pipelines(result.simulated)),
         "jobs": [
             {
                 **picked(job, "name", "start_s", "end_s", "makespan_s"),
@@ -69,7 +69,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
                 **picked(chosen.choice, "channels", algorithm="name", time_s="seconds", next_best="runner_up",
                          next_best_s="runner_up_seconds"),
             }
-            for chosen in choices(result.timeline)
+            for chosen in choices(result.simulated)
         ],
         "memory": [
             {
@@ -105,7 +105,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         entries |= services.as_dict(result.services)
     if result.services_ends is not None:
         entries["services_at_ends"] = [services.as_dict(each) for each in result.services_ends]
-    if (covered := coverage(result.timeline)) is not None:
+    if (covered := coverage(result.simulated)) is not None:
         entries["calibrated"] = asdict(covered)
     if ops:
         entries["ops"] = [asdict(row) for row in (result.ops if rank is None else result.rank(rank))]
@@ -114,8 +114,8 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
 
 def _fold(result: Result) -> dict[str, Any] | None:
     """The ranks that were simulated, each with the number that it represents; or the reason that many were not folded."""
-    graph = result.timeline.flat.graph
-    if graph.alike is None:
+    graph = result.simulated.flat.graph
+    if graph.alike is None or graph.alike.unseen:
         return {"unfolded": graph.unfolded} if graph.unfolded else None
     if graph.trainings:
         return {

@@ -18,7 +18,7 @@ def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001
 
 def fragment(result: Result) -> str:
     """The head of the summary with time, interval and limit, the table of capacities, warnings, and the rest below a fold."""
-    rows, _ = capacities(result.usage, limited_by(result.timeline))
+    rows, _ = capacities(result.usage, limited_by(result.simulated))
     cells = [
         {"capacity": row.name, "busy": row.busy, "moved": row.moved, "rate": row.rate, "utilisation": row.percent} for row in rows
     ]

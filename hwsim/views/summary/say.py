@@ -57,15 +57,15 @@ def _lines(result: Result) -> Iterator[str]:
 
         yield ""
         yield from services.table(result.services)
-    ops = [] if result.of_services else each_op(result.timeline)
+    ops = [] if result.of_services else each_op(result.simulated)
     if ops:
         yield ""
         yield from _ops(ops)
-    rows, unused = capacities(result.usage, limited_by(result.timeline))
+    rows, unused = capacities(result.usage, limited_by(result.simulated))
     if rows and not result.of_services:
         yield ""
         yield from _table(rows)
-    graph = result.timeline.flat.graph
+    graph = result.simulated.flat.graph
     if unused and not result.of_services:
         yield from textwrap.wrap("not used: " + ", ".join(unused), WIDTH, initial_indent="  ", subsequent_indent=" " * 4,
                                  max_lines=3, placeholder=" ...", break_long_words=False)  # fmt: skip
@@ -85,7 +85,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         return
     if result.sure:
         yield from interval.lines(result.interval, kernels=bool(result.serving))
-    shares = [(name, share) for name, _, share in families(limited_by(result.timeline))]
+    shares = [(name, share) for name, _, share in families(limited_by(result.simulated))]
     shown = [f"{name} {format_share(share)}" for name, share in shares[:CAUSES]]
     if len(shares) > CAUSES:
         shown.append(f"{len(shares) - CAUSES} more {format_share(math.fsum(share for _, share in shares[CAUSES:]))}")
@@ -93,11 +93,11 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield from _fold(result)
     if result.issued_s is not None:
         yield "front end", f"issued its last op at {format_quantity(result.issued_s, 's')}"
-    if result.timeline.flat.graph.lines:
+    if result.simulated.flat.graph.lines:
         from hwsim.views.explain.starving import pipelines
         from hwsim.views.summary import pipeline
 
-        yield from pipeline.rows(pipelines(result.timeline))
+        yield from pipeline.rows(pipelines(result.simulated))
     for job, sure in zip(result.jobs, result.job_intervals, strict=True):
         unsure = f" ({interval.within(sure)})" if sure is not None and interval.within(sure) else ""
         yield f"job {job.name}", f"{format_quantity(job.makespan_s, 's')}{unsure} from {format_quantity(job.start_s, 's')} on"
@@ -105,7 +105,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "event", str(event)
     if len(result.events) > EVENTS:
         yield "", f"and {len(result.events) - EVENTS} more events"
-    chosen = choices(result.timeline)
+    chosen = choices(result.simulated)
     for collective in chosen[:CHOICES]:
         yield "collective", f"{collective.title}: {collective.choice}"
     if len(chosen) > CHOICES:
@@ -150,7 +150,7 @@ def _set(result: Result) -> Iterator[tuple[str, str]]:
     """Settings, the measured share of the time, and expectations."""
     if result.settings:
         yield "set", ", ".join(f"{key}={value}" for key, value in result.settings)
-    if (covered := coverage(result.timeline)) is not None:
+    if (covered := coverage(result.simulated)) is not None:
         yield "calibrated", str(covered)
     for verdict in result.verdicts:
         yield "expected", _verdict(verdict)
@@ -191,7 +191,7 @@ def _of_steps(result: Result) -> str:
         return ""
     (training,) = result.trainings
     if training.saved is not None:
-        written, saves = training.saved.written, result.timeline.flat.graph.trainings[0].saves
+        written, saves = training.saved.written, result.simulated.flat.graph.trainings[0].saves
         further = " and a step during its write" if saves is not None and saves.extra else ""
         return f" for {training.steps:,} steps, {written} checkpoint{'s' if written > 1 else ''}{further}"
     after = result.makespan_s - training.ended_s  # weights that are gathered for a next step
@@ -201,8 +201,8 @@ def _of_steps(result: Result) -> str:
 
 def _fold(result: Result) -> Iterator[tuple[str, str]]:
     """The classes of ranks of a folded run; a warning says why many ranks were not folded."""
-    graph = result.timeline.flat.graph
-    if graph.alike is None:
+    graph = result.simulated.flat.graph
+    if graph.alike is None or graph.alike.unseen:
         return
     classes = graph.alike.classes()
     if len(graph.alike.programs) < 2:

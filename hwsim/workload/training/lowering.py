@@ -68,21 +68,22 @@ def lower(
     exchanging = Exchanges(machine, plan.network, by_library=over_pcie(machine, together))
     kernels = isinstance(plan.exchange, Buckets)
     many = len(layout.devices) > GPUS if kernels else layout.dp * layout.pp > GROUPS
+    unseen = fold == "unseen" and kernels and not many
     try:
         hosts = [_host(machine, device) for device in layout.devices] if kernels else []
         written = everyone(layout.dp)
         search = partial(_represented, plan, machine, hosts, exchanging, saved)
-        if layout.dp > 1 and (many or fold == "always") and fold != "never":
+        if layout.dp > 1 and (many or unseen or fold == "always") and fold != "never":
             try:
                 written = search(marks)
             except CannotFold as reason:
-                builder.unfolded = str(reason)
+                builder.unfolded = "" if unseen else str(reason)
         begin = builder.op("start", kind="start", program=name, time=start) if start else None
         by_layer = isinstance(plan.exchange, Pieces) and _by_layer(plan, plan.exchange, layout.dp)
         apart = any(f"{device}.compute" in slowed for device in layout.devices)
         if many and _detail_depends(plan):
             by_layer = written.folds or _folds(partial(search, {}))
-        passes = 2 * plan.microbatches * layout.pp * len(written.replicas)  # a pass back and forth at least
+        passes = 2 * plan.microbatches * layout.pp * (layout.dp if unseen else len(written.replicas))  # back and forth at least
         refuse_beyond("ops", passes, tree.place)
         ops = Ops(builder, name)
         if saved is not None:
@@ -124,7 +125,8 @@ def lower(
         mistakes.add(tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
         return
     saves = None if saved is None else saved.saves
-    builder.training(replace(_worth(plan, steps, name, start, written), saves=saves, job=job))
+    worth = replace(_worth(plan, steps, name, start, written), saves=saves, job=job)
+    builder.training(replace(worth, replicas=1, classes=()) if unseen else worth)
     if written.folds:
         many_of_queues = np.ones(builder.queue_count(), np.int64)
         for number, count in (ops.many | steps.grain.ops.many).items():
@@ -139,6 +141,7 @@ def lower(
                 capacities=written.alike,
                 members=written.members,
                 queues=many_of_queues,
+                unseen=unseen,
             ),
             written.hidden or (),
         )
