@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import pytest
 
 import hwsim
@@ -87,8 +88,18 @@ def test_many_ops_are_few_spans_that_cover_the_same(desk: Desk) -> None:
     assert part["sent"] == part["spans"], "zoomed in, each op is a span"
     low, high = part["part"]
     assert (low, high) == pytest.approx((0.5 * found["seconds"], 0.51 * found["seconds"]))
+    assert [piece[3] for piece in found["path"]] == ["y x 5,000", "y to CPU", "y to CPU"], "equal pieces of a long path are one"
+    assert (found["path"][0][0], found["path"][-1][1], found["path_left"]) == (0, TICKS, 0.0)
+
+
+def test_a_path_of_many_unlike_pieces_is_shown_all_over_the_run(desk: Desk) -> None:
+    program = "{busy: {device: gpu, time: 1 ms, writes: x}}, {busy: {device: cpu, time: 1 ms, reads: x}}, {wait: all}"
+    workload = f"hwsim: workload/1\nprogram: [{{repeat: {{times: 2000, do: [{program}]}}}}]\n"
+    found = asked(desk, "run", {"machine": "hwsim: machine/1\nuse: d2l-gpu-workstation\n", "workload": workload})
     assert len(found["path"]) == 400
-    assert found["path_left"] > 0
+    assert found["path_left"] == pytest.approx(0.9 * found["seconds"], rel=0.01)
+    middles = [(low + high) / 2 for low, high, *_ in found["path"]]
+    assert max(np.diff([0.0, *middles, TICKS])) < TICKS / 100
 
 
 def test_equal_lanes_are_one_row_and_waiting_is_marked(desk: Desk) -> None:

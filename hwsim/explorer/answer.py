@@ -21,6 +21,7 @@ from hwsim.views.summary.say import facts
 CAUSES: Final = 8
 LARGEST: Final = 20_000  # ops of a run that is put into a sentence while a hand moves
 PIECES: Final = 400  # of the critical path that are sent one by one
+GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly
 
 
 def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) -> dict[str, Any]:
@@ -77,30 +78,50 @@ def _interval(run: Run) -> dict[str, Any] | None:
 
 
 def _path(run: Run, shown: Spans) -> dict[str, Any]:
-    """The longest pieces of the critical path, in order of time, each with the reason why its op did not start earlier."""
+    """The longest pieces of the critical path, in order of time, each with the reason why its op did not start earlier.
+
+    Equal pieces in a row of a long path are one piece. If there are still too many, equally long ones are taken from all of the run.
+    """
     timeline = run.timeline
     if run.of_services:
         return {"path": [], "pieces": 0, "path_left": 0.0}
     path = critical_path(timeline)
-    kept = np.arange(len(path))
-    took = path.end - path.start
+    first = np.arange(len(path))
     if len(path) > PIECES:
-        kept = np.sort(np.argsort(-took.astype(np.float64), kind="stable")[:PIECES])
+        keys = np.column_stack([shown.row_of[path.op], timeline.flat.label[path.op], path.cause])
+        first = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)]))
+    last = np.append(first[1:], len(path)) - 1
+    took = path.end[last] - path.start[first]
+    kept = np.arange(len(first))
+    if len(first) > PIECES:
+        spread = np.argsort(kept * GOLDEN % 1.0)
+        kept = np.sort(spread[np.argsort(-took[spread].astype(np.float64), kind="stable")[:PIECES]])
+    left = float((took.sum() - took[kept].sum()) / FEMTO) if len(kept) < len(first) else 0.0  # fits: parts of the makespan
+    many = (last - first + 1)[kept]
+    first, last = first[kept], last[kept]
     scale = TICKS / (timeline.makespan_fs or 1)
     labels = timeline.flat.graph.labels
-    ops = path.op[kept]
+    ops = path.op[first]
     rows = zip(
-        (path.start[kept].astype(np.float64) * scale).round().astype(int).tolist(),
-        (path.end[kept].astype(np.float64) * scale).round().astype(int).tolist(),
+        (path.start[first].astype(np.float64) * scale).round().astype(int).tolist(),
+        (path.end[last].astype(np.float64) * scale).round().astype(int).tolist(),
         shown.row_of[ops].tolist(),
         timeline.flat.label[ops].tolist(),
-        path.cause[kept].tolist(),
+        path.cause[first].tolist(),
+        many.tolist(),
         waited(timeline, ops),
         strict=True,
     )
     pieces = [
-        [low, high, row, labels[label].name, str(path.causes[cause]), reason.says, reason.op]
-        for low, high, row, label, cause, reason in rows
+        [
+            low,
+            high,
+            row,
+            labels[label].name + (f" x {count:,}" if count > 1 else ""),
+            str(path.causes[cause]),
+            reason.says,
+            reason.op,
+        ]
+        for low, high, row, label, cause, count, reason in rows
     ]
-    left = float((took.sum() - took[kept].sum()) / FEMTO) if len(kept) < len(path) else 0.0  # fits: parts of the makespan
-    return {"path": pieces, "pieces": len(path), "path_left": left}
+    return {"path": pieces, "pieces": len(took), "path_left": left}
