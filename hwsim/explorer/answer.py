@@ -80,7 +80,7 @@ def _interval(run: Run) -> dict[str, Any] | None:
 def _path(run: Run, shown: Spans) -> dict[str, Any]:
     """The longest pieces of the critical path, in order of time, each with the reason why its op did not start earlier.
 
-    Equal pieces in a row of a long path are one piece. If there are still too many, equally long ones are taken from all of the run.
+    Equal pieces in a row of a long path are one piece. If too many are left, equally long ones are taken from all of the run.
     """
     timeline = run.timeline
     if run.of_services:
