@@ -5,7 +5,7 @@
 
 #include "flows.h"
 #include "guarded.h"
-#include "heaps.h"
+#include "calendar.h"
 #include "watch.h"
 
 namespace hwsim {
@@ -13,55 +13,87 @@ namespace hwsim {
 namespace {
 
 struct Graph {
-  int64_t ops;
+  int64_t ops, edges;
   const int64_t* first;
   const int32_t* next;
-  const uint8_t* joins;
   const int64_t *fixed, *flow;
-  const int32_t *flow_class, *take, *give;
+  const int32_t* flow_class;
 };
 
 struct Timeline {
   int64_t *start, *end, *granted;
 };
 
-struct Timed {
-  int64_t time;
-  int32_t op;
-  bool operator<(const Timed& other) const { return time < other.time; }
-};
-
-// Mostly there are one or two.
-void sort(Numbers& numbers) {
-  constexpr size_t few = 16;
-  if (numbers.size() > few) {
-    std::sort(numbers.begin(), numbers.end());
-    return;
-  }
-  for (size_t place = 1; place < numbers.size(); ++place) {
-    const int32_t number = numbers[place];
-    size_t to = place;
-    for (; to > 0 && number < numbers[to - 1]; --to) numbers[to] = numbers[to - 1];
-    numbers[to] = number;
-  }
-}
+constexpr int32_t JOIN = -2;   // of `Op::take`
+constexpr int32_t BEGUN = -2;  // of `Op::link`
 
 struct Pool {
   int64_t free;
   int32_t head = NONE, tail = NONE;  // of who waits for it
 };
 
+// Numbers of ops, with room for all; room that nothing is written to costs nothing.
+class List {
+ public:
+  explicit List(int64_t ops) : numbers_(new int32_t[static_cast<size_t>(ops) + 1]) {}
+
+  const int32_t* begin() const { return numbers_.get(); }
+  const int32_t* end() const { return numbers_.get() + size_; }
+  void clear() { size_ = 0; }
+
+  // Without a branch, which nothing could foresee.
+  void push_if(bool is_in, int32_t number) {
+    numbers_[size_] = number;
+    size_ += is_in;
+  }
+
+  // Mostly there are one or two.
+  void sort() {
+    constexpr size_t few = 16;
+    if (size_ > few) {
+      std::sort(numbers_.get(), numbers_.get() + size_);
+      return;
+    }
+    for (size_t place = 1; place < size_; ++place) {
+      const int32_t number = numbers_[place];
+      size_t to = place;
+      for (; to > 0 && number < numbers_[to - 1]; --to) numbers_[to] = numbers_[to - 1];
+      numbers_[to] = number;
+    }
+  }
+
+  // Keep what passes, in order. Meanwhile more may be pushed, which is asked about as well.
+  template <typename Passes>
+  void filter(Passes passes) {
+    size_t kept = 0;
+    for (size_t place = 0; place < size_; ++place) {
+      const int32_t number = numbers_[place];
+      if (passes(number)) numbers_[kept++] = number;
+    }
+    size_ = kept;
+  }
+
+ private:
+  std::unique_ptr<int32_t[]> numbers_;
+  size_t size_ = 0;
+};
+
 class Replay {
  public:
-  Replay(const Graph& graph, const int32_t* missing, int64_t pools, const int64_t* servers, const Timeline& timeline, Flows& flows)
-      : flows_(flows), missing_(missing, missing + graph.ops), behind_(pools > 0 ? graph.ops : 0, NONE) {
+  Replay(const Graph& graph, const int32_t* missing, const uint8_t* joins, const int32_t* take, const int32_t* give,
+         int64_t pools, const int64_t* servers, Flows& flows)
+      : flows_(flows), ops_(new Op[static_cast<size_t>(graph.ops) + 1]), calendar_(ops_.get()), ready_(graph.ops), freed_(graph.ops) {
     for (int64_t pool = 0; pool < pools; ++pool) pools_.push_back({servers[pool]});
-    std::fill_n(timeline.start, graph.ops, -1);
-    std::fill_n(timeline.end, graph.ops, -1);
-    if (pools > 0) std::fill_n(timeline.granted, graph.ops, -1);
     for (int64_t op = 0; op < graph.ops; ++op) {
-      if (missing_[op] == 0) ready_.push_back(static_cast<int32_t>(op));
+      const bool pooled = pools > 0;
+      ops_[op] = {graph.fixed[op], graph.first[op], pooled ? take[op] : NONE, pooled ? give[op] : NONE, graph.flow_class[op], missing[op]};
+      if (joins[op]) {
+        ops_[op].take = JOIN;
+        has_joins_ = true;
+      }
+      ready_.push_if(missing[op] == 0, static_cast<int32_t>(op));
     }
+    ops_[graph.ops].first = graph.first[graph.ops];
   }
 
   // Play on the columns that were there from the beginning; HWSIM_MORE once a time of computing has passed.
@@ -71,121 +103,154 @@ class Replay {
     for (;;) {
       if (watch.is_over()) return HWSIM_MORE;
       retire();
-      pass_joins();
-      sort(ready_);
-      sort(freed_);
+      if (has_joins_) ready_.filter([&](int32_t op) { return !is_passed(op); });
+      ready_.sort();
+      freed_.sort();
       for (const int32_t op : freed_) {
         if (!hand_on(op)) return HWSIM_TOO_FAR;
       }
       for (const int32_t op : ready_) {
-        if (is_served(op) && !begin(op)) return HWSIM_TOO_FAR;
+        if (is_served(op) && !begin(op, NONE)) return HWSIM_TOO_FAR;
       }
       ready_.clear();
-      if (!calendar_.is_empty() && calendar_.least().time <= instant_) continue;
+      freed_.clear();
+      if (calendar_.is_due(instant_)) continue;
       if (flows_.is_unsettled()) {
         if (!flows_.settle(instant_)) return HWSIM_TOO_FAR;
         flows_.note(instant_);
       }
-      const int64_t due = flows_.due();
-      if (calendar_.is_empty() && due < 0) return HWSIM_DONE;
-      instant_ = due >= 0 ? due : calendar_.least().time;
-      if (!calendar_.is_empty()) instant_ = std::min(instant_, calendar_.least().time);
+      const uint64_t next = std::min(calendar_.least(), static_cast<uint64_t>(flows_.due()));  // -1 is later than every time
+      if (next == Calendar::NEVER) {
+        write();
+        return HWSIM_DONE;
+      }
+      instant_ = static_cast<int64_t>(next);
+      calendar_.come(instant_);
     }
   }
 
  private:
-  // An op ends: what waits for no other is ready.
-  void release(int32_t op) {
-    timeline_.end[op] = instant_;
-    for (int64_t place = graph_.first[op]; place < graph_.first[op + 1]; ++place) {
-      const int32_t after = graph_.next[place];
-      if (--missing_[after] == 0) ready_.push_back(after);
-    }
-  }
-
   // What ends at this instant.
   void retire() {
-    retired_.clear();
-    freed_.clear();
-    while (!calendar_.is_empty() && calendar_.least().time <= instant_) {
-      const int32_t op = calendar_.pop().op;
-      if (graph_.flow_class[op] >= 0) {
-        flows_.join(graph_.flow_class[op], op, graph_.flow[op], instant_);
+    while (calendar_.is_due(instant_)) {
+      const int32_t op = calendar_.pop();
+      ops_[op].link = BEGUN;
+      if (ops_[op].flow_class < 0) {
+        release(op);
       } else {
-        retired_.push_back(op);
+        flow(op);
       }
     }
-    while (flows_.is_due(instant_)) flows_.leave(instant_, retired_);
-    for (const int32_t op : retired_) {
+    if (flows_.is_due(instant_)) leave();
+  }
+
+  // Demands end.
+  [[gnu::noinline]] void leave() {
+    left_.clear();
+    while (flows_.is_due(instant_)) flows_.leave(instant_, left_);
+    for (const int32_t op : left_) {
+      timeline_.end[op] = instant_;
       release(op);
-      if (!pools_.empty() && graph_.give[op] >= 0) freed_.push_back(op);
     }
   }
 
-  // Joins end at once, and what they make ready comes after.
-  void pass_joins() {
-    size_t kept = 0;
-    for (size_t place = 0; place < ready_.size(); ++place) {
-      const int32_t op = ready_[place];
-      if (!graph_.joins[op]) {
-        ready_[kept++] = op;
-        continue;
-      }
-      timeline_.start[op] = instant_;
-      release(op);
+  // An op ends: what waits for no other is ready, and its server is free.
+  void release(int32_t op) {
+    const int64_t last = ops_[op + 1].first;
+    for (int64_t place = ops_[op].first; place < last; ++place) {
+      const int32_t after = graph_.next[place];
+      ready_.push_if(--ops_[after].link == 0, after);
     }
-    ready_.resize(kept);
+    freed_.push_if(ops_[op].give >= 0, op);
+  }
+
+  // Whether an op is a join: it ends at once, and what it makes ready comes after.
+  bool is_passed(int32_t op) {
+    if (ops_[op].take != JOIN) return false;
+    ops_[op].take = NONE;
+    ops_[op].link = BEGUN;
+    ops_[op].time = instant_;
+    release(op);
+    return true;
   }
 
   // The server of an op that has ended goes to who waits longest; false if its end is beyond an int64.
   bool hand_on(int32_t op) {
-    Pool& pool = pools_[graph_.give[op]];
+    Pool& pool = pools_[ops_[op].give];
     const int32_t heir = pool.head;
     if (heir < 0) {
       ++pool.free;
       return true;
     }
-    pool.head = behind_[heir];
-    timeline_.granted[heir] = op;
-    return begin(heir);
+    pool.head = ops_[heir].link;
+    if (pool.head >= 0) __builtin_prefetch(&ops_[pool.head]);
+    return begin(heir, op);
   }
 
   // Whether an op has a server, or needs none; else it waits for one.
   bool is_served(int32_t op) {
-    if (pools_.empty() || graph_.take[op] < 0) return true;
-    Pool& pool = pools_[graph_.take[op]];
+    if (ops_[op].take < 0) return true;
+    Pool& pool = pools_[ops_[op].take];
     if (pool.free > 0) {
       --pool.free;
       return true;
     }
+    ops_[op].link = NONE;
     if (pool.head < 0) {
       pool.head = op;
     } else {
-      behind_[pool.tail] = op;
+      ops_[pool.tail].link = op;
     }
     pool.tail = op;
     return false;
   }
 
-  bool begin(int32_t op) {
-    timeline_.start[op] = instant_;
-    if (graph_.fixed[op] == 0 && graph_.flow_class[op] >= 0) {
-      flows_.join(graph_.flow_class[op], op, graph_.flow[op], instant_);
+  bool begin(int32_t number, int32_t granted) {
+    Op& op = ops_[number];
+    op.take = granted;
+    if (op.time == 0 && op.flow_class >= 0) {
+      op.link = BEGUN;
+      op.time = instant_;
+      flow(number);
       return true;
     }
-    if (graph_.fixed[op] > INT64_MAX - instant_) return false;
-    calendar_.push({instant_ + graph_.fixed[op], op});
+    if (op.time > INT64_MAX - instant_) return false;
+    calendar_.push(number, instant_ + op.time);
+    fetch(op.first);
+    fetch(op.first + 1);
     return true;
+  }
+
+  // What an op waits for that begins is looked at when it ends, if it is a successor at all.
+  void fetch(int64_t place) const {
+    if (place < graph_.edges) __builtin_prefetch(&ops_[graph_.next[place]]);
+  }
+
+  [[gnu::noinline]] void flow(int32_t op) {
+    timeline_.end[op] = -1;
+    flows_.join(ops_[op].flow_class, op, graph_.flow[op], instant_);
+  }
+
+  // The timeline, but for ends of flows.
+  void write() const {
+    for (int64_t number = 0; number < graph_.ops; ++number) {
+      const Op& op = ops_[number];
+      const bool has_begun = op.link == BEGUN;
+      timeline_.start[number] = has_begun ? op.time - graph_.fixed[number] : -1;
+      if (!has_begun || op.flow_class < 0) timeline_.end[number] = has_begun ? op.time : -1;
+      if (!pools_.empty()) timeline_.granted[number] = has_begun ? op.take : NONE;
+    }
   }
 
   Graph graph_{};
   Timeline timeline_{};
   Flows& flows_;
-  Numbers missing_;
-  Numbers behind_;  // who waits behind an op for the same pool
+  std::unique_ptr<Op[]> ops_;  // and one more, at whose successors those of the last op end
   std::vector<Pool> pools_;
-  Heap<Timed> calendar_;
-  Numbers ready_, retired_, freed_;
+  Calendar calendar_;
+  List ready_, freed_;
+  Numbers left_;
+  bool has_joins_ = false;
   int64_t instant_ = 0;
 };
 
@@ -216,10 +281,10 @@ int32_t hwsim_replay(int64_t ops, const int64_t* first, const int32_t* next, con
                      const int32_t* give, int64_t pools, const int64_t* servers, hwsim_flows* flows, int64_t* start, int64_t* end,
                      int64_t* granted, int64_t patience) {
   return hwsim::guarded([&]() -> int32_t {
-    const hwsim::Graph graph{ops, first, next, joins, fixed, flow, flow_class, take, give};
+    const hwsim::Graph graph{ops, first[ops], first, next, fixed, flow, flow_class};
     const hwsim::Timeline timeline{start, end, granted};
     std::unique_ptr<hwsim::Replay>& replay = flows->begun;
-    if (!replay) replay = std::make_unique<hwsim::Replay>(graph, missing, pools, servers, timeline, flows->flows);
+    if (!replay) replay = std::make_unique<hwsim::Replay>(graph, missing, joins, take, give, pools, servers, flows->flows);
     const int32_t status = replay->play(graph, timeline, hwsim::Watch(patience));
     if (status == HWSIM_MORE) return status;
     replay.reset();

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwsim.engine import core
 from hwsim.engine.compile import Compiled, compile_flat
@@ -97,7 +99,25 @@ def _played(
 
 def _flows(compiled: Compiled, capacities: int, metered: Ints, keeps_levels: bool) -> core.Handle:
     """The classes of demands, and what is to be noted, for the library."""
-    classes, count = compiled.classes, len(compiled.classes)
+    made = core.POINTER()
+    rows = core.LONGS, core.INTS
+    create = core.kernel(
+        "hwsim_flows_new", core.INT, core.WORDS, *rows, core.INTS, core.INT, core.WORDS, *rows, core.INTS, core.INT, core.WORDS,
+        core.INT, core.WORDS, core.WORDS, core.INT, core.INT, core.INT, core.INTS, ctypes.POINTER(core.POINTER),
+    )  # fmt: skip
+    classes = compiled.classes
+    of_classes = _columns(classes, len(compiled.fixed), capacities) if classes else _without_classes()
+    create(*of_classes, NEARLY_EQUAL, int(keeps_levels), len(metered), metered.astype(np.int32), ctypes.byref(made))
+    return core.Handle(made.value or 0, "hwsim_flows_free")
+
+
+@cache
+def _without_classes() -> Sequence[int | NDArray[Any]]:
+    return _columns((), 0, 0)
+
+
+def _columns(classes: Sequence[FlowClass], ops: int, capacities: int) -> Sequence[int | NDArray[Any]]:
+    """The classes of demands, as `hwsim_flows_new` wants them."""
     weights, amounts = dict[int, int](), dict[tuple[int, int], int]()
     pairs, draws = array("i"), array("i")
     first_pair, first_draw = array("q", [0]), array("q", [0])
@@ -109,15 +129,9 @@ def _flows(compiled: Compiled, capacities: int, metered: Ints, keeps_levels: boo
         first_pair.append(len(pairs) // 2)
         first_draw.append(len(draws) // 2)
     pair_columns, draw_columns = (np.array(rows, np.int32).reshape(-1, 2).T.copy() for rows in (pairs, draws))
-    above, left = _margins(classes, len(compiled.fixed)) or (0, 0)
-    made = core.POINTER()
-    rows = core.LONGS, core.INTS
-    create = core.kernel(
-        "hwsim_flows_new", core.INT, core.WORDS, *rows, core.INTS, core.INT, core.WORDS, *rows, core.INTS, core.INT, core.WORDS,
-        core.INT, core.WORDS, core.WORDS, core.INT, core.INT, core.INT, core.INTS, ctypes.POINTER(core.POINTER),
-    )  # fmt: skip
-    create(
-        count,
+    above, left = _margins(classes, ops) or (0, 0)
+    return (
+        len(classes),
         words([one.alone for one in classes], 2),
         np.array(first_pair),
         *pair_columns,
@@ -130,13 +144,7 @@ def _flows(compiled: Compiled, capacities: int, metered: Ints, keeps_levels: boo
         capacities,
         words([FULL], 3),
         np.hstack([words([above], 2), words([left], 3)]),
-        NEARLY_EQUAL,
-        int(keeps_levels),
-        len(metered),
-        metered.astype(np.int32),
-        ctypes.byref(made),
     )
-    return core.Handle(made.value or 0, "hwsim_flows_free")
 
 
 def _notes(flows: core.Handle, metered: int) -> tuple[Notes, int]:
