@@ -149,20 +149,21 @@ class Replay:
         """
         heap, key, take, give = self._heap, self._key, self._take, self._give
         first, follow, missing = self._first, self._next, self._missing
-        free, waiting, fluid = self._free, self._waiting, self.fluid
-        while instants and not self.ended and not self.begun and not self.over:
+        free, waiting, granted = self._free, self._waiting, self.granted
+        fluid, touched, changed = self.fluid, self.fluid.touched, self.fluid.changed
+        start, end, largest = self.start, self.end, ticks.LARGEST
+        ready, coming, has_joins = self._ready, self._coming, self._any_joins
+        is_awaited = bool(self.watched or self._parts or self._then)
+        done = 0
+        instant = None if self.ended or self.begun or self.over else self.next_time()
+        while instants and instant is not None and (until is None or instant < until):
             instants -= 1
-            instant = self.next_time()
-            if instant is None or (until is not None and instant >= until):
-                return
-            if instant > ticks.LARGEST and isinstance(self.start, array):
-                self.start, self.end = list(self.start), list(self.end)
-            start, end = self.start, self.end
+            if instant > largest and isinstance(start, array):
+                self.start, self.end = start, end = list(start), list(end)
             self.now = instant
             stamp = instant << SHIFT
             limit = stamp + MASK
-            ready, self._ready = self._ready, []
-            if self._coming:
+            if coming:
                 self._come(stamp)
             while True:  # rounds, until nothing is due at this instant
                 retired = []
@@ -174,37 +175,31 @@ class Replay:
                         self._join(code - FLOWS)
                     else:
                         retired += fluid.leave(code - CLASS, instant)
-                if self._then:
-                    retired = self._visitors(retired)
-                if self._parts:
-                    retired = [op for op in retired if self._is_over(op)]
-                freed = []
+                if is_awaited:
+                    retired = self._awaited(retired)
+                retired.sort()  # only who granted whom depends on it, and that is shown
                 for op in retired:
                     end[op] = instant
                     for after in follow[first[op] : first[op + 1]]:
                         missing[after] = left = missing[after] - 1
                         if not left:
                             ready.append(after)
-                    if give[op] >= 0:
-                        freed.append(op)
-                self.done += len(retired)
-                if self.watched:
-                    self._notice(retired)
-                if ready:
-                    ready = self._complete_joins(ready)
-                freed.sort()  # only who granted whom depends on it, and that is shown
-                for op in freed:
-                    line = waiting[give[op]]
-                    if line:
-                        heir = line.popleft()
-                        self.granted[heir] = op
+                    pool = give[op]
+                    if pool >= 0:
+                        if not waiting[pool]:
+                            free[pool] += 1
+                            continue
+                        heir = waiting[pool].popleft()
+                        granted[heir] = op
                         start[heir] = instant
-                        if key[heir] >= 0:
-                            heappush(heap, stamp + key[heir])
+                        if (due := key[heir]) >= 0:
+                            heappush(heap, stamp + due)
                         else:
                             self._join(heir)
-                    else:
-                        free[give[op]] += 1
+                done += len(retired)
+                if has_joins and ready:
+                    self._complete_joins()
+                ready.sort()
                 for op in ready:
                     pool = take[op]
                     if pool >= 0:
@@ -213,16 +208,29 @@ class Replay:
                             continue
                         free[pool] -= 1
                     start[op] = instant
-                    if key[op] >= 0:
-                        heappush(heap, stamp + key[op])
+                    if (due := key[op]) >= 0:
+                        heappush(heap, stamp + due)
                     else:
                         self._join(op)
+                ready.clear()
                 if not heap or heap[0] > limit:
                     break
-                ready = []
-            if fluid.touched or fluid.changed:
+            if touched or changed:
                 for time, number in fluid.settle(instant):
                     heappush(heap, time << SHIFT | CLASS | number)
+            if is_awaited and (self.ended or self.begun or self.over):
+                break
+            instant = heap[0] >> SHIFT if heap else None
+        self.done += done
+
+    def _awaited(self, over: list[int]) -> list[int]:
+        """End the visits among what is over, and the parts of played ops; the ops that end."""
+        if self._then:
+            over = self._visitors(over)
+        if self._parts:
+            over = [op for op in over if self._is_over(op)]
+        self._notice(over)
+        return over
 
     def finish(self, op: int) -> None:
         """The requests of a played op have been served, now."""
@@ -247,7 +255,7 @@ class Replay:
                 self.fluid.join(number, code, time, self.now)
             else:
                 heappush(self._heap, stamp + code)
-        self._coming = []
+        self._coming.clear()
 
     def _visitors(self, retired: list[int]) -> list[int]:
         """End the visits among what is over; the ops."""
@@ -266,13 +274,9 @@ class Replay:
             self._parts[op] = left
         return not left
 
-    def _complete_joins(self, ready: list[int]) -> list[int]:
-        """End the joins among the ready ops, and those that thereby become ready; the other ready ops in order."""
-        if not self._any_joins:
-            ready.sort()
-            return ready
-        rest = []
-        joined = []
+    def _complete_joins(self) -> None:
+        """End the joins among the ready ops, and those that thereby become ready; the other ops stay."""
+        ready, rest, joined = self._ready, [], []
         while ready:
             op = ready.pop()
             if not self._joins[op]:
@@ -284,10 +288,9 @@ class Replay:
                 self._missing[after] -= 1
                 if not self._missing[after]:
                     ready.append(after)
+        ready += rest
         self.done += len(joined)
         self._notice(joined)
-        rest.sort()
-        return rest
 
     def _notice(self, ops: Sequence[int]) -> None:
         for op in ops:
