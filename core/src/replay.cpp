@@ -3,9 +3,9 @@
 #include <memory>
 #include <vector>
 
+#include "calendar.h"
 #include "flows.h"
 #include "guarded.h"
-#include "calendar.h"
 #include "watch.h"
 
 namespace hwsim {
@@ -62,13 +62,13 @@ class List {
     }
   }
 
-  // Keep what passes, in order. Meanwhile more may be pushed, which is asked about as well.
-  template <typename Passes>
-  void filter(Passes passes) {
+  // Drop those of whom it is true. What is pushed meanwhile is asked about as well.
+  template <typename Condition>
+  void drop_if(Condition is_dropped) {
     size_t kept = 0;
     for (size_t place = 0; place < size_; ++place) {
       const int32_t number = numbers_[place];
-      if (passes(number)) numbers_[kept++] = number;
+      if (!is_dropped(number)) numbers_[kept++] = number;
     }
     size_ = kept;
   }
@@ -82,11 +82,18 @@ class Replay {
  public:
   Replay(const Graph& graph, const int32_t* missing, const uint8_t* joins, const int32_t* take, const int32_t* give,
          int64_t pools, const int64_t* servers, Flows& flows)
-      : flows_(flows), ops_(new Op[static_cast<size_t>(graph.ops) + 1]), calendar_(ops_.get()), ready_(graph.ops), freed_(graph.ops) {
+      : flows_(flows),
+        ops_(new Op[static_cast<size_t>(graph.ops) + 1]),
+        calendar_(ops_.get()),
+        ready_(graph.ops),
+        retired_(graph.ops) {
     for (int64_t pool = 0; pool < pools; ++pool) pools_.push_back({servers[pool]});
     for (int64_t op = 0; op < graph.ops; ++op) {
-      const bool pooled = pools > 0;
-      ops_[op] = {graph.fixed[op], graph.first[op], pooled ? take[op] : NONE, pooled ? give[op] : NONE, graph.flow_class[op], missing[op]};
+      ops_[op] = {graph.fixed[op], graph.first[op], NONE, NONE, graph.flow_class[op], missing[op]};
+      if (pools > 0) {
+        ops_[op].take = take[op];
+        ops_[op].give = give[op];
+      }
       if (joins[op]) {
         ops_[op].take = JOIN;
         has_joins_ = true;
@@ -102,18 +109,18 @@ class Replay {
     timeline_ = timeline;
     for (;;) {
       if (watch.is_over()) return HWSIM_MORE;
-      retire();
-      if (has_joins_) ready_.filter([&](int32_t op) { return !is_passed(op); });
-      ready_.sort();
-      freed_.sort();
-      for (const int32_t op : freed_) {
-        if (!hand_on(op)) return HWSIM_TOO_FAR;
+      find_retired();
+      for (const int32_t op : retired_) {
+        release(op);
+        if (ops_[op].give >= 0 && !hand_on(op)) return HWSIM_TOO_FAR;
       }
+      if (has_joins_) ready_.drop_if([&](int32_t op) { return is_passed(op); });
+      ready_.sort();
       for (const int32_t op : ready_) {
         if (is_served(op) && !begin(op, NONE)) return HWSIM_TOO_FAR;
       }
       ready_.clear();
-      freed_.clear();
+      retired_.clear();
       if (calendar_.is_due(instant_)) continue;
       if (flows_.is_unsettled()) {
         if (!flows_.settle(instant_)) return HWSIM_TOO_FAR;
@@ -130,18 +137,17 @@ class Replay {
   }
 
  private:
-  // What ends at this instant.
-  void retire() {
+  // What ends at this instant, in order: of two servers that are freed the first goes to who waits longer.
+  void find_retired() {
     while (calendar_.is_due(instant_)) {
       const int32_t op = calendar_.pop();
+      const bool flows = ops_[op].flow_class >= 0;
       ops_[op].link = BEGUN;
-      if (ops_[op].flow_class < 0) {
-        release(op);
-      } else {
-        flow(op);
-      }
+      retired_.push_if(!flows, op);
+      if (flows) flow(op);
     }
     if (flows_.is_due(instant_)) leave();
+    retired_.sort();
   }
 
   // Demands end.
@@ -150,18 +156,17 @@ class Replay {
     while (flows_.is_due(instant_)) flows_.leave(instant_, left_);
     for (const int32_t op : left_) {
       timeline_.end[op] = instant_;
-      release(op);
+      retired_.push_if(true, op);
     }
   }
 
-  // An op ends: what waits for no other is ready, and its server is free.
+  // An op ends: what waits for no other is ready.
   void release(int32_t op) {
     const int64_t last = ops_[op + 1].first;
     for (int64_t place = ops_[op].first; place < last; ++place) {
       const int32_t after = graph_.next[place];
       ready_.push_if(--ops_[after].link == 0, after);
     }
-    freed_.push_if(ops_[op].give >= 0, op);
   }
 
   // Whether an op is a join: it ends at once, and what it makes ready comes after.
@@ -221,7 +226,7 @@ class Replay {
     return true;
   }
 
-  // What an op waits for that begins is looked at when it ends, if it is a successor at all.
+  // Bring what is likely a successor of an op that begins into the cache: it is counted down when that op ends.
   void fetch(int64_t place) const {
     if (place < graph_.edges) __builtin_prefetch(&ops_[graph_.next[place]]);
   }
@@ -248,7 +253,7 @@ class Replay {
   std::unique_ptr<Op[]> ops_;  // and one more, at whose successors those of the last op end
   std::vector<Pool> pools_;
   Calendar calendar_;
-  List ready_, freed_;
+  List ready_, retired_;
   Numbers left_;
   bool has_joins_ = false;
   int64_t instant_ = 0;
