@@ -33,7 +33,7 @@ def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
     narrow = object not in (compiled.fixed.dtype, compiled.flow.dtype)
     if compiled.played.any() or any(one.crowd for one in compiled.classes) or not narrow or not fits(compiled.classes, len(flat)):
         return None
-    metered = sampled(compiled.flow_class >= 0)
+    metered = sampled(compiled.flow_class >= 0) if compiled.classes else np.empty(0, np.int64)
     played = _played(flat, compiled, metered)
     if played is None:
         return None
@@ -68,7 +68,7 @@ def _played(
     """Start, end and grantor of each op, what was noted, and how often shares were found; None if a time leaves its words."""
     start, end = (np.empty(len(flat), np.int64) for _ in range(2))
     granted = np.empty(len(flat) if flat.graph.pools else 0, np.int64)
-    flows = _flows(compiled, len(flat.graph.capacities), metered, keeps_levels)
+    flows = _flows(compiled.classes, len(flat), len(flat.graph.capacities), metered, keeps_levels=keeps_levels)
     columns = core.LONGS, core.INTS, core.INTS, core.BOOLS, core.LONGS, core.LONGS, core.INTS, core.INTS, core.INTS
     replay = core.kernel(
         "hwsim_replay", core.INT, *columns, core.INT, core.LONGS, core.POINTER, core.LONGS, core.LONGS, core.LONGS, core.INT
@@ -94,10 +94,12 @@ def _played(
     )
     while (how := replay(*given)) == core.MORE:
         pass
-    return (start, end, granted, *_notes(flows, len(metered))) if how == core.DONE else None
+    if how != core.DONE:
+        return None
+    return start, end, granted, *(_notes(flows, len(metered)) if compiled.classes else _nothing_noted())
 
 
-def _flows(compiled: Compiled, capacities: int, metered: Ints, keeps_levels: bool) -> core.Handle:
+def _flows(classes: Sequence[FlowClass], ops: int, capacities: int, metered: Ints, *, keeps_levels: bool) -> core.Handle:
     """The classes of demands, and what is to be noted, for the library."""
     made = core.POINTER()
     rows = core.LONGS, core.INTS
@@ -105,8 +107,7 @@ def _flows(compiled: Compiled, capacities: int, metered: Ints, keeps_levels: boo
         "hwsim_flows_new", core.INT, core.WORDS, *rows, core.INTS, core.INT, core.WORDS, *rows, core.INTS, core.INT, core.WORDS,
         core.INT, core.WORDS, core.WORDS, core.INT, core.INT, core.INT, core.INTS, ctypes.POINTER(core.POINTER),
     )  # fmt: skip
-    classes = compiled.classes
-    of_classes = _columns(classes, len(compiled.fixed), capacities) if classes else _without_classes()
+    of_classes = _columns(classes, ops, capacities) if classes else _without_classes()
     create(*of_classes, NEARLY_EQUAL, int(keeps_levels), len(metered), metered.astype(np.int32), ctypes.byref(made))
     return core.Handle(made.value or 0, "hwsim_flows_free")
 
@@ -165,8 +166,15 @@ def _notes(flows: core.Handle, metered: int) -> tuple[Notes, int]:
     return Notes(*columns), solves
 
 
+@cache
+def _nothing_noted() -> tuple[Notes, int]:
+    return _notes(_flows((), 0, 0, np.empty(0, np.int64), keeps_levels=False), 0)
+
+
 def fits(classes: Sequence[FlowClass], ops: int) -> bool:
     """Whether no sum that such a graph can need leaves the words of the kernels."""
+    if not classes:
+        return True
     most = ops.bit_length()
     pace = max((one.alone.bit_length() for one in classes), default=0)
     weight = max((weight.bit_length() for one in classes for _, weight in one.weights), default=0)
