@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,23 @@ def plain(timeline: Timeline) -> list[object]:
 def test_replay_with_queues_pools_and_contention(graph: OpGraph, patience: int) -> None:
     found = compiled(graph, patience)
     assume(found is not None)  # one in thousands has paces too fine for the words
+    assert found is not None
+    assert plain(found) == plain(python(graph))
+
+
+@pytest.mark.parametrize("times", ["equal", "rarely long", "of all magnitudes", "ever longer", "ever shorter"])
+def test_times_that_no_span_of_a_calendar_suits(times: str) -> None:
+    ops, rng = 1500, np.random.default_rng(0)  # spans are measured after 64 instants, and after 1024 more
+    drawn = {
+        "equal": np.full(ops, 7),
+        "rarely long": np.where(rng.random(ops) < 0.01, 10**15, rng.integers(0, 5, ops)),
+        "of all magnitudes": 10 ** rng.uniform(0, 15, ops),
+        "ever longer": 2 ** np.linspace(0, 50, ops),
+        "ever shorter": 2 ** np.linspace(50, 0, ops),
+    }[times]
+    graph = random_graph(ops)
+    graph = replace(graph, blocks=(replace(graph.blocks[0], time=drawn.astype(np.int64)),))
+    found = compiled(graph)
     assert found is not None
     assert plain(found) == plain(python(graph))
 
