@@ -191,7 +191,7 @@ def test_a_prediction_is_compared_with_its_interval(tmp_path: Path) -> None:
         ([*LENET, "EMPTY"], "no file in the folder"),
         ([*LENET, "CUT"], "CUT"),
         ([*LENET, "BARE"], "it has no event that is read"),
-        ([*LENET, "ORDER"], "this recording has no times to compare"),
+        ([*LENET, "ORDER"], "this recording does not say when its ops started"),
     ],
 )
 def test_mistakes_say_what_is_accepted(traced: Path, tmp_path: Path, arguments: Sequence[str], said: str) -> None:

@@ -35,6 +35,8 @@ def save(replay: Replay, path: Path, graph: OpGraph | None = None) -> Path:
         "format": recording.format,
         "zero": recording.zero,
         "notes": list(recording.notes),
+        "timed": recording.timed,
+        "clocked": recording.clocked,
         "left": [asdict(each) for each in recording.left],
         "ranks": [_tables(rank) for rank in recording.ranks],
     }
@@ -79,8 +81,16 @@ def load(path: Path) -> tuple[Recording, dict[str, NDArray[Any]], str]:
     except (KeyError, ValueError, TypeError, OSError, EOFError) as error:
         raise mistake(str(path), f"this is a damaged import: {error}") from error
     left = tuple(Left(**each) for each in tables["left"])
-    notes = tuple(tables["notes"])
-    return Recording(tables["format"], ranks, left, float(tables["zero"]), notes), columns, str(tables["mode"])
+    recording = Recording(
+        tables["format"],
+        ranks,
+        left,
+        float(tables["zero"]),
+        tuple(tables["notes"]),
+        timed=tables.get("timed", True),
+        clocked=tables.get("clocked", True),
+    )
+    return recording, columns, str(tables["mode"])
 
 
 def _rank(number: int, row: dict[str, Any], archive: Any) -> Rank:
