@@ -10,15 +10,25 @@ import numpy as np
 import pytest
 
 import hwsim
-from hwsim.devices.kernels import Corrections
+from hwsim.devices.kernels import Corrections, Kernels
+from hwsim.devices.stand_in import stand_in
 from hwsim.devices.work import elementwise_call, product_call
 from hwsim_calibrate import store
 from hwsim_calibrate.calls import call_from, call_of, measured_as
 from hwsim_calibrate.fit import Fitted, fit
 from hwsim_calibrate.fit.corrections import correct
 from hwsim_calibrate.fit.heldout import alternate, held_out
-from hwsim_calibrate.fit.kernels import FittedKernels, capacities_of, fit_kernels, timed, without_corrections
-from hwsim_calibrate.fit.model import Model
+from hwsim_calibrate.fit.kernels import (
+    FittedKernels,
+    Timed,
+    capacities_of,
+    fit_kernels,
+    parted,
+    timed,
+    with_rest,
+    without_corrections,
+)
+from hwsim_calibrate.fit.model import Model, entry_of
 from hwsim_calibrate.store import load
 from tests.calibrate_cases import TRUTH, made_up
 
@@ -232,3 +242,44 @@ def test_stored_measurements_are_told_at_sizes_held_out(path: Path) -> None:
     heldout = held_out(timed(measured), capacities_of(measured))
     assert heldout.median < 0.08
     assert heldout.p90 < 0.35
+
+
+@cache
+def sparse() -> tuple[tuple[Timed, ...], tuple[Timed, ...], Kernels]:
+    """Stored calls; those of `add` and of products, as `--for` measures them; and the table that fits these alone."""
+    measured = load(DATA / "epyc-zen3-vm-2core.json.gz")
+    rows = timed(measured)
+    base = tuple(row for row in rows if row.call.product is not None or entry_of(row.call) == "add")
+    return rows, base, fit_kernels(base, capacities_of(measured), bootstraps=0).kernels
+
+
+@pytest.mark.parametrize(
+    "entry", ["sum", "max", "exp", "sqrt", "log", "tanh", "sum columns", "max rows method", "multiply scalar", "greater scalar"]
+)
+def test_one_small_size_is_no_worse_for_large_ones_than_none(entry: str) -> None:
+    """Next to functions that take alike, the stated default of what was not measured (see `hwsim.devices.stand_in`)."""
+    rows, base, alike = sparse()
+    sizes = sorted(
+        (row for row in rows if entry_of(row.call) == entry and row.call.dtype == "fp64"), key=lambda row: row.call.count
+    )
+    small = next(row for row in sizes if row.call.count > 1)
+    fitted = with_rest(alike, [*parted(base)[1], small])
+    for row in sizes:
+        function = stand_in(alike, row.call)
+        assert function is not None
+        usual = replace(alike, functions={row.call.function: function}, corrections=Corrections()).time(row.call).seconds
+        factor, without = (abs(np.log(seconds / row.quiet)) for seconds in (fitted.time(row.call).seconds, usual))
+        if row.call.count >= small.call.count:
+            assert factor < max(without, np.log(2)) + np.log(1.5), (
+                f"{row.case}: x{np.exp(factor):.2f}, without it x{np.exp(without):.2f}"
+            )
+
+
+def test_where_nothing_was_measured_at_many_sizes_memory_still_tells() -> None:
+    """Half of the sizes of `add` are four of seven: they are the ones that tell of caches."""
+    rows, _, _ = sparse()
+    adds = [row for row in rows if entry_of(row.call) == "add" and row.call.dtype == "fp64" and row.call.into == "out"]
+    few = sorted({row.call.count: row for row in adds}.values(), key=lambda row: row.call.count)[::2][:4]
+    core, rest = parted(few)
+    assert len(core) == len(few)
+    assert rest == []

@@ -123,6 +123,7 @@ def validated(report: Report) -> str:
             Column("measured", [format_quantity(each.time.measured, "s") for each in worst]),
             Column("predicted", [format_quantity(each.time.predicted, "s") for each in worst]),
             Column("error", [percent(each.time.error, "+.1f") for each in worst]),
+            Column("by functions alike", [percent(each.related, ".0f") for each in worst]),
             Column("uncalibrated", [percent(each.uncalibrated, ".0f") for each in worst]),
         ], indent=0)]  # fmt: skip
     return "\n".join([*lines, *([""] if report.notes else []), *report.notes]) + "\n"

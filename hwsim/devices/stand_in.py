@@ -1,6 +1,7 @@
 """A function that was not measured on a CPU, by those that were: its usual time, as fast as this CPU does what takes alike.
 
-    each = usual x median(measured / usual) over the functions nearest in time per byte, of the same kind of number
+    each = usual x median(measured / usual) over the functions nearest in time per byte, of the same kind of number;
+           where none is near, the ratio of calls stands for it
 
 A function that was measured in another number format stands for itself, by the usual ratio of both formats.
 
@@ -27,6 +28,7 @@ from hwsim.units import BYTES
 SORTED: Final = ("sort", "argsort")
 GENERATED: Final = "generator"  # form of numbers that a random generator draws
 NEAREST: Final = 12  # functions that are asked
+NEAR: Final = 1.5  # as far as which they are, in ln of the time of a byte
 OTHER_KIND: Final = 1.5  # how much farther, in ln, a function of another kind of number is
 KINDS: Final[Mapping[str, str]] = {"fp": "float", "bf": "float", "in": "whole", "bo": "whole", "co": "complex"}  # by two letters
 LIKE: Final[Mapping[str, tuple[str, ...]]] = {  # formats whose usual time stands for one that has none, the nearest first
@@ -122,6 +124,7 @@ def stand_in(kernels: Kernels, call: Call) -> Function | None:
                 ratios.append((far, seconds / (times[dtype] * 1e-9)))
     if not ratios:
         return None
-    scale = median(ratio for _, ratio in sorted(ratios)[:NEAREST])
-    pace = median(starts) if starts else scale
-    return Function(call=start * pace, each={call.dtype: element_s * scale}, log=entry.split()[0] in SORTED)
+    pace = median(starts) if starts else 0.0
+    nearest = [row for row in sorted(ratios)[:NEAREST] if not pace or row[0] <= NEAR]
+    scale = median(ratio for _, ratio in nearest) if nearest else pace
+    return Function(call=start * (pace or scale), each={call.dtype: element_s * scale}, log=entry.split()[0] in SORTED)

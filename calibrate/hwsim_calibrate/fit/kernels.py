@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.devices.kernels import Corrections, Form, Function, Kernels, ProductTime, Tier
+from hwsim.devices.stand_in import stand_in, usual
 from hwsim.devices.work import Call
 from hwsim_calibrate.calls import GENERAL, SORTED, SUITES, call_of
 from hwsim_calibrate.fit.corrections import correct
@@ -21,6 +22,7 @@ from hwsim_calibrate.store import Measurements, Row, quiet
 
 BOOTSTRAPS: Final = 24
 SLOWER: Final = ("across",)  # forms that make each element slower
+FEW: Final = 3  # sizes from which on it does so where no function has more
 CORE: Final = 5  # sizes from which on a function in a format tells of memory, too
 ALONE: Final = frozenset({*GENERAL, *SORTED, "bincount", "where"})  # functions whose arithmetic hides memory
 LEAST: Final = 0.4  # weight of a call with every flag: large arrays have most of them, and nothing else tells of memory
@@ -29,6 +31,7 @@ HUGE: Final = 2.0**21  # bytes of the largest pages
 SMALL: Final = 4096  # of the smallest
 DOUBTFUL: Final[Mapping[str, float]] = {"unsteady": 0.5, "noisy": 0.7, "bimodal": 0.5, "shared": 0.7, "few": 0.7}
 USUAL_CACHES: Final = {"L2": 48 * 1024.0, "L3": 2.0**20, "memory": 2.0**25}
+AT_CALLS, AT_ELEMENTS = 0.2, 0.3  # spreads of what functions alike say of a call and an element; chosen on 997 calls of one CPU
 NEVER: Final = 1e-13  # seconds a byte: less is nothing
 
 
@@ -144,11 +147,22 @@ def parted(rows: Sequence[Timed]) -> tuple[list[Timed], list[Timed]]:
     for row in rows:
         key = (entry_of(row.call), row.call.dtype)
         many[key] = many.get(key, 0) + 1
-    core = [row for row in rows if row.call.product is not None or row.call.idle > 0 or (many[entry_of(row.call),
-    row.call.dtype] >= CORE
-            and row.call.function not in ALONE)]  # fmt: skip
+    telling = [many[entry_of(row.call), row.call.dtype] for row in rows if _tells(row.call)]
+    enough = max(FEW, min(CORE, max(telling, default=CORE)))  # where none was timed at more, the most that there are
+    core = [
+        row
+        for row in rows
+        if row.call.product is not None
+        or row.call.idle > 0
+        or (_tells(row.call) and many[entry_of(row.call), row.call.dtype] >= enough)
+    ]
     chosen = {id(row) for row in core}
     return (core, [row for row in rows if id(row) not in chosen]) if core else (list(rows), [])
+
+
+def _tells(call: Call) -> bool:
+    """Whether sizes of a call tell of caches and memory."""
+    return call.product is None and call.function not in ALONE
 
 
 def with_rest(kernels: Kernels, rows: Sequence[Timed]) -> Kernels:
@@ -180,10 +194,12 @@ def _alone(kernels: Kernels, entry: str, earlier: Function, rows: Sequence[Timed
         slopes = matrix * np.exp(x)
         return base + slopes.sum(1) + 1e-12, slopes
 
-    usual = {"call": 3e-7, "row": 1e-8}
-    start = np.log([usual.get(name) or _first(matrix[:, at], measured) for at, name in enumerate(names)])
+    expected = _expected(kernels, rows)
+    guessed = {"call": 3e-7, "row": 1e-8} | expected
+    start = np.log([guessed.get(name) or _first(matrix[:, at], measured) for at, name in enumerate(names)])
+    spread = np.array([(AT_CALLS if name == "call" else AT_ELEMENTS) if name in expected else 3.0 for name in names])
     weights = np.array([row.weight for row in rows])
-    x = solve(Problem(times, measured, start, np.full(len(names), 3.0), weights), steps=40)
+    x = solve(Problem(times, measured, start, spread, weights), steps=40)
     values = dict(zip(names, np.exp(x).tolist(), strict=True))
     counts = [max(row.call.count, 1.0) for row in rows]
     return Function(
@@ -193,6 +209,29 @@ def _alone(kernels: Kernels, entry: str, earlier: Function, rows: Sequence[Timed
         log=nothing.log,
         counts=(min(*counts, earlier.counts[0]), max(*counts, earlier.counts[1])),
     )
+
+
+def _expected(kernels: Kernels, rows: Sequence[Timed]) -> dict[str, float]:
+    """Seconds of a call, and of an element by number format, as functions that were measured and take alike, or another CPU, say.
+
+    One size does not say what of its time is the call and what its elements; a call's start differs less between functions.
+    """
+    result: dict[str, float] = {}
+    for row in rows:
+        if row.call.count <= 0:
+            continue
+        function, times = stand_in(kernels, row.call), usual(row.call.function, row.call.form, row.call.dtype)
+        if function is not None:
+            call, element = function.call, function.each[row.call.dtype]
+        elif times is not None:
+            _, element, call = times
+        else:
+            continue
+        if element > 0:
+            result[row.call.dtype] = element
+        if call > 0:
+            result["call"] = call
+    return result
 
 
 def _amount(name: str, call: Call) -> float:
