@@ -266,6 +266,8 @@ def network_stages(
 
 def _with_exchanges(piece: Piece, layer: Layer, batch: int, dtype: str) -> Layer:
     """A layer with the exchanges of the GPUs of a split: inputs before it, and gradients that go back once they are computed."""
+    if not piece.gathers and not piece.scatters:
+        return layer
     width = batch * BYTES[dtype]
     gather = Exchange(f"gather {layer.name}", "all-gather", "tp", piece.gathers * width)
     scatter = Exchange(f"scatter {layer.name}", "reduce-scatter", "tp", piece.scatters * width)

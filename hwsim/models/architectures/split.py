@@ -49,6 +49,8 @@ def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
     Raises:
         CannotSplit: channels or units that do not come out even; all of the layers that have them.
     """
+    if gpus == 1:
+        return tuple(map(Piece, units))
     wrong = list(uneven(units, gpus))
     if wrong:
         raise CannotSplit("; ".join(wrong))

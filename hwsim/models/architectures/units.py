@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Literal
 
 from hwsim.models.architectures import entries
@@ -79,7 +79,7 @@ class Walk:
     def add(self, name: str, kind: Kind, into: Shape, out: Shape | None = None, **more: int) -> Shape:
         """A layer that is no convolution."""
         out = into if out is None else out
-        self.put(replace(Unit(name=name, kind=kind, into=into, out=out), **more))  # type: ignore[arg-type]
+        self.put(Unit(name=name, kind=kind, into=into, out=out, **more))  # type: ignore[arg-type]
         return out
 
     def put(self, unit: Unit) -> None:
