@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.demand import rates_of
+from hwsim.demand import Cost, rates_of
 from hwsim.devices import Attended, Gpu, Work
 from hwsim.devices.convolution import Convolution
 from hwsim.devices.convolving import CONVOLVING, Convolving, Units, matrix_units, units_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hwsim.devices.gpu_product import Floats
 
 _NAME: Final = "gpu"
+_MOST: Final = 1_000  # costs that are kept
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ class KernelTimes:
     convolving: Mapping[Units, Convolving] = field(default_factory=lambda: CONVOLVING)
     rates: Mapping[str, float] = field(default_factory=dict)
     _convolutions: dict[tuple[Convolution, Work], tuple[TimedKernel, ...]] = field(default_factory=dict)
+    _costs: dict[Work, Cost] = field(default_factory=dict)
     _once_each: dict[int, tuple[Kernel, float]] = field(default_factory=dict)  # by id of a kernel its seconds: layers share them
 
     def __post_init__(self) -> None:
@@ -65,8 +67,17 @@ class KernelTimes:
         """Seconds of the GPU's own model."""
         seconds = self.known.get(work)
         if seconds is None:
-            seconds = self.known[work] = self.gpu.compute(_NAME, work).demand.alone(self.rates)
+            seconds = self.known[work] = self.cost(work).demand.alone(self.rates)
         return seconds
+
+    def cost(self, work: Work) -> Cost:
+        """What it takes by the GPU's own model, on a GPU called "gpu"."""
+        cost = self._costs.get(work)
+        if cost is None:
+            cost = self.gpu.compute(_NAME, work)
+            if len(self._costs) < _MOST:
+                self._costs[work] = cost
+        return cost
 
     def choose(self, kernel: Kernel) -> tuple[TimedKernel, ...]:
         """The kernels that the libraries run for it once."""

@@ -164,7 +164,7 @@ class KernelCosts:
         """(seconds, compute, memory in device time, FLOP, bytes) of a kernel, all times it runs."""
         spent = self._spent.get(kernel)
         if spent is None:
-            cost = self.gpu.compute(_NAME, self.times.asked(kernel))
+            cost = self.times.cost(self.times.asked(kernel))
             amounts, moved = dict(cost.demand.amounts), {name: amount for name, amount, _ in cost.moved}
             times, taken = kernel.times, self.times.seconds(kernel)
             memory = min(taken, times * amounts.get("gpu.memory", 0.0))
@@ -191,7 +191,7 @@ class KernelCosts:
         """The cost of a kernel on a GPU without a name, and those on GPUs with one."""
         key = timed.work, timed.slower
         if key not in self._alone:
-            cost = lengthened(self.gpu.compute(_NAME, timed.work), timed.slower, self.times.rates)
+            cost = lengthened(self.times.cost(timed.work), timed.slower, self.times.rates)
             self._alone[key] = self._unsure(cost, timed.work), {}
         return self._alone[key]
 
