@@ -15,7 +15,7 @@ from hwsim.cli.show import command as show
 from hwsim.communication import choosing
 from hwsim.communication.choosing import bus
 from hwsim.formats import natural
-from hwsim.machine import Link, Machine, PlacedDevice
+from hwsim.machine import Link, Machine, PlacedDevice, bulk
 from hwsim.machine.handling import Handling
 from hwsim.machine.placed import NoRoute, UnknownName
 from hwsim.spec import SpecError, find, read, tree_of
@@ -465,3 +465,14 @@ def test_a_switch_of_100000_ports_is_linked_in_columns() -> None:
     assert [link.capacity for link in of.route("gpu99999", "gpu0")] == ["port:gpu99999->sw", "port:sw->gpu0"]
     assert len(of.capacities) == 400_001
     assert _made(Link) - before < 10
+
+
+def test_where_hardly_any_pair_is_like_another_they_are_worked_out_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "_TRIED", 3)
+    hosts = [f"host-{letter}" for letter in "abcdefgh"]
+    parts = ", ".join(f"{host}: {{{CPU}}}" for host in hosts)
+    wires = ", ".join(f"{{name: to-{host}, between: [{host}, switch], {NET}}}" for host in hosts)
+    of = machine(f"parts: {{{parts}, switch: {{kind: switch}}}}\nlinks: [{wires}]\n")
+    costs = [of._transfers.bulk.cost(a, b, 1e6, Handling()) for a, b in permutations(hosts, 2)]
+    assert costs == [None] * len(costs)
+    assert of._transfers.bulk._worked_out == 4

@@ -25,6 +25,7 @@ from hwsim.machine.wiring import Ends
 from hwsim.records import dataclass
 
 _SPAN: Final = 8  # numbers for each row, up to which a table of all of them is quicker than sorting
+_TRIED: Final = 256  # kinds that are worked out before it is asked whether that pays
 _MANY_COSTS: Final = 20_000  # that are not worth keeping
 ABSOLUTE, FROM, TO, OUT, IN = range(5)  # what a row's number is relative to: nothing, either host, either host's wire
 
@@ -82,6 +83,7 @@ class Bulk:
         self._known: list[_Shape] = []
         self._names: dict[tuple[tuple[int, int, int], int], str] = {}  # by row of a kind and by host
         self._insides: dict[tuple[int, tuple[int, ...]], bool] = {}  # places in hosts, and whether traffic between them is alike
+        self._asked = self._worked_out = 0  # single transfers, and kinds without a pattern
         self._latest: tuple[Sequence[str], Ints] = (), np.empty(0, np.int32)  # names that were asked for, and their numbers
         self._drawn: tuple[Handling, Ints, Ints, _Rows] | None = None  # pairs that were asked for last: other sizes are next
 
@@ -130,7 +132,11 @@ class Bulk:
         if handling.by == "cpu" or start < 0 or end < 0 or not self._shared:
             return None
         h, k = int(self._hosts.owner[start]), int(self._hosts.owner[end])
-        kind = self._kind_of(int(self._code(start, end, same=h == k >= 0)), start, end, handling)
+        code = int(self._code(start, end, same=h == k >= 0))
+        if self._worked_out > max(_TRIED, self._asked // 2) and (handling, code) not in self._kinds:
+            return None  # hardly any pair is like another, and one by one each takes less
+        self._asked += 1
+        kind = self._kind_of(code, start, end, handling)
         if kind is None:
             return None
         route = self._known[kind.shape]
@@ -246,6 +252,7 @@ class Bulk:
         way = self._routes.route(source, target)
         if any(link.routing == "ecmp" for link in (*way.links, *(link for link, _ in way.shares))):
             return None
+        self._worked_out += 1
         shape, numbers = self._shape(source, target, way, handling)
         kind = _Kind(shape, tuple(self._relative(number, h, k) for number in numbers))
         if skeleton is not None:

@@ -147,12 +147,14 @@ class Layout:
         self._named: dict[str, tuple[Part, int]] = {}
         self._stems: dict[str, Part] = {}
         self._starts: list[int] = []
+        self._limits: dict[str, bool] = {}
         self._digits = False  # whether a numbered part is called something with a digit at the end
 
     def add(self, part: Part) -> None:
         """Put a part after all so far; see `clash`."""
         part.start = self.size
         self.parts.append(part)
+        self._limits.clear()
         self._starts.append(part.start)
         self.size += part.size
         if part.child is not None:
@@ -213,6 +215,10 @@ class Layout:
         index, rest = divmod(number - part.start, part.each)
         return part, index, rest
 
+    def place(self, part: Part) -> int:
+        """The place of a part that has members among the parts."""
+        return bisect_right(self._starts, part.start) - 1
+
     def name(self, number: int) -> str:
         """The full name of a device."""
         part, index, rest = self.at(number)
@@ -237,6 +243,12 @@ class Layout:
                 seen.add(id(part))
                 yield part
                 waiting += part.child.parts if part.child is not None else []
+
+    def limits(self, budget: str) -> bool:
+        """Whether any of its parts has only so much of a budget (lanes, ...)."""
+        if budget not in self._limits:
+            self._limits[budget] = any(getattr(part.model, budget, None) is not None for part in self.every())
+        return self._limits[budget]
 
     def prices(self) -> Iterator[Price]:
         """Prices that its files say, of machines and of parts."""

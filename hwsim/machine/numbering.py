@@ -76,7 +76,7 @@ class Numbering:
             at = None if layout is None else layout.local(name)
             if layout is None or at is None:
                 raise UnknownName(f"there is no machine '{scope}'")
-            place, table = layout.parts.index(at[0]), self.table(layout)
+            place, table = layout.place(at[0]), self.table(layout)
             offset = self._offsets[scope] = self.offset(outer) + table.starts[place] + at[1] * table.each[place]
         return offset
 
@@ -92,7 +92,7 @@ class Numbering:
         """The number of `name`.`suffix`."""
         layout, prefix, number = self._net.scopes(name)[-1]
         part, index, _ = layout.at(number)
-        place, table = layout.parts.index(part), self.table(layout)
+        place, table = layout.place(part), self.table(layout)
         if suffix not in table.suffixes[place]:
             raise UnknownName(f"there is no capacity '{name}.{suffix}'")
         return self.offset(prefix) + table.starts[place] + index * table.each[place] + table.suffixes[place].index(suffix)

@@ -119,7 +119,7 @@ class Skeletons:
         match place:
             case CoreDevice(at=(layer, rank), which=which):
                 part, index, _ = self._layout.at(layers[layer][rank])
-                where = self._layout.parts.index(part)
+                where = self._layout.place(part)
                 return table.starts[where] + index * table.each[where] + which
             case CoreWire(at=(layer, rank), to=(beyond, other), which=which, way=way):
                 a, b = layers[layer][rank], layers[beyond][other]

@@ -295,7 +295,7 @@ def _check_budget(layout: Layout, budget: str, taken: tuple[Ints, Ints, Ints], t
 
     taken: ends of wires, and how much of the budget each wire takes at both.
     """
-    if all(getattr(part.model, budget, None) is None for part in layout.every()):
+    if not layout.limits(budget):
         return
     a, b, each_takes = taken
     added = np.bincount(np.concatenate([a, b]), np.concatenate([each_takes, each_takes]), layout.size).astype(np.int64)
