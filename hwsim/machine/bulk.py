@@ -91,6 +91,16 @@ class Bulk:
         """The part of a device; None if the name is no device's."""
         return self._ends.part_of(name)
 
+    def of_each_part(self, names: Sequence[str]) -> list[str]:
+        """The first of the names of each part, and every name that is no device's once."""
+        part = self._ends.parts[self._ends.numbers(names)]  # of the last one, -1, where it is no device
+        first = np.full(int(part.max(initial=0)) + 1, -1)
+        first[part[::-1]] = np.arange(len(names))[::-1]
+        found = {names[at]: at for at in first[first >= 0].tolist() if part[at] > 0}
+        for at in np.flatnonzero(part == 0).tolist():
+            found.setdefault(names[at], at)
+        return sorted(found, key=found.__getitem__)
+
     def inside(self, names: Sequence[str]) -> Hashable:
         """See `Machine.inside`."""
         numbers, hosts = self._ends.numbers(names), self._hosts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -242,6 +243,22 @@ class Ends:
             local = child.local(last)
             self._parts[key] = local[0] if local is not None and local[0].child is None else None
         return self._parts[key]
+
+    @cached_property
+    def parts(self) -> Ints:
+        """By device the number of its part from 1 on, the same in equal machines; at the end 0, for what is no device."""
+        places: dict[int, int] = {}
+
+        def within(layout: Layout) -> Ints:
+            runs = [
+                np.tile(within(part.child), len(part.names))
+                if part.child is not None
+                else np.full(len(part.names), places.setdefault(id(part), len(places) + 1), np.int32)
+                for part in layout.parts
+            ]
+            return np.concatenate([np.empty(0, np.int32), *runs])
+
+        return np.append(within(self._layout), np.int32(0))
 
     def _part_of(self, name: str) -> dict[str, int]:
         """The number of a device that stands directly in the scope, with all of its part: mostly all are asked for."""

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim import ticks
 from hwsim.demand import Capacity, Cost, Unit, Wide
 from hwsim.graph.fold.refine import Ints
 from hwsim.records import dataclass
@@ -56,8 +57,7 @@ class Merged:
         for wide in wides:
             kind = np.zeros(wide.count, np.int64)
             kind[wide.numbers] = wide.kind + 1
-            _, which = np.unique(which * (len(wide.kinds) + 1) + kind, return_inverse=True)
-            which = which.ravel()
+            _, which = ticks.numbered(which * (len(wide.kinds) + 1) + kind)
         used = np.zeros(len(which), np.bool_)
         for wide in wides:
             used[wide.numbers] = True
