@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.communication.drawing import Drawing, Table
 from hwsim.communication.drawn import UNITS, Exchange, Ledger, Line, Names, Waits, cost_by_name
 from hwsim.communication.rounds import Round
@@ -173,8 +174,8 @@ class Numbered:
         used = used[np.argsort(self._numbers[used])]
         code = self._look[used].astype(np.int64)
         for column in (total.amounts, total.moved):
-            _, value = np.unique(column[used], return_inverse=True)
-            code = code * (int(value.max(initial=0)) + 1) + value.ravel()
+            different, value = _few(column[used])
+            code = code * max(1, len(different)) + value
         _, first, kind = np.unique(code, return_index=True, return_inverse=True)
         separated = used, used[first], kind.ravel().astype(np.int32)
         self._latest = total, separated
@@ -222,14 +223,20 @@ def _in_order(sums: Floats, places: Ints, values: Floats, which: Ints, count: in
     return sums
 
 
+def _few(values: Floats) -> tuple[Floats, Ints]:
+    """The different values, ascending, and the place of each among them; where they are few, without sorting places."""
+    different = np.unique(values)
+    return different, np.searchsorted(different, values)
+
+
 def _counted(_: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
     """Sums by place: equal values counted, then the smallest first."""
-    different, at = np.unique(values, return_inverse=True)
-    value = at.ravel()[which]
+    different, at = _few(values)
+    value = at[which]
     last = np.zeros(count, np.int64)
     last[places] = value
     if bool((last[places] == value).all()):  # all that is drawn from a capacity is equal
         return np.asarray(np.bincount(places, minlength=count) * different[last], np.float64)
-    code, many = np.unique(places.astype(np.int64) * len(different) + value, return_counts=True)
+    code, many = ticks.counted(places.astype(np.int64) * len(different) + value)
     weights = many * different[code % len(different)]
     return np.asarray(np.bincount(code // len(different), weights=weights, minlength=count), np.float64)
