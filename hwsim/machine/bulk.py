@@ -96,10 +96,10 @@ class Bulk:
         part = self._ends.parts[self._ends.numbers(names)]  # of the last one, -1, where it is no device
         first = np.full(int(part.max(initial=0)) + 1, -1)
         first[part[::-1]] = np.arange(len(names))[::-1]
-        found = {names[at]: at for at in first[first >= 0].tolist() if part[at] > 0}
+        place = {names[at]: at for at in first[first >= 0].tolist() if part[at] > 0}
         for at in np.flatnonzero(part == 0).tolist():
-            found.setdefault(names[at], at)
-        return sorted(found, key=found.__getitem__)
+            place.setdefault(names[at], at)
+        return sorted(place, key=place.__getitem__)
 
     def inside(self, names: Sequence[str]) -> Hashable:
         """See `Machine.inside`."""

@@ -245,7 +245,7 @@ class Layout:
                 waiting += part.child.parts if part.child is not None else []
 
     def limits(self, budget: str) -> bool:
-        """Whether any of its parts has only so much of a budget (lanes, ...)."""
+        """Whether one of its parts says how much of a budget (lanes, ...) it has."""
         if budget not in self._limits:
             self._limits[budget] = any(getattr(part.model, budget, None) is not None for part in self.every())
         return self._limits[budget]
