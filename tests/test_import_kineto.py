@@ -240,6 +240,12 @@ def test_ranks_from_names_and_places(tmp_path: Path) -> None:
     recording = read("kineto", [tmp_path / "other.json", tmp_path / "trace_rank3.json"])
     assert [rank.number for rank in recording.ranks] == [0, 3]
     assert "is taken as rank 0, by the order of names" in recording.notes[0]
+    (tmp_path / "another.json").write_bytes(document({**OP, "pid": 1}))
+    files = [tmp_path / f"{name}.json" for name in ("other", "another")]
+    assert [Path(rank.file).stem for order in (1, -1) for rank in read("kineto", files[::order]).ranks] == [
+        "another",
+        "other",
+    ] * 2
     with pytest.raises(SpecError, match="a file is given twice"):
         read("kineto", [tmp_path / "other.json"] * 2)
 

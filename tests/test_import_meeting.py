@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from hwsim import engine
 from hwsim.importers import chakra, kineto
 from hwsim.importers.chakra_nodes import Attribute, Kind, Node, Trace, pack
+from hwsim.importers.placing import placed
 from hwsim.importers.predicting import predict
 from hwsim.importers.recording import Recording
 from hwsim.importers.replay import Replay, explain
@@ -228,6 +230,17 @@ def test_a_recv_waits_for_the_send_with_its_tag(tmp_path: Path) -> None:
     assert {row.name for row in found.rows if row.how == "predicted"} == {"send among 2", "recv among 2"}
 
 
+def test_two_ranks_that_both_send_first_do_not_wait_for_ever(tmp_path: Path) -> None:
+    def both(rank: int, time: int) -> tuple[Node, ...]:
+        other = {"comm_size": 1 << 20, "comm_tag": 0}
+        first = single(1, Kind.COMP, (), time), single(2, Kind.SEND, (1,), comm_dst=1 - rank, **other)
+        return *first, single(3, Kind.RECV, (2,), comm_src=1 - rank, **other), single(4, Kind.COMP, (3,), 100)
+
+    replay = explain(chakra.read(written(tmp_path, both(0, 1000), both(1, 4000))))
+    assert (len(replay.meetings), replay.meetings.notes) == (2, ())
+    assert engine.simulate(replay.graph).makespan_fs == 4100 * US
+
+
 def test_collectives_that_would_never_end_are_refused_a_meeting(tmp_path: Path) -> None:
     def both(*names: str) -> tuple[Node, ...]:
         return tuple(
@@ -263,3 +276,41 @@ def test_times_of_json_keep_their_digits(tmp_path: Path) -> None:
     (tmp_path / "run.0.json").write_text(f'{{"workload_graph": [{nodes}]}}')
     slices = chakra.read([tmp_path / "run.0.json"]).ranks[0].slices
     assert (slices.start.tolist(), slices.duration.tolist()) == ([0, 3_375_000_000], [1_900_000_000] * 2)
+
+
+def plain(stream: int, start: int, length: int) -> Event:
+    """A kernel of which the file says no group."""
+    return {"name": f"ncclKernel_AllReduce_RING_LL_Sum_{'float' if stream < 30 else 'half'}", "start": start, "length": length,
+            "stream": stream}  # fmt: skip
+
+
+def test_streams_without_groups_that_begin_at_one_time_are_told_apart_by_their_numbers(tmp_path: Path) -> None:
+    """One rank's file names them in the other order."""
+    kernels = [plain(20, 0, 500), plain(31, 0, 900)]
+    replay = explain(as_kineto(tmp_path, [kernels, kernels[::-1]]))
+    names = [rank.names for rank in replay.recording.ranks]
+    met_names = {
+        number: {names[rank][replay.recording.ranks[rank].slices.name[replay.ranks[rank].ops.slice[op]]] for rank, op in rows}
+        for number, rows in pairs(replay).items()
+    }
+    assert sorted(map(len, met_names.values())) == [1, 1]
+
+
+def pairs(replay: Replay) -> dict[int, list[tuple[int, int]]]:
+    """Position of the rank and number of the kernel of each exchange."""
+    met, rows = replay.meetings, dict[int, list[tuple[int, int]]]()
+    for meeting, rank, op in zip(met.meeting.tolist(), met.rank.tolist(), met.op.tolist(), strict=True):
+        rows.setdefault(meeting, []).append((rank, op))
+    return rows
+
+
+def test_kernels_that_do_not_overlap_are_no_exchange(tmp_path: Path) -> None:
+    """They end within 100 us of one another, but the first has ended before the second begins."""
+    assert not len(explain(as_kineto(tmp_path, [[plain(20, 0, 10)], [plain(20, 50, 10)]])).meetings)
+
+
+def test_a_group_is_where_its_ranks_are_placed(tmp_path: Path) -> None:
+    recording = as_kineto(tmp_path, events(1))
+    moved = replace(recording, ranks=tuple(replace(rank, number=rank.number + 6) for rank in recording.ranks))
+    placing = placed(moved, load_machine("dgx-h100"))  # ranks 6 to 9 on the first four of eight GPUs
+    assert placing.members((6, 7), [0, 1], 2) == placing.gpus[:2]

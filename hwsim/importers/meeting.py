@@ -141,7 +141,7 @@ class Meetings:
     Args:
         meeting: number of the exchange. rank: position of the rank in the recording; op: kernel among its GPU ops.
         latest: start of the last kernel of the exchange (fs); without a common clock the kernel's own.
-        gives, takes: whether others wait for the kernel, and it for others.
+        takes: whether it waits for the others.
         kinds: name of each exchange. sizes: how many ranks its group has, 0 if unknown.
         notes: what had to be assumed, and kernels that are in no exchange for a reason.
     """
@@ -150,7 +150,6 @@ class Meetings:
     rank: Small
     op: Ints
     latest: Ints
-    gives: NDArray[np.bool_]
     takes: NDArray[np.bool_]
     kinds: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -181,7 +180,6 @@ def meetings(recording: Recording, by_rank: Sequence[Exchanges], ops: Sequence[G
         rank=np.array([member.rank for member in rows], np.int32),
         op=np.array([member.op for member in rows], np.int64),
         latest=start if is_ordered else latest[meeting],
-        gives=(kinds != "recv") | (not is_ordered),
         takes=(kinds != "send") | (not is_ordered),
         kinds=tuple("sendrecv" if (name := finding.known(members[0]).name) in PEERS else name for members in met),
         sizes=tuple(finding.known(members[0]).size for members in met),
@@ -191,7 +189,7 @@ def meetings(recording: Recording, by_rank: Sequence[Exchanges], ops: Sequence[G
 
 def none_of(met: Meetings, why: str) -> Meetings:
     """No exchange in the place of these, and why."""
-    columns = {name: getattr(met, name)[:0] for name in ("meeting", "rank", "op", "latest", "gives", "takes", "kinds", "sizes")}
+    columns = {name: getattr(met, name)[:0] for name in ("meeting", "rank", "op", "latest", "takes", "kinds", "sizes")}
     return Meetings(**columns, notes=(*met.notes, why))
 
 

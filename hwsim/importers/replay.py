@@ -350,8 +350,8 @@ class _Writer:
             return
         label = self._label("meet", "join", "", "main")
         joins = self.columns.add(len(self.met), label=label, part=Part.MEET, rank=NONE)
-        gives, takes = self.met.gives, self.met.takes
-        self.columns.edge(self.arrive[gives], joins[self.met.meeting[gives]])
+        takes = self.met.takes
+        self.columns.edge(self.arrive, joins[self.met.meeting])
         self.columns.edge(joins[self.met.meeting[takes]], self.depart[takes])
 
 
