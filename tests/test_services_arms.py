@@ -100,6 +100,20 @@ def test_disks_of_an_array_serve_as_many_as_one_op_of_that_depth(clients: int) -
     assert run.makespan_s == pytest.approx(deep.makespan_s, rel=0.01)
 
 
+def test_the_mean_that_an_array_is_warned_of_is_that_of_one_access() -> None:
+    """Reads of one member and writes to two of four do not go one at a time: accesses take their mean."""
+    member = {key: value for key, value in ARM["parts"]["disk"].items() if key not in ("cache", "write_cache", "kind")}
+    disk = {"kind": "raid", "level": 10, "members": 4, "hdd": member}
+    request = [{"read": READ}, {"write": {"to": "disk", "bytes": "16 KiB", "access": "random"}}]
+    service = {"device": "cpu", "arrivals": {"every": "1 s"}, "request": request}
+    machine = {**ARM, "parts": {**ARM["parts"], "disk": disk}}
+    run = hwsim.simulate(machine, {"hwsim": "workload/1", "services": {"s": service}, "requests": 20})
+    assert run.services is not None
+    assert [each.seconds for each in run.services.statements] == pytest.approx([ALONE, ALONE])
+    (warning,) = [each.message for each in run.warnings if each.code == "accesses-in-the-mean"]
+    assert f"takes its mean, {1e3 * ALONE:.3g} ms," in warning
+
+
 def test_a_larger_read_takes_longer_by_its_bytes_alone() -> None:
     """Sizes that are drawn lengthen an access, not its way."""
     drawn = asked({"every": "1 s"}, requests=4000, bytes={"uniform": ["1 MB", "9 MB"]})

@@ -57,8 +57,8 @@ def test_streams_of_clients_pay_the_way_back_to_each(clients: int, times: int, d
     assert answers.per_s == pytest.approx(1 / taken, rel=1e-3 * clients)  # the last ones are fewer
     (rung,) = [step for step in services.ladder if step.name == "disk.media"]
     assert rung.used == pytest.approx(1.0, rel=1e-3)
-    endless = times / depth * (HDD.overhead + mean / HDD.queue**HDD.gain) + times * each
-    assert rung.per_request_s == pytest.approx(endless, rel=1e-3)
+    there = visits * (HDD.overhead + mean / min(clients, HDD.queue) ** HDD.gain) + times * each  # no more than the clients
+    assert rung.per_request_s == pytest.approx(there, rel=1e-3)
     alone = HDD.overhead + mean + times * each
     (statement,) = services.statements
     assert statement.seconds == pytest.approx(alone)

@@ -239,17 +239,20 @@ class _Walk:
 
 
 def _longest(program: Program, capacity: str) -> int | None:
-    """Accesses that workers have under way at a device at once, at most; None where nothing bounds them."""
+    """Accesses that workers, or clients, have under way at a device at once, at most; None where nothing bounds them."""
     longest = 0
-    for service in program.services:
+    asked = {step.service for service in program.services for step in service.steps if isinstance(step, Ask)}
+    for number, service in enumerate(program.services):
+        clients = None if service.arrivals is None or number in asked else service.arrivals.clients
+        most = service.workers if clients is None else min(service.workers, clients)
         crowds = [
             cost.demand.crowd for step in service.steps if isinstance(step, Serve) and (cost := program.served[step.cost].cost)
         ]
         depths = [crowd.depth for crowd in crowds if crowd is not None and crowd.capacity == capacity]
         if depths:
-            if service.workers >= ENDLESS or any(isinstance(step, Fork) for step in service.steps):
+            if most >= ENDLESS or any(isinstance(step, Fork) for step in service.steps):
                 return None
-            longest += service.workers * max(depths)
+            longest += most * max(depths)
     return longest or None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hwsim.demand import Each
+from hwsim.devices.crowding import Members
 from hwsim.formats import format_quantity
 from hwsim.spec import Warning
 from hwsim.ticks import FEMTO
@@ -45,6 +46,7 @@ def suspicions(program: Program, alone: Mapping[str, float], entered: Mapping[st
             why = "jobs draw from it, too" if issued else "not every statement there asks for one after another"
             arms.setdefault((program.services[served.service].name, crowd.capacity.rpartition(".")[0]), (crowd.each, why))
     for (name, disk), (access, why) in sorted(arms.items(), key=lambda row: row[0]):
-        mean = format_quantity(access(1)[0], "s")
+        one = access.member if isinstance(access, Members) else access
+        mean = format_quantity(one(1)[0], "s")
         text = f"an access to {disk} takes its mean, {mean}, each time, as {why}: percentiles are too short"
         yield Warning("accesses-in-the-mean", f"{name}: {text}")
