@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,24 +64,15 @@ def _outward(linked: Linked, place: int) -> Iterator[int]:
 
 def _completed(collective: Collective, stated: Collective) -> Collective:
     """A collective with the group and the size of another slice, where it has none itself."""
+    taken: list[str] = []
     if not _has_group(collective) and _has_group(stated):
-        collective = replace(
-            collective,
-            name=stated.name,
-            ranks=stated.ranks,
-            size=stated.size,
-            group=stated.group,
-            peer=stated.peer,
-            tag=stated.tag,
-        )
+        taken += ["name", "ranks", "size", "group", "peer", "tag"]
     if collective.name in ("", "sendrecv"):
-        collective = replace(collective, name=stated.name)
-    if _has_size(collective) or not _has_size(stated):
-        return collective
-    return replace(
-        collective, elements_in=stated.elements_in, elements_out=stated.elements_out, dtype=stated.dtype,
-        splits_in=stated.splits_in, splits_out=stated.splits_out,
-    )  # fmt: skip
+        taken.append("name")
+    if not _has_size(collective) and _has_size(stated):
+        taken += ["elements_in", "elements_out", "dtype", "splits_in", "splits_out"]
+    more: dict[str, Any] = {name: getattr(stated, name) for name in taken}
+    return replace(collective, **more)
 
 
 def _has_group(stated: Collective) -> bool:
