@@ -162,6 +162,7 @@ CASES: Final = {
     "faster-apart": Case(machine(CPU + DISK.replace("CACHE", CACHE)), repeat("{write: {to: disk, bytes: 15 GB}}")),
     "working-set-too-large": Case(machine(), FAR),
     "clients-in-step": Case(machine(gpus(1)), CLIENTS, vary="n=8,10"),
+    "slower-than-slot": Case(machine(gpus(1).replace("    power", "    pcie: 3\n    power")), repeat(BUSY)),
     "requests-cut": Case(machine(gpus(1)), SERVICE, vary="n=10,20"),
     "wider-format": Case(machine(gpus(1)), NARROW),
     "overloaded": Case(machine(gpus(1)), FULL, vary="n=300,400", ran=True),
