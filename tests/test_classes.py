@@ -44,6 +44,20 @@ def test_a_datasheet_is_filled_in_and_says_from_where() -> None:
     assert found.efficiency.matmul == 1.0  # what tiles lose is in their own efficiency
 
 
+def test_units_at_half_rate_have_the_flops_of_full_ones_up_to_their_peak() -> None:
+    ada = "kind: gpu, vendor: nvidia, generation: ada, sms: 142, clock: 2.52 GHz, memory: {size: 48 GB, bandwidth: 864 GB/s}"
+    full, half = (
+        api.load_machine(f"hwsim: machine/1\nparts: {{it: {{{ada}, flop: {{bf16: {peak} TFLOP/s}}}}}}\n").device("it").model
+        for peak in (362, 181)
+    )
+    assert isinstance(full, Gpu)
+    assert isinstance(half, Gpu)
+    tiles, slowed = full.matmul["bf16"], half.matmul["bf16"]
+    assert tiles.efficiency == pytest.approx(0.689)
+    assert slowed.efficiency == 1.0
+    assert slowed.loads == pytest.approx(tiles.loads, rel=0.15)
+
+
 def test_what_is_stated_is_never_touched() -> None:
     stated = gpu(more=", launch: 0 s, sustained: {copy: 100 %}, copies: {setup: 0 s}, l2: {size: 1 MiB}")
     assert stated.launch == 0.0
