@@ -142,7 +142,13 @@ def test_numbers_of_own_kernels_are_known_by_links() -> None:
     near = own.on("nvlink", 2)
     assert near is not None
     assert near[0] == "nvlink3"
-    assert own.on("xgmi", 3) is None
+    assert own.on("direct", 3) is None
+
+
+def test_own_kernels_need_a_link_between_all_gpus() -> None:
+    amd, cube = api.load_machine("mi300x-8"), api.load_machine("p3.16xlarge")  # a full mesh; a cube with missing links
+    assert 4e-6 < seconds(amd, "all-reduce", 16 * KIB, algorithm="vllm") < 0.5 * seconds(amd, "all-reduce", 16 * KIB)
+    assert seconds(cube, "all-reduce", 16 * KIB, algorithm="vllm") == seconds(cube, "all-reduce", 16 * KIB)
 
 
 def test_steps_of_an_own_kernel_take_as_long_as_its_flow() -> None:

@@ -10,9 +10,11 @@ from hwsim.communication.flows import Flows, Task
 from hwsim.communication.measured import as_one, generation, measured
 from hwsim.communication.placing import place
 from hwsim.communication.plan import Operation
-from hwsim.demand import Case, Choice, Doubt, Term, TermKind
+from hwsim.demand import Case, Choice, Doubt, Term, TermKind, case_of
 from hwsim.devices.roofline import source_of
 from hwsim.formats import precise
+from hwsim.links.nvlink import Nvlink
+from hwsim.links.xgmi import Xgmi
 from hwsim.machine import Machine
 from hwsim.machine.libraries.own import Own, Timed
 from hwsim.records import dataclass
@@ -65,22 +67,31 @@ def find(task: Task, library: Own) -> Found | None:
     if task.operation != "all-reduce" or task.weights or len(task.devices) < 2:
         return None
     placed = place(task.machine, Direct(), task.devices)
-    link = generation(task.machine, task.devices[0])
-    if len(placed.group.sizes) > 1 or link is None:
+    link = None if len(placed.group.sizes) > 1 else _links(task.machine, task.devices)
+    if link is None:
         return None
     kind = link.rstrip("0123456789")
     on = library.on(kind, int(link.removeprefix(kind) or 0))
     if on is None:
         return None
-    carried = bus(task.machine, task.devices)
+    carried = bus(task.machine, task.devices, ring=Direct())
     way = on[1].time(len(task.devices), task.size, carried.inside)
     return None if way is None else Found(way, on[0], on[0] == link, source_of(library.sources, f"links.{on[0]}.start"))
+
+
+def _links(machine: Machine, devices: Sequence[str]) -> str | None:
+    """Kind and generation of the links between the GPUs; None where some have none: frameworks leave these to NCCL."""
+    first, *others = devices
+    kinds = {link.model.kind for other in others for link in machine.route(first, other)}
+    if kinds == {Xgmi.kind}:
+        return Xgmi.kind
+    return None if len(kinds) > 1 and kinds & {Nvlink.kind, Xgmi.kind} else generation(machine, first)
 
 
 def as_own(task: Task, taken: Found) -> Flows:
     """The phases of the way that the framework takes."""
     way, source = taken.way, f"own: {taken.source}"
-    case: Case = "known" if taken.known else "generation"
+    case: Case = (case_of(taken.source, "generation") or "known") if taken.known else "generation"
     parts: tuple[tuple[TermKind, float], ...] = (("latency", way.latency), ("flow", way.body))
     terms = tuple(
         Term(
