@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.doubts import doubts
-from hwsim.devices.gpu_attention import UNITS, Attention, Rates
+from hwsim.devices.gpu_attention import APIECE, UNITS, Attention, Rates
 from hwsim.devices.gpu_experts import Grouped, named
 from hwsim.devices.gpu_matmul import Chip, Tiling, format_of, software_of, tiles_like
 from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
@@ -320,7 +320,7 @@ class Gpu(Device):
         multiprocessors = self.sms or MULTIPROCESSORS
         return Rates(
             peak=peak_of(self.flop, dtype, name)[1],
-            exponentials=UNITS * multiprocessors * (self.clock or CLOCK),
+            exponentials=max(UNITS * multiprocessors * (self.clock or CLOCK), peak_of(self.flop, "bf16", name)[1] / APIECE),
             bandwidth=self.memory.bandwidth,
             read=self.memory.bandwidth * self.sustained.read,
             multiprocessors=float(multiprocessors),

@@ -42,6 +42,7 @@ from hwsim.units import BytesPerSecond, Ratio, Seconds
 
 ROUNDING: Final = 4.0  # sharpness of the knees between computing and memory
 UNITS: Final = 16.0  # exponentials that a multiprocessor of NVIDIA's starts each clock
+APIECE: Final = 512.0  # FLOP in 16 bits for each exponential, at most: Blackwell has 499; few large units have vector units apart
 STAYS: Final = 0.6  # part of the last cache that holds what the kernel before wrote
 KEYS: Final = 128.0  # tokens of the cache that a piece has at least
 DEPTH: Final = 64.0  # tokens of the cache that a block takes at once
