@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from published import coverage, errors, left_out, ratios
-from published.intervals import LEVELS, Columns, columns, factor, half_widths, held, parts, weighted_quantile
+from published.intervals import LEVELS, Columns, columns, factors, half_widths, held, parts, weighted_quantile
 from published.residual import Residual
 
 CASES = errors.CASES
@@ -77,7 +77,7 @@ def test_a_regime_of_few_groups_is_drawn_to_its_topic() -> None:
 
 
 def test_one_group_alone_needs_no_factor() -> None:
-    assert factor(columns([made(0.1, unit="a", group="a")] * 5), 0.9) == 1.0
+    assert factors(columns([made(0.1, unit="a", group="a")] * 5), 0.9)[1] == 1.0
 
 
 def test_shared_and_scatter_are_told_apart() -> None:

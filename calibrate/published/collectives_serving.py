@@ -118,8 +118,8 @@ def _residual(one: Prepared, library: Nccl | None, case: Case, unit: str) -> Res
     row = one.row
     work = f"{row.operation}, {row.ranks} ranks, {row.size:g} B"
     return Residual(
-        topic="nccl", regime=size_regime(row.size), case=case, unit=unit, group=row.group, row=row.said(), work=work,
-        device=row.machine, predicted=_predicted(one, library), measured=row.seconds,
+        topic="pcie" if _slotted(one) else "nccl", regime=size_regime(row.size), case=case, unit=unit, group=row.group,
+        row=row.said(), work=work, device=row.machine, predicted=_predicted(one, library), measured=row.seconds,
     )  # fmt: skip
 
 

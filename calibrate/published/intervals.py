@@ -1,8 +1,9 @@
 """Half widths of intervals from residuals of rows that were left out alike: quantiles of |ln(predicted / measured)| by regime.
 
 Rows count by 1 / sqrt(rows of their group), so that a source of many rows does not speak alone. A regime of few groups is
-drawn to all regimes of its topic. One factor makes the widths hold for groups that are left out in turn (Barber, Candes,
-Ramdas and Tibshirani, "Predictive inference with the jackknife+", 2021). Heavy tails: every level has a quantile of its own.
+drawn to all regimes of its topic. A factor makes the widths hold for groups, and for units, that are left out in turn (Barber,
+Candes, Ramdas and Tibshirani, "Predictive inference with the jackknife+", 2021); a regime with several has one of its own. Heavy
+tails: every level has a quantile of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ LEVELS: Final = (0.5, 0.8, 0.9)
 FEWEST: Final = 12  # rows of a regime that speaks for itself,
 GROUPS: Final = 4  # or groups
 PULL: Final = 3.0  # groups of the whole topic that a regime is drawn to
+APART: Final = 5  # groups, or units, of a regime that may have a smaller factor than its topic,
+WIDER: Final = 15  # or a larger one
 LEAST: Final = 1e-3  # half width that nothing goes below
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -85,34 +88,50 @@ def scales(rows: Columns, level: float) -> tuple[Floats, float]:
         groups = len(np.unique(mine.group))
         enough = len(mine) >= FEWEST or groups >= GROUPS
         own = max(LEAST, weighted_quantile(mine.off, weights(mine.group), level)) if enough else whole
-        found[code] = np.exp((groups * np.log(own) + PULL * np.log(whole)) / (groups + PULL))
+        found[code] = drawn(own, whole, groups)
     return found, whole
 
 
-def factor(rows: Columns, level: float) -> float:
-    """What the widths must be multiplied by to hold for groups that are left out in turn.
+def factors(rows: Columns, level: float) -> tuple[Floats, float]:
+    """What the widths must be multiplied by to hold for groups, and for units, that are left out in turn: the larger of both.
 
-    A regime that only one group has says nothing here: without the group nothing is known of it.
+    By number of the regime, and of all regimes together. A regime of few groups or units has that of all of them, and the others
+    are drawn to it. A regime that only one group has says nothing here: without the group nothing is known of it.
     """
-    ratios, counted = [], []
-    for code in np.unique(rows.group):
-        own = rows.group == code
-        if own.all():
-            continue
-        found, _ = scales(rows[~own], level)
-        wide = found[rows.regime[own]]
-        ratios.append(rows.off[own] / wide)
-        counted.append(np.full(len(wide), 1.0 / np.sqrt(len(wide))))
-    values, counts = np.concatenate([*ratios, np.empty(0)]), np.concatenate([*counted, np.empty(0)])
-    known = ~np.isnan(values)
-    return weighted_quantile(values[known], counts[known], level) if known.any() else 1.0
+    weight = weights(rows.group)
+    (groups, of_groups), (units, of_units) = (_factors(rows, codes, weight, level) for codes in (rows.group, rows.unit))
+    return np.maximum(groups, units), max(of_groups, of_units)
+
+
+def _factors(rows: Columns, codes: Codes, weight: Floats, level: float) -> tuple[Floats, float]:
+    ratios = np.full(len(rows), np.nan)
+    for code in np.unique(codes):
+        own = codes == code
+        if not own.all():
+            found, _ = scales(rows[~own], level)
+            ratios[own] = rows.off[own] / found[rows.regime[own]]
+    known = ~np.isnan(ratios)
+    whole = weighted_quantile(ratios[known], weight[known], level) if known.any() else 1.0
+    by = np.full(len(rows.names), whole)
+    for code in np.unique(rows.regime):
+        mine = known & (rows.regime == code)
+        several = len(np.unique(codes[mine]))
+        if several >= APART and mine.sum() >= FEWEST:
+            own = drawn(weighted_quantile(ratios[mine], weight[mine], level), whole, several)
+            by[code] = own if several >= WIDER else min(own, whole)
+    return by, whole
+
+
+def drawn(own: float, whole: float, groups: int) -> float:
+    """The number of a regime with so many groups, drawn to that of its topic."""
+    return float(np.exp((groups * np.log(own) + PULL * np.log(whole)) / (groups + PULL)))
 
 
 def _wide(rows: Columns, level: float) -> tuple[Floats, float]:
     """(half width by number of the regime, of a regime that has no rows), as a logarithm."""
     by, whole = scales(rows, level)
-    times = factor(rows, level)
-    return times * by, times * whole
+    times, of_all = factors(rows, level)
+    return times * by, of_all * whole
 
 
 def half_widths(rows: Columns, level: float) -> tuple[dict[str, float], float]:

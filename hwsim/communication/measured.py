@@ -116,7 +116,8 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate,
     inputs = (("waiting", precise(best.latency, "s"), f"start, steps and hops of {best.method}, {best.protocol}"),)
     source = source_of(library.sources, "start")
     links = generation(task.machine, task.devices[0]) or "links"
-    doubt = Doubt(f"nccl/{size_regime(task.size)}", case_of_library(source, links, most), f"{links} links", 0.0)
+    topic = "pcie" if links == "pcie" else "nccl"  # of two servers with PCIe one is ten times slower
+    doubt = Doubt(f"{topic}/{size_regime(task.size)}", case_of_library(source, links, most), f"{links} links", 0.0)
     terms = (
         Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),
         flow_term(task.machine, together, flow, f"nccl: {source}", doubt),

@@ -40,6 +40,8 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str, links: Case | Non
         regime, number = REGIMES[kind]
         if dtype in EIGHT_BITS and regime.startswith("product/"):
             regime = regime.replace("product", "product8")
+        if links is not None and not number:
+            regime = "pcie/large"
         on = called(gpu, dtype) if number else "the links of a training"
         errors.append(Doubt(regime, case(gpu, number, dtype) if number or links is None else links, on, spent))
     return tuple(errors)
