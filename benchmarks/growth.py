@@ -1,4 +1,5 @@
-"""How cost grows: CPU time and memory of whole processes against ranks, of simulations against ops and flows, with the exponent.
+"""How cost grows: CPU time and memory of whole processes against ranks and points of a study, of simulations against ops and
+flows, with the exponent.
 
 python -m benchmarks.growth [FIGURE.png]
 """
@@ -10,6 +11,8 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from benchmarks import network, processes, replay
@@ -50,7 +53,31 @@ def by_flows() -> Iterator[Point]:
         yield _inside(count, lambda graph=graph: simulate(graph, fast=choice))  # type: ignore[misc]
 
 
-CURVES: Final[dict[str, Callable[[], Iterator[Point]]]] = {"ranks": by_ranks, "ops": by_ops, "flows": by_flows}
+_STUDY: Final = """
+hwsim: study/1
+machine: d2l-laptop
+workload: d2l/async-loop
+points: {{grid: {{workload.runtime.dispatch: 1 ns..{points} ns:+1 ns}}}}
+rows: rows.csv
+"""
+
+
+def by_points() -> Iterator[Point]:
+    """Whole processes with one worker: studies of a small program under a runtime that issues faster or slower."""
+    for points in (10, 100, 1000, 10_000, 100_000):
+        with TemporaryDirectory() as folder:
+            file = Path(folder, "study.yaml")
+            file.write_text(_STUDY.format(points=points))
+            taken = processes.hwsim("study", str(file), "--workers", "1", runs=1)
+        yield Point(points, taken.seconds, taken.memory)
+
+
+CURVES: Final[dict[str, Callable[[], Iterator[Point]]]] = {
+    "ranks": by_ranks,
+    "ops": by_ops,
+    "flows": by_flows,
+    "points": by_points,
+}
 
 
 def exponent(points: Sequence[Point]) -> float:
@@ -91,7 +118,7 @@ def _draw(found: dict[str, tuple[Point, ...]], path: str) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(2, len(found), figsize=(11, 6), layout="constrained")
+    figure, axes = plt.subplots(2, len(found), figsize=(14, 6), layout="constrained")
     for column, (name, points) in enumerate(found.items()):
         sizes = [point.size for point in points]
         for axis, values, unit in (
