@@ -238,14 +238,14 @@ def simulate(
     parts = (requests,) if isinstance(requests, str) else tuple(requests)
     manner = Manner(parts, latency=latency, steady=steady, progress=progress, engine=engine)
     played = play(lowered, manner)
-    run = replace(
-        _collected(lowered, played, wanted=steady, expect=expect),
-        unfolded=_unfolded(lowered, manner, played.timeline),
-        again=_again(lowered, requests=requests, fold=fold, steady=steady),
-        sure=bool(interval),
-        ends=_ends(lowered, played, interval),
-        paying=paying,
-    )
+    more: dict[str, Any] = {
+        "unfolded": _unfolded(lowered, manner, played.timeline),
+        "again": _again(lowered, requests=requests, fold=fold, steady=steady),
+        "sure": bool(interval),
+        "ends": _ends(lowered, played, interval),
+        "paying": paying,
+    }
+    run = _collected(lowered, played, wanted=steady, expect=expect, **more)
     if interval == "runs":
         run = _at_ends(run, lowered, manner)
     check(run, graph_file(workload))  # before a verdict: a result that contradicts itself has none
@@ -264,8 +264,8 @@ def simulated(machine: Source | Machine, workload: Source | Workload | OpGraph, 
         return failed.run
 
 
-def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool | Literal["auto"]) -> Run:
-    """The result of a run, with the verdicts on what its files expect; wanted: steady loops were."""
+def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool | Literal["auto"], **more: Any) -> Run:
+    """The result of a run, with the verdicts on what its files expect; wanted: steady loops were; more: as of a result."""
     timeline, running = played.timeline, played.running
     used, alike = usage(timeline), timeline.flat.graph.alike
     if alike is not None and alike.unseen:
@@ -315,6 +315,7 @@ def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool |
         serving=played.serving,
         services=played.services,
         built=lowered.machine,
+        **more,
     )
 
 

@@ -196,7 +196,7 @@ class Demand:
         >>> Demand(amounts=(("gpu0.compute", 0.002), ("gpu0.memory", 0.001))).body({"gpu0.compute": 1, "gpu0.memory": 1})
         0.002
         """
-        return max([self.floor, *(amount / rates[name] for name, amount in self.amounts)])
+        return max([self.floor, *[amount / rates[name] for name, amount in self.amounts]])
 
     def alone(self, rates: Mapping[str, float]) -> float:
         """Seconds from start to end when nothing else runs."""

@@ -213,10 +213,19 @@ def group_totals(values: Column, firsts: NDArray[Any]) -> Column:
     return column(np.add.reduceat(widened(values), firsts))
 
 
+def totals(values: Column, number: NDArray[Any], many: int) -> list[int]:
+    """The sum of the values of each number below `many`."""
+    sums = np.zeros(many, np.int64 if values.dtype != object and _fits(values) else object)
+    np.add.at(sums, number, values if sums.dtype != object else widened(values))
+    return [int(each) for each in sums.tolist()]
+
+
 def covered(start: Column, end: Column) -> int:
     """Femtoseconds during which at least one interval is open; all columns have one dtype."""
     if not len(start):
         return 0
+    if (end[:-1] <= start[1:]).all():  # one after another, as the ops of a queue
+        return total(end - start)
     order = np.argsort(start, kind="stable")
     start, end = start[order], end[order]
     reached = np.maximum.accumulate(end)

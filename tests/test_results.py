@@ -167,8 +167,9 @@ def test_causes_are_right_where_labels_times_costs_need_more_than_32_bits() -> N
     costs = tuple(Cost(Demand(amounts=((f"link{number % 2}", 1.0 + number // 2),))) for number in range(count))
     last = np.array([count - 1, count - 2, 0], np.int32)  # by cost, then by label: pairs beyond 2^32
     causes = Causes(OpGraph((), labels, costs, links))
-    assert causes.alone(last, last[::-1].copy()).tolist() == [1, 0, 0]
-    assert [causes.table[parts[0][0]].name for parts in causes.latencies(last, last)[0]] == ["nic"] * 3
+    pairs, pair_of = causes.pairs(last, last[::-1].copy())
+    assert [causes.alone(pairs)[pair] for pair in pair_of.tolist()] == [1, 0, 0]
+    assert [causes.table[parts[0][0]].name for parts in causes.latencies(causes.pairs(last, last)[0])] == ["nic"] * 3
 
 
 def test_an_op_that_is_held_back_for_a_while_has_two_causes() -> None:

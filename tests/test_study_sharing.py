@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hwsim.api import simulate
 from hwsim.engine import Deadlock
 from hwsim.graph.same import is_same
+from hwsim.results.critical import walk
 from hwsim.spec import SpecError
 from hwsim.spec.shelf import same, shared, shared_by
 from hwsim.spec.tree import Origin, tree_of
@@ -28,6 +29,32 @@ TRAINING = "d2l-8gpu-nvlink", {
     "let": {"gpus": 4, "dtype": "fp16", "framework": "mxnet-ngc", "each": 32},
     "train": {"model": "d2l-resnet-18", "gpus": "$gpus", "global_batch": "$each * $gpus", "dtype": "$dtype",
               "framework": "$framework", "steps": 2},
+}  # fmt: skip
+UNLIKE = {
+    "hwsim": "machine/1", "class": "ideal",
+    "parts": {"cpu": {"kind": "cpu", "use": "d2l-server-cpu"}, "gpu0": {"kind": "gpu", "use": "d2l-gpu"},
+              "gpu1": {"kind": "gpu", "use": "v100-sxm2-16gb"}},
+    "links": [{"name": "slot0", "between": ["cpu", "gpu0"], "kind": "pcie", "bandwidth": "16 GB/s"},
+              {"name": "slot1", "between": ["cpu", "gpu1"], "kind": "pcie", "bandwidth": "8 GB/s"}],
+}, {
+    "hwsim": "workload/1", "source": "made for a test", "let": {"slow": "2 ms"},
+    "runtime": {"dispatch": "5 us", "return": "8 us", "call": "20 us", "issue": "1 us", "queue_depth": 3},
+    "programs": {
+        "early": [
+            {"repeat": {"times": 7, "do": [
+                {"copy": {"name": "x0", "from": "cpu", "to": "gpu0", "bytes": "16 MB", "writes": "x"}},
+                {"call": {"do": [{"busy": {"name": "a", "device": "gpu0", "time": "$slow", "reads": "x"}},
+                                 {"busy": {"name": "b", "device": "gpu0", "time": "300 us", "updates": "y"}}]}},
+            ]}},
+            {"barrier": "both"}, {"wait": "all"},
+        ],
+        "late": [
+            {"busy": {"name": "late", "device": "cpu", "time": "1 ms"}},
+            {"repeat": {"times": 4, "do": [{"copy": {"name": "x1", "from": "cpu", "to": "gpu1", "bytes": "48 MB"}},
+                                           {"busy": {"name": "c", "device": "gpu1", "time": "2.5 ms", "block": True}}]}},
+            {"barrier": "both"},
+        ],
+    },
 }  # fmt: skip
 PAIRS: dict[str, tuple[Any, Any, dict[str, list[object]]]] = {
     "training": (*TRAINING, {
@@ -46,7 +73,16 @@ PAIRS: dict[str, tuple[Any, Any, dict[str, list[object]]]] = {
     "loader": ("d2l-gpu-workstation", "d2l/data-loading", {
         "workers": [1, 2, 4], "machine.cpu.cores": [2, 6], "machine.disk.use": ["hdd-7200rpm", "nvme-990pro"],
     }),
-    "loop": ("d2l-laptop", "d2l/async-loop", {"n": [10, 20], "workload.runtime.queue_depth": [1, 4], "blocking": [True, False]}),
+    "loop": ("d2l-laptop", "d2l/async-loop", {
+        "n": [10, 20], "workload.runtime.queue_depth": [1, 4], "blocking": [True, False],
+        "workload.runtime.dispatch": ["12 us", "40 us", "0 s", "1 h"], "workload.runtime.return": ["8 us", "0 s"],
+        "workload.program.0.repeat.do.0.busy.time": ["30 us", "7 us"], "workload.source": ["nowhere"],
+    }),
+    "unlike": (*UNLIKE, {
+        "workload.runtime.dispatch": ["5 us", "90 us"], "workload.runtime.issue": ["0 s", "1 us"],
+        "workload.runtime.per_op": ["0 s", "3 us"], "workload.programs.late.0.busy.time": ["1 ms", "9 ms"], "slow": ["4 ms"],
+        "machine.links.slot1.bandwidth": ["2 GB/s", "16 GB/s"], "machine.gpu1.memory.bandwidth": ["100 GB/s", "600 GB/s"],
+    }),
 }  # fmt: skip
 
 
@@ -104,6 +140,30 @@ def test_what_a_change_leaves_alone_is_not_done_again() -> None:
     assert runs[2].simulated.start is runs[0].simulated.start, "a run is played once"
     assert is_same(graphs[2], graphs[0])
     assert not is_same(graphs[1], graphs[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "values"),
+    [
+        ("loop", "workload.runtime.dispatch", ["12 us", "12.5 us"]),
+        ("unlike", "workload.runtime.dispatch", ["5 us", "6 us"]),
+        ("unlike", "machine.links.slot0.bandwidth", ["15 GB/s", "14 GB/s"]),
+    ],
+)
+def test_ops_of_a_program_are_written_once_where_a_change_alters_times_alone(name: str, path: str, values: list[str]) -> None:
+    both = read_source("machine", PAIRS[name][0]), read_source("workload", PAIRS[name][1])
+    runs, paths = [], []
+    shelf: dict[str, dict[Any, Any]] = {}
+    for value in values:
+        with shared(shelf):
+            runs.append(simulate(both[0].tree, both[1].tree, set={path: value}, expect=False))
+            paths.append(walk(runs[-1].timeline))
+    first, second = (run.timeline.flat for run in runs)
+    assert second.graph.blocks is first.graph.blocks
+    assert second.next is first.next
+    assert second.graph.costs != first.graph.costs
+    assert paths[1] is paths[0]
+    assert (paths[1] == walk(runs[1].timeline)).all()
 
 
 def test_nothing_is_shared_outside_of_a_study() -> None:

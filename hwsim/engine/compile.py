@@ -84,34 +84,38 @@ def compile_flat(
         if pruned.weights or pruned.holds or pruned.crowd:
             member_of[number] = table.setdefault(pruned, len(table))
     alike = bool((flat.size == 1).all())  # then an op takes as long as its cost says
-    cost, size, of_op = (np.arange(len(demands) + 1), np.ones(1), flat.cost) if alike else (flat.cost, flat.size, slice(None))
+    cost, size = (np.arange(len(demands) + 1), np.ones(1)) if alike else (flat.cost, flat.size)
     latency = latencies(graph.costs)
-    flow = bodies(graph.costs, rates)[cost]
+    flow = bodies(graph.costs, rates).take(cost)
     with np.errstate(over="ignore", invalid="ignore"):  # `ticks.rounded` refuses what is too long
         for factor in (size, FEMTO):
             flow *= factor
         np.rint(flow, out=flow)
-        fixed = np.rint(latency[cost] * FEMTO) if latency.any() else np.zeros(len(cost))
+        fixed = np.rint(latency.take(cost) * FEMTO) if latency.any() else np.zeros(len(cost))
     if alike:
         unused = np.ones(len(cost), np.bool_)
         unused[flat.cost] = False
         flow[unused] = fixed[unused] = 0
-    number_of = np.where(flow > 0, member_of[cost], np.int32(-1))
+    number_of = np.where(flow > 0, member_of.take(cost), np.int32(-1))
     try:
         flow_fs, fixed_fs = ticks.rounded(flow), ticks.rounded(fixed)
     except ticks.TooLong as error:
-        op = int(np.argmax(~(np.maximum(flow, fixed) <= ticks.LONGEST)[of_op]))
+        fits = np.maximum(flow, fixed) <= ticks.LONGEST
+        op = int(np.argmax(~(fits[flat.cost] if alike else fits)))
         raise ticks.TooLong(error.seconds, flat.graph.labels[int(flat.label[op])].name) from error
-    played = np.array([*(cost.played for cost in graph.costs), False], np.bool_)[cost]
+    played = np.array([*(cost.played for cost in graph.costs), False], np.bool_).take(cost)
     flows = (number_of >= 0) | played
     if not flows.all():
         fixed_fs = ticks.column(np.where(flows, fixed_fs, ticks.add(fixed_fs, flow_fs)))
+    if alike:
+        fixed_fs, flow_fs = fixed_fs.take(flat.cost), flow_fs.take(flat.cost)
+        number_of, played = number_of.take(flat.cost), played.take(flat.cost)
     return Compiled(
-        fixed=ticks.add(fixed_fs[of_op], flat.time),
-        flow=flow_fs[of_op],
-        flow_class=number_of[of_op],
+        fixed=ticks.add(fixed_fs, flat.time),
+        flow=flow_fs,
+        flow_class=number_of,
         classes=tuple(table),
-        played=played[of_op],
+        played=played,
         active=active,
     )
 

@@ -90,20 +90,18 @@ def _check_times(timeline: Timeline, latency: Floats, body: Floats, calm: NDArra
     """
     flat, low = timeline.flat, ops.start
     start, end, cost = timeline.start[ops], timeline.end[ops], flat.cost[ops]
-    first = flat.first[low : ops.stop + 1]
-    followers = flat.next[first[0] : first[-1]]
-    early = np.flatnonzero(np.repeat(end, np.diff(first)) > timeline.start[followers])
+    source, target = flat.edges(low, ops.stop)
+    early = (timeline.end.take(source) > timeline.start.take(target)).nonzero()[0]
     if early.size:
-        place = int(early[0])
-        before = low + int(np.searchsorted(first - first[0], place, side="right")) - 1
-        raise BrokenInvariant(f"{name(flat, int(followers[place]))} starts before {name(flat, before)} has ended")
-    least = latency[cost] + flat.time[ops].astype(np.float64) / FEMTO + body[cost] * flat.size[ops]
+        before, then = int(source[early[0]]), int(target[early[0]])
+        raise BrokenInvariant(f"{name(flat, then)} starts before {name(flat, before)} has ended")
+    least = latency.take(cost) + flat.time[ops].astype(np.float64) / FEMTO + body.take(cost) * flat.size[ops]
     took = (end - start).astype(np.float64) / FEMTO
-    fast = np.flatnonzero(took < least * (1 - 1e-9) - 2e-15)
+    fast = (took < least * (1 - 1e-9) - 2e-15).nonzero()[0]
     if fast.size:
         op = int(fast[0])
         raise BrokenInvariant(f"{name(flat, low + op)} took {took[op]} s; alone it takes {least[op]} s")
-    slow = np.flatnonzero(calm[ops] & (took > least * (1 + 1e-9) + 2e-15))
+    slow = (calm[ops] & (took > least * (1 + 1e-9) + 2e-15)).nonzero()[0]
     if slow.size:
         op = int(slow[0])
         raise BrokenInvariant(f"{name(flat, low + op)} shares nothing, took {took[op]} s and needs {least[op]} s")

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from hwsim import ticks
 from hwsim.graph.opgraph import LAST, PAIRED, Block, Floats, Ints, OpGraph
 from hwsim.records import dataclass
+from hwsim.spec.shelf import once
 
 FEW: Final = 1 << 16  # ops whose columns take little memory, whatever they are
 
@@ -43,6 +44,11 @@ class FlatGraph:
 
     def edges(self, begin: int = 0, end: int | None = None) -> tuple[Ints, Ints]:
         """All edges as (from, to), or those from some of the ops in a row."""
+        if begin == 0 and (end is None or end >= len(self)):
+            return once("edges", (self.first, self.next), lambda: self._edges(0, None), rows=len(self.next))
+        return self._edges(begin, end)
+
+    def _edges(self, begin: int, end: int | None) -> tuple[Ints, Ints]:
         first = self.first[begin : None if end is None else end + 1]
         source = np.repeat(np.arange(begin, begin + len(first) - 1, dtype=np.int32), np.diff(first))
         return source, self.next[first[0] : first[-1]]

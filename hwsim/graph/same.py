@@ -24,6 +24,9 @@ def is_same(first: OpGraph, second: OpGraph) -> bool:
 
     The rates of capacities that no op draws from may differ.
     """
+    demands = zip(first.costs, second.costs, strict=False)  # mostly these differ, and in one of the first
+    if len(first.costs) != len(second.costs) or any(mine.demand != its.demand for mine, its in demands):
+        return False
     if not is_variant(first, second) or not _stand_for_the_same(first.alike, second.alike):
         return False
     plain = ("costs", "labels", "buffers", "trainings", "lines", "unfolded", "unlisted")
@@ -44,6 +47,8 @@ def is_same(first: OpGraph, second: OpGraph) -> bool:
 
 def is_variant(first: OpGraph, second: OpGraph) -> bool:
     """Whether both have the same ops, edges, queues and pools, so that only times can differ."""
+    if first.blocks is second.blocks and first.ties is second.ties:
+        return bool(first.queues == second.queues and first.pools == second.pools)
     if len(first.blocks) != len(second.blocks) or first.queues != second.queues or first.pools != second.pools:
         return False
     blocks = zip(first.blocks, second.blocks, strict=True)
@@ -70,7 +75,7 @@ def _same(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
 def with_times(flat: FlatGraph, graph: OpGraph) -> FlatGraph:
     """The flat graph of a variant."""
     columns = {}
-    for column in _TIMES:
+    for column in _TIMES if graph.blocks is not flat.graph.blocks else ():
         pairs = [(getattr(mine, column), getattr(its, column)) for mine, its in zip(flat.graph.blocks, graph.blocks, strict=True)]
         if not all(_same(mine, its) for mine, its in pairs):
             tiled = np.concatenate([np.tile(its, block.times) for (_, its), block in zip(pairs, graph.blocks, strict=True)])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from hwsim import ticks
 from hwsim.demand import Cost, Term, TermKind, rates_of
 from hwsim.graph.opgraph import Ints, Label, OpGraph
 from hwsim.records import dataclass
+from hwsim.spec.shelf import once
 
 Kind = Literal["capacity", "time", "floor", "latency", "dispatch", "return", "pool", "wait"]
 
@@ -79,14 +81,23 @@ class Cause:
         return f"{reason} on {self.name}" if self.name else reason
 
 
+class Pair(NamedTuple):
+    """Cost and label that some ops have, and the number of the label."""
+
+    cost: Cost | None
+    label: Label
+    number: int
+
+
 class Causes:
     """Numbers of the causes of one graph: capacity i is cause i; other causes are numbered when they occur."""
 
     def __init__(self, graph: OpGraph) -> None:
         self._graph = graph
         self._rates = rates_of(graph.capacities)
-        self._numbers = {Cause("capacity", capacity.name): number for number, capacity in enumerate(graph.capacities)}
-        self._asked: tuple[Ints, Ints, tuple[list[tuple[Cost | None, Label]], Ints]] | None = None  # the last pairs
+        capacities = graph.capacities
+        full = once("full", (capacities,), lambda: [Cause("capacity", each.name) for each in capacities], rows=len(capacities))
+        self._numbers = {cause: number for number, cause in enumerate(full)}
 
     @property
     def table(self) -> tuple[Cause, ...]:
@@ -97,52 +108,45 @@ class Causes:
         """The number of a cause, a new one for a new cause."""
         return self._numbers.setdefault(cause, len(self._numbers))
 
-    def latencies(self, cost: Ints, label: Ints) -> tuple[list[tuple[tuple[int, int], ...]], Ints]:
-        """Parts of the latency for each pair of a cost and a label, as (number of the cause, end of the part in fs).
+    def pairs(self, cost: Ints, label: Ints) -> tuple[list[Pair], Ints]:
+        """The different pairs of a cost and a label, and the pair of each op."""
+        labels, costs = self._graph.labels, (None, *self._graph.costs)
+        many = len(labels)
+        codes, where = once(
+            "pairs", (cost, label), lambda: ticks.numbered((cost.astype(np.int64) + 1) * many + label), rows=len(cost)
+        )
+        return [Pair(costs[code // many], labels[code % many], code % many) for code in codes.tolist()], where
 
-        The second value is the pair of each op.
-        """
-        pairs, where = self._pairs(cost, label)
+    def latencies(self, pairs: Sequence[Pair]) -> list[tuple[tuple[int, int], ...]]:
+        """Parts of the latency of each pair, as (number of the cause, end of the part in fs)."""
         latencies: list[tuple[tuple[int, int], ...]] = []
-        for op_cost, op_label in pairs:
-            cause = self._of_kind("latency", op_label)
-            if op_cost is None or cause.kind != "latency":
+        for pair in pairs:
+            cause = self._of_kind("latency", pair.label)
+            if pair.cost is None or cause.kind != "latency":
                 latencies.append(((self.number(cause), 0),))
                 continue
             end, parts = 0.0, []
-            for holder, seconds in latency_parts(op_cost):
+            for holder, seconds in latency_parts(pair.cost):
                 end += seconds
                 parts.append((self.number(replace(cause, name=holder or cause.name)), ticks.femtoseconds(end)))
             latencies.append(tuple(parts))
-        return latencies, where
+        return latencies
 
-    def of_label(self, kind: Literal["time", "latency", "wait"], label: Ints) -> Ints:
-        """Numbers of a cause of this kind for ops with these labels."""
-        numbers = np.full(int(label.max(initial=-1)) + 1, -1, np.int64)
-        for each in np.flatnonzero(np.bincount(label)).tolist():
-            numbers[each] = self.number(self._of_kind(kind, self._graph.labels[each]))
-        return numbers[label]
+    def of_labels(self, kind: Literal["time", "latency", "wait"], pairs: Sequence[Pair]) -> list[int]:
+        """Number of the cause of this kind for the label of each pair."""
+        by_label = {pair.number: pair.label for pair in pairs}
+        numbers = {number: self.number(self._of_kind(kind, by_label[number])) for number in sorted(by_label)}
+        return [numbers[pair.number] for pair in pairs]
 
-    def alone(self, cost: Ints, label: Ints) -> Ints:
-        """Numbers of the causes that set the duration of bodies which share nothing."""
-        pairs, where = self._pairs(cost, label)
+    def alone(self, pairs: Sequence[Pair]) -> list[int]:
+        """Number of the cause that sets the duration of bodies which share nothing, for each pair."""
         numbers = []
-        for op_cost, op_label in pairs:
-            cause = self._of_kind("time", op_label)
-            if op_cost is not None and cause.kind == "time":
-                cause = self._of_cost(op_cost, op_label)
+        for pair in pairs:
+            cause = self._of_kind("time", pair.label)
+            if pair.cost is not None and cause.kind == "time":
+                cause = self._of_cost(pair.cost, pair.label)
             numbers.append(self.number(cause))
-        return np.array(numbers, np.int64)[where]
-
-    def _pairs(self, cost: Ints, label: Ints) -> tuple[list[tuple[Cost | None, Label]], Ints]:
-        """The different pairs of a cost and a label, and the pair of each op."""
-        if self._asked is not None and self._asked[0] is cost and self._asked[1] is label:
-            return self._asked[2]
-        labels, costs = self._graph.labels, (None, *self._graph.costs)
-        codes, where = ticks.numbered((cost.astype(np.int64) + 1) * len(labels) + label)
-        pairs = [(costs[code // len(labels)], labels[code % len(labels)]) for code in codes.tolist()], where
-        self._asked = cost, label, pairs
-        return pairs
+        return numbers
 
     def _of_kind(self, kind: Literal["time", "latency", "wait"], label: Label) -> Cause:
         if label.kind in HOST and kind != "wait":

@@ -46,7 +46,8 @@ def breaches(result: Result) -> Iterator[str]:
     yield from _memory(result)
     yield from _steady(result)
     for name in ("serving", "requests", "jobs", "trainings"):
-        yield from numbers(getattr(result, name), name)
+        if values := getattr(result, name):
+            yield from numbers(values, name)
 
 
 def _times(result: Result) -> Iterator[str]:

@@ -19,10 +19,12 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.formats import family, natural
+from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 from hwsim.results.cause import Cause, Causes
 from hwsim.results.timeline import Timeline
+from hwsim.spec.shelf import MANY, once, shared_by
 from hwsim.ticks import FEMTO
 
 AT_ONCE: Final = 1 << 17  # ops whose predecessors are looked at together
@@ -73,12 +75,7 @@ class CriticalPath:
     @cached_property
     def limited_by(self) -> tuple[Share, ...]:
         """Causes by time, longest first, ties by name; the times add up to the makespan."""
-        spent = [0] * len(self.causes)
-        order = np.argsort(self.cause, kind="stable")
-        took = (self.end - self.start)[order]
-        numbers, firsts = np.unique(self.cause[order], return_index=True)
-        for number, total in zip(numbers.tolist(), ticks.group_totals(took, firsts).tolist(), strict=True):
-            spent[number] = total
+        spent = ticks.totals(self.end - self.start, self.cause, len(self.causes))
         total = sum(spent)  # integers
         rows = [Share(cause, time, time / total) for cause, time in zip(self.causes, spent, strict=True) if time]
         return tuple(sorted(rows, key=lambda row: (-row.time_fs, row.cause)))
@@ -184,11 +181,58 @@ def walk(timeline: Timeline, last: int | None = None) -> Ints:
     """Op numbers of the path to an op, or to the one that ends last, in order of time."""
     if last is None:
         last = int(np.flatnonzero((timeline.end == timeline.makespan_fs).astype(np.bool_))[0])
-        return walk_back(last, last_predecessors(timeline).data)  # most ops are on no path: none becomes an object
+        trails = shared_by("trails") if len(timeline) <= MANY else None
+        trail: Trail | None = None if trails is None else trails.get("")
+        if trail is not None and trail.leads(timeline, last):
+            return trail.path
+        path = walk_back(last, last_predecessors(timeline).data)  # most ops are on no path: none becomes an object
+        if trails is not None:
+            trails[""] = Trail.of(timeline.flat, path)
+        return path
     before = timeline.found.get("before")
     if before is None:  # jobs have a path each
         before = timeline.found["before"] = last_predecessors(timeline).tolist()
     return walk_back(last, before)
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """The critical path of an earlier run, and the edges that say whether another run with the same edges has it, too.
+
+    Args:
+        follow: targets of all edges of the graph; the same object in a graph with the same edges.
+        source: sources of the edges into the second and later ops, op by op; first: place of the first edge of each op.
+        lower: sources that have a lower number than the op on the path before their target; then: these ops on the path.
+    """
+
+    follow: Ints
+    path: Ints
+    source: Ints
+    first: Ints
+    lower: Ints
+    then: Ints
+
+    @classmethod
+    def of(cls, flat: FlatGraph, path: Ints) -> Trail:
+        place = np.full(len(flat), -1, np.int64)
+        place[path[1:]] = np.arange(len(path) - 1)
+        source, target = flat.edges()
+        into = np.flatnonzero(place[target] >= 0)
+        into = into[np.argsort(place[target[into]], kind="stable")]
+        source, place = source[into], place[target[into]]
+        lower = source < path[place]
+        first = np.searchsorted(place, np.arange(len(path) - 1))
+        return cls(flat.next, path, source.astype(np.int64), first, source[lower].astype(np.int64), path[place[lower]])
+
+    def leads(self, timeline: Timeline, last: int) -> bool:
+        """Whether it is the path to this op: each op waited for the one before it, and for none of a lower number as long."""
+        end = timeline.end
+        if timeline.flat.next is not self.follow or self.path[-1] != last or (timeline.granted[self.path] >= 0).any():
+            return False
+        if len(self.path) == 1:
+            return True
+        reached = np.maximum.reduceat(end[self.source], self.first)
+        return bool((reached == end[self.path[:-1]]).all() and (end[self.lower] < end[self.then]).all())
 
 
 def walk_back(op: int, before: Sequence[int]) -> Ints:
@@ -208,28 +252,41 @@ def _pieces(timeline: Timeline, path: Ints, *, pools: bool = True) -> CriticalPa
     """Cut every op of the path into waiting, own time, latency, and causes of its body."""
     flat = timeline.flat
     causes = Causes(flat.graph)
-    label = flat.label[path]
+    label, cost = once("of a path", (path, flat.label, flat.cost), lambda: (flat.label[path], flat.cost[path]), rows=len(path))
     start, end = timeline.start[path], timeline.end[path]
     reached = np.concatenate([np.zeros(1, end.dtype), end[:-1]])
     begin, body = _starts(timeline, path)
-    place = np.arange(len(path))
-    cost = flat.cost[path]
-    alone = causes.alone(cost, label)
-    columns = [
-        (place, np.minimum(reached, start), start, causes.of_label("wait", label)),
-        (place, start, begin, causes.of_label("time", label)),
-        *_latencies(causes, cost, label, begin, body),
-    ]
-    flow_class = np.where(np.isin(path, timeline.played), -1, timeline.flow_class[path])
-    calm = flow_class < 0
-    columns.append((place[calm], body[calm], end[calm], alone[calm]))
-    for number in ticks.distinct(flow_class[~calm]).tolist():
-        members = np.flatnonzero(flow_class == number)
-        columns.append(_flowing(timeline, number, members, body[members], end[members], alone[members]))
-    at, low, high, cause = (np.concatenate(column) for column in zip(*columns, strict=True))
-    kept = np.flatnonzero((high > low).astype(np.bool_))
-    order = kept[np.argsort(low[kept], kind="stable")]
-    at, low, high, cause = at[order], low[order], high[order], cause[order]
+    pairs, pair_of = causes.pairs(cost, label)
+    alone = causes.alone(pairs)
+    numbers = [causes.of_labels("wait", pairs), causes.of_labels("time", pairs)]
+    cuts = [np.minimum(reached, start), start, begin]
+    for number, until in _latencies(causes.latencies(pairs), pair_of, begin, body):
+        numbers.append(number)
+        cuts.append(until)
+    moments, table = np.stack([*cuts, end]), np.array([*numbers, alone], np.int64)
+    taken = (moments[1:] > moments[:-1]).astype(np.bool_)
+    flow_class = timeline.flow_class[path]
+    if len(timeline.played):
+        flow_class = np.where(np.isin(path, timeline.played), -1, flow_class)
+    flows = flow_class >= 0
+    flowing = flows.any()
+    if flowing:
+        taken[-1, flows] = False
+    at, part = np.divmod(np.flatnonzero(taken.T), len(taken))  # op by op, in order of time
+    place = part * len(path) + at
+    low, high = moments.ravel()[place], moments.ravel()[place + len(path)]
+    cause = table.ravel().take(part * len(pairs) + pair_of.take(at))
+    if flowing:
+        columns = [(at, low, high, cause)]
+        for class_number in ticks.distinct(flow_class[flows]).tolist():
+            members = np.flatnonzero(flow_class == class_number)
+            columns.append(
+                _flowing(timeline, class_number, members, body[members], end[members], table[-1].take(pair_of[members]))
+            )
+        at, low, high, cause = (np.concatenate(column) for column in zip(*columns, strict=True))
+        kept = np.flatnonzero((high > low).astype(np.bool_))
+        order = kept[np.argsort(low[kept], kind="stable")]
+        at, low, high, cause = at[order], low[order], high[order], cause[order]
     if pools:
         at, low, high, cause = _lack_servers(timeline, path, at, low, high, cause, causes)
     return CriticalPath(path[at], low, high, cause, causes.table)
@@ -243,17 +300,19 @@ def _starts(timeline: Timeline, ops: Ints) -> tuple[Ints, Ints]:
     return begin, np.minimum(ticks.add(begin, latency[flat.cost[ops]]), end)
 
 
-def _latencies(causes: Causes, cost: Ints, label: Ints, begin: Ints, body: Ints) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
-    """The latencies of ops, cut at each change from one part of the machine to the next."""
-    parts, which = causes.latencies(cost, label)
-    low = begin
-    for step in range(max(map(len, parts), default=0)):
-        number = np.array([part[step][0] if step < len(part) else 0 for part in parts], np.int64)[which]
-        last = np.array([step >= len(part) - 1 for part in parts], np.bool_)[which]
-        ends = ticks.matching([part[step][1] if step < len(part) else 0 for part in parts], body)[which]
-        high = np.where(last, body, np.minimum(ticks.add(begin, ends), body))
-        yield np.arange(len(which)), low, high, number
-        low = high
+def _latencies(
+    latencies: Sequence[Sequence[tuple[int, int]]], pair_of: Ints, begin: Ints, body: Ints
+) -> Iterator[tuple[list[int], Ints]]:
+    """The latencies of ops, cut at each change from one part of the machine to the next: causes by pair, end of each part."""
+    steps = max(map(len, latencies), default=0)
+    for step in range(steps):
+        number = [parts[step][0] if step < len(parts) else 0 for parts in latencies]
+        if step == steps - 1:
+            yield number, body
+            return
+        last = np.array([step >= len(parts) - 1 for parts in latencies], np.bool_)[pair_of]
+        ends = ticks.matching([parts[step][1] if step < len(parts) else 0 for parts in latencies], body)[pair_of]
+        yield number, np.where(last, body, np.minimum(ticks.add(begin, ends), body))
 
 
 def _flowing(timeline: Timeline, number: int, place: Ints, begin: Ints, end: Ints, alone: Ints) -> tuple[Ints, Ints, Ints, Ints]:

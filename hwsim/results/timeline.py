@@ -97,7 +97,8 @@ class Timeline:
 
     def unfinished(self) -> list[int]:
         """Ops that never ended."""
-        return np.flatnonzero(self.end < 0).tolist()
+        ended = self.end >= 0
+        return [] if ended.all() else np.flatnonzero(~ended).tolist()
 
     def service(self, number: int, begin: int, end: int) -> tuple[int, int]:
         """(pace x fs that a member of a class received from begin to end, its pace at the end)."""

@@ -11,9 +11,11 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost, Crowd, Unit
+from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Alike, Floats, Ints
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
+from hwsim.spec.shelf import once
 from hwsim.ticks import FEMTO
 
 Natural = dict[tuple[int, str], tuple[list[tuple[float, int]], Unit]]  # by cost and capacity the amounts, and how often
@@ -68,18 +70,14 @@ def of_all(rows: Iterable[Usage], alike: Alike) -> tuple[Usage, ...]:
 def _usage(timeline: Timeline) -> tuple[Usage, ...]:
     flat = timeline.flat
     costs, capacities = flat.graph.costs, flat.graph.capacities
-    used = np.flatnonzero(flat.cost >= 0)
-    by_cost = used[ticks.order(flat.cost[used])]
-    counts = np.bincount(flat.cost[used], minlength=len(costs))
-    bounds = [0, *np.cumsum(counts).tolist()]
-    del used  # of millions of ops, each column counts
+    ops_of, sizes = once(
+        "ops of costs", (flat.cost, flat.size), lambda: _by_cost(flat, len(costs)), also=(len(costs),), rows=len(flat)
+    )
     begin = drawing_since(timeline)
-    ops_of = [by_cost[low:high] for low, high in pairwise(bounds)]
-    sizes = counts.astype(np.float64).tolist() if (flat.size == 1).all() else [_added_up(flat.size[ops]) for ops in ops_of]
     draws = _by_capacity((*cost.demand.drawn, *_served(cost)) if cost.played else cost.demand.drawn for cost in costs)
     holds = _by_capacity(cost.demand.held for cost in costs)
     natural = _natural(costs)
-    happens = counts.astype(np.bool_).tolist()
+    happens = [len(ops) > 0 for ops in ops_of]
     holding = sorted({number for rows in holds.values() for number, *_ in rows})
     held_fs = {number: ticks.total(timeline.end[ops_of[number]] - begin[ops_of[number]]) for number in holding}
     crowded = {number for number, cost in enumerate(costs) if cost.demand.crowd is not None}
@@ -92,7 +90,9 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
         held = [row for row in holds.get(capacity.name, ()) if happens[row[0]]]
         who = tuple(sorted({number for number, *_ in (*drawn, *held)}))
         if who not in busy:  # the links of a ring are drawn on by the same ops
-            ops = np.concatenate([by_cost[:0], *(ops_of[number] for number in who)])
+            ops = (
+                ops_of[who[0]] if len(who) == 1 else np.concatenate([np.empty(0, np.int64), *(ops_of[number] for number in who)])
+            )
             busy[who] = ticks.covered(begin[ops], timeline.end[ops])
         amount = _together([(part, times * sizes[number]) for number, part, times in drawn]) if drawn else 0
         if crowded and any(_lightens(costs[number].demand.crowd, capacity.name) for number, *_ in drawn):
@@ -116,6 +116,16 @@ def _together(rows: Iterable[tuple[float, float]]) -> float:
     for amount, times in rows:
         often[amount] = often.get(amount, 0) + times
     return math.fsum([amount * times for amount, times in often.items()])
+
+
+def _by_cost(flat: FlatGraph, costs: int) -> tuple[list[Ints], list[float]]:
+    """For each cost its ops, and their sizes added up."""
+    used = np.flatnonzero(flat.cost >= 0)
+    by_cost = used[ticks.order(flat.cost[used])]
+    counts = np.bincount(flat.cost[used], minlength=costs)
+    del used  # of millions of ops, each column counts
+    ops_of = [by_cost[low:high] for low, high in pairwise([0, *np.cumsum(counts).tolist()])]
+    return ops_of, counts.astype(np.float64).tolist() if (flat.size == 1).all() else [_added_up(flat.size[ops]) for ops in ops_of]
 
 
 def _lightens(crowd: Crowd | None, capacity: str) -> bool:
@@ -200,5 +210,5 @@ def drawing_since(timeline: Timeline) -> Ints:
     latency = ticks.column([*(ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0])
     begin = ticks.add(timeline.start, flat.time)
     if latency.any():
-        begin = ticks.add(begin, latency[flat.cost])
+        begin = ticks.add(begin, latency.take(flat.cost))
     return ticks.matching(np.minimum(*ticks.alike(begin, timeline.end)), timeline.end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Final
 
 from hwsim.records import dataclass
@@ -36,6 +37,7 @@ class Expectation:
         return self.text
 
 
+@lru_cache(maxsize=256, typed=True)
 def parse_expectation(given: object) -> Expectation:
     """The bounds a text writes; a bare whole number is expected exactly. Raises UnitError."""
     if not isinstance(given, str):

@@ -16,6 +16,7 @@ from typing import Final
 
 from hwsim.spec.mistakes import Hinted, Mistakes, Place, did_you_mean
 from hwsim.spec.reading import MAX_NODES
+from hwsim.spec.shelf import by_entry
 from hwsim.spec.tree import MAX_DEPTH, Tree
 from hwsim.units import Quantity, UnitError, parse
 
@@ -232,7 +233,7 @@ def unused(tree: Tree) -> Iterator[tuple[str, Place | None]]:
     let = tree.get("let")
     if let is None or not isinstance(let.value, dict) or tree.get("use") is not None:
         return
-    needed = _needs(tree)
+    needed = set[str]().union(*by_entry("needs", tree, lambda _, entry: _needs(entry)).values())
     yield from ((name, let.key_place(name)) for name in let.value if name not in needed)
 
 
@@ -246,7 +247,7 @@ def _needs(tree: Tree) -> set[str]:
             continue
         seen.add(id(node))
         if isinstance(node.value, str):
-            needed.update(names_in(node.value))
+            needed.update(names_in(node.value) if "$" in node.value else ())
         elif isinstance(node.value, dict):
             stack.extend(node.value.values())
         elif isinstance(node.value, list):

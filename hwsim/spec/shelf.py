@@ -7,16 +7,20 @@ the same inputs before. What it puts there must be a function of its inputs alon
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
+from operator import is_not
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 from hwsim.spec.tree import Tree
 
 Shelf = dict[str, dict[Any, Any]]
+MOST_KEPT: Final = 4  # results of one name
+MOST_BUILT: Final = 2  # results that hold a machine
+MANY: Final = 1 << 16  # rows of a column up to which results are kept
 _SHELF: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
@@ -47,6 +51,52 @@ def shared_by(name: str) -> dict[Any, Any] | None:
     """Values kept under this name; None where nothing is shared."""
     shelf = _SHELF.get()
     return None if shelf is None else shelf.setdefault(name, {})
+
+
+def once(
+    name: str,
+    given: tuple[object, ...],
+    make: Callable[[], _Found],
+    *,
+    also: tuple[Hashable, ...] = (),
+    most: int = MOST_KEPT,
+    rows: int = 0,
+) -> _Found:
+    """The result of `make` for these very objects, which are never changed; a study makes it once.
+
+    Args:
+        name: name of the results; equal objects have one result of a name.
+        also: values that the result depends on besides.
+        most: number of results that are kept, the latest in use.
+        rows: rows of its columns; above `MANY` nothing is kept.
+    """
+    results = shared_by(name) if rows <= MANY else None
+    if results is None:
+        return make()
+    key = (*map(id, given), *also)
+    _, result = results.pop(key, None) or (None, make())
+    while len(results) >= most:
+        del results[next(iter(results))]
+    results[key] = given, result
+    return result
+
+
+def by_entry(name: str, tree: Tree, make: Callable[[str, Tree], _Found], given: tuple[object, ...] = ()) -> dict[str, _Found]:
+    """The result of `make` for each entry of a mapping; a study takes it from the latest mapping that had this very entry.
+
+    Args:
+        given: objects that the results depend on besides.
+    """
+    latest = shared_by(name)
+    given_before, tree_before, earlier = latest[""] if latest else (given, tree, {})
+    if len(given_before) != len(given) or any(map(is_not, given_before, given)):
+        earlier = {}
+    results = {
+        key: earlier[key] if key in earlier and tree_before.get(key) is entry else make(key, entry) for key, entry in tree.items()
+    }
+    if latest is not None:
+        latest[""] = given, tree, results
+    return results
 
 
 _Stamp: TypeAlias = tuple[int, int, int, int] | None

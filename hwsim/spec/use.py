@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.spec.expression import KEPT, parameters, substitute
+from hwsim.spec.expression import KEPT, mentions, parameters, substitute
 from hwsim.spec.library import find, located, role
 from hwsim.spec.mistakes import Mistakes, SpecError, did_you_mean
 from hwsim.spec.numbers import with_origins
 from hwsim.spec.reading import read
-from hwsim.spec.shelf import shared_by
+from hwsim.spec.shelf import by_entry, shared_by
 from hwsim.spec.tree import MAX_DEPTH, Tree
 
 FORMATS: Final = {
@@ -31,6 +31,7 @@ FORMATS: Final = {
     "prices": "prices/1",
 }
 _MAX_USES: Final = 100_000
+_FOR_ALL: Final = ("let", "source", "ref", "spread", "value", "kind")  # entries of a file that the others may hang on
 _MOST_KEPT: Final = 4  # files that runs of one study share, their parameters put in
 _PART_KEYS: Final = ("kind", "name", "notes", "class", "power", "price")  # what the file of a part says of itself
 _OF_NUMBERS: Final = {"source", "ref"}  # keys next to the value of a number
@@ -91,12 +92,45 @@ def resolve(tree: Tree, mistakes: Mistakes, *, kind: str = "machine", kept: froz
     earlier: dict[Any, tuple[Tree, Tree]] | None = shared_by("resolved")
     if earlier is not None and (before := earlier.get((id(tree), kind, kept))) is not None:
         return before[1]
-    already, resolved = len(mistakes), _Resolver(mistakes, kept).whole(tree, kind, ())
+    already, resolved = len(mistakes), _by_entry(tree, kind, kept)
+    if resolved is None:
+        resolved = _Resolver(mistakes, kept).whole(tree, kind, ())
     if earlier is not None and len(mistakes) == already:
         while len(earlier) >= _MOST_KEPT:
             del earlier[next(iter(earlier))]
         earlier[id(tree), kind, kept] = tree, resolved
     return resolved
+
+
+def _by_entry(tree: Tree, kind: str, kept: frozenset[str]) -> Tree | None:
+    """The same, entry by entry: those that runs of a study have alike are resolved once. None where that is not enough.
+
+    An entry hangs on itself and on what a file says for all of them: its parameters and its sources.
+    """
+    let = tree.get("let")
+    if shared_by("entries") is None or not isinstance(tree.value, dict) or "use" in tree.value:
+        return None
+    if let is not None and not (isinstance(let.value, dict) and all(_is_plain(each) for each in let.value.values())):
+        return None  # the size of parameters that are lists counts for the file as a whole
+    common: dict[str, Tree] = {key: tree.value[key] for key in _FOR_ALL if key in tree.value}
+
+    def alone(key: str, entry: Tree) -> tuple[Tree | None, int]:
+        resolver = _Resolver(Mistakes(), kept)
+        inside = {each: it for each, it in common.items() if each != "let" or mentions(entry)} | {key: entry}
+        resolved = resolver.whole(Tree(inside, tree.place, tree.keys, tree.origin), kind, ())
+        return None if len(resolver.mistakes) else resolved.get(key), resolver.uses
+
+    results = by_entry(f"entries of a {kind}", tree, alone, (*common.values(), kept))
+    entries = {key: resolved for key, (resolved, _) in results.items() if resolved is not None}
+    if len(entries) < len(results) or sum(uses for _, uses in results.values()) > _MAX_USES:  # integers
+        return None  # all mistakes of a file are found together
+    let = entries.pop("let", None)
+    inside = tree.having(entries)
+    return inside if let is None else inside.put("let", let)
+
+
+def _is_plain(tree: Tree) -> bool:
+    return not isinstance(tree.value, dict | list)
 
 
 def used(tree: Tree, kind: str) -> Tree | None:

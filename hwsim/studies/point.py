@@ -21,7 +21,7 @@ from hwsim.results.critical import families, limited_by
 from hwsim.results.interval import Interval, Part
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, different, resolve
-from hwsim.spec.shelf import Shelf, shared, shared_by
+from hwsim.spec.shelf import Shelf, by_entry, shared, shared_by
 from hwsim.studies.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.studies.work import Work, work_of
 from hwsim.version import __version__
@@ -145,7 +145,8 @@ class Content:
     def of(cls, kind: Literal["machine", "workload"], tree: Tree) -> Content:
         mistakes = Mistakes()
         resolved = resolve(tree, mistakes, kind=kind)
-        text = json.dumps(resolved.plain(), default=str)
+        written = by_entry(f"texts of a {kind}", resolved, lambda key, entry: f"{json.dumps(key)}: {_text(entry)}")
+        text = f"{{{', '.join(written.values())}}}" if resolved.is_mapping else _text(resolved)
         digest = "" if len(mistakes) else sha256(text.encode()).hexdigest()
         timed = digest
         if kind == "machine" and f'"{PRICE}":' in text:
@@ -155,6 +156,10 @@ class Content:
     def become(self, tree: Tree) -> Content:
         """Return the content of another tree; nothing to do if that is the present one."""
         return self if tree is self.tree else Content.of(self.kind, tree)
+
+
+def _text(tree: Tree) -> str:
+    return json.dumps(tree.plain(), default=str)
 
 
 def read_source(kind: Literal["machine", "workload"], source: Source) -> Content:
@@ -235,9 +240,8 @@ def _run(
     except Exception as error:  # noqa: BLE001  (one point of thousands: the others are not lost with it)
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return Outcome(error=f"{CONTRADICTS}: {text}; {DEFECT}", fingerprint=fingerprint, warnings=_small(warnings))
-    document = cache(run.to_json)
     try:
-        requested = {column.column: number(run, column, document) for column in map(measure, wanted)}
+        requested = _requested(run, wanted) if wanted else {}
     except NoSuchNumber as error:
         return Outcome(error=f"{error} ({error.hint})", fingerprint=fingerprint, warnings=_small(warnings))
     name, share = next(((name, share) for name, _, share in families(limited_by(run.simulated))), ("", None))
@@ -257,6 +261,11 @@ def _run(
         work_of(run),
         None if run.serving or run.of_services else run.interval,
     )
+
+
+def _requested(run: Run, wanted: Sequence[str]) -> dict[str, float]:
+    document = cache(run.to_json)
+    return {column.column: number(run, column, document) for column in map(measure, wanted)}
 
 
 def _ran(machine: Content, workload: Content, paying: Paying | None) -> Run:

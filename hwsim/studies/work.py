@@ -24,6 +24,8 @@ from hwsim.ops.exchange import ExchangeOp
 from hwsim.results.cause import HOST
 from hwsim.results.ops import weights
 from hwsim.results.result import Result
+from hwsim.results.timeline import Timeline
+from hwsim.spec.shelf import once
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.starving import pipelines
 
@@ -65,34 +67,53 @@ def _settled(result: Result) -> list[Work]:
 
 
 def _count(result: Result) -> Work:
-    flat, makespan = result.simulated.flat, result.simulated.makespan_fs / FEMTO
-    on_devices = [number for number, label in enumerate(flat.graph.labels) if label.device and label.kind not in HOST]
-    done = float(weights(result.simulated)[_among(flat, on_devices)].sum())
+    done, makespan = _counted(result.simulated).done, result.simulated.makespan_fs / FEMTO
     return Work(OPS_DONE, done, done / makespan if makespan > 0 else 0.0)
 
 
 def _ops(result: Result) -> Iterator[Work]:
-    flat = result.simulated.flat
-    makespan = result.simulated.makespan_fs / FEMTO
-    copies = [number for number, label in enumerate(flat.graph.labels) if label.kind == "copy"]
-    others = [number for number, label in enumerate(flat.graph.labels) if label.kind in AMONG]
-    copied, counted = _among(flat, copies), (flat.cost >= 0) & ~_among(flat, others)
-    sizes = flat.size * weights(result.simulated)
+    costs, makespan = result.simulated.flat.graph.costs, result.simulated.makespan_fs / FEMTO
     totals = {"FLOP": 0.0, "accesses": 0.0, "B": 0.0}
-    for chosen, is_copy in ((counted & ~copied, False), (counted & copied, True)):
-        times = np.bincount(flat.cost[chosen], sizes[chosen], len(flat.graph.costs))
-        for number in np.flatnonzero(times).tolist():
-            cost, many = flat.graph.costs[number], float(times[number])
-            if is_copy:
-                totals["B"] += many * _most(cost, "B")
-            elif cost.requests is not None:
-                totals["accesses"] += many * cost.requests.count
-                totals["B"] += many * cost.requests.count * cost.requests.size
-            else:
-                totals["accesses"] += many * _most(cost, "1")
-                totals["FLOP"] += many * math.fsum(amount for _, amount, unit in cost.moved if unit == "FLOP")
+    for number, many, is_copy in _counted(result.simulated).by_cost:
+        cost = costs[number]
+        if is_copy:
+            totals["B"] += many * _most(cost, "B")
+        elif cost.requests is not None:
+            totals["accesses"] += many * cost.requests.count
+            totals["B"] += many * cost.requests.count * cost.requests.size
+        else:
+            totals["accesses"] += many * _most(cost, "1")
+            totals["FLOP"] += many * math.fsum(amount for _, amount, unit in cost.moved if unit == "FLOP")
     for unit, amount in totals.items():
         yield Work(unit, amount, amount / makespan if makespan > 0 else 0.0)
+
+
+class _Counted(NamedTuple):
+    """Number of ops on devices; and for each cost the number of its ops, and whether they are copies."""
+
+    done: float
+    by_cost: tuple[tuple[int, float, bool], ...]
+
+
+def _counted(timeline: Timeline) -> _Counted:
+    flat = timeline.flat
+    given = flat.label, flat.cost, flat.size, flat.queue, flat.graph.labels, flat.graph.alike
+    return once("counted", given, lambda: _count_ops(timeline), rows=len(flat))
+
+
+def _count_ops(timeline: Timeline) -> _Counted:
+    flat = timeline.flat
+    labels = [(number, label.kind, label.device) for number, label in enumerate(flat.graph.labels)]
+    on_devices = _among(flat, [number for number, kind, device in labels if device and kind not in HOST])
+    copied = _among(flat, [number for number, kind, _ in labels if kind == "copy"])
+    counted = (flat.cost >= 0) & ~_among(flat, [number for number, kind, _ in labels if kind in AMONG])
+    many = weights(timeline)
+    sizes = flat.size * many
+    rows: list[tuple[int, float, bool]] = []
+    for chosen, is_copy in ((counted & ~copied, False), (counted & copied, True)):
+        times = np.bincount(flat.cost[chosen], sizes[chosen])
+        rows += [(number, float(times[number]), is_copy) for number in np.flatnonzero(times).tolist()]
+    return _Counted(float(many[on_devices].sum()), tuple(rows))
 
 
 def _among(flat: FlatGraph, labels: Sequence[int]) -> NDArray[np.bool_]:

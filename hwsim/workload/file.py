@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from hwsim.devices import Start
 from hwsim.graph.opgraph import Freeing
@@ -25,6 +25,22 @@ from hwsim.workload.groups import RankGroups
 
 FORMAT = "workload/1"
 DOORS: Final = ("program", "programs", "pipeline", "train", "infer")  # what a workload, or a job, may be written as
+
+
+class Rules(NamedTuple):
+    """Treatment of the ops of a program by its runtime, without the times that its thread takes.
+
+    compiles: bodies of `call`; issues: the ops of one, one by one; the others as of `Runtime`.
+    """
+
+    queue_depth: int | None
+    blocks: Literal["none", "cpu", "all"]
+    compiles: bool
+    issues: bool
+    per_op: float
+    starts: Start
+    converts: Literal["copy", "share"]
+    fuse: Literal["none", "elementwise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +85,12 @@ class Runtime:
     source: str = field("where its numbers are from", default="", record="for readers")
     ref: str = field("which document or measurement exactly", default="", record="for readers")
     notes: str = field("anything worth knowing", default="", record="for readers")
+
+    @property
+    def rules(self) -> Rules:
+        """All that ops are read with."""
+        compiles, issues = self.call is not None, self.issue > 0
+        return Rules(self.queue_depth, self.blocks, compiles, issues, self.per_op, self.starts, self.converts, self.fuse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +212,13 @@ def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
 
 def _without_skipped(workload: Workload, mistakes: Mistakes) -> Workload | None:
     """The workload with the jobs that are not skipped."""
-    jobs = {name: job for name, job in (workload.jobs or {}).items() if not job.skip}
-    if workload.jobs and not jobs:
+    if not workload.jobs:
+        return workload
+    jobs = {name: job for name, job in workload.jobs.items() if not job.skip}
+    if not jobs:
         mistakes.add(next(iter(workload.jobs.values())).place, "every job is skipped, so that there is nothing to simulate")
         return None
-    return replace(workload, jobs=None if workload.jobs is None else jobs)
+    return replace(workload, jobs=jobs)
 
 
 def _kept(tree: Tree) -> frozenset[str]:
@@ -208,6 +232,8 @@ def _kept(tree: Tree) -> frozenset[str]:
 
 def _at_their_keys(workload: Workload, tree: Tree) -> Workload:
     """Every `train` where its key stands: what it leaves out stands nowhere else."""
+    if workload.train is None and not workload.jobs:
+        return workload
     jobs, inside = dict(workload.jobs or {}), tree.get("jobs")
     for name, job in jobs.items():
         around = None if inside is None else inside.get(name)

@@ -13,11 +13,13 @@ from hwsim.graph.opgraph import Alike, Change, OpGraph, slowed
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout
 from hwsim.spec import Mistakes, SpecError, Tree
+from hwsim.spec.shelf import MOST_BUILT, once
+from hwsim.workload.again import read_groups, with_ops
 from hwsim.workload.assemble import add_blocks, tie_meetings
 from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
 from hwsim.workload.file import DOORS, Job, Runtime, Workload
 from hwsim.workload.programs import MAIN, host_cost
-from hwsim.workload.reading import Group, read_group
+from hwsim.workload.reading import Group
 from hwsim.workload.statements import Barrier, Collective, Receive, Repeat, Statement, walk
 from hwsim.workload.stepping import in_full
 
@@ -87,13 +89,18 @@ def lower(
         groups = [replace(group, body=in_full(group.body, builder)) for group in groups]
         few = len(machine.capacities) > MOST_LISTED and all(part.infer is None for part in parts.values())  # it submits ops later
         listed = builder.drawn() if few else machine.capacities
-        builder.offer(capacities_of({name: machine.capacities[name] for name in listed if name not in builder.hidden}))
+        if few or builder.hidden != ():
+            builder.offer(capacities_of({name: machine.capacities[name] for name in listed if name not in builder.hidden}))
+        else:
+            builder.offer(once("capacities", (machine,), lambda: capacities_of(machine.capacities), most=MOST_BUILT))
     shared = _shared_barriers(groups)
-    emitters = _emit_aligned(groups, runtimes, shared)
-    meetings = [add_blocks(builder, emitter) for emitter in emitters]
-    for name in sorted(shared):
-        tie_meetings(builder, [found[name] for found in meetings if name in found])
-    graph = builder.build(alike, unfolded)
+
+    def write() -> None:
+        meetings = [add_blocks(builder, emitter) for emitter in _emit_aligned(groups, runtimes, shared)]
+        for name in sorted(shared):
+            tie_meetings(builder, [found[name] for found in meetings if name in found])
+
+    graph = with_ops(builder, groups, runtimes, write, alike, unfolded)
     many = {} if graph.alike is None else graph.alike.capacities
     counted = sum(many.get(each.name, 1) for each in graph.capacities)  # integers
     return replace(graph, unlisted=max(0, len(machine.capacities) - counted)) if len(machine.capacities) > MOST_LISTED else graph
@@ -162,9 +169,9 @@ def _groups_of(
 ) -> tuple[list[Group], Runtime | None]:
     """The programs of one job ("": of the workload itself), named after it; its pipeline goes straight into the graph."""
     runtime = part.runtime or workload.runtime
+    rules = None if runtime is None else runtime.rules
     groups = []
-    for called, tree in _named(job, part):
-        group = read_group(called, tree, machine, runtime, workload.groups, builder, mistakes)
+    for group in read_groups(tuple(_named(job, part)), machine, rules, workload.groups, builder, mistakes):
         body = _within(job, group.body) if job else group.body
         groups.append(replace(group, body=body, start=ticks.femtoseconds(part.start)))
     if part.pipeline is not None:
@@ -215,11 +222,13 @@ def _host_runtime(group: Group, runtime: Runtime | None, builder: GraphBuilder) 
         return None
 
     def time(seconds: float) -> HostTime:
-        return HostTime(tuple(host_cost(program, seconds, builder) for program in group.programs), ticks.femtoseconds(seconds))
+        costs = [host_cost(program, seconds, builder) for program in group.programs]
+        return HostTime(tuple(costs), ticks.femtoseconds(seconds))
 
+    dispatch = time(runtime.dispatch)
     return HostRuntime(
-        dispatch=time(runtime.dispatch),
-        layer=time(runtime.dispatch if runtime.layer is None else runtime.layer),
+        dispatch=dispatch,
+        layer=dispatch if runtime.layer is None else time(runtime.layer),
         issue=time(runtime.issue),
         back=time(runtime.return_),
         call=time(runtime.call or 0.0),

@@ -21,7 +21,9 @@ def names_of(workload: Workload, machine: Machine, alike: Alike, rank: int) -> N
     start = 0
     for name, tree, runtime in programs_of(workload):
         builder = GraphBuilder()
-        read = partial(read_group, name, tree, machine, runtime, workload.groups, builder, Mistakes())
+        read = partial(
+            read_group, name, tree, machine, None if runtime is None else runtime.rules, workload.groups, builder, Mistakes()
+        )
         ranks = read(only=0).programs[0].ranks
         if first < start + ranks:
             return _paired(builder, read(only=first - start), read(only=rank - start))

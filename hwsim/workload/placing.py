@@ -14,7 +14,7 @@ from hwsim.machine import NoRoute, UnknownName
 from hwsim.ops import CannotPlace, ComputeOp, FetchOp, Home, Op, Placed, Scope, stated
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes
-from hwsim.workload.file import Runtime
+from hwsim.workload.file import Rules
 from hwsim.workload.programs import Program, Queues
 from hwsim.workload.statements import PlacedOp
 
@@ -30,7 +30,7 @@ class Placing:
     never: repeats around the op that run 0 times: the machine need not have what it names.
     """
 
-    runtime: Runtime | None
+    rules: Rules | None
     builder: GraphBuilder
     queues: Queues
     mistakes: Mistakes
@@ -42,12 +42,12 @@ class Placing:
     @property
     def compiles(self) -> bool:
         """Whether the runtime compiles the bodies of `call`."""
-        return self.runtime is not None and self.runtime.call is not None
+        return self.rules is not None and self.rules.compiles
 
     @property
     def shares(self) -> bool:
         """Whether the runtime's arrays in the host's memory are numpy's own."""
-        return self.runtime is not None and self.runtime.converts == "share"
+        return self.rules is not None and self.rules.converts == "share"
 
     def looks_back(self) -> bool:
         """Whether a value is fetched in the text before it is said where it lies: in the iteration before."""
@@ -62,14 +62,14 @@ class Placing:
         if isinstance(op, FetchOp):
             self.missed |= {(program.name, value) for value in op.reads if value not in homes}
         try:
-            starts = self.runtime.starts if self.runtime is not None and call >= 0 else program.scope.starts
+            starts = self.rules.starts if self.rules is not None and call >= 0 else program.scope.starts
             placed = op.lower(self._scope(program, homes, starts))
             refuse_endless(placed)
             if starts == "graph" and isinstance(op, ComputeOp) and program.scope.kind(placed.device) == "cpu":
                 raise CannotPlace(
                     f"'{placed.device}' is a cpu, and the runtime starts what it compiles as a graph of a gpu", _ON_A_CPU
                 )
-            femtoseconds = ticks.femtoseconds(placed.time + (self.runtime.per_op if self.runtime and call >= 0 else 0.0))
+            femtoseconds = ticks.femtoseconds(placed.time + (self.rules.per_op if self.rules and call >= 0 else 0.0))
         except (CannotCompute, CannotPlace, NoRoute, UnknownName, ticks.TooLong) as error:
             if not self.never:
                 self.mistakes.add(op.place, error.message, error.hint)
@@ -81,7 +81,7 @@ class Placing:
             old = homes.get(name) if name in op.updates else None
             homes[name] = Home(old.memory if old else placed.memory, sizes.get(name) or (old.bytes if old else 0.0))
         label, name = self.builder.label, op.name or kind
-        threaded = self.runtime is not None
+        threaded = self.rules is not None
         fetched = isinstance(op, FetchOp)
         block = (op.block or self._blocks(placed, program)) and not fetched
         return PlacedOp(
@@ -119,7 +119,7 @@ class Placing:
 
     def back_label(self, name: str, program: Program) -> int:
         """Label of a program's return from waiting for `name`."""
-        kind, device = ("return", program.scope.host) if self.runtime else ("wait", "")
+        kind, device = ("return", program.scope.host) if self.rules else ("wait", "")
         return self.builder.label(name, kind, device, program.name)
 
     def back_labels(self, name: str, programs: Sequence[Program]) -> tuple[int, ...]:
@@ -136,11 +136,11 @@ class Placing:
     @property
     def issues(self) -> bool:
         """Whether the thread issues the ops of a compiled body one by one."""
-        return self.runtime is not None and self.runtime.issue > 0
+        return self.rules is not None and self.rules.issues
 
     def _blocks(self, placed: Placed, program: Program) -> bool:
         """Whether the runtime waits for it: always, or wherever its result is not in a GPU's memory."""
-        match self.runtime.blocks if self.runtime else "none":
+        match self.rules.blocks if self.rules else "none":
             case "all":
                 return True
             case "cpu":

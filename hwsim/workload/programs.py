@@ -10,8 +10,10 @@ from hwsim.machine import Machine, UnknownName
 from hwsim.ops import Placed, Scope
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, Value
-from hwsim.workload.file import Each, Runtime
+from hwsim.spec.shelf import once
+from hwsim.workload.file import Each, Rules
 
+MOST_TIMES = 32  # of host threads whose costs a study keeps
 MAIN = "main"  # the program of a file that has only one
 
 
@@ -83,10 +85,10 @@ def memory_of(machine: Machine, device: str) -> float | None:
 class Queues:
     """The queues of the programs, each made when first used; no two programs share one."""
 
-    def __init__(self, builder: GraphBuilder, runtime: Runtime | None) -> None:
+    def __init__(self, builder: GraphBuilder, rules: Rules | None) -> None:
         self._builder = builder
-        self._depth = runtime.queue_depth if runtime else None
-        self._threads = runtime is not None
+        self._depth = rules.queue_depth if rules else None
+        self._threads = rules is not None
         self._known: dict[tuple[str, str, str], int] = {}
 
     def host(self, program: Program) -> int:
@@ -110,4 +112,6 @@ def host_cost(program: Program, seconds: float, builder: GraphBuilder) -> int:
     """Index of the cost of `seconds` of a program's thread: a core of its host; -1 without a host or without time."""
     host = program.scope.host
     model = program.scope.machine.devices[host].model if host else None
-    return builder.cost(model.busy(host, seconds)) if isinstance(model, Cpu) and seconds > 0 else -1
+    if not (isinstance(model, Cpu) and seconds > 0):
+        return -1
+    return builder.cost(once("busy", (model,), lambda: model.busy(host, seconds), also=(host, seconds), most=MOST_TIMES))

@@ -12,7 +12,7 @@ from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, ExchangeOp, FetchOp, Op
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, decode, did_you_mean, field, mentions, place_field, substitute
-from hwsim.workload.file import Each, Runtime
+from hwsim.workload.file import Each, Rules
 from hwsim.workload.gathering import Gatherings
 from hwsim.workload.groups import RankGroups
 from hwsim.workload.names import Mention, Names, Path, Stand
@@ -101,7 +101,7 @@ def read_group(
     name: str,
     tree: Tree,
     machine: Machine,
-    runtime: Runtime | None,
+    rules: Rules | None,
     groups: Mapping[str, RankGroups],
     builder: GraphBuilder,
     mistakes: Mistakes,
@@ -121,19 +121,19 @@ def read_group(
     programs = find_programs(name, tree, ranks_of, machine, mistakes, only)
     if not programs:
         return Group(name, (), (), ())
-    queues = Queues(builder, runtime)
+    queues = Queues(builder, rules)
     hosts = tuple(queues.host(program) for program in programs)
-    placing = Placing(runtime, builder, queues, mistakes)
+    placing = Placing(rules, builder, queues, mistakes)
     reader = _Reader(programs, placing, groups)
     body = reader.body(statements, ())
     if placing.looks_back():  # read again, now that it is known where the values lie
         reader = _Reader(programs, placing, groups)
         body = reader.body(statements, ())
     reader.names.look_up(mistakes)
-    if runtime is not None and runtime.fuse == "elementwise" and not len(mistakes):
+    if rules is not None and rules.fuse == "elementwise" and not len(mistakes):
         from hwsim.workload.fuse import fuse
 
-        body = fuse(body, programs, builder, runtime.starts)
+        body = fuse(body, programs, builder, rules.starts)
     starts = tuple(builder.label("start", "start", "", program.name) for program in programs)
     return Group(name, programs, hosts, body, starts)
 

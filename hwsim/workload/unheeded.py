@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 from hwsim.devices import CannotCompute, Cpu, Gpu, Memory, Sockets
@@ -18,6 +19,7 @@ from hwsim.ops import OPS, CannotPlace, ExchangeOp, Scope
 from hwsim.ops.op import CalledOp
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, decode, did_you_mean, plan, substitute
+from hwsim.spec.shelf import MOST_BUILT, once
 from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.lower import programs_of
 from hwsim.workload.narrow import wider_formats
@@ -85,9 +87,13 @@ def refuse_statement(kind: str, tree: Tree, mistakes: Mistakes) -> None:
 
 def _ops(workload: Workload, machine: Machine) -> Iterator[Given]:
     """Every op that gives more than its size, as the first program of each group places it."""
-    for name, tree, _ in programs_of(workload):
-        ranks_of = Each(_names(tree.get("each")), ()) if tree.is_mapping and tree.get("each") is not None else None
-        yield from _of_statements(_body(tree), _first(name, tree, ranks_of, machine))
+    named = [(name, tree) for name, tree, _ in programs_of(workload)]
+    trees, names = tuple(tree for _, tree in named), tuple(name for name, _ in named)
+
+    def given() -> list[Given]:
+        return [each for name, tree in named for each in _of_program(name, tree, machine)]
+
+    yield from once("given", (machine, *trees), given, also=names, most=MOST_BUILT)
     for pipeline in _pipelines(workload):
         from hwsim.workload.pipeline import PipelineKeys, operations
 
@@ -95,6 +101,11 @@ def _ops(workload: Workload, machine: Machine) -> Iterator[Given]:
         if keys is not None:
             first = _first("", pipeline, Each(keys.each, ()) if keys.each else None, machine)
             yield from _of_statements([op for stage in keys.stages for op in operations(stage)], first)
+
+
+def _of_program(name: str, tree: Tree, machine: Machine) -> Iterator[Given]:
+    ranks_of = Each(_names(tree.get("each")), ()) if tree.is_mapping and tree.get("each") is not None else None
+    yield from _of_statements(_body(tree), _first(name, tree, ranks_of, machine))
 
 
 def _first(name: str, tree: Tree, each: Each | None, machine: Machine) -> Program | None:
@@ -266,7 +277,7 @@ def _of_runtimes(workload: Workload) -> Iterator[Warning]:
         yield Warning("no-effect", "`runtime` has no effect: it is of programs, and there is none", workload.place)
     for runtime in runtimes.values():
         compiled = [key for key in OF_COMPILED if getattr(runtime, key) != _default_of(key)]
-        calls = any(_has_call(_body(tree)) for _, tree, runtime_of in programs if runtime_of is runtime)
+        calls = runtime.call is not None and any(_has_call(_body(tree)) for _, tree, its in programs if its is runtime)
         if runtime.call is None and compiled:
             text = f"{_listed(compiled)} of the runtime have no effect: without `call` it compiles nothing"
             yield Warning("no-effect", text, workload.place)
@@ -277,6 +288,7 @@ def _of_runtimes(workload: Workload) -> Iterator[Warning]:
             yield Warning("no-effect", text, workload.place)
 
 
+@cache
 def _default_of(key: str) -> object:
     return next(each.default for each in plan(Runtime) if each.key == key)
 

@@ -208,16 +208,23 @@ def _by_label(timeline: Timeline) -> dict[Label, Ints]:
 
 def pipelines(timeline: Timeline) -> tuple[PipelineUse, ...]:
     """The use of each pipeline whose ops all ran, in the order of the workload."""
-    graph = timeline.flat.graph
-    lines = [line for line in graph.lines if sum(line.epochs)]
+    lines = [line for line in timeline.flat.graph.lines if sum(line.epochs)]
     if not lines:
         return ()
+    if "pipelines" not in timeline.found:
+        timeline.found["pipelines"] = tuple(_uses(timeline, lines))
+    uses: tuple[PipelineUse, ...] = timeline.found["pipelines"]
+    return uses
+
+
+def _uses(timeline: Timeline, lines: Sequence[Line]) -> Iterator[PipelineUse]:
+    graph = timeline.flat.graph
     ops_of = _by_label(timeline)
     before = last_predecessors(timeline).tolist()
     last = {label: line.program for line in lines for label in line.stages[-1].ops}
     names = [(label.name, label.device, last.get(label, "")) for label in graph.labels]
     uses = (_of(line, timeline, ops_of, before, names) for line in lines)
-    return tuple(use for use in uses if use is not None)
+    yield from (use for use in uses if use is not None)
 
 
 def epoch_s(uses: Sequence[PipelineUse]) -> float:
