@@ -71,7 +71,7 @@ class KernelTimes:
         return seconds
 
     def cost(self, work: Work) -> Cost:
-        """What it takes by the GPU's own model, on a GPU called "gpu"."""
+        """The cost by the GPU's own model, on a GPU called "gpu"."""
         cost = self._costs.get(work)
         if cost is None:
             cost = self.gpu.compute(_NAME, work)

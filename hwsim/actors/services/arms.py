@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-from collections import deque
 from heapq import heappop, heappush
 
-from hwsim.actors.services.stations import NEVER, Member
-from hwsim.engine.fair import FULL
+from hwsim.actors.services.stations import NEVER, Line, Member
 from hwsim.workload.load.numbers import stream, uniform
 from hwsim.workload.services.arms import scales, seen
 from hwsim.workload.services.program import Station
 
 
-class Arms:
+class Arms(Line):
     """Arms and one line. An arm that has ended an access chooses a femtosecond later, when all of that instant have come."""
 
-    __slots__ = (
-        "_begun",
-        "_ends",
-        "_free",
-        "_key",
-        "_last",
-        "_latest",
-        "_line",
-        "_scales",
-        "_seen",
-        "area",
-        "busy",
-        "due",
-        "servers",
-    )
+    __slots__ = ("_begun", "_key", "_latest", "_scales", "_seen")
 
     def __init__(self, of: Station, seed: int) -> None:
-        self.servers = self._free = of.servers
+        Line.__init__(self, of.servers)
         self._scales = [scales(accesses) for accesses in of.accesses]
         self._seen = seen(of.accesses)
         self._key = stream(seed, of.name)
-        self._line: deque[Member] = deque()
-        self._ends: list[tuple[int, int, Member]] = []
         self._latest: Member = None  # whose access began last
-        self._begun = self._last = 0
-        self.area = self.busy = 0
-        self.due = NEVER
+        self._begun = 0
 
     def join(self, flow: int, time: int, member: Member, instant: int) -> None:  # noqa: ARG002 (the member knows both)
         """An access comes."""
@@ -85,17 +65,3 @@ class Arms:
         self._free -= 1
         heappush(self._ends, (instant + time, self._begun, member))
         self.due = self._ends[0][0]
-
-    def used(self, end: int) -> float:
-        """Part of them that was used, from 0 to `end`."""
-        return self.busy / FULL / end
-
-    def count(self, instant: int) -> int:
-        """Accesses there; time is counted up to now."""
-        working = self.servers - self._free
-        inside = working + len(self._line)
-        passed = instant - self._last
-        self.area += inside * passed
-        self.busy += working * FULL // self.servers * passed
-        self._last = instant
-        return inside

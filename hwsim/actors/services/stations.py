@@ -45,18 +45,41 @@ class Serves(Protocol):
     def used(self, end: int) -> float: ...
 
 
-class Fifo:
-    """A number of servers and one line, first come first served."""
+class Line:
+    """A number of servers and one line, counted; who is next is the station's."""
 
-    __slots__ = ("_ends", "_free", "_joined", "_last", "_line", "area", "busy", "due", "servers")
+    __slots__ = ("_ends", "_free", "_last", "_line", "area", "busy", "due", "servers")
 
     def __init__(self, servers: int) -> None:
         self.servers = self._free = servers
-        self._line: deque[tuple[int, Member]] = deque()
+        self._line: deque[Any] = deque()
         self._ends: list[tuple[int, int, Member]] = []
-        self._joined = self._last = 0
-        self.area = self.busy = 0
+        self._last = self.area = self.busy = 0
         self.due = NEVER
+
+    def used(self, end: int) -> float:
+        """Part of it that was used, from 0 to `end`."""
+        return self.busy / FULL / end
+
+    def count(self, instant: int) -> int:
+        """Members there; time is counted up to now."""
+        working = self.servers - self._free
+        inside = working + len(self._line)
+        passed = instant - self._last
+        self.area += inside * passed
+        self.busy += working * FULL // self.servers * passed
+        self._last = instant
+        return inside
+
+
+class Fifo(Line):
+    """First come first served."""
+
+    __slots__ = ("_joined",)
+
+    def __init__(self, servers: int) -> None:
+        Line.__init__(self, servers)
+        self._joined = 0
 
     def join(self, flow: int, time: int, member: Member, instant: int) -> None:  # noqa: ARG002 (one kind of work)
         """A member comes that takes a server `time` fs."""
@@ -74,7 +97,8 @@ class Fifo:
         while self._ends and self._ends[0][0] <= instant:
             ended.append(heappop(self._ends)[2])
             if self._line:
-                self._begin(*self._line.popleft(), instant)
+                time, waiting = self._line.popleft()
+                self._begin(time, waiting, instant)
             else:
                 self._free += 1
         self.due = self._ends[0][0] if self._ends else NEVER
@@ -84,20 +108,6 @@ class Fifo:
         self._joined += 1
         heappush(self._ends, (now + time, self._joined, member))
         self.due = self._ends[0][0]
-
-    def used(self, end: int) -> float:
-        """Part of it that was used, from 0 to `end`."""
-        return self.busy / FULL / end
-
-    def count(self, instant: int) -> int:
-        """Members there; time is counted up to now."""
-        working = self.servers - self._free
-        inside = working + len(self._line)
-        passed = instant - self._last
-        self.area += inside * passed
-        self.busy += working * FULL // self.servers * passed
-        self._last = instant
-        return inside
 
 
 class Shared:

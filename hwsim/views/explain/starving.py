@@ -231,7 +231,7 @@ def epoch_s(uses: Sequence[PipelineUse]) -> float:
     """Seconds of a pass over the data at the rate of the steady part; of unknown data, over the batches of an epoch.
 
     Args:
-        uses: those of all programs that share the data.
+        uses: by program, of all that share the data.
     """
     rates = [use.settled.rate for use in uses]
     if uses[0].samples and uses[0].batch:

@@ -241,9 +241,9 @@ class _Walk:
 def _longest(program: Program, capacity: str) -> int | None:
     """Accesses that workers, or clients, have under way at a device at once, at most; None where nothing bounds them."""
     longest = 0
-    asked = {step.service for service in program.services for step in service.steps if isinstance(step, Ask)}
+    targets = {step.service for service in program.services for step in service.steps if isinstance(step, Ask)}
     for number, service in enumerate(program.services):
-        clients = None if service.arrivals is None or number in asked else service.arrivals.clients
+        clients = None if service.arrivals is None or number in targets else service.arrivals.clients
         most = service.workers if clients is None else min(service.workers, clients)
         crowds = [
             cost.demand.crowd for step in service.steps if isinstance(step, Serve) and (cost := program.served[step.cost].cost)

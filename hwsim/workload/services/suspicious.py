@@ -46,7 +46,7 @@ def suspicions(program: Program, alone: Mapping[str, float], entered: Mapping[st
             why = "jobs draw from it, too" if issued else "not every statement there asks for one after another"
             arms.setdefault((program.services[served.service].name, crowd.capacity.rpartition(".")[0]), (crowd.each, why))
     for (name, disk), (access, why) in sorted(arms.items(), key=lambda row: row[0]):
-        one = access.member if isinstance(access, Members) else access
-        mean = format_quantity(one(1)[0], "s")
+        single = access.member if isinstance(access, Members) else access
+        mean = format_quantity(single(1)[0], "s")
         text = f"an access to {disk} takes its mean, {mean}, each time, as {why}: percentiles are too short"
         yield Warning("accesses-in-the-mean", f"{name}: {text}")
