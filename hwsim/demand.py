@@ -145,6 +145,9 @@ class Demand:
             amount, then the number that holds each of the holds; empty: itself alone. They weigh in shared capacities; its
             pace alone is the pace of one. Only with `times` may amounts name a capacity twice.
         crowd: others that it shares the queue of a device with.
+        clocks: (capacity, part of the floor) that goes at the speed which the capacity has, 1 where nothing slows it; the rest
+            of the floor comes before or after it: floor x (1 - max(part) + max(part / speed)).
+        start: part of the latency that goes at the speed of the slowest of these capacities.
     """
 
     latency: float = 0.0
@@ -154,6 +157,8 @@ class Demand:
     share: float = 1.0
     times: tuple[int, ...] = ()
     crowd: Crowd | None = None
+    clocks: tuple[tuple[str, float], ...] = ()
+    start: float = 0.0
 
     def flaw(self) -> str:
         """The reason, in words, why no op can draw the demand; "" if one can."""
@@ -164,6 +169,8 @@ class Demand:
             return "a demand has no zero amounts and a positive share"
         if self.holds and not all(0 <= fraction < 1 for _, fraction in self.holds):
             return "a demand holds less than the whole of a capacity"
+        if not all(0 <= part <= 1 for part in (self.start, *(part for _, part in self.clocks))):
+            return "what goes at a clock is a part of the floor or of the latency"
         names = [name for name, _ in (*self.amounts, *self.holds)]
         if len(set(names)) < len(names) and not self.times:
             return "a demand names each capacity once, to draw from it or to hold it"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hwsim import ticks
-from hwsim.graph.opgraph import Change, OpGraph, slowed
+from hwsim.graph.opgraph import Change, OpGraph
 from hwsim.machine import Machine, build
 from hwsim.records import dataclass
 from hwsim.results.expect import Wanted, wanted_of
@@ -110,7 +110,7 @@ def prepare(
     folding = "never" if written and (written.written_as("infer") or written.of_services) else fold
     try:
         graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes, fold=folding, disturbed=disturbed)
-        services = _planned(written, built, mistakes, slowed(disturbed)) if written else ()
+        services = _planned(written, built, mistakes) if written else ()
         program = _program(written, built, mistakes, graph, disturbed) if written else None
         mistakes.raise_if_any()
     except ticks.TooLong as error:
@@ -166,14 +166,13 @@ def _unused(tree: Tree | None) -> Iterator[Warning]:
         yield Warning("no-effect", f"`let: {name}` has no effect: nothing in the workload mentions ${name}", place)
 
 
-def _planned(workload: Workload, machine: Machine, mistakes: Mistakes, slow: frozenset[str]) -> tuple[ServicePlan, ...]:
-    """The services of a workload and of its jobs. slow: capacities that events slow."""
+def _planned(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[ServicePlan, ...]:
+    """The services of a workload and of its jobs."""
     if workload.infer is None and not any(job.infer is not None for job in (workload.jobs or {}).values()):
         return ()
     from hwsim.workload.serving import plan_services
 
-    plans = plan_services(workload, machine, mistakes)
-    return tuple([plan.beside(slow) for plan in plans]) if slow else plans
+    return plan_services(workload, machine, mistakes)
 
 
 def _program(

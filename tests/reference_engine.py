@@ -63,7 +63,8 @@ def play(
     limits: Sequence[tuple[int, int, float]] = (),
 ) -> Played:
     """Play a graph from 0, others from (fs, graph) on, while capacities change at (fs, number, fraction)."""
-    run = PlainEngine(graph.capacities, graph.pools)
+    limited = {graph.capacities[capacity].name for _, capacity, _ in limits}
+    run = PlainEngine(graph.capacities, graph.pools, limited=limited)
     run.submit(graph)
     for at, other in later:
         run.submit(other, at)

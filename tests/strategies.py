@@ -160,10 +160,20 @@ def tables(draw: st.DrawFn) -> Tables:
     if draw(st.booleans()):  # one that draws just as another does, and differs in what else there is
         kinds.append(replace(draw(st.sampled_from(kinds)), floor=draw(spans), latency=0.0))
         kinds.append(replace(kinds[-1], holds=()))
+    if draw(st.booleans()):  # what goes at a clock, of a capacity that they draw from or of another
+        kinds = [draw(clocked(kind, capacities)) for kind in kinds]
     if draw(st.booleans()):  # one that all draw from as they do from the first
         twin = Capacity("twin", 2 * capacities[0].rate)
         capacities, kinds = (*capacities, twin), [_with_twin(kind, capacities[0].name) for kind in kinds]
     return Tables(capacities, pools, tuple(Cost(kind) for kind in kinds))
+
+
+@st.composite
+def clocked(draw: st.DrawFn, kind: Demand, capacities: Sequence[Capacity]) -> Demand:
+    """The demand with parts of its floor and its latency that go at the speed of capacities."""
+    parts = st.sampled_from([0.0, 0.25, 1 / 3, 1.0])
+    named = draw(st.lists(st.sampled_from(capacities), min_size=1, max_size=2, unique=True))
+    return replace(kind, clocks=tuple((each.name, draw(parts)) for each in named), start=draw(parts))
 
 
 def _with_twin(demand: Demand, name: str) -> Demand:

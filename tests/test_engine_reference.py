@@ -34,7 +34,7 @@ def engine(graph: OpGraph, *, closed: bool, later: Later = (), limits: Limits = 
     event("contended" if timeline.solves else "free")
     event("waited for a server" if max(played.granted, default=-1) >= 0 else "no waiting")
     assert driver.unfinished() == [op for op, end in enumerate(played.end) if end < 0]
-    if not driver.unfinished() and not limits:
+    if not driver.unfinished():
         check(timeline)
     return played, timeline
 

@@ -106,7 +106,7 @@ let: {{n: 2}}
 events: [{{at: 0 s, part: gpu*, jitter: 5 %, every: 1 ms, for: 2 ms}}]
 program: {{each: gpu*, do: [{{repeat: {{times: $n, do: [{BUSY}]}}}}]}}
 """
-SLOWED: Final = "events: [{at: 0 s, part: cpu, speed: 50 %}]\n"
+
 STALL: Final = """hwsim: workload/1
 let: {n: 20}
 events: [{at: 1 ms, part: cpu, down: 5 ms}]
@@ -184,7 +184,6 @@ CASES: Final = {
         machine(), ASKS.replace("{ask: {service: b, timeout: 1 ms}}", "{busy: {time: 1 ms}}"), vary="n=10,20", ran=True
     ),
     "timeout-too-short": Case(machine(), ASKS, vary="n=10,20", ran=True),
-    "cpu-loses-cores": Case(machine(), repeat("{busy: {device: cpu, time: 1 ms}}") + SLOWED),
     "stall-loses-nothing": Case(machine(CPU + DISK.replace(", CACHE", "")), STALL, vary="n=10,20"),
 }
 

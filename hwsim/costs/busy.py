@@ -16,7 +16,6 @@ from hwsim.costs.power import Power, PowerItem
 from hwsim.graph.opgraph import Alike, Floats, Ints
 from hwsim.machine import Machine
 from hwsim.results.result import Result
-from hwsim.results.usage import drawing_since
 from hwsim.ticks import FEMTO
 
 PARTS: Final = ("compute", "memory")  # capacities of a GPU that its power depends on
@@ -93,7 +92,7 @@ def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem]) -> t
     most = math.fsum(max(watts) * sum(each[of] for each in counts) for of, watts in kinds.items())  # integers
     step = 2.0 ** math.ceil(math.log2(max(1.0, most) / STEPS))
     busy: list[tuple[list[float], list[float]]] = [([], []) for _ in units]
-    begin = drawing_since(timeline)
+    begin = timeline.drawing_since()
     edges: list[tuple[Floats, Floats, Ints]] = [(np.empty(0), np.empty(0), np.empty(0, np.int64))]
     keys = count + 1
     for slot in slots:

@@ -133,7 +133,9 @@ class Sockets:
             for socket in parts[capacity][2]
         ]
         why = tuple(replace(term, capacity=self._first(name, term.capacity)) for term in cost.why)
-        return replace(cost, demand=replace(cost.demand, amounts=tuple(sorted(amounts))), moved=tuple(sorted(moved)), why=why)
+        clocks = tuple((f"{socket}.cores", part) for _, part in cost.demand.clocks for socket in every)
+        demand = replace(cost.demand, amounts=tuple(sorted(amounts)), clocks=clocks)
+        return replace(cost, demand=demand, moved=tuple(sorted(moved)), why=why)
 
     def _first(self, name: str, capacity: str) -> str:
         """The first socket's capacity, which stands for all."""

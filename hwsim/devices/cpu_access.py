@@ -52,6 +52,7 @@ def access_cost(cpu: CpuKeys, name: str, accesses: Accesses, used: int) -> Cost:
     core = Draw(f"{name}.cores", busy * used, float(cpu.cores), accesses.count, "1", issue)
     cost = assemble(
         [core, memory_time(cpu, name, traffic)],
+        clock=f"{name}.cores",
         bandwidth=cpu.memory.bandwidth,
         floor=max(floor, busy if used < cpu.cores else 0.0, *(term.seconds for term in waits)) if waits else max(floor, busy),
     )
@@ -201,4 +202,4 @@ def _increments(cpu: CpuKeys, name: str, why: list[Term], used: int, seconds: fl
     drawn = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
     share = seconds * used / cpu.cores * cpu.memory.bandwidth or 1.0
     moved: tuple[tuple[str, float, Unit], ...] = tuple((capacity, times * used, "1") for capacity, _ in drawn)
-    return Cost(Demand(amounts=drawn, floor=seconds, share=share), moved=moved, why=tuple(why))
+    return Cost(Demand(amounts=drawn, floor=seconds, share=share, clocks=((f"{name}.cores", 1.0),)), moved=moved, why=tuple(why))

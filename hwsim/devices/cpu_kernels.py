@@ -110,6 +110,7 @@ def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, un
             Draw(f"{name}.cores", time.body * kernels.cores, float(cpu.cores), flop, unit, why),
             Draw(f"{name}.memory", traffic, 1.0, time.memory, "B", memory),
         ],
+        clock=f"{name}.cores",
         bandwidth=cpu.memory.bandwidth,
         floor=time.body,
         latencies=[_start(time, source, doubt)] if time.call > 0 else [],

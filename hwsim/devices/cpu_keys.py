@@ -118,7 +118,7 @@ class CpuKeys(Device):
         )
         amounts = ((f"{name}.cores", seconds),) if seconds > 0 else ()
         share = seconds / self.cores * self.memory.bandwidth or 1.0
-        return Cost(Demand(amounts=amounts, floor=seconds, share=share), why=(time,))
+        return Cost(Demand(amounts=amounts, floor=seconds, share=share, clocks=((f"{name}.cores", 1.0),)), why=(time,))
 
     def copy_bytes(self, name: str, size: float) -> tuple[str, float]:
         """Memory time drawn by a transfer that leaves or reaches this memory."""

@@ -61,6 +61,7 @@ def work_cost(cpu: CpuKeys, name: str, work: Work, used: int) -> Cost:
     latency = cpu.memory.latency if traffic.bytes > 0 else 0.0
     cost = assemble(
         [core, memory_time(cpu, name, traffic)],
+        clock=f"{name}.cores",
         bandwidth=cpu.memory.bandwidth,
         floor=max(floor, core.amount / used if used < cpu.cores else 0.0),
         latencies=latency_terms(

@@ -181,13 +181,13 @@ class Gpu(Device):
         starting = self._starting(name, traffic, work.kernels, work.start)
         why = self._drawing(name, flop) if mix == "random" else self._computing(name, flop, work.dtype, mix)
         draws = (Draw(f"{name}.compute", why.seconds, 1.0, flop, "1" if mix == "random" else "FLOP", why),)
-        return self._served(served, draws, starting)
+        return self._served(name, served, draws, starting)
 
     def _product(self, name: str, tiled: Tiled) -> Cost:
         """A product with its tiles. In a stream the host starts its kernel while the one before it runs, as a graph would."""
         starting, least = self._before(name, tiled)
         draws, served, floor, starts = tiled.draws(tiled.served(), starting, least)
-        return self._served(dataclasses.replace(served, floor=floor), draws, starts)
+        return self._served(name, dataclasses.replace(served, floor=floor), draws, starts)
 
     def _before(self, name: str, tiled: Tiled) -> tuple[list[Term], float]:
         """The starts of a product's kernel, and seconds that the host takes to start one."""
@@ -217,14 +217,17 @@ class Gpu(Device):
         """Reads and writes of single words by one kernel."""
         from hwsim.devices.gpu_access import scattered
 
-        return self._served(scattered(name, self.hierarchy, accesses), (), self._starting(name, accesses.count))
+        return self._served(name, scattered(name, self.hierarchy, accesses), (), self._starting(name, accesses.count))
 
     def stream(self, name: str, streamed: Stream) -> Cost:
         """One kernel that only moves data, by a given number of threads."""
         from hwsim.devices.gpu_access import stream
 
         return self._served(
-            stream(name, self.hierarchy, streamed), (), self._starting(name, streamed.reads + streamed.writes, 1, streamed.start)
+            name,
+            stream(name, self.hierarchy, streamed),
+            (),
+            self._starting(name, streamed.reads + streamed.writes, 1, streamed.start),
         )
 
     @property
@@ -232,8 +235,9 @@ class Gpu(Device):
         """The levels that serve its reads and writes."""
         return Hierarchy(self.memory, self.sustained, self.sms, self.l1, self.l2, self.occupancy, self.sources)
 
-    def _served(self, served: Served, draws: Sequence[Draw], latencies: Sequence[Term]) -> Cost:
-        cost = assemble([*draws, served.draw], bandwidth=self.memory.bandwidth, floor=served.floor, latencies=latencies)
+    def _served(self, name: str, served: Served, draws: Sequence[Draw], latencies: Sequence[Term]) -> Cost:
+        draws, clock = [*draws, served.draw], f"{name}.compute"
+        cost = assemble(draws, clock=clock, bandwidth=self.memory.bandwidth, floor=served.floor, latencies=latencies)
         return dataclasses.replace(cost, why=(*cost.why, *served.terms)) if served.terms else cost
 
     def _starting(self, name: str, traffic: float, kernels: int = 1, start: Start = "stream") -> list[Term]:
@@ -259,7 +263,8 @@ class Gpu(Device):
         """The whole GPU for a known time."""
         time = Term("time", "given", (("given", precise(seconds, "s"), WORKLOAD),), seconds, kind="stated")
         amounts = ((f"{name}.compute", seconds),) if seconds > 0 else ()
-        return Cost(Demand(amounts=amounts, floor=seconds, share=seconds * self.memory.bandwidth or 1.0), why=(time,))
+        share = seconds * self.memory.bandwidth or 1.0
+        return Cost(Demand(amounts=amounts, floor=seconds, share=share, clocks=((f"{name}.compute", 1.0),)), why=(time,))
 
     def access_latency(self) -> float:
         """Seconds of one read that its memory serves; 0 if not given."""

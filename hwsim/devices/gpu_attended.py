@@ -84,7 +84,7 @@ class Attending:
             Draw(memory, min(drawn, body), 1.0, moved, "B", Term("memory", "bytes / bandwidth", read, min(drawn, body), memory)),
         )
         start = latency_term("start of attention", parts.start, self._source(key, "start"))
-        return doubted(assemble(draws, bandwidth=self.rates.bandwidth, floor=body, latencies=(start,)), doubts[0])
+        return doubted(assemble(draws, clock=compute, bandwidth=self.rates.bandwidth, floor=body, latencies=(start,)), doubts[0])
 
     def _prefill(self) -> tuple[str, Parts, tuple[Input, ...], str]:
         call = self.call
@@ -185,7 +185,7 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
         Draw(memory, drawn, 1.0, weights, "B", Term("memory", "weights / bandwidth", read, drawn, memory)),
     )
     start = latency_term("start of the experts", kernel.start, source_of(sources, f"{key}.start"))
-    return doubted(assemble(draws, bandwidth=rates.bandwidth, floor=body, latencies=(start,)), doubts[0])
+    return doubted(assemble(draws, clock=compute, bandwidth=rates.bandwidth, floor=body, latencies=(start,)), doubts[0])
 
 
 def _rows(call: Routed, kernel: Grouped) -> str:

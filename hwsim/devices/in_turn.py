@@ -38,7 +38,8 @@ def in_turn(
     starts: dict[tuple[str, str, float], list[Term]] = {}  # equal ones are a line
     spent: dict[str, float] = {}
     errors: dict[tuple[object, ...], Doubt] = {}
-    share = latency = body = 0.0
+    clocks: dict[str, float] = {}
+    share = latency = body = started = 0.0
     for turn in rows:
         demand, times = turn.cost.demand, turn.times
         for name, amount in demand.amounts:
@@ -49,6 +50,9 @@ def in_turn(
             moved[name, unit] = moved.get((name, unit), 0.0) + times * amount
         took = times * demand.body(rates)
         share, latency, body = share + times * demand.share, latency + times * demand.latency, body + took
+        started += times * demand.start * demand.latency
+        for name, part in demand.clocks:
+            clocks[name] = clocks.get(name, 0.0) + part * took
         spent[turn.what] = spent.get(turn.what, 0.0) + took
         for term in turn.cost.why:
             if term.kind == "latency":
@@ -61,8 +65,17 @@ def in_turn(
     inputs = tuple((label, precise(seconds, "s"), SOURCE) for label, seconds in spent.items())
     why = Term("kernels", " + ".join(spent), inputs, body, capacity, kind="kernels", doubts=all_errors if body > 0 else ())
     drawn = tuple(sorted((name, amount) for name, amount in amounts.items() if amount > 0))
+    at_clocks = tuple((name, seconds / body if body > 0 else 1.0) for name, seconds in clocks.items())
     return Cost(
-        Demand(latency, drawn, body, tuple(sorted(holds.items())), share or 1.0),
+        Demand(
+            latency,
+            drawn,
+            body,
+            tuple(sorted(holds.items())),
+            share or 1.0,
+            clocks=at_clocks,
+            start=started / latency if latency > 0 else 0.0,
+        ),
         tuple((name, amount, unit) for (name, unit), amount in sorted(moved.items()) if amount > 0),
         (*lines, why),
     )

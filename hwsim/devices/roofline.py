@@ -143,8 +143,11 @@ class Draw:
     why: Term
 
 
-def assemble(draws: Sequence[Draw], *, bandwidth: float, floor: float = 0.0, latencies: Sequence[Term] = ()) -> Cost:
-    """The cost of these draws together; its share is the largest in seconds x `bandwidth`."""
+def assemble(draws: Sequence[Draw], *, clock: str, bandwidth: float, floor: float = 0.0, latencies: Sequence[Term] = ()) -> Cost:
+    """The cost of these draws together; its share is the largest in seconds x `bandwidth`.
+
+    clock: the capacity at whose speed all of it goes that draws nothing: the start and the floor.
+    """
     drawn = sorted((draw for draw in draws if draw.amount > 0), key=lambda draw: draw.capacity)
     longest = max((draw.amount / draw.rate for draw in drawn), default=0.0)
     return Cost(
@@ -153,6 +156,8 @@ def assemble(draws: Sequence[Draw], *, bandwidth: float, floor: float = 0.0, lat
             amounts=tuple((draw.capacity, draw.amount) for draw in drawn),
             floor=floor,
             share=longest * bandwidth or 1.0,
+            clocks=((clock, 1.0),),
+            start=1.0,
         ),
         moved=tuple((draw.capacity, draw.work, draw.unit) for draw in drawn),
         why=(*latencies, *dict.fromkeys(draw.why for draw in draws)),

@@ -157,7 +157,7 @@ def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compil
     if which == "simpy":
         from hwsim.engine.plain import PlainEngine
 
-        return PlainEngine(graph.capacities, graph.pools)
+        return PlainEngine(graph.capacities, graph.pools, limited=limited)
     from hwsim.engine.driver import Driver
 
     driver = Driver(graph.capacities, graph.pools, closed=flat is not None, limited=limited)

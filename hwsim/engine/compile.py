@@ -11,7 +11,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field
+from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost, Demand, rates_of
 from hwsim.engine.fair import FULL, LEVEL_BITS, WEIGHT_BITS
-from hwsim.engine.fluid import Crowded, FlowClass
+from hwsim.engine.fluid import Clock, Crowded, FlowClass
 from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
@@ -35,6 +38,7 @@ class Compiled:
 
     played: who else ends besides: a server outside, which says when.
     active: which costs can be in flight together.
+    starts: class and fs of the start of each op whose start goes at a clock that changes; `fixed` is without them.
     """
 
     fixed: ticks.Column
@@ -43,6 +47,7 @@ class Compiled:
     classes: tuple[FlowClass, ...]
     played: NDArray[np.bool_]
     active: Active | None = None
+    starts: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ def compile_flat(
     rates = rates_of(graph.capacities)
     numbers = {capacity.name: number for number, capacity in enumerate(graph.capacities)}
     demands = [cost.demand for cost in graph.costs]
-    full = _classes(demands, graph.capacities, rates, numbers)
+    full = _classes(demands, graph.capacities, rates, numbers, changing)
     if closed and active is None:
         active = _active(flat)
     kept = set(numbers.values())
@@ -81,7 +86,7 @@ def compile_flat(
     member_of = np.full(len(demands) + 1, -1, np.int32)
     for number, unpruned in enumerate(full):
         pruned = unpruned.only(kept)
-        if pruned.weights or pruned.holds or pruned.crowd:
+        if pruned.weights or pruned.holds or pruned.crowd or pruned.clocks:
             member_of[number] = table.setdefault(pruned, len(table))
     alike = bool((flat.size == 1).all())  # then an op takes as long as its cost says
     cost, size = (np.arange(len(demands) + 1), np.ones(1)) if alike else (flat.cost, flat.size)
@@ -104,9 +109,17 @@ def compile_flat(
         op = int(np.argmax(~(fits[flat.cost] if alike else fits)))
         raise ticks.TooLong(error.seconds, flat.graph.labels[int(flat.label[op])].name) from error
     played = np.array([*(cost.played for cost in graph.costs), False], np.bool_).take(cost)
+    starting = _starting(demands, numbers, changing, table, cost) if changing else None
     flows = (number_of >= 0) | played
+    if starting is not None:
+        of_start, start_fs = starting
+        fixed_fs = ticks.add(fixed_fs, -start_fs)
+        flows |= start_fs > 0
     if not flows.all():
         fixed_fs = ticks.column(np.where(flows, fixed_fs, ticks.add(fixed_fs, flow_fs)))
+    starts: Mapping[int, tuple[int, int]] = {}
+    if starting is not None:
+        starts = _of_ops(*((each.take(flat.cost) for each in starting) if alike else starting))
     if alike:
         fixed_fs, flow_fs = fixed_fs.take(flat.cost), flow_fs.take(flat.cost)
         number_of, played = number_of.take(flat.cost), played.take(flat.cost)
@@ -117,18 +130,53 @@ def compile_flat(
         classes=tuple(table),
         played=played,
         active=active,
+        starts=starts,
     )
 
 
+def _starting(
+    demands: Sequence[Demand],
+    numbers: Mapping[str, int],
+    changing: Collection[str],
+    table: dict[FlowClass, int],
+    cost: NDArray[np.signedinteger[Any]],
+) -> tuple[Ints, Ints] | None:
+    """Class of the start of each cost (-1: its speed never changes) and its fs; None if none has one. Classes join the table."""
+    of_start, start_fs = np.full(len(demands) + 1, -1, np.int64), np.zeros(len(demands) + 1, np.int64)
+    for number, demand in enumerate(demands):
+        starts = start_class(demand, numbers, changing)
+        if starts is not None:
+            of_start[number] = table.setdefault(starts, len(table))
+            start_fs[number] = ticks.femtoseconds(demand.start * demand.latency)
+    return (of_start[cost], start_fs[cost]) if start_fs.any() else None
+
+
+def _of_ops(of_start: Ints, start_fs: Ints) -> dict[int, tuple[int, int]]:
+    """By op the class of its start, and its fs."""
+    ops = np.flatnonzero(start_fs > 0)
+    return dict(zip(ops.tolist(), zip(of_start[ops].tolist(), start_fs[ops].tolist(), strict=True), strict=True))
+
+
+def start_class(demand: Demand, numbers: Mapping[str, int], changing: Collection[str]) -> FlowClass | None:
+    """The class of the start of a demand: it draws nothing, and goes at the slowest of its clocks. None: none changes."""
+    one = 1 << LEVEL_BITS
+    clocks = tuple([Clock(numbers[name], one, 0, 1) for name, _ in demand.clocks if name in changing]) if demand.start else ()
+    return FlowClass(one, (), clocks=clocks) if clocks else None
+
+
 def _classes(
-    demands: Sequence[Demand], capacities: Sequence[Capacity], rates: Mapping[str, float], numbers: Mapping[str, int]
+    demands: Sequence[Demand],
+    capacities: Sequence[Capacity],
+    rates: Mapping[str, float],
+    numbers: Mapping[str, int],
+    changing: Collection[str],
 ) -> list[FlowClass]:
     """The class of each demand, once all are known to be sound; runs of a study share them while the capacities are the same."""
     shared = shared_by("demands")
     if shared is None:
         _check(demands, capacities)
         pairs: dict[tuple[int, int], tuple[int, int]] = {}
-        return [flow_class(demand, rates, numbers, pairs) for demand in demands]
+        return [flow_class(demand, rates, numbers, changing, pairs) for demand in demands]
     fresh = [demand for demand in demands if id(demand) not in shared]
     if len(shared) + len(fresh) > MOST_KEPT:
         shared.clear()
@@ -140,9 +188,10 @@ def _classes(
         if demand.crowd is not None:
             names.append(demand.crowd.capacity)
         at = [(numbers[name], rates[name]) for name in names]
+        at += [(numbers[name], -1.0) for name, _ in demand.clocks if name in changing]
         kept = shared.get(id(demand))
         if kept is None or kept[1] != at:
-            kept = shared[id(demand)] = demand, at, flow_class(demand, rates, numbers)
+            kept = shared[id(demand)] = demand, at, flow_class(demand, rates, numbers, changing)
         classes.append(kept[2])
     return classes
 
@@ -151,9 +200,12 @@ def flow_class(
     demand: Demand,
     rates: Mapping[str, float],
     numbers: Mapping[str, int],
+    changing: Collection[str] = (),
     pairs: dict[tuple[int, int], tuple[int, int]] | None = None,
 ) -> FlowClass:
     """Weights and pace of a demand. Exact: floats are ratios of integers, and only those are multiplied.
+
+    changing: capacities whose speed changes; other clocks are left out.
 
     Equal demands together draw a whole number of times the amount of one, so they are one class with that weight.
 
@@ -189,10 +241,24 @@ def flow_class(
             demand.crowd,
         )
     )
+    clocks = _clocks(demand, numbers, changing) if changing and demand.clocks else ()
     rows = sorted(weights.items())
-    return FlowClass(
-        alone, tuple(rows if pairs is None else [pairs.setdefault(row, row) for row in rows]), tuple(sorted(holds.items())), crowd
-    )
+    shared = tuple(rows if pairs is None else [pairs.setdefault(row, row) for row in rows])
+    return FlowClass(alone, shared, tuple(sorted(holds.items())), crowd, clocks)
+
+
+def _clocks(demand: Demand, numbers: Mapping[str, int], changing: Collection[str]) -> tuple[Clock, ...]:
+    """The clocks whose speed changes: the pace is share / (rest + own / speed)."""
+    share, floor = Fraction(demand.share), Fraction(demand.floor)
+    rest = floor * (1 - Fraction(max(part for _, part in demand.clocks)))
+    clocks = []
+    for name, part in demand.clocks:
+        if floor and part and name in changing:
+            slowed = floor * Fraction(part)
+            units = math.lcm(rest.denominator, slowed.denominator)
+            most, per_share = share.numerator * units << LEVEL_BITS, units * share.denominator
+            clocks.append(Clock(numbers[name], most, int(rest * per_share), int(slowed * per_share)))
+    return tuple(clocks)
 
 
 @lru_cache(maxsize=4096)

@@ -44,6 +44,7 @@ class Driver:
     """Plays op graphs over shared capacities and pools, inside a SimPy environment whose time is integer fs.
 
     closed: nothing will be submitted once the run has begun, and only the `limited` capacities change.
+    limited: capacities that change, whose clocks are followed.
     """
 
     keeps_all: Final = False  # it has visits
@@ -56,12 +57,13 @@ class Driver:
         self.pools = tuple(pools)
         self.progress: Progress | None = None
         self.server: Server | None = None  # of played ops
-        self._closed, self._limited = closed, frozenset(limited)
+        self._closed, self.changing = closed, frozenset(limited)
         self._numbers = {capacity.name: number for number, capacity in enumerate(self.capacities)}
         self._replay = Replay([pool.servers for pool in pools], len(capacities))
         self._flats: list[FlatGraph] = []
-        self._issued = Issued(self.capacities)
+        self._issued = Issued(self.capacities, self.changing)
         self._classes: list[int] = []  # of the issued ops' costs
+        self._starts: list[int] = []  # classes of their starts
         self._pending: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> its submission
         self._armed: simpy.Event | None = None
         self._armed_for = -1
@@ -100,6 +102,8 @@ class Driver:
         number = self._issued.cost(cost)
         flow = self._issued.known[number].flow
         self._classes.append(-1 if flow is None else self._replay.fluid.extend(flow))
+        start = self._issued.known[number].started
+        self._starts.append(-1 if start is None else self._replay.fluid.extend(start))
         return number
 
     def issue(self, ops: Sequence[IssuedOp], after: Sequence[int] = ()) -> tuple[simpy.Event, int]:
@@ -112,7 +116,9 @@ class Driver:
         replay = self._replay
         replay.now = int(self.env.now)
         rows = [(*self._issued.times(op), self._classes[op.cost] if op.cost >= 0 else -1) for op in ops]
-        base = replay.chain(rows)
+        starting = [(at, *self._issued.start(op)) for at, op in enumerate(ops)] if self.changing else ()
+        starts = {at: (self._starts[cost], time) for at, cost, time in starting if time}
+        base = replay.chain(rows, starts)
         self._issued.append(base, ops, after)
         last = base + len(ops) - 1
         finished = self.env.event()
@@ -148,7 +154,7 @@ class Driver:
 
     def limit(self, capacity: str, fraction: float) -> None:
         """Limit a capacity to a fraction of its rate from now on (0: a failure; 1: all of it)."""
-        if self._closed and capacity not in self._limited:
+        if self._closed and capacity not in self.changing:
             raise ValueError(f"{capacity} is not among the capacities that change in a closed driver")
         if not 0 <= fraction <= 1:
             raise ValueError(f"a capacity runs at 0 to 1 of its rate, not at {fraction}")
@@ -181,6 +187,7 @@ class Driver:
             alone=tuple(one.alone for one in replay.fluid.classes),
             solves=replay.fluid.solves,
             played=np.array(sorted(self._played), np.int64),
+            drawing=replay.drawing,
         )
 
     def unfinished(self) -> list[int]:
@@ -189,7 +196,7 @@ class Driver:
 
     def _load(self, graph: OpGraph, finished: simpy.Event) -> None:
         flat = flatten(graph)
-        self._accept(flat, compile_flat(flat, closed=self._closed, changing=self._limited), finished)
+        self._accept(flat, compile_flat(flat, closed=self._closed, changing=self.changing), finished)
 
     def _accept(self, flat: FlatGraph, compiled: Compiled, finished: simpy.Event) -> None:
         self._replay.now = int(self.env.now)

@@ -12,14 +12,16 @@ looked at. The result equals `fair.fill` for all classes at once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from typing import TypeAlias
 
 from hwsim.demand import Crowd
 from hwsim.engine.fair import FULL, UNBOUND
 from hwsim.records import dataclass
 from hwsim.results.timeline import PaceChange
 
+Depths: TypeAlias = "Sequence[int] | Mapping[int, int]"  # accesses at a device, by its number
 ALONE, FULL_AT, EXPECTED = 0, 1, 2  # what may happen at a level, in this order
 MOST_KEPT = 256  # changes of pace kept since a member last came or went, where other work is not recorded
 MERGED = 8  # neighbouring changes that are merged into two
@@ -36,13 +38,41 @@ class Crowded:
 
 
 @dataclass(frozen=True, slots=True)
+class Clock:
+    """A capacity at whose speed a part of the floor goes: the pace is most x room / (rest x room + own x FULL) at the best."""
+
+    capacity: int
+    most: int
+    rest: int
+    own: int
+
+    def pace(self, room: int) -> int:
+        """The pace while this is there of the capacity."""
+        return self.most * room // (self.rest * room + self.own * FULL)
+
+
+@dataclass(frozen=True, slots=True)
 class FlowClass:
-    """Demands that draw alike: same weights, same pace alone, same holds, same crowd."""
+    """Demands that draw alike: same weights, same pace alone, same holds, same crowd, same clocks."""
 
     alone: int
     weights: tuple[tuple[int, int], ...]  # (capacity, weight)
     holds: tuple[tuple[int, int], ...] = ()  # (capacity, part of FULL)
     crowd: Crowded | None = None
+    clocks: tuple[Clock, ...] = ()
+
+    def now(self, depth: Depths, room: Sequence[int]) -> FlowClass:
+        """The same with these accesses at each device, and this room of each capacity."""
+        one = self if self.crowd is None else self.among(depth[self.crowd.capacity])
+        alone = min([one.alone, *[clock.pace(room[clock.capacity]) for clock in self.clocks]])
+        return one if alone == one.alone else FlowClass(alone, one.weights, one.holds, one.crowd, self.clocks)
+
+    def held_by(self, alone: int, room: Sequence[int]) -> int:
+        """The capacity that lets it have no more than this pace, full or not: of a slow clock, or of its crowd."""
+        if alone == self.alone:
+            return UNBOUND
+        slow = (clock.capacity for clock in self.clocks if clock.pace(room[clock.capacity]) == alone)
+        return next(slow, UNBOUND if self.crowd is None else self.crowd.capacity)
 
     def among(self, under_way: int) -> FlowClass:
         """The same at this number of accesses at its device."""
@@ -58,14 +88,14 @@ class FlowClass:
             (capacity, times * (weight // times * light >> ONE_BITS) if capacity == crowd.capacity else weight)
             for capacity, weight in self.weights
         ])  # fmt: skip
-        return FlowClass(alone, weights, self.holds, crowd)
+        return FlowClass(alone, weights, self.holds, crowd, self.clocks)
 
     def only(self, capacities: Collection[int]) -> FlowClass:
         """The same on these capacities alone."""
         weights, holds = (tuple([pair for pair in pairs if pair[0] in capacities]) for pairs in (self.weights, self.holds))
         crowd = self.crowd if self.crowd is not None and self.crowd.capacity in capacities else None
         is_same = len(weights) == len(self.weights) and len(holds) == len(self.holds) and crowd is self.crowd
-        return self if is_same else FlowClass(self.alone, weights, holds, crowd)
+        return self if is_same else FlowClass(self.alone, weights, holds, crowd, self.clocks)
 
     def draws(self) -> list[tuple[int, int, int]]:
         """(capacity, parts of FULL drawn at the pace alone, parts held) of every capacity, by number."""
@@ -91,9 +121,9 @@ class Fluid:
         self.level = [UNBOUND] * capacities  # at which each was full in the last solution, if it was
         self.binding = [False] * capacities
         self.depth = [0] * capacities  # accesses of the crowd there
-        self.crowds: list[list[int]] = [[] for _ in range(capacities)]  # classes that may be in it
+        self.followers: list[list[int]] = [[] for _ in range(capacities)]  # classes whose crowd or clock is there
         self.classes: list[FlowClass] = []
-        self.now: list[FlowClass] = []  # the same in the crowds they are in
+        self.now: list[FlowClass] = []  # the same in the crowds they are in, at the speeds that there are
         self.draws: list[tuple[tuple[int, int], ...]] = []  # as they are now
         self.members: list[list[tuple[int, int]]] = []
         self.virtual: list[int] = []
@@ -103,7 +133,7 @@ class Fluid:
         self.history: list[list[PaceChange]] = []
         self.touched: set[int] = set()
         self.changed: set[int] = set()
-        self.swelled: set[int] = set()  # capacities whose crowd changed
+        self.swelled: set[int] = set()  # capacities whose crowd or clock changed
         self.passing: set[int] = set()  # classes whose paces are not recorded
         self._settled: dict[int, int] = {}  # of the others then: changes of pace up to the last coming or going of a member
         self.more = False  # whether anything but ends of demands has touched a capacity
@@ -119,7 +149,9 @@ class Fluid:
         if passing:
             self.passing.add(len(self.classes))
         if flow_class.crowd is not None:
-            self.crowds[flow_class.crowd.capacity].append(len(self.classes))
+            self.followers[flow_class.crowd.capacity].append(len(self.classes))
+        for clock in flow_class.clocks:
+            self.followers[clock.capacity].append(len(self.classes))
         self.classes.append(flow_class)
         self.now.append(flow_class)
         self.draws.append(_totals(flow_class))
@@ -139,6 +171,9 @@ class Fluid:
             self.virtual[number] += self.pace[number] * (instant - self.since[number])
         else:
             self.virtual[number] = 0
+            if flow_class.clocks:  # a class without members does not follow them
+                self.now[number] = flow_class.now(self.depth, self.room)
+                self.draws[number] = _totals(self.now[number])
             for capacity, weight in self.now[number].weights:
                 self.users[capacity][number] = weight
         self.since[number] = instant
@@ -178,21 +213,21 @@ class Fluid:
             self.swelled.add(crowd.capacity)
 
     def _swell(self, capacity: int) -> None:
-        """Bring every class in a crowd to its present size."""
-        for number in self.crowds[capacity]:
+        """Bring every class in a crowd to its present size, and every class with a clock there to its present speed."""
+        for number in self.followers[capacity]:
             many = len(self.members[number])
             if not many:
                 continue
-            was, among = self.now[number], self.classes[number].among(self.depth[capacity])
-            if was.alone == among.alone and was.weights == among.weights:
+            before, after = self.now[number], self.classes[number].now(self.depth, self.room)
+            if before.alone == after.alone and before.weights == after.weights:
                 continue
-            self.now[number] = among
+            self.now[number] = after
             for crossed, drawn in self.draws[number]:
                 self.drawn[crossed] -= many * drawn
-            self.draws[number] = _totals(among)
+            self.draws[number] = _totals(after)
             for crossed, drawn in self.draws[number]:
                 self.drawn[crossed] += many * drawn
-            for crossed, weight in among.weights:
+            for crossed, weight in after.weights:
                 self.users[crossed][number] = weight
             self.touched.add(number)
             self.more = True
@@ -202,6 +237,8 @@ class Fluid:
         self.room[capacity] = room
         self.more = True
         self.changed.add(capacity)
+        if self.followers[capacity]:
+            self.swelled.add(capacity)
 
     def settle(self, instant: int) -> list[tuple[int, int]]:
         """Mend the paces as far as this instant's changes reach; (time, class) of the ends that moved."""
@@ -341,9 +378,8 @@ class Fluid:
             _, _, capacity = heappop(queue)
 
     def _alone_bound(self, number: int) -> int:
-        """The capacity of its crowd, if that holds a class back whose capacities are not full."""
-        crowd = self.classes[number].crowd
-        return UNBOUND if crowd is None or self.now[number].alone == self.classes[number].alone else crowd.capacity
+        """The capacity of its clock or crowd, if that holds a class back whose capacities are not full."""
+        return self.classes[number].held_by(self.now[number].alone, self.room)
 
     def _rest(self, number: int) -> None:
         """The class has no member left."""

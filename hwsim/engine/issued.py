@@ -13,34 +13,45 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost, rates_of
-from hwsim.engine.compile import flow_class
+from hwsim.engine.compile import flow_class, start_class
 from hwsim.engine.fluid import FlowClass
 from hwsim.graph.flat import FlatGraph, flatten
 from hwsim.graph.opgraph import Block, Label, OpGraph, Queue
 
 
 class IssuedOp(NamedTuple):
-    """An op by the numbers of what was registered. time: own fs before the cost's latency; size: times the cost's amounts."""
+    """An op by the numbers of what was registered.
+
+    time: own fs before the cost's latency. size: times the cost's amounts. clock: a cost at whose clock the own time goes, or -1.
+    """
 
     label: int
     queue: int
     cost: int = -1
     size: float = 1.0
     time: int = 0
+    clock: int = -1
 
 
 class _Known(NamedTuple):
-    """A cost made ready: fs of its latency, seconds of its body alone, class of its demand (None: it draws on nothing)."""
+    """A cost made ready: fs of its latency, seconds of its body alone, class of its demand (None: it draws on nothing).
+
+    start, started: fs of the latency that go at a clock whose speed changes, and their class.
+    """
 
     latency: int
     body: float
     flow: FlowClass | None
+    start: int
+    started: FlowClass | None
 
 
 class Issued:
     """The ops issued since the last submitted graph, and the tables of all that were."""
 
-    def __init__(self, capacities: Sequence[Capacity]) -> None:
+    def __init__(self, capacities: Sequence[Capacity], changing: frozenset[str] = frozenset()) -> None:
+        """changing: capacities whose speed changes."""
+        self.changing = changing
         self._capacities = tuple(capacities)
         self._rates = rates_of(capacities)
         self._numbers = {capacity.name: number for number, capacity in enumerate(capacities)}
@@ -59,20 +70,31 @@ class Issued:
         """Make a cost known; its number."""
         demand = cost.demand
         self.costs.append(cost)
-        self.known.append(_Known(ticks.femtoseconds(demand.latency), demand.body(self._rates), self.flow(cost)))
+        started = start_class(demand, self._numbers, self.changing)
+        start = 0 if started is None else ticks.femtoseconds(demand.start * demand.latency)
+        latency = ticks.femtoseconds(demand.latency)
+        self.known.append(_Known(latency, demand.body(self._rates), self.flow(cost), start, started))
         return len(self.costs) - 1
 
     def flow(self, cost: Cost) -> FlowClass | None:
         """The class of a cost's demand, None if it draws on nothing."""
         demand = cost.demand
-        return flow_class(demand, self._rates, self._numbers) if demand.amounts or demand.holds or demand.crowd else None
+        found = flow_class(demand, self._rates, self._numbers, self.changing)
+        return found if demand.amounts or demand.holds or demand.crowd or found.clocks else None
+
+    def start(self, op: IssuedOp) -> tuple[int, int]:
+        """The cost whose start an op has, and its fs, where the speed of a clock of it changes; else 0 fs."""
+        if op.clock >= 0 and self.known[op.clock].started is not None:
+            return op.clock, op.time
+        return op.cost, 0 if op.cost < 0 else self.known[op.cost].start
 
     def times(self, op: IssuedOp) -> tuple[int, int]:
-        """fs that pass before it flows, and of its flow alone."""
+        """fs that pass before its start or its flow, and of its flow alone."""
+        fixed = op.time - self.start(op)[1]
         if op.cost < 0:
-            return op.time, 0
-        known = self.known[op.cost]
-        return op.time + known.latency, ticks.femtoseconds(known.body * op.size)
+            return fixed, 0
+        cost = self.known[op.cost]
+        return fixed + cost.latency, ticks.femtoseconds(cost.body * op.size)
 
     def append(self, base: int, ops: Sequence[IssuedOp], after: Sequence[int]) -> None:
         """Note a chain whose first op has the number `base` in the run.

@@ -18,7 +18,7 @@ The order of events at one instant, by SimPy's priorities:
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import field
 from itertools import pairwise
 from typing import Final
@@ -62,6 +62,8 @@ class Op:
         waits_for: ops that have yet to end before it may start.
         followers: ops that wait for it.
         parts: what has yet to end before it ends: its flow, its requests.
+        first: class and fs of what comes before its flow and goes at a clock; None once that is over, or if there is none.
+        flowing: the class in which it flows now.
         work: pace x fs that it has yet to receive.
     """
 
@@ -76,6 +78,8 @@ class Op:
     waits_for: int = 0
     followers: list[Op] = field(default_factory=list)
     parts: int = 1
+    first: tuple[int, int] | None = None
+    flowing: int = -1
     work: int = 0
     start: int = -1
     end: int = -1
@@ -87,7 +91,8 @@ class PlainEngine:
 
     keeps_all: Final = True  # every work is an op
 
-    def __init__(self, capacities: Sequence[Capacity], pools: Sequence[Pool]) -> None:
+    def __init__(self, capacities: Sequence[Capacity], pools: Sequence[Pool], *, limited: Collection[str] = ()) -> None:
+        """limited: capacities that change, whose clocks are followed."""
         self.env = simpy.Environment(initial_time=0)
         self.capacities = tuple(capacities)
         self.pools = tuple(pools)
@@ -96,8 +101,10 @@ class PlainEngine:
         self._numbers = {capacity.name: number for number, capacity in enumerate(self.capacities)}
         self._ops: list[Op] = []
         self._flats: list[FlatGraph] = []
-        self._issued = Issued(self.capacities)
+        self.changing = frozenset(limited)
+        self._issued = Issued(self.capacities, self.changing)
         self._issued_classes: list[int] = []
+        self._issued_starts: list[int] = []
         self._pools = [simpy.Resource(self.env, pool.servers) for pool in pools]
         self._freed_by: list[deque[int]] = [deque() for _ in pools]  # ops whose servers go to the requests in line, in order
         self._classes: list[FlowClass] = []
@@ -108,6 +115,7 @@ class PlainEngine:
         self._ready: list[Op] = []
         self._due: list[Op] = []
         self._flowing: list[Op] = []
+        self._drawing: dict[int, int] = {}
         self._since = 0  # when `work` was last brought up to date
         self._solves = 0
         self._timer: simpy.Event | None = None  # the latest one; earlier ones are out of date
@@ -143,6 +151,8 @@ class PlainEngine:
         number = self._issued.cost(cost)
         flow = self._issued.known[number].flow
         self._issued_classes.append(-1 if flow is None else self._class_number(flow))
+        start = self._issued.known[number].started
+        self._issued_starts.append(-1 if start is None else self._class_number(start))
         return number
 
     def issue(self, ops: Sequence[IssuedOp], after: Sequence[int] = ()) -> tuple[simpy.Event, int]:
@@ -152,7 +162,10 @@ class PlainEngine:
         for number, op in enumerate(ops, base):
             fixed, flow = self._issued.times(op)
             flow_class = self._issued_classes[op.cost] if op.cost >= 0 and flow else -1
-            chain.append(Op(number, fixed if flow_class >= 0 else fixed + flow, flow, flow_class, waits_for=int(number > base)))
+            cost, start = self._issued.start(op)
+            first = (self._issued_starts[cost], start) if start else None
+            alone = fixed if flow_class >= 0 or first else fixed + flow
+            chain.append(Op(number, alone, flow, flow_class, waits_for=int(number > base), first=first))
         for before, after_it in pairwise(chain):
             before.followers.append(after_it)
         self._issued.append(base, ops, after)
@@ -200,6 +213,7 @@ class PlainEngine:
             alone=tuple(one.alone for one in self._classes),
             solves=self._solves,
             played=np.array([op.number for op in self._ops if op.is_served], np.int64),
+            drawing=self._drawing,
         )
 
     def unfinished(self) -> list[int]:
@@ -214,7 +228,8 @@ class PlainEngine:
 
     def _load(self, graph: OpGraph, finished: simpy.Event) -> None:
         flat = flatten(graph)
-        compiled = compile_flat(flat, closed=False)  # every capacity is kept, also those that can never be full
+        # not closed: every capacity is kept, also those that can never be full
+        compiled = compile_flat(flat, closed=False, changing=self.changing)
         if len(self._issued):
             self._flats.append(self._issued.take())
         self._flats.append(flat)
@@ -231,6 +246,8 @@ class PlainEngine:
             strict=True,
         )
         ops = [Op(number, *row) for number, row in enumerate(rows, len(self._ops))]
+        for place, (number, time) in compiled.starts.items():
+            ops[place].first = classes[number], time
         sources, targets = flat.edges()
         for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
             ops[source].followers.append(ops[target])
@@ -264,20 +281,31 @@ class PlainEngine:
             op.granted = freed_by.popleft() if freed_by and not at_once else -1
         op.start = int(self.env.now)
         yield self.env.timeout(op.fixed)
+        if op.first is not None:
+            self._flow(op, *op.first)
+        else:
+            yield from self._body(op)
+
+    def _body(self, op: Op) -> Steps:
+        """Let an op be served and flow, once its fixed time and its start are over."""
         if op.is_served:
             op.parts = 1 + bool(op.flow)
             self._begun.append(op)
             self._call(TELL, self._tell)
         if op.flow_class >= 0 and op.flow:
-            self._pass_time()
-            op.work = self._classes[op.flow_class].alone * op.flow
-            self._flowing.append(op)
-            self._call(SOLVE, self._solve)
-        elif op.is_served and op.flow:
+            self._flow(op, op.flow_class, op.flow)
+        elif op.flow and (op.is_served or op.number in self._drawing):
             yield self.env.timeout(op.flow)
             self._is_due(op)
         elif not op.is_served:
             self._is_due(op)
+
+    def _flow(self, op: Op, flow_class: int, time: int) -> None:
+        """Let an op flow in a class; alone it would take this time."""
+        self._pass_time()
+        op.flowing, op.work = flow_class, self._classes[flow_class].alone * time
+        self._flowing.append(op)
+        self._call(SOLVE, self._solve)
 
     def _is_due(self, op: Op) -> None:
         op.parts -= 1
@@ -329,22 +357,20 @@ class PlainEngine:
         """Take off what every flowing op has received since the last change."""
         now = int(self.env.now)
         for op in self._flowing:
-            op.work -= self._pace[op.flow_class] * (now - self._since)
+            op.work -= self._pace[op.flowing] * (now - self._since)
         self._since = now
 
     def _solve(self, _: simpy.Event) -> None:
         """Work out the pace of every class in flight, and set a timer for the next op that will have received its all."""
         self._pass_time()
-        members = Counter(op.flow_class for op in self._flowing)
+        members = Counter(op.flowing for op in self._flowing)
         numbers = sorted(members)
         crowds = Counter[int]()
         for number in numbers:
             crowd = self._classes[number].crowd
             if crowd is not None:
                 crowds[crowd.capacity] += members[number] * crowd.depth
-        classes = [
-            one if one.crowd is None else one.among(crowds[one.crowd.capacity]) for one in map(self._classes.__getitem__, numbers)
-        ]
+        classes = [self._classes[number].now(crowds, self._room) for number in numbers]
         room = list(self._room)
         for number, one in zip(numbers, classes, strict=True):
             for capacity, part in one.holds:
@@ -359,14 +385,13 @@ class PlainEngine:
         self._pace = [0] * len(self._classes)
         bound_of = [UNBOUND] * len(self._classes)
         for number, pace, bound in zip(numbers, paces, bounds, strict=True):
-            crowd = self._classes[number].crowd
-            if crowd is not None and bound == UNBOUND and pace < self._classes[number].alone:
-                bound = crowd.capacity
+            if bound == UNBOUND:
+                bound = self._classes[number].held_by(pace, self._room)
             self._pace[number], bound_of[number] = pace, bound
         for history, pace, bound in zip(self._history, self._pace, bound_of, strict=True):
             if (pace, bound) != (history[-1][1:] if history else (0, UNBOUND)):
                 history.append(PaceChange(int(self.env.now), pace, bound))
-        left = [-(-op.work // self._pace[op.flow_class]) for op in self._flowing if self._pace[op.flow_class]]
+        left = [-(-op.work // self._pace[op.flowing]) for op in self._flowing if self._pace[op.flowing]]
         self._timer = None
         if left:
             self._timer = self.env.timeout(min(left))
@@ -377,9 +402,14 @@ class PlainEngine:
         if timer is not self._timer:
             return
         self._pass_time()
-        for op in [op for op in self._flowing if op.work <= 0]:
-            self._is_due(op)
+        over = [op for op in self._flowing if op.work <= 0]
         self._flowing = [op for op in self._flowing if op.work > 0]
+        for op in over:
+            if op.first is None:
+                self._is_due(op)
+            else:
+                op.first, self._drawing[op.number] = None, int(self.env.now)
+                self.env.process(self._body(op))
         self._call(SOLVE, self._solve)
 
     # ------------------------------------------------------------ the order of an instant

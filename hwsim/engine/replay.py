@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
+from typing import Final
 
 import numpy as np
 
@@ -26,6 +27,7 @@ MASK = (1 << SHIFT) - 1
 VISIT = 1 << 37  # work that is not recorded
 FLOWS = 1 << 38  # op (code - FLOWS) has passed its fixed part and starts to flow
 CLASS = 1 << 39  # class (code - CLASS) may have members that end
+NONE: Final[Mapping[int, tuple[int, int]]] = {}
 
 
 class Replay:
@@ -42,6 +44,8 @@ class Replay:
         self._visits = 0
         self._coming: list[tuple[int, int, int]] = []  # visits that begin: class, code, fs alone
         self._then: dict[int, Callable[[int], None]] = {}
+        self.drawing: dict[int, int] = {}  # when ops began to draw whose start had a clock
+        self._starts: dict[int, tuple[int, int]] = {}  # of such ops, until then: class and fs of the start
         self._parts: dict[int, int] = {}  # of a played op: what has yet to end, its requests or the rest of its demand
         self.start: array[int] | list[int] = array("q")
         self.end: array[int] | list[int] = array("q")
@@ -70,10 +74,13 @@ class Replay:
         classes = [self.fluid.extend(one) for one in compiled.classes]
         numbers = np.array([*classes, -1], np.int64)[compiled.flow_class]
         self.flow_class.frombytes(numbers.tobytes())
-        flowing = np.flatnonzero((numbers >= 0) | compiled.played)
+        self._starts.update({base + op: (classes[number], fs) for op, (number, fs) in compiled.starts.items()})
+        flows = (numbers >= 0) | compiled.played
+        flows[list(compiled.starts)] = True
+        flowing = np.flatnonzero(flows)
         self._parts.update(dict.fromkeys((np.flatnonzero(compiled.played) + base).tolist(), 0))
         self._flow.update(zip((flowing + base).tolist(), compiled.flow[flowing].tolist(), strict=True))
-        kind = np.where((numbers >= 0) | compiled.played, FLOWS, 0) + np.arange(base, base + count)
+        kind = np.where(flows, FLOWS, 0) + np.arange(base, base + count)
         self._key += [fixed << SHIFT | code for fixed, code in zip(compiled.fixed.tolist(), kind.tolist(), strict=True)]
         for op in (flowing[compiled.fixed[flowing] == 0] + base).tolist():
             self._key[op] = -1
@@ -92,15 +99,17 @@ class Replay:
         self._ready += (np.flatnonzero(flat.waits_for == 0) + base).tolist()
         return base
 
-    def chain(self, ops: Sequence[tuple[int, int, int]]) -> int:
+    def chain(self, ops: Sequence[tuple[int, int, int]], starts: Mapping[int, tuple[int, int]] = NONE) -> int:
         """Add ops of no pool, one after another, the first ready now: (fs before its flow, fs of its flow alone, class or -1).
 
-        The number of the first. As `load` of a graph, without its price.
+        The number of the first. As `load` of a graph, without its price.  starts: as of `Compiled`.
         """
         base = len(self)
         for op, (fixed, flow, number) in enumerate(ops, base):
             flows = number >= 0 and flow > 0
             self.flow_class.append(number if flows else -1)
+            if op - base in starts:
+                self._starts[op], flows = starts[op - base], True
             if flows:
                 self._flow[op] = flow
             self._key.append((fixed << SHIFT | FLOWS + op if fixed else -1) if flows else fixed + flow << SHIFT | op)
@@ -153,7 +162,7 @@ class Replay:
         fluid, touched, changed = self.fluid, self.fluid.touched, self.fluid.changed
         start, end, largest = self.start, self.end, ticks.LARGEST
         ready, coming, has_joins = self._ready, self._coming, self._any_joins
-        is_awaited = bool(self.watched or self._parts or self._then)
+        is_awaited = bool(self.watched or self._parts or self._then or self._starts)
         done = 0
         instant = None if self.ended or self.begun or self.over else self.next_time()
         while instants and instant is not None and (until is None or instant < until):
@@ -224,9 +233,11 @@ class Replay:
         self.done += done
 
     def _awaited(self, over: list[int]) -> list[int]:
-        """End the visits among what is over, and the parts of played ops; the ops that end."""
+        """End the visits among what is over, the starts of ops and the parts of played ones; the ops that end."""
         if self._then:
             over = self._visitors(over)
+        if self._starts:
+            over = [op for op in over if op not in self._starts or self._started(op)]
         if self._parts:
             over = [op for op in over if self._is_over(op)]
         self._notice(over)
@@ -237,6 +248,10 @@ class Replay:
         heappush(self._heap, self.now << SHIFT | op)
 
     def _join(self, op: int) -> None:
+        if op in self._starts:
+            number, time = self._starts[op]
+            self.fluid.join(number, op, time, self.now)
+            return
         if op in self._parts:
             self.begun.append(op)
             self._parts[op] = 1
@@ -266,6 +281,18 @@ class Replay:
             else:
                 self.over.append(self._then.pop(code))
         return ops
+
+    def _started(self, op: int) -> bool:
+        """Begin what comes after the start of an op, which is over; whether that was all of the op."""
+        del self._starts[op]
+        self.drawing[op] = self.now
+        if op in self._parts or self.flow_class[op] >= 0:
+            self._join(op)
+        elif self._flow[op]:
+            heappush(self._heap, self.now + self._flow[op] << SHIFT | op)
+        else:
+            return True
+        return False
 
     def _is_over(self, op: int) -> bool:
         """Whether the part of an op that ended was its last."""

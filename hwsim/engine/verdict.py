@@ -72,6 +72,7 @@ def check(timeline: Timeline) -> None:
     latency, body = latencies(flat.graph.costs), bodies(flat.graph.costs, rates_of(flat.graph.capacities))
     calm = timeline.flow_class < 0
     calm[timeline.played] = False
+    calm[list(timeline.drawing)] = False
     for low in range(0, len(flat), AT_ONCE):
         _check_times(timeline, latency, body, calm, slice(low, min(low + AT_ONCE, len(flat))))
     _check_service(timeline, body.tolist())
@@ -117,7 +118,7 @@ def _check_service(timeline: Timeline, bodies: Sequence[float]) -> None:
     columns = (timeline.flow_class, flat.cost, timeline.start, timeline.end, flat.time, flat.size)
     rows = zip(ops.tolist(), *(column[ops].tolist() for column in columns), strict=True)
     for op, number, cost, started, ended, fixed, size in rows:
-        start = started + fixed + round(costs[cost].demand.latency * FEMTO)
+        start = timeline.drawing.get(op, started + fixed + round(costs[cost].demand.latency * FEMTO))
         work = timeline.alone[number] * round(bodies[cost] * size * FEMTO)
         metered = timeline.received.get(op)
         begun, served, pace = metered or (start, *timeline.service(number, start, ended))

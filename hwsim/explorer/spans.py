@@ -138,8 +138,7 @@ class _Window:
         labels = result.timeline.flat.graph.labels
         self.name_of = np.array([numbers.setdefault(each.name, len(numbers)) if each.device else -1 for each in labels], np.int64)
         self.begin, self.waiting = result.ops.begin, result.ops.waiting
-        parts = inside(result)
-        self.inside = parts if parts.any() else None
+        self.communicates = any(training.inside for training in result.timeline.flat.graph.trainings)
 
     def row(self, lane: Lane) -> dict[str, Any]:
         """A lane's spans as columns."""
@@ -153,14 +152,14 @@ class _Window:
         is_whole = WIDE * len(ops) <= self.pixels
         wait = self.waiting[ops].astype(np.float64) / FEMTO if is_whole else np.zeros(0)
         first, full = ops, np.zeros(0, np.int64)
-        held = None if self.inside is None else self.inside[timeline.flat.cost[ops]] * (end - begin)
+        held = inside(self.result, ops) * (end - begin) if self.communicates else None
         if not is_whole:
             heads, took = begin, end - begin
             begin, end, name = merged(begin, end, name, self.length / self.pixels)
             at = np.minimum(np.searchsorted(heads, begin), len(ops) - 1)
             first, held = ops[at], None if held is None else np.add.reduceat(held, at)
             full = np.clip(np.rint(100 * np.add.reduceat(took, at) / (end - begin)), 1, 100).astype(np.int64)  # count
-        inside = np.zeros(0, np.int64) if held is None or not held.any() else self._long(np.minimum(held, end - begin))
+        waits_inside = np.zeros(0, np.int64) if held is None or not held.any() else self._long(np.minimum(held, end - begin))
         at, to = self._ticks(begin), self._ticks(end)
         waits = self._long(wait) if wait.any() else np.zeros(0, np.int64)
         return {
@@ -171,7 +170,7 @@ class _Window:
             "name_of": name.tolist(),
             "op": first.tolist(),
             "wait": waits.tolist(),
-            "inside": inside.tolist(),
+            "inside": waits_inside.tolist(),
             "full": full.tolist(),  # per cent of a merged span in which an op of the row is under way
             "whole": is_whole,
             "ops": len(ops) if len(lane.ops) else 0,

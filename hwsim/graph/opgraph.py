@@ -133,13 +133,6 @@ class LazyChanges(Sequence[Change]):
     capacities: frozenset[str]
 
 
-def slowed(changes: Sequence[Change]) -> frozenset[str]:
-    """Capacities that are slower for a while, and not only down."""
-    if isinstance(changes, LazyChanges):
-        return changes.capacities
-    return frozenset(change.capacity for change in changes if 0 < change.fraction < 1)
-
-
 def capacities_of(changes: Sequence[Change]) -> frozenset[str]:
     """The capacities that change."""
     return changes.capacities if isinstance(changes, LazyChanges) else frozenset(change.capacity for change in changes)

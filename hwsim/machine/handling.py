@@ -24,6 +24,8 @@ UNDER_WAY: Final = 7.0
 WORD: Final = 16.0  # bytes of one load
 HEAD: Final = 2  # loads of the first line that wait for one another, at most: 32 B take twice as long as 16
 UNDER_WAY_FROM: Final = "fitted: NVIDIA/gdrcopy@fcec3ce0bb40:README.md, half of the sizes"
+STORES: Final = "stores of a core"
+LOADS: Final = "loads of a core"
 Input = tuple[str, str, str]  # a number of a derivation: name, value, source
 Pages = Literal["pinned", "pageable"]
 Mover = Literal["dma", "cpu", "sm"]
@@ -63,6 +65,13 @@ class Tally:
             unsure = doubts("copy/small", of, source, seconds) if of else ()
             inputs = ((what, precise(seconds, "s"), source),)
             self.latencies.append(Term("latency", what, inputs, seconds, capacity, kind="latency", doubts=unsure))
+
+    def clocks(self) -> tuple[tuple[str, float], ...]:
+        """The core at whose speed the longest floor goes, if it is work of a core and not its waiting for a bus."""
+        longest = max(self.floors, key=lambda term: term.seconds, default=None)
+        if longest is None or not longest.capacity.endswith(".cores") or longest.label in (STORES, LOADS):
+            return ()
+        return ((longest.capacity, 1.0),)
 
     def draw(self, capacity: str, amount: float, moved: float, unit: Unit) -> None:
         """So much more of a capacity."""
@@ -239,7 +248,7 @@ def _by_core(tally: Tally, start: PlacedDevice, end: PlacedDevice, cpu: PlacedDe
             least = (("least", precise(gpu.copies.store_setup, "s"), source_of(gpu.sources, "copies.store_setup")),)
             tally.floors.append(Term("setup of the copy", "least", least, gpu.copies.store_setup, core))
         if gpu.copies.stores is not None:
-            _floor(tally, "stores of a core", size, gpu.copies.stores, source_of(gpu.sources, "copies.stores"), core)
+            _floor(tally, STORES, size, gpu.copies.stores, source_of(gpu.sources, "copies.stores"), core)
     elif (alone := model.core_rate()) is not None:
         passes = 2 if start.name == end.name else 1
         _floor(tally, "copy by a core", passes * size, alone, model.core_rate_source().removeprefix("core_bandwidth: "), core)
@@ -270,7 +279,7 @@ def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: fl
     formula = "back + memory + more x trip"
     tally.latencies.append(Term("load over the bus", formula, tuple(inputs), seconds, core, kind="latency", doubts=unsure))
     if gpu.copies.loads is not None:
-        _floor(tally, "loads of a core", size, gpu.copies.loads, source_of(gpu.sources, "copies.loads"), core)
+        _floor(tally, LOADS, size, gpu.copies.loads, source_of(gpu.sources, "copies.loads"), core)
         return
     rest = max(0.0, size - LINE)
     inputs = [
@@ -282,7 +291,7 @@ def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: fl
     seconds = rest * trip / (UNDER_WAY * LINE)
     unsure = doubts("copy/loads", name, UNDER_WAY_FROM, seconds)
     formula = "bytes x trip / (under_way x line)"
-    tally.floors.append(Term("loads of a core", formula, tuple(inputs), seconds, core, doubts=unsure))
+    tally.floors.append(Term(LOADS, formula, tuple(inputs), seconds, core, doubts=unsure))
 
 
 def _floor(tally: Tally, label: str, size: float, rate: float, source: str, capacity: str) -> None:

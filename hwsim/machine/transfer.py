@@ -132,6 +132,7 @@ class Transfers:
                 floor=max([term.seconds for term in tally.floors], default=0.0),
                 holds=tuple(sorted([(name, part) for name, part in tally.holds.items() if name not in drawn])),
                 share=path.passes * size,
+                clocks=tally.clocks(),
             ),
             moved=tuple([(name, moved, unit) for name, (_, moved, unit) in drawn.items()]),
             why=Later(_derivation, path, size, messages, tally),
@@ -168,14 +169,16 @@ def join(first: Cost, then: Cost) -> Cost:
     amounts: dict[str, float] = {}
     for name, amount in (*first.demand.amounts, *then.demand.amounts):
         amounts[name] = amounts.get(name, 0.0) + amount
+    longer = max((first.demand, then.demand), key=lambda demand: demand.floor)
     return Cost(
         Demand(
             latency=first.demand.latency + then.demand.latency,
             amounts=tuple(sorted(amounts.items())),
-            floor=max(first.demand.floor, then.demand.floor),
+            floor=longer.floor,
             holds=tuple(sorted({**dict(first.demand.holds), **dict(then.demand.holds)}.items())),
             share=then.demand.share if then.demand.amounts else first.demand.share,
             crowd=first.demand.crowd or then.demand.crowd,
+            clocks=longer.clocks,
         ),
         moved=tuple(sorted((*first.moved, *then.moved))),
         why=(*first.why, *then.why),

@@ -294,10 +294,8 @@ def _pieces(timeline: Timeline, path: Ints, *, pools: bool = True) -> CriticalPa
 
 def _starts(timeline: Timeline, ops: Ints) -> tuple[Ints, Ints]:
     """When the latencies of ops start, and when their bodies do."""
-    flat, end = timeline.flat, timeline.end[ops]
-    latency = ticks.matching([*(ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0], end)
-    begin = np.minimum(ticks.add(timeline.start[ops], flat.time[ops]), end)
-    return begin, np.minimum(ticks.add(begin, latency[flat.cost[ops]]), end)
+    begin = np.minimum(ticks.add(timeline.start[ops], timeline.flat.time[ops]), timeline.end[ops])
+    return begin, timeline.drawing_since(ops)
 
 
 def _latencies(

@@ -19,6 +19,7 @@ from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 
 _start = attrgetter("start")
+ALL: Final = slice(None)
 
 NEARLY_EQUAL: Final = 30  # leading bits in which equal paces agree
 
@@ -60,6 +61,7 @@ class Timeline:
     alone: pace of each class when nothing holds it back.
     played: ops that ended when their requests had been served one by one, in order.
     received: by op, of some that flowed, as summed up while they did.
+    drawing: when ops began to draw whose start went at a clock that changed, in fs.
     """
 
     flat: FlatGraph
@@ -72,6 +74,7 @@ class Timeline:
     solves: int = 0
     played: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     received: Mapping[int, Received] = field(default_factory=dict)
+    drawing: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         start, end = ticks.alike(self.start, self.end)  # columns that meet have one dtype
@@ -99,6 +102,18 @@ class Timeline:
         """Ops that never ended."""
         ended = self.end >= 0
         return [] if ended.all() else np.flatnonzero(~ended).tolist()
+
+    def drawing_since(self, ops: Ints | slice = ALL) -> Ints:
+        """When ops start to draw, in fs: after their own time and their latency."""
+        flat, end = self.flat, self.end[ops]
+        latency = ticks.column([*(ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0])
+        begin = ticks.add(self.start[ops], flat.time[ops])
+        if latency.any():
+            begin = ticks.add(begin, latency[flat.cost[ops]])
+        if self.drawing:
+            numbers = np.arange(len(self))[ops].tolist()
+            begin = ticks.column([self.drawing.get(op, since) for op, since in zip(numbers, begin.tolist(), strict=True)])
+        return ticks.matching(np.minimum(*ticks.alike(begin, end)), self.end)
 
     def service(self, number: int, begin: int, end: int) -> tuple[int, int]:
         """(pace x fs that a member of a class received from begin to end, its pace at the end)."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hwsim.graph.opgraph import Trained
+from hwsim.graph.opgraph import Floats, Ints, Trained
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
@@ -234,7 +234,7 @@ def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
 
 def _stage(timeline: Timeline, trained: Trained, device: str, leader: str, begin: int, end: int) -> Stage:
     """Parts of a window of time on a device. leader: device on whose queues its stage group exchanges with others."""
-    graph, inside = timeline.flat.graph, dict(trained.inside)
+    graph = timeline.flat.graph
     is_own = np.array([label.device == device and label.program == trained.program for label in graph.labels], np.bool_)
     computing = np.array([queue.name.endswith(f"{device}.compute") for queue in graph.queues] + [False], np.bool_)
     mine = is_own[timeline.flat.label]
@@ -245,17 +245,41 @@ def _stage(timeline: Timeline, trained: Trained, device: str, leader: str, begin
     working: list[Span] = []
     moving: list[Span] = []
     waited = 0.0
-    for op in ops.tolist():
+    for op, inside in zip(ops.tolist(), collecting(timeline, (trained,), ops).tolist(), strict=True):
         span = max(begin, int(timeline.start[op])), min(end, int(timeline.end[op]))
         if computing[timeline.flat.queue[op]]:
             working.append(span)
-            waited += inside.get(int(timeline.flat.cost[op]), 0.0) * (span[1] - span[0])
+            waited += inside * (span[1] - span[0])
         else:
             moving.append(span)
     busy = _covered(working)
     exposed = _covered([*working, *moving]) - busy + waited
     window = max(1, end - begin)
     return Stage(device, (busy - waited) / window, exposed / window, max(0.0, window - busy - exposed + waited) / window)
+
+
+def collecting(timeline: Timeline, trainings: Sequence[Trained], ops: Ints) -> Floats:
+    """The part of each op in which it waits for a collective inside it. What a slow device adds is computing."""
+    flat = timeline.flat
+    of_cost = np.zeros(len(flat.graph.costs) + 1)  # the last: of ops without a cost, number -1
+    for training in trainings:
+        for cost, part in training.inside:
+            of_cost[cost] = part
+    parts = of_cost[flat.cost[ops]]
+    is_device = [capacity.unit == "s" for capacity in flat.graph.capacities]
+    classes = np.where(parts > 0, timeline.flow_class[ops], -1)
+    for number in set(classes[classes >= 0].tolist()):
+        if not any(held.bound >= 0 and is_device[held.bound] for held in timeline.held(number)):
+            continue
+        history = [(pace.start, pace.pace, pace.bound) for pace in timeline.paces[number]]
+        starts, alone = np.array([start for start, _, _ in history], object), timeline.alone[number]
+        lost = np.array([1 - pace / alone if bound >= 0 and is_device[bound] else 0.0 for _, pace, bound in history])
+        for place in np.flatnonzero(classes == number).tolist():
+            begin, end = int(timeline.start[ops[place]]), int(timeline.end[ops[place]])
+            edges = np.clip(starts, begin, end)
+            took = np.diff(np.append(edges, end)).astype(np.float64)
+            parts[place] *= 1.0 - float(took @ lost) / (end - begin)
+    return parts
 
 
 def _exchanges(queue: str, leader: str) -> bool:

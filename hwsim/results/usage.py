@@ -73,7 +73,7 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
     ops_of, sizes = once(
         "ops of costs", (flat.cost, flat.size), lambda: _by_cost(flat, len(costs)), also=(len(costs),), rows=len(flat)
     )
-    begin = drawing_since(timeline)
+    begin = timeline.drawing_since()
     draws = _by_capacity((*cost.demand.drawn, *_served(cost)) if cost.played else cost.demand.drawn for cost in costs)
     holds = _by_capacity(cost.demand.held for cost in costs)
     natural = _natural(costs)
@@ -202,13 +202,3 @@ def _moved(capacity: Capacity, amount: float, sizes: list[tuple[int, float]], na
         return amount, capacity.unit
     unit: Unit = "1" if capacity.unit == "1" else units.pop()  # messages and accesses are counted
     return _together([(natural_each, size * times) for size, (rows, _) in stated for natural_each, times in rows]), unit
-
-
-def drawing_since(timeline: Timeline) -> Ints:
-    """When each op starts to draw, in fs: after its own time and its latency."""
-    flat = timeline.flat
-    latency = ticks.column([*(ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0])
-    begin = ticks.add(timeline.start, flat.time)
-    if latency.any():
-        begin = ticks.add(begin, latency.take(flat.cost))
-    return ticks.matching(np.minimum(*ticks.alike(begin, timeline.end)), timeline.end)

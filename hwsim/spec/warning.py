@@ -16,7 +16,6 @@ CODES: Final = {
     "class-guessed": "a part does not say its class; what it leaves out was filled in from one that its name or peaks tell",
     "clients-in-step": "all clients of a model begin together and do the same: they stay in step, a crowd that no drawn load has",
     "collectives-apart": "several programs issue the same collective among the same devices: each of them moves all bytes",
-    "cpu-loses-cores": "a CPU that an event slows has fewer cores: ops of few cores take as long as before",
     "disk-overfull": "more bytes are written to a disk than it holds; it never becomes full here",
     "faster-apart": "ops on a disk take less time than one op of all their bytes, as each finds caches and credits as new",
     "idle-workers": "a stage of a pipeline has more workers than `ahead` ever lets work",

@@ -299,6 +299,7 @@ def joined(groups: Sequence[Sequence[Cost]], rates: Mapping[str, float]) -> Cost
             latest.demand,
             amounts=tuple(sorted(amounts.items())),
             floor=floor.demand.floor,
+            clocks=floor.demand.clocks,
             holds=(),
             share=max(cost.demand.share for cost in costs),
         ),

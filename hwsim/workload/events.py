@@ -5,7 +5,8 @@
 A part at half speed has half of each of its capacities; a link that is down carries nothing, and what is on its way
 waits. A part that is down stalls, and goes on where it was: no work is lost. That is a hang, not a crash, after which a
 training begins again at its last checkpoint (`failures` of a `train`). Of several events on one capacity the worst
-counts. Range: a route is never changed, and latencies stay.
+counts. A CPU or GPU at a speed does all of its work at it, on one core as on all: `Demand.clocks` says what of an op that is.
+Range: a route is never changed; latencies of links, disks and network cards stay, as does the start of a service's work.
 
     events: [{at: 0 s, part: gpu*, jitter: 5 %, every: 10 ms, for: 10 s, seed: 1}]
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from hwsim import ticks
 from hwsim.graph.builder import GraphBuilder, capacities_of
-from hwsim.graph.opgraph import Alike, Change, OpGraph, slowed
+from hwsim.graph.opgraph import Alike, Change, OpGraph
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout
 from hwsim.spec import Mistakes, SpecError, Tree
@@ -177,7 +177,7 @@ def _groups_of(
     if part.pipeline is not None:
         from hwsim.workload.pipeline import add_pipeline
 
-        add_pipeline(part.pipeline, machine, builder, mistakes, name=job or MAIN, start=part.start, slowed=slowed(disturbed))
+        add_pipeline(part.pipeline, machine, builder, mistakes, name=job or MAIN, start=part.start)
     if part.train is not None:
         from hwsim.workload.training import add_training  # models are slow to import
 
@@ -185,8 +185,7 @@ def _groups_of(
         folding: Writing = "never" if workload.jobs is not None or drawn else fold
         tree, name = part.on_devices(part.train), job or MAIN
         add_training(tree, machine, builder, mistakes, name=name, start=part.start, fold=folding,
-                     shared=workload.jobs is not None, marks={} if folding == "never" else _marks(disturbed),
-                     slowed=slowed(disturbed))  # fmt: skip
+                     shared=workload.jobs is not None, marks={} if folding == "never" else _marks(disturbed))  # fmt: skip
     return groups, runtime
 
 

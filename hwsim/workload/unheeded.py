@@ -7,7 +7,6 @@ Warned of: what another machine, or another value of another key, would give a m
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -69,7 +68,6 @@ def unheeded(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[
         *warnings,
         *_of_checkpoint(workload, machine),
         *_of_stalls(workload),
-        *_of_cores(workload, machine),
         *wider_formats(workload, machine),
     )
 
@@ -347,23 +345,6 @@ def _of_checkpoint(workload: Workload, machine: Machine) -> Iterator[Warning]:
         if given and device.model.kind == "disk":
             why = f"{target} is of kind disk, which writes a checkpoint in one sequence"
             yield _no_effect(saved, given, why, "an ssd, hdd or filesystem knows them")
-
-
-def _of_cores(workload: Workload, machine: Machine) -> Iterator[Warning]:
-    """A CPU that is slower has fewer cores: its ops of one core take as long as before."""
-    for event in workload.events:
-        if not event.part or event.down is not None:
-            continue
-        with suppress(UnknownName):  # is said elsewhere
-            models = ((name, machine.device(name).model) for name in machine.select(event.part))
-            slow = next((name for name, model in models if isinstance(model, Cpu) and model.cores > 1), None)
-            if slow is not None:
-                text = (
-                    f"{slow} at less than its speed has fewer cores: ops of no more cores than it has left take as long as before"
-                )
-                yield Warning(
-                    "cpu-loses-cores", f"{text}; such an op is slower by its own time, clock or efficiency", event.place
-                )
 
 
 def _of_stalls(workload: Workload) -> Iterator[Warning]:

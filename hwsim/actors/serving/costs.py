@@ -33,6 +33,7 @@ from hwsim.records import dataclass
 from hwsim.results.errors import CASES
 from hwsim.ticks import FEMTO
 from hwsim.units import BYTES
+from hwsim.workload.programs import host_of
 from hwsim.workload.serving.plan import ServicePlan
 
 BITS: Final = 5
@@ -44,7 +45,12 @@ BOUND: Final = {"compute": "kernels (units)", "memory": "kernels (memory)", "sta
 
 
 class Registry(Protocol):
-    """The driver of a run, or a collection of ops for one: labels, queues and costs are made known to it."""
+    """The driver of a run, or a collection of ops for one: labels, queues and costs are made known to it.
+
+    changing: capacities whose speed changes.
+    """
+
+    changing: frozenset[str]
 
     def label(self, label: Label) -> int: ...
     def queue(self, queue: Queue) -> int: ...
@@ -138,9 +144,13 @@ class Costs:
     _costs: dict[tuple[float, ...], int] = field(default_factory=dict)
     _drawn: dict[tuple[int, ...], int] = field(default_factory=dict)
     _phases: dict[int, int] = field(default_factory=dict)
+    _hosted: int = -1  # the cost at whose clock the host's time goes, if its speed changes
 
     def __post_init__(self) -> None:
         first, name = self.gpus[0], self.plan.name
+        cores = f"{host_of(machine := self.exchanges.machine, machine.node_of(first))}.cores"
+        if cores in self.known.changing:
+            self._hosted = self.known.cost(Cost(Demand(latency=1.0, clocks=((cores, 1.0),), start=1.0)))
         self.queue = self.known.queue(Queue(f"{name}:{first}.serving" if name else f"{first}.serving", first))
 
     def sums(self, run: Run, chain: Sequence[IssuedOp] = ()) -> Sequence[IssuedOp]:
@@ -180,9 +190,9 @@ class Costs:
         """The chain of iterations that take these fs of kernels and host, all together; exchanged: by each of them."""
         if kernels > MOST_PIECES * LONGEST:
             size, rest = _of(kernels, 1.0)
-            chain, kernels = [IssuedOp(label, self.queue, cost, size, host + rest)], 0
+            chain, kernels = [IssuedOp(label, self.queue, cost, size, host + rest, self._hosted)], 0
         else:
-            chain = [IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO, host)]
+            chain = [IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO, host, self._hosted)]
         while kernels > LONGEST:
             kernels -= LONGEST
             chain.append(IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO))
@@ -239,8 +249,7 @@ class Costs:
         seconds = taken.seconds
         key = tuple(rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved))
         if key not in self._costs:
-            slowed = any(f"{gpu}.compute" in self.plan.slowed for gpu in self.gpus)
-            cost = a_second(self.gpus, self.plan.gpu.memory.bandwidth, self._doubt, *key, slowed=slowed)
+            cost = a_second(self.gpus, self.plan.gpu.memory.bandwidth, self._doubt, *key)
             self._costs[key] = self.known.cost(cost)
         return self._costs[key]
 
@@ -261,25 +270,21 @@ def a_second(
     memory: float,
     flop: float,
     moved: float,
-    *,
-    slowed: bool = False,
 ) -> Cost:
-    """A second of kernels.
+    """A second of kernels, one after another: all of it goes at the speed of the slowest GPU.
 
     Args:
         doubt: error of what binds.
         compute, memory: parts of the units and of the memory of each GPU.
         flop, moved: operations and bytes.
-        slowed: a GPU is slower for a while. Kernels run one after another, so all of the second takes longer, and not the part
-            alone in which its units are busy.
     """
     parts = {"compute": min(compute, 1.0), "memory": min(memory, 1.0)}
-    drawn = {**parts, "compute": 1.0} if slowed else parts
-    amounts = [(f"{gpu}.{kind}", part) for gpu in gpus for kind, part in drawn.items() if part > 0]
+    amounts = [(f"{gpu}.{kind}", part) for gpu in gpus for kind, part in parts.items() if part > 0]
+    clocks = tuple((f"{gpu}.compute", 1.0) for gpu in gpus)
     bound = next((BOUND[kind] for kind, part in parts.items() if part >= max(0.5, *parts.values())), BOUND["start"])
     natural: tuple[tuple[str, float, Unit], ...] = (("compute", flop, "FLOP"), ("memory", moved, "B"))
     return Cost(
-        Demand(amounts=tuple(sorted(amounts)), floor=1.0, share=bandwidth),
+        Demand(amounts=tuple(sorted(amounts)), floor=1.0, share=bandwidth, clocks=clocks),
         moved=tuple((f"{gpu}.{kind}", amount, unit) for gpu in gpus for kind, amount, unit in natural if amount > 0),
         why=(
             Term(

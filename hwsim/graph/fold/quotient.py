@@ -84,7 +84,8 @@ class Fold:
         times = tuple(each[2] for each in (*amounts, *holds))
         alone = max(times, default=1) == 1 and len({name for name, *_ in amounts}) == len(amounts)
         crowd = cost.demand.crowd
-        named = {term.capacity for term in cost.why} | ({crowd.capacity} if crowd else set())
+        named = {term.capacity for term in cost.why} | {name for name, _ in cost.demand.clocks}
+        named |= {crowd.capacity} if crowd else set()
         first_of = {each: first for each, first, _ in self.classes_of(named)}
         demand = replace(
             cost.demand,
@@ -92,6 +93,7 @@ class Fold:
             holds=tuple([(name, part) for name, part, _ in holds]),
             times=() if alone else times,
             crowd=crowd and _crowd(crowd, first_of.get(crowd.capacity, crowd.capacity), drawn),
+            clocks=tuple(dict.fromkeys((first_of.get(name, name), part) for name, part in cost.demand.clocks)),
         )
         why = tuple(_renamed(term, first_of.get(term.capacity, term.capacity)) for term in cost.why)
         return replace(cost, wide=None, demand=demand, moved=tuple(moved), why=why)

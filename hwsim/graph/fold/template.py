@@ -213,14 +213,18 @@ def draws_of(cost: Cost) -> Iterable[tuple[str, Draw]]:
     crowd = cost.demand.crowd
     if crowd is not None and all(crowd.capacity != name for name, *_ in (*cost.demand.amounts, *cost.moved)):
         yield crowd.capacity, Draw(0.0, 0.0, None, "s")
+    for name, _ in cost.demand.clocks:
+        if all(name != drawn for drawn, *_ in (*cost.demand.amounts, *cost.moved)):
+            yield name, Draw(0.0, 0.0, None, "s")
 
 
 def _look(cost: Cost) -> Hashable:
     """Features of a cost other than the capacities that it draws from."""
-    asked, demand = cost.requests, cost.demand
-    served = None if asked is None else (asked.count, asked.size, asked.pattern, asked.write_share, asked.depth, asked.span)
+    of, demand = cost.requests, cost.demand
+    served = None if of is None else (of.count, of.size, of.pattern, of.write_share, of.depth, of.span)
     crowd = demand.crowd and (demand.crowd.depth, demand.crowd.each, demand.crowd.rest)
-    return demand.latency, demand.floor, demand.share, served, cost.played, crowd
+    clocks = demand.start, *sorted(part for _, part in demand.clocks)
+    return demand.latency, demand.floor, demand.share, served, cost.played, crowd, clocks
 
 
 def _thing(name: str, capacities: Mapping[str, Capacity], marks: Mapping[str, Hashable]) -> Hashable:

@@ -78,7 +78,7 @@ def _doing(result: Result, lane: Lane, of_label: Ints) -> tuple[object, ...]:
     """Key of lanes that are alike: the kind of queue, and the times at which each op begins, waits and ends."""
     queue = lane.name.removeprefix(lane.device).lstrip(".")
     ops, timeline = lane.ops, result.timeline
-    columns = (result.ops.begin[ops], timeline.end[ops], result.ops.waiting[ops], inside(result)[result.timeline.flat.cost[ops]])
+    columns = (result.ops.begin[ops], timeline.end[ops], result.ops.waiting[ops], inside(result, ops))
     times = tuple(column.tobytes() if column.dtype != object else tuple(column.tolist()) for column in columns)
     return (queue, family(lane.device), of_label[timeline.flat.label[ops]].tobytes(), *times)
 
@@ -88,7 +88,7 @@ def _row(result: Result, members: list[Lane], of_label: Ints, *, whole: bool) ->
     ops = members[0].ops
     begin, end = (each[ops].astype(np.float64) / FEMTO for each in (result.ops.begin, result.timeline.end))
     arrived = begin + result.ops.waiting[ops].astype(np.float64) / FEMTO
-    left = arrived + (end - arrived) * (1.0 - inside(result)[result.timeline.flat.cost[ops]])
+    left = arrived + (end - arrived) * (1.0 - inside(result, ops))
     edges = np.stack([begin, arrived, left, end], axis=1)
     low, high = edges[:, :-1].ravel(), edges[:, 1:].ravel()
     lasts = high > low

@@ -11,6 +11,7 @@ from hwsim.formats import natural
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
 from hwsim.results.result import Result
+from hwsim.results.training import collecting
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,9 @@ def spent_by(result: Result, called: Mapping[str, str]) -> dict[str, float]:
     return spent
 
 
-def inside(result: Result) -> Floats:
-    """By cost the part of an op in which it waits for a collective inside it; the last: of ops without a cost, number -1."""
-    graph = result.timeline.flat.graph
-    part = np.zeros(len(graph.costs) + 1)
-    for training in graph.trainings:
-        for cost, share in training.inside:
-            part[cost] = share
-    return part
+def inside(result: Result, ops: Ints) -> Floats:
+    """The part of each op in which it waits for a collective inside it."""
+    return collecting(result.timeline, result.timeline.flat.graph.trainings, ops)
 
 
 def _devices(result: Result) -> list[str]:

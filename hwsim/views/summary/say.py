@@ -76,11 +76,22 @@ def _lines(result: Result) -> Iterator[str]:
     yield "  --trace run.json.gz writes the timeline for ui.perfetto.dev; --json prints all numbers"
 
 
+def _events(result: Result) -> Iterator[tuple[str, str]]:
+    """The events of parts and links."""
+    for event in result.events[:EVENTS]:
+        yield "event", str(event)
+    if len(result.events) > EVENTS:
+        yield "", f"and {len(result.events) - EVENTS} more events"
+
+
 def facts(result: Result) -> Iterator[tuple[str, str]]:
     """(title, sentence) of a run; a title may come several times, "" continues the one before."""
     yield "time", format_quantity(result.makespan_s, "s") + _of_steps(result)
     if result.of_services:
         yield from _services(result)
+        yield from _events(result)
+        if result.events:
+            yield "", "limits are of parts and links at full speed"
         yield from _set(result)
         return
     if result.sure:
@@ -101,10 +112,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     for job, sure in zip(result.jobs, result.job_intervals, strict=True):
         unsure = f" ({interval.within(sure)})" if sure is not None and interval.within(sure) else ""
         yield f"job {job.name}", f"{format_quantity(job.makespan_s, 's')}{unsure} from {format_quantity(job.start_s, 's')} on"
-    for event in result.events[:EVENTS]:
-        yield "event", str(event)
-    if len(result.events) > EVENTS:
-        yield "", f"and {len(result.events) - EVENTS} more events"
+    yield from _events(result)
     chosen = choices(result.simulated)
     for collective in chosen[:CHOICES]:
         yield "collective", f"{collective.title}: {collective.choice}"

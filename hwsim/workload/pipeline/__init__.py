@@ -15,8 +15,6 @@ it may have at once (see `writing`).
 
 from __future__ import annotations
 
-from collections.abc import Set
-
 from hwsim.devices import CannotCompute
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, NoRoute, UnknownName
@@ -43,9 +41,8 @@ def add_pipeline(
     *,
     name: str = MAIN,
     start: float = 0.0,
-    slowed: Set[str] = frozenset(),
 ) -> None:
-    """Append the pipelines' ops to the graph.  start: seconds before the first batch.  slowed: as of `add_training`."""
+    """Append the pipelines' ops to the graph.  start: seconds before the first batch."""
     keys = decode(tree, PipelineKeys, mistakes)
     if keys is None:
         return
@@ -56,7 +53,7 @@ def add_pipeline(
     batches = _batches(keys, tree, len(programs), mistakes)
     if not programs or len(mistakes):
         return
-    reader = Reader(keys, tree.get("dataset"), programs, mistakes, slowed)
+    reader = Reader(keys, tree.get("dataset"), programs, mistakes)
     lines = [reader.stages(rank) for rank in range(len(programs))]
     if len(mistakes):
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -88,7 +88,6 @@ class Reader:
     dataset: Tree | None
     programs: Sequence[Program]
     mistakes: Mistakes
-    slowed: Set[str] = frozenset()
 
     @property
     def machine(self) -> Machine:
@@ -121,11 +120,7 @@ class Reader:
         if keys.at_once > 1:
             self.mistakes.add(keys.train.place, "a training takes one batch after another", "leave `at_once` out")
         name, batch = keys.name or "train", (self.keys.batch or 0) * len(self.programs)
-        graph = (
-            OpGraph((), ())
-            if rank
-            else step_graph(keys.train, self.machine, self.mistakes, name=name, batch=batch, slowed=self.slowed)
-        )
+        graph = OpGraph((), ()) if rank else step_graph(keys.train, self.machine, self.mistakes, name=name, batch=batch)
         if graph is not None:
             device = first_gpu(graph, self.machine) or self.programs[rank].own
             yield StageOp(name, "train", (Placed(device, "", None),), step=graph)
@@ -266,6 +261,7 @@ def _in_turn(missed: Cost, copied: Cost) -> Cost:
         floor=floor,
         holds=missed.demand.holds,
         share=missed.demand.share + copied.demand.share,
+        clocks=tuple((name, part * copied.demand.floor / floor) for name, part in copied.demand.clocks) if floor > 0 else (),
         crowd=missed.demand.crowd and replace(missed.demand.crowd, rest=copied.demand.floor / missed.requests.count)
         if missed.requests is not None and missed.requests.count > 0
         else missed.demand.crowd,

@@ -5,7 +5,7 @@ A step begins when the batches of all programs are there and ends with its last 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
 import numpy as np
@@ -18,12 +18,11 @@ from hwsim.spec import Mistakes, Tree, tree_of
 from hwsim.ticks import FEMTO
 
 
-def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, batch: int, slowed: Set[str]) -> OpGraph | None:
+def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, batch: int) -> OpGraph | None:
     """The ops of one step; None once the mistakes are noted.
 
     name: its program's name.
     batch: samples that the pipeline brings for a step, 0 if not given.
-    slowed: capacities that are slower for a while.
     """
     from hwsim.workload.training import add_training
 
@@ -47,7 +46,7 @@ def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, b
     builder = GraphBuilder(capacities_of(machine.capacities))
     before = len(mistakes)
     tree = tree.put("steps", tree_of(1, tree.place)) if tree.is_mapping else tree
-    add_training(tree, machine, builder, mistakes, name=name, slowed=slowed)
+    add_training(tree, machine, builder, mistakes, name=name)
     return builder.build() if len(mistakes) == before else None
 
 

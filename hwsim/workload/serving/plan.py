@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from hwsim.demand import Case
@@ -40,7 +39,6 @@ class ServicePlan:
         name: name of its job, "" if the workload is nothing else; start: fs.
         copies: the GPUs of each replica of the model; settings: how each of them serves.
         tokens: tokens of context that the KV cache of a replica holds; None: any number, or there is no cache.
-        slowed: capacities that events slow.
         token_bytes: bytes that a token leaves there, on each GPU; memory: bytes on each GPU with an empty cache.
     """
 
@@ -62,11 +60,6 @@ class ServicePlan:
     adapters: Adapters | None = None
     offload: Offload | None = None
     scale: Scale | None = None
-    slowed: frozenset[str] = frozenset()
-
-    def beside(self, slowed: frozenset[str]) -> ServicePlan:
-        """The same while events slow these capacities."""
-        return replace(self, slowed=slowed, prompts=self.prompts and replace(self.prompts, slowed=slowed))
 
     def holds(self, lives: Lives | None = None, of_prompts: Lives | None = None) -> Iterator[Held]:
         """Memory that it takes of its GPUs, the whole cache included.

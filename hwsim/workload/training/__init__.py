@@ -6,7 +6,7 @@ same for every model.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Hashable, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,6 @@ def add_training(
     fold: str = "auto",
     shared: bool = False,
     marks: Mapping[str, Hashable] | None = None,
-    slowed: Set[str] = frozenset(),
 ) -> None:
     """Append a training to the graph; its mistakes are noted.
 
@@ -50,7 +49,6 @@ def add_training(
             runs on the machine).
         shared: other jobs may hold memory of the same devices.
         marks: what happens to capacities during the run, by name.
-        slowed: capacities that are slower for a while: an op that computes and waits would take the slower part in its waiting.
     """
     keys, architecture, model, framework = _read(tree, mistakes)
     if keys is None or model is None:
@@ -70,7 +68,7 @@ def add_training(
     if plan is not None and not len(mistakes):
         lower(
             plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared, marks=marks or {},
-            slowed=slowed, saved=saved, job=job,
+            saved=saved, job=job,
         )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """Costs of the ops of a training: kernels of one GPU, or of all GPUs of a stage group in one op.
 
 Kernels between which nothing can happen are one op: it takes as long as they do one after another, and draws the memory of
-its devices evenly over that time. It has the compute of a device for itself as long as kernels run, whatever limits them.
+its devices evenly over that time. It has the compute of a device for itself as long as kernels run, whatever limits them,
+and that part of its time goes at the device's speed.
 A collective that its devices wait for may be part of the op. Then the op also draws on the links, so that other traffic there
 slows it down.
 
@@ -116,7 +117,9 @@ class Spent:
             formula, errors = " + ".join(name for name, _, _ in inputs), unsure(self.seconds) if unsure is not None else ()
             why = (Term("kernels", formula, inputs, total, kind="kernels", doubts=errors),)
         drawn_from = tuple(sorted([each for each in amounts.items() if each[1] > 0]))
-        demand = Demand(amounts=drawn_from, floor=total, share=slowest or total * bandwidth or 1.0)
+        kernels = zip(group, drawn, strict=True)
+        clocks = tuple([(f"{name}.compute", min(1.0, gpu[0] / total)) for name, gpu in kernels if gpu[0] > 0])
+        demand = Demand(amounts=drawn_from, floor=total, share=slowest or total * bandwidth or 1.0, clocks=clocks)
         moved = dict(self.moved)
         for name, (_, _, flop, size) in zip(group, drawn, strict=True):
             moved[f"{name}.compute"] = flop, "FLOP"
@@ -219,7 +222,8 @@ def renamed(cost: Cost, device: str) -> Cost:
         Term(line.label, line.formula, line.inputs, line.seconds, name(line.capacity), line.kind, line.doubts)
         for line in cost.why
     ]
+    clocks = tuple([(name(capacity), part) for capacity, part in demand.clocks])
     drawn = Demand(
-        demand.latency, amounts, demand.floor, holds, demand.share, demand.times
+        demand.latency, amounts, demand.floor, holds, demand.share, demand.times, None, clocks, demand.start
     )  # `replace` takes three times as long
     return Cost(drawn, moved, tuple(why), cost.requests, cost.played, cost.choice, cost.wide, cost.exchange)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -57,7 +57,6 @@ def lower(
     fold: str,
     shared: bool,
     marks: Marks,
-    slowed: Set[str] = frozenset(),
     saved: Saved | None = None,
     job: Job | None = None,
 ) -> None:
@@ -80,7 +79,6 @@ def lower(
                 builder.unfolded = "" if unseen else str(reason)
         begin = builder.op("start", kind="start", program=name, time=start) if start else None
         by_layer = isinstance(plan.exchange, Pieces) and _by_layer(plan, plan.exchange, layout.dp)
-        apart = any(f"{device}.compute" in slowed for device in layout.devices)
         if many and _detail_depends(plan):
             by_layer = written.folds or _folds(partial(search, {}))
         passes = 2 * plan.microbatches * layout.pp * (layout.dp if unseen else len(written.replicas))  # back and forth at least
@@ -100,7 +98,6 @@ def lower(
                 name=name,
                 represented=written,
                 by_layer=by_layer,
-                apart=apart,
                 ops=writes,
                 tape=tape,
             )

@@ -135,14 +135,13 @@ class Segments:
         represented: Represented,
         *,
         by_layer: bool,
-        apart: bool,
     ) -> None:
-        """by_layer: an op for every stretch between two exchanges. apart: what computing waits for is an op behind it."""
+        """by_layer: an op for every stretch between two exchanges."""
         self.plan, self.layout, self.kinds, self.pieces = plan, plan.layout, plan.kinds, pieces
         self.represented, self.replicas = represented, represented.replicas
         self.stages = plan.stages[0]
         self.inside: dict[int, float] = {}  # of costs of ops, the part of their time that is a collective
-        self._builder, self._exchanges, self._by_layer, self._apart = builder, exchanging, by_layer, apart
+        self._builder, self._exchanges, self._by_layer = builder, exchanging, by_layer
         self._all_written = len(self.replicas) == self.layout.dp
         self._segments: dict[tuple[object, ...], tuple[Segment, ...]] = {}
         self._alike: dict[tuple[object, ...], tuple[Segment, ...]] = {}  # by what they are made of
@@ -210,16 +209,12 @@ class Segments:
         group = self.layout.group(stage, replica)
         rows: list[tuple[str, str, str, Cost, float]] = []
         parts: list[tuple[Spent, float]] = []
-        waits: list[tuple[Spent, float]] = parts if not self._apart else []  # that computing waits for
 
         def compute() -> None:
-            spent, waited = Spent.of(parts), Spent.of(waits if self._apart else ())
+            spent = Spent.of(parts)
             parts.clear()
-            waits.clear()
             cost = self._cost(spent if alone else replace(spent, gpus=()), group, derived=alone)
             rows.append((name, name, "compute", cost, spent.collecting / spent.total if spent.collecting > 0 else 0.0))
-            if waited.total > 0:
-                rows.append((f"{name}: exchanges", "exchange", "compute", self._cost(waited, group, derived=alone), 1.0))
 
         for computed, item in recipe:
             parts.append((computed, 1.0))
@@ -237,11 +232,8 @@ class Segments:
                 rows.append((f"{item.name} ({item.axis})", item.operation, item.axis, self._scaled(cost, waited), 0.0))
                 parts.append((self._exchanges.spent(cost, item.axis, 0.0, max(0.0, item.times - waited)), 1.0))
                 continue
-            hidden = part * (1.0 - item.exposed) if self._apart else 0.0  # of its amounts
-            waits.append((self._exchanges.spent(cost, item.axis, item.times * item.exposed, part - hidden), 1.0))
-            if hidden > 0:
-                parts.append((self._exchanges.spent(cost, item.axis, 0.0, hidden), 1.0))
-        waits.append((self._waits(stage, done, last), 1.0))
+            parts.append((self._exchanges.spent(cost, item.axis, item.times * item.exposed, part), 1.0))
+        parts.append((self._waits(stage, done, last), 1.0))
         compute()
         return rows
 

@@ -44,7 +44,6 @@ class Steps:
         name: str,
         represented: Represented,
         by_layer: bool = False,
-        apart: bool = False,
         ops: Ops | None = None,
         tape: Tape | None = None,
     ) -> None:
@@ -55,7 +54,6 @@ class Steps:
             name: the program's name.
             represented: the replicas that have ops, on behalf of all.
             by_layer: an op for every stretch between two exchanges of a stage group.
-            apart: exchanges that a stage group waits for are ops, not parts of the op that waits.
             ops: queues of the same training, where others have written steps of it.
             tape: ops are written with the numbers of their costs on it.
         """
@@ -67,7 +65,7 @@ class Steps:
             case Buckets() as buckets:
                 self.grain = ByKernel(plan, buckets, ops, machine, exchanging, hosts, represented, tape)
             case Pieces() as pieces:
-                segments = Segments(plan, pieces, builder, exchanging, represented, by_layer=by_layer, apart=apart)
+                segments = Segments(plan, pieces, builder, exchanging, represented, by_layer=by_layer)
                 self.grain = BySegment(plan, pieces, ops, segments)
         self._arrived: dict[Place, OpRef] = {}  # sends whose pass is not yet written
         self._begun: dict[Place, OpRef] = {}  # first ops of passes whose send is not yet written
