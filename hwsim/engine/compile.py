@@ -112,7 +112,7 @@ def compile_flat(
     starting = _starting(demands, numbers, changing, table, cost) if changing else None
     flows = (number_of >= 0) | played
     if starting is not None:
-        of_start, start_fs = starting
+        _, start_fs = starting
         fixed_fs = ticks.add(fixed_fs, -start_fs)
         flows |= start_fs > 0
     if not flows.all():

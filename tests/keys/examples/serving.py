@@ -228,7 +228,7 @@ EXAMPLES: Final = (
         gpus(4),
         infer(
             prefill=None,
-            arrivals={"clients": 4, "think": {"exponential": "2 ms"}},
+            arrivals={"clients": 4, "think": {"exponential": "2 ms"}, "ramp": "5 ms"},
             sessions={"turns": {"uniform": [2, 4]}, "think": {"lognormal": {"median": "3 ms", "sigma": 0.5}}},
             shared={"tokens": {"uniform": [100, 300]}, "groups": 3, "skew": 1.0},
             warm_up="4 ms",
