@@ -20,7 +20,7 @@ def two(node: str, link: str) -> Machine:
 
 def node(gpus: int, cards: int) -> Machine:
     """Two nodes of so many GPUs and cards behind one switch."""
-    parts = f"s: {{kind: switch}}, gpu: {{kind: gpu, use: a100-sxm-40gb, count: {gpus}}}, "
+    parts = f"s: {{kind: switch}}, gpu: {{kind: gpu, use: a100-sxm-40gb, pcie: 5, count: {gpus}}}, "
     parts += f"nic: {{kind: nic, bandwidth: 100 Gb/s, count: {cards}}}"
     links = "[{name: slot, between: [s, gpu*], kind: pcie, gen: 5, lanes: 16}, "
     links += "{name: card, between: [s, nic*], kind: pcie, gen: 4, lanes: 16}]"

@@ -255,7 +255,7 @@ class _Finding:
             if len({self._alike(member) for member in members}) > 1:
                 break
             sets.append(list(members))
-        rest = sum(map(len, held)) - len(sets) * len(held)
+        rest = sum(map(len, held)) - len(sets) * len(held)  # integers
         if rest:
             counts = ", ".join(f"rank {self.recording.ranks[row[0].rank].number} {len(row)}" for row in held[:8])
             self.notes[

@@ -135,9 +135,9 @@ def _times(keys: ArrivalKeys | str, seed: int) -> Iterator[int]:
     elif keys.clients is None:
         yield from instants(keys, seed, "arrivals")
     else:
-        first = keys.clients
-        yield from ticks.rounded(np.rint(beginnings(keys, seed, "arrivals").many(0, first) * FEMTO)).tolist()
-        draws = thoughts(keys, seed, "arrivals")
+        begin, draws, first = beginnings(keys, seed, "arrivals"), thoughts(keys, seed, "arrivals"), keys.clients
+        for low in range(0, first, BLOCK):
+            yield from ticks.rounded(np.rint(begin.many(low, min(BLOCK, first - low)) * FEMTO)).tolist()
         while True:
             yield from ticks.rounded(np.rint(draws.many(first, BLOCK) * FEMTO)).tolist()
             first += BLOCK
