@@ -76,10 +76,10 @@ LEAST_INSIDE: Final = 15e6  # bytes: below, the table's copies inside a GPU are 
 
 @functools.cache
 def machine(gpu: str, slot: str) -> Machine:
-    """A host of two sockets, the GPU at the first."""
+    """A host of two sockets, the GPU at the first, of any generation of PCI Express: a V100 stands for GPUs of younger slots."""
     return api.load_machine(
         "hwsim: machine/1\n"
-        f"parts: {{cpu: {{kind: cpu, use: xeon-e5-2686v4, count: 2}}, gpu: {{kind: gpu, use: {gpu}}}}}\n"
+        f"parts: {{cpu: {{kind: cpu, use: xeon-e5-2686v4, count: 2}}, gpu: {{kind: gpu, use: {gpu}, pcie: 6}}}}\n"
         "links:\n"
         "  - {between: [cpu0, cpu1], kind: qpi}\n"
         f"  - {{between: [cpu0, gpu], kind: pcie, use: {slot}}}\n"
