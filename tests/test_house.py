@@ -12,7 +12,7 @@ SIZES: Final = {
     "lines of both products": 140_800,
     "modules of a run of three ops": 125,
     "files that a bandwidth passes": 24,
-    "functions that a bandwidth passes": 70,
+    "functions that a bandwidth passes": 71,
 }
 
 

@@ -166,6 +166,14 @@ class LinkKind:
         """Packets of a protocol, if the link counts them message by message; else None."""
         return None
 
+    def generation(self) -> int:
+        """The generation that sets its rate; 0 if none does."""
+        return 0
+
+    def at(self, generation: int) -> LinkKind:
+        """The same at another generation, where one sets the rate."""
+        raise NotImplementedError
+
     def uses(self) -> int:
         """Number of its `budget` that it takes of the device at either end."""
         return 1

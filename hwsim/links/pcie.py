@@ -16,7 +16,8 @@ are less than twice one (`two_way`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from dataclasses import replace
+from typing import Final, Literal, cast
 
 from hwsim.links.kind import Framing, LinkKind, void_keys
 from hwsim.records import dataclass
@@ -99,6 +100,14 @@ class Pcie(LinkKind):
 
     def label(self) -> str:
         return self.called if self.gen is None or self.lanes is None else f"{self.called} {self.gen} x{self.lanes}"
+
+    def generation(self) -> int:
+        return 0 if self.bandwidth is not None else self.gen or 0
+
+    def at(self, generation: int) -> Pcie:
+        slower = replace(self, gen=cast("Literal[1, 2, 3, 4, 5, 6]", generation))
+        object.__setattr__(slower, "sources", self.sources)  # no key of a file, hence no argument
+        return slower
 
     def fetched(self) -> Ratio:
         return self.fetches

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -81,7 +80,7 @@ def _wire(
         message = f"{edges.a[twice]} and {edges.b[twice]} are linked twice by '{name}'"
         mistakes.add(tree.place, message, "give one of the two links another `name:`")
         return
-    if model.trains and getattr(model, "gen", None) is not None:
+    if model.generation():
         for trained, some in _trained(layout, name, model, a, b, tree, warnings):
             layout.wires.add(Bundle(name, trained, entry.routing, a[some], b[some], count[some]))
     else:
@@ -94,7 +93,7 @@ def _trained(
     layout: Layout, name: str, model: LinkKind, a: Ints, b: Ints, tree: Tree, warnings: list[Warning]
 ) -> Iterator[tuple[LinkKind, Ints | slice]]:
     """The links as they run, and which wires are so: at the generation of the slower end."""
-    wanted: int = model.gen  # type: ignore[attr-defined]
+    wanted = model.generation()
     limits = _available(layout, model.trains)
     runs = np.minimum(np.minimum(limits[a], limits[b]), wanted)
     if int(runs.min()) == wanted:
@@ -107,9 +106,7 @@ def _trained(
             end = layout.name(int(a[first] if limits[a[first]] == gen else b[first]))
             text = f"{name}: {end} has {model.called} {gen}, its slot {wanted}: the link runs at {gen}"
             warnings.append(Warning("slower-than-slot", text, tree.place))
-        trained = replace(model, gen=gen)  # type: ignore[call-arg]
-        object.__setattr__(trained, "sources", model.sources)
-        yield trained, some
+        yield model.at(gen), some
 
 
 def _edges(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> Edges:

@@ -270,9 +270,14 @@ def _is_paced(workload: Tree) -> bool:
     return workload.get("services") is not None or (arrivals is not None and arrivals.is_mapping)
 
 
+def train_of(workload: Tree, mistakes: Mistakes) -> Tree | None:
+    """The `train:` of a workload with its parameters put in; None if it has none."""
+    return resolve(workload, mistakes, kind="workload").get("train")
+
+
 def ends(workload: Tree) -> bool:
     """Whether a workload is a training that says how much there is to train."""
-    train = resolve(workload, Mistakes(), kind="workload").get("train")
+    train = train_of(workload, Mistakes())
     return train is not None and any(train.get(key) is not None for key in ("epochs", "tokens"))
 
 

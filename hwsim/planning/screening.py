@@ -18,10 +18,10 @@ from hwsim.planning.judging import judged
 from hwsim.planning.options import Option, keyed
 from hwsim.planning.outlay import Facts, Outlay
 from hwsim.planning.paying import paid
-from hwsim.planning.question import Question, ends
+from hwsim.planning.question import Question, ends, train_of
 from hwsim.planning.reasons import Reason
 from hwsim.planning.storing import Stored, stored
-from hwsim.planning.trainings import Training, Whole, computing, memory_reason, plan_reason, settings_of, train_of, whole
+from hwsim.planning.trainings import Training, Whole, computing, memory_reason, plan_reason, settings_of, whole
 from hwsim.planning.variants import Point, Unbuilt, Variants, counted, in_a_line, scaled
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, resolve

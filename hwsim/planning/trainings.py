@@ -24,11 +24,11 @@ from hwsim.models.plan_words import plan_text
 from hwsim.models.search import Search, Searched
 from hwsim.models.step import times_of
 from hwsim.planning.axes import AUTO, BATCH
-from hwsim.planning.question import Question
+from hwsim.planning.question import Question, train_of
 from hwsim.planning.reasons import Reason
 from hwsim.planning.storing import Stored
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, SpecError, Tree, resolve
+from hwsim.spec import Mistakes, SpecError, Tree
 from hwsim.workload.training.saving import rates_of
 from hwsim.workload.training.stated import Stated, stated
 
@@ -126,11 +126,6 @@ class Training:
         if not auto and not training.auto:
             fixed = fixed | set(FREE) | {"sequence_parallel"}
         return Search(training.model, plan, training.framework, fixed, within), training
-
-
-def train_of(workload: Tree, mistakes: Mistakes) -> Tree | None:
-    """The `train:` of a workload with its parameters put in; None if it has none."""
-    return resolve(workload, mistakes, kind="workload").get("train")
 
 
 def settings_of(laid: Laid, workload: str = "") -> dict[str, object]:
