@@ -38,7 +38,10 @@ def test_exchanges_that_nobody_measured_make_a_step_unsure(tmp_path: Path) -> No
     assert interval.stated < 0.02  # the file states no time
     assert interval.case == "generation"
     parts = math.sqrt(math.fsum(part.variance for part in interval.parts))
-    assert interval.half > parts > 0.3  # servers differ tenfold there: a range of 9 of 10 is little wider than their deviation
+    widest = max(interval.parts, key=lambda part: part.variance)
+    assert widest.regime == "pcie/large"
+    assert interval.half == pytest.approx(widest.quantile * parts, rel=1e-3)
+    assert interval.half > 1.5 * 0.3
 
 
 def test_what_is_not_known_of_a_device_is_common_to_its_kernels() -> None:

@@ -59,7 +59,7 @@ class DayKeys:
 
     def turns(self, shares: Floats) -> Floats:
         """The part of a cycle after which these shares of its requests have come: the inverse of the cumulative rate."""
-        swing, phase = self.swing / (2 * math.pi), self.at / self.cycle
+        swing, phase = self.swing / (2 * math.pi), math.fmod(self.at, self.cycle) / self.cycle
         start = sine(-phase)
         low = np.maximum(shares - 2 * abs(swing), 0.0)
         high = np.minimum(shares + 2 * abs(swing), 1.0)
