@@ -19,7 +19,7 @@ from hwsim.machine import Machine
 from hwsim.playing import Manner, Played, Progress, play
 from hwsim.prepare import Lowered, Source, graph_file, load_machine, load_workload, loads, prepare, with_all_ranks
 from hwsim.results.checks import check, notes
-from hwsim.results.expect import verdicts
+from hwsim.results.expect import refuse_part_of_day, skipped_for, verdicts
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import of_all, usage
@@ -235,6 +235,8 @@ def simulate(
         BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
     lowered = prepare(machine, workload, set=set, fold="never" if requests else "unseen" if fold == "auto" else fold)
+    if not skipped_for(lowered.wanted, called=lowered.called, changed=bool(lowered.settings), expect=expect):
+        refuse_part_of_day(lowered.wanted, lowered.warnings)
     parts = (requests,) if isinstance(requests, str) else tuple(requests)
     manner = Manner(parts, latency=latency, steady=steady, progress=progress, engine=engine)
     played = play(lowered, manner)

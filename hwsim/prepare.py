@@ -139,6 +139,7 @@ def prepare(
             _totals(graph, built),
             [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
             *(service.warnings for service in services),
+            () if program is None else _parts_of_days(program),
         ),
         changes=_of_classes(disturbed, graph),
         jobs=starts,
@@ -188,6 +189,12 @@ def _program(
     if workload.written_as("infer"):  # it issues ops while it runs
         shared |= machine.capacities.keys()
     return plan_program(workload, machine, mistakes, shared)
+
+
+def _parts_of_days(program: Program) -> Iterator[Warning]:
+    from hwsim.workload.services.plan import parts_of_days
+
+    return parts_of_days(program)
 
 
 def _totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:

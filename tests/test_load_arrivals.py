@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hwsim
 from hwsim import ticks
 from hwsim.ticks import FEMTO
 from hwsim.workload.load.arrivals import ArrivalKeys, BurstKeys, DayKeys, blocks, instants, thoughts
 from hwsim.workload.load.draws import Exponential
 from hwsim.workload.load.keys import CountDraw, CountLognormal, TimeDraw, TimePareto
+from tests.service_cases import MACHINE, busy, workload
 
 DAY = DayKeys(mean=300.0, peak=500.0, at=14 * 3600.0)
 OPEN = (
@@ -144,3 +146,25 @@ def test_clients_think() -> None:
 def test_what_cannot_be_is_said(keys: ArrivalKeys, said: str) -> None:
     (problem,) = keys.problems()
     assert said in problem[1]
+
+
+def test_a_run_says_that_it_is_a_part_of_a_day() -> None:
+    """The rate of a part of a day is not the day's; nothing is expected of it, whatever `find` tries."""
+    day = DayKeys(mean=300.0, peak=600.0)
+    for share in (0.01, 0.3, 1.0, 2.7):  # the instant up to which so many come, and so many up to that instant
+        seconds = day.lasts(share * 300 * 86400)
+        swing = (math.sin(2 * math.pi * (seconds - day.at) / 86400) + math.sin(2 * math.pi * day.at / 86400)) / (2 * math.pi)
+        assert seconds / 86400 + swing == pytest.approx(share)
+    keys = ArrivalKeys(day=day)
+    assert keys.part_of_day(20_000) != ""
+    assert keys.part_of_day(None, 3600.0) != ""
+    assert keys.part_of_day(300 * 86_400) == keys.part_of_day(None, 86_400.0) == ArrivalKeys(poisson=1.0).part_of_day(1) == ""
+    asked = {"day": {"mean": "100 1/s", "peak": "150 1/s", "cycle": "40 s"}}
+    service = {"s": {"device": "cpu", "arrivals": asked, "request": [busy("1 ms")]}}
+    whole, part = (workload(service, requests=count, expect={"s.latency_p99": "at most 1 s"}) for count in (4000, 2000))
+    assert hwsim.simulate(MACHINE, whole, expect=True).met
+    with pytest.raises(hwsim.SpecError, match="of a cycle of"):
+        hwsim.simulate(MACHINE, part, expect=True)
+    with pytest.raises(hwsim.SpecError, match="of a cycle of"):
+        hwsim.find(MACHINE, whole, "workload.services.s.arrivals.day.mean")
+    assert [each.code for each in hwsim.simulate(MACHINE, part, expect=False).warnings] == ["part-of-a-day"]

@@ -92,6 +92,7 @@ infer:
   {model: gpt2, dtype: fp16, framework: vllm, requests: $n, arrivals: {poisson: 100 1/s}, batching: continuous, batch: 16,
    prompt: {lognormal: {median: 900, sigma: 1}}, output: 10, memory: 90 %, seed: 1}
 """
+DAY: Final = "day: {mean: 100 1/s, peak: 150 1/s}"
 CLIENTS: Final = """hwsim: workload/1
 let: {n: 8}
 infer: {model: gpt2, dtype: fp16, framework: vllm, requests: $n, arrivals: {clients: 4, think: 9 ms, ramp: 0 s},
@@ -162,6 +163,9 @@ CASES: Final = {
     "faster-apart": Case(machine(CPU + DISK.replace("CACHE", CACHE)), repeat("{write: {to: disk, bytes: 15 GB}}")),
     "working-set-too-large": Case(machine(), FAR),
     "clients-in-step": Case(machine(gpus(1)), CLIENTS, vary="n=8,10"),
+    "part-of-a-day": Case(
+        machine(gpus(1)), SERVICE.replace("900, sigma: 1}}", "90, sigma: 0.1}}").replace("poisson: 100 1/s", DAY), vary="n=10,20"
+    ),
     "slower-than-slot": Case(machine(gpus(1).replace("    power", "    pcie: 3\n    power")), repeat(BUSY)),
     "requests-cut": Case(machine(gpus(1)), SERVICE, vary="n=10,20"),
     "wider-format": Case(machine(gpus(1)), NARROW),

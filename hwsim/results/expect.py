@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Tree, did_you_mean
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, did_you_mean
 from hwsim.units import COUNT, RATE, RATIO, TIME, Dimension, UnitError
 
 if TYPE_CHECKING:
@@ -136,6 +136,28 @@ def _expectation(tree: Tree, name: str, dimension: Dimension, mistakes: Mistakes
     return None
 
 
+class PartOfDay(SpecError):
+    """Something is expected of requests that come in a cycle, and the run is a part of it."""
+
+
+def refuse_part_of_day(wanted: Wanted, warnings: Iterable[Warning]) -> None:
+    """Raise PartOfDay if anything is expected of services of which the run has a part of a day."""
+    part = next((each for each in warnings if each.code == "part-of-a-day"), None)
+    named = next((name for name, _ in wanted.expectations if name.rpartition(".")[2] in {**OF_SERVICE, **OF_ANSWERS}), "")
+    if part is not None and named:
+        hint = "a run of a whole cycle, or `poisson` at the rate of the busiest time"
+        raise PartOfDay([Mistake(part.place, f"`{named}` is expected, and {part.text}", hint)])
+
+
+def skipped_for(wanted: Wanted, *, called: Collection[str], changed: bool, expect: bool | Literal["auto"]) -> str:
+    """Why nothing is checked; "" if it is. Arguments as of `verdicts`."""
+    if expect is False:
+        return "not asked for"
+    if expect == "auto" and wanted.machine and wanted.machine not in called:
+        return f"it is about {wanted.machine}"
+    return "the run was changed with --set" if expect == "auto" and changed else ""
+
+
 def verdicts(
     wanted: Wanted,
     values: Mapping[str, float],
@@ -152,13 +174,7 @@ def verdicts(
         changed: whether a setting differs from the files (`--set`).
         expect: check always, never, or ("auto") if the run is on the machine of the expectations and nothing is set.
     """
-    skipped = ""
-    if expect is False:
-        skipped = "not asked for"
-    elif expect == "auto" and wanted.machine and wanted.machine not in called:
-        skipped = f"it is about {wanted.machine}"
-    elif expect == "auto" and changed:
-        skipped = "the run was changed with --set"
+    skipped = skipped_for(wanted, called=called, changed=changed, expect=expect)
     judged = []
     for name, expected in wanted.expectations:
         value = values.get(name)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from hwsim.api import ExpectationFailed, OutOfMemory, Run, Source, simulate
 from hwsim.engine import Deadlock
 from hwsim.results.batches import Known
-from hwsim.results.expect import HOURS, seconds_of
+from hwsim.results.expect import HOURS, PartOfDay, seconds_of
 from hwsim.spec import Mistakes, SpecError, Tree
 from hwsim.spec.expectation import parse_expectation
 from hwsim.spec.shelf import Shelf, shared
@@ -191,7 +191,7 @@ class _Search:
             machine, workload = sources.changed(self.machine, self.workload, settings, Mistakes(), [])
             run = _simulated(machine, workload)
         except SpecError as error:
-            if self.runs == 1:
+            if self.runs == 1 or isinstance(error, PartOfDay):
                 raise
             return Tried(value, "failed", reason=" ".join(error.mistakes[0].message.split()) if error.mistakes else "")
         except (Deadlock, OutOfMemory) as error:

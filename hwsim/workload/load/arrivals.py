@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from hwsim import ticks
+from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec import Place, Problem, field, place_field
 from hwsim.ticks import FEMTO, Column
@@ -29,6 +30,7 @@ UNIT: Final = Exponential(1.0)
 _WAYS: Final = ("poisson", "every", "bursts", "day", "trace", "clients")
 _SMALL: Final = 64  # requests of a burst, up to which a block of bursts is made at once
 _CLOSE: Final = 2.0**-50  # of a cycle
+_WHOLE: Final = 0.05  # of a cycle, by which chance may cut it short
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,11 @@ class DayKeys:
     def swing(self) -> float:
         """Largest distance of the rate from its mean, as a part of the mean."""
         return self.peak / self.mean - 1.0
+
+    def lasts(self, requests: float) -> float:
+        """Seconds in which so many requests come, in the mean."""
+        past, rest = divmod(requests, self.mean * self.cycle)
+        return self.cycle * (past + float(self.turns(np.array([rest / (self.mean * self.cycle)], np.float64))[0]))
 
     def rate(self, seconds: float) -> float:
         """Requests a second at an instant."""
@@ -145,6 +152,22 @@ class ArrivalKeys:
     def steady(self) -> float | None:
         """Requests a second of arrivals that are the same at all times; None of others."""
         return self.rate if self.day is None else None
+
+    def part_of_day(self, requests: float | None, lasting: float | None = None) -> str:
+        """What is wrong with a run of so many requests, or seconds, that ends before its day does; "" if nothing is.
+
+        It has a part of the day, mostly its night, and says nothing of the rest.  None: any number.
+        """
+        if self.day is None or (requests is None and lasting is None):
+            return ""
+        span = min(math.inf if requests is None else self.day.lasts(requests), math.inf if lasting is None else lasting)
+        if span >= self.day.cycle * (1 - _WHOLE):
+            return ""
+        parts = f"{format_quantity(span, 's')} of a cycle of {format_quantity(self.day.cycle, 's')}"
+        middle, peak = (format_quantity(rate, "1/s") for rate in (self.day.rate(span / 2), self.day.peak))
+        rates = f"{middle} in the middle of it, {peak} at the busiest time"
+        whole = f"{math.ceil(self.day.mean * self.day.cycle):,} requests are a whole cycle, fewer with a shorter `cycle`"
+        return f"the run is {parts}: {rates}; {whole}"
 
     @property
     def thinking(self) -> Distribution:

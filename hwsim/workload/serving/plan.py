@@ -141,6 +141,9 @@ class ServicePlan:
     def warnings(self) -> tuple[Warning, ...]:
         """Warnings of a plan that is right but probably not meant."""
         whose = f"{self.name}: " if self.name else ""
+        arrivals = self.keys.arrivals
+        if isinstance(arrivals, ArrivalKeys) and (part := arrivals.part_of_day(len(self.requests))):
+            return (Warning("part-of-a-day", f"{whose}{part}", arrivals.place),)
         if self._in_step:
             message = "clients begin together, think alike and ask alike: they stay in step and wait for each other, for ever"
             return (Warning("clients-in-step", f"{whose}{message}; ramp: 10 s lets them begin at random within that time"),)
