@@ -40,7 +40,7 @@ class Placing:
         Raises:
             WrongMachine: the machine has none that is linked to its GPU.
         """
-        cpu = self.machine.nearest_cpu(self.gpus[position])
+        cpu = self.machine.host_of(self.gpus[position], linked=True)
         if not cpu:
             raise WrongMachine(f"the machine has no CPU that is linked to {self.gpus[position]}")
         return cpu

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import field, replace
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -36,6 +36,10 @@ _WRITTEN_OUT: Final = 10_000  # devices, up to which a small value is made of al
 
 class _Kinds(dict[str, str]):
     """Kinds of the devices by name."""
+
+
+class _Hosts(dict[Hashable, tuple[int, float]]):
+    """Which CPU of its machine works for a device, and the links between them, for all at equal places of equal machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +107,34 @@ class Machine:
         """The machine inside the machine that a device of that full name is in; cheap, as it looks at the name alone."""
         return name.rpartition(".")[0]
 
-    def nearest_cpu(self, name: str) -> str:
-        """The CPU with the fewest links to a device, the first of those as near; "" if none is linked to it.
-
-        CPUs of its own node come first, then CPUs of the smallest machine around it. A CPU is its own.
-        """
-        node = name
-        while node:
+    def home_of(self, name: str) -> str:
+        """The smallest machine that has a CPU and holds a device, or is the machine inside the machine of that name; else ""."""
+        node = name if name in self.nodes else self.node_of(name)
+        while node and not self.devices_of("cpu", node):
             node = self.node_of(node)
-            linked = []
-            for at, cpu in enumerate(self.devices_of("cpu", node)):
-                with suppress(NoRoute):
-                    linked.append((len(self.route(cpu, name)), at, cpu))
-            if linked:
-                return min(linked)[2]
-        return ""
+        return node
+
+    def host_of(self, name: str, *, linked: bool = False) -> str:
+        """The CPU that works for a device, or for a machine inside the machine; "" if the machine has none.
+
+        That is a CPU of the smallest machine around it that has any: the one with the fewest links to the device, the first of
+        those as near. A CPU is its own.  linked: "" too where no link leads to the device.
+        """
+        cpus = self.devices_of("cpu", self.home_of(name))
+        if not name or name in self.nodes or (len(cpus) < 2 and not linked):  # cheap, and a machine has its first
+            return cpus[0] if cpus else ""
+
+        def links(cpu: str) -> float:
+            try:
+                return len(self.route(cpu, name))
+            except NoRoute:
+                return inf
+
+        known, key = self.kept(_Hosts), self.inside((*cpus, name))
+        place = known.get(key) if key is not None else None
+        if place is None:
+            place = known[key] = min(enumerate(map(links, cpus)), key=lambda each: (each[1], each[0]), default=(0, inf))
+        return "" if place[1] == inf and (linked or not cpus) else cpus[place[0]]
 
     def samples(self, names: Iterable[str]) -> tuple[PlacedDevice, ...]:
         """The first device of every part that these devices belong to: all models and kinds among very many names.

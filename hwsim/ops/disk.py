@@ -38,7 +38,7 @@ class Read(Op):
 
     def lower(self, scope: Scope) -> Placed:
         disk = scope.one(self.source)
-        to = scope.one(self.target) if self.target else scope.host
+        to = scope.one(self.target) if self.target else scope.thread
         asked = replace(self.asked(), of_service=scope.of_service)
         cost = scope.machine.serve(disk, "read", asked, to)
         return Placed(disk, self.queue or "read", cost, output=asked.bytes * (1 - self.write_share), home=to)
@@ -74,7 +74,7 @@ class Write(Op):
 
     def lower(self, scope: Scope) -> Placed:
         disk = scope.one(self.target)
-        of = scope.one(self.source) if self.source else scope.host
+        of = scope.one(self.source) if self.source else scope.thread
         request = Asked(
             size=self.bytes,
             times=self.times,

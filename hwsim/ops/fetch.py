@@ -44,7 +44,7 @@ class FetchOp(Op):
         if self.bytes is None and not home.bytes:
             hint = f"say so where it is written, writes: {{{self.reads[0]}: 4 MB}}, or here, bytes: 4 MB"
             raise CannotPlace(f"the size of '{self.reads[0]}' is not given", hint)
-        cost = scope.machine.transfer(home.memory, scope.host, size, Handling(waited=True))
+        cost = scope.machine.transfer(home.memory, scope.thread, size, Handling(waited=True))
         return Placed(home.memory, self.queue or "d2h", cost, output=size, home=scope.host)
 
 
@@ -75,5 +75,5 @@ class Asnumpy(FetchOp):
         model = scope.machine.device(scope.host).model if scope.host else None
         if fetched.queue or not fetched.output or scope.shares or not isinstance(model, Cpu):
             return fetched
-        cost = model.compute(scope.host, Work(reads=fetched.output, writes=fetched.output, cores=1))
+        cost = model.compute(scope.thread, Work(reads=fetched.output, writes=fetched.output, cores=1))
         return Placed(scope.host, self.queue or "convert", cost, output=fetched.output, home=scope.host)

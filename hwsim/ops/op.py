@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 from hwsim.demand import Cost
 from hwsim.devices import Call, Cpu, Gpu, Into, Sockets, Start, Work
 from hwsim.machine import Machine
+from hwsim.machine.names import listed
 from hwsim.records import dataclass
 from hwsim.spec import Place, did_you_mean, field, place_field
 from hwsim.spec.mistakes import Hinted
@@ -76,6 +77,7 @@ class Home:
 class Scope:
     """The meaning of names to a program: names inside `node` first, `own` is $self, `host` the device of its thread ("" if none).
 
+    hosts: those that could be, where its devices are in several machines with CPUs of their own.
     values: where the values written so far lie.  starts: what starts the kernels of a gpu.
     shares: numpy shares the arrays in the host's memory, instead of a copy.
     of_service: its ops belong to requests; many requests are there at once and more follow.
@@ -89,6 +91,20 @@ class Scope:
     starts: Start = "stream"
     shares: bool = False
     of_service: bool = False
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def thread(self) -> str:
+        """The device of its thread, for what hangs on it.
+
+        Raises:
+            CannotPlace: it could be several.
+        """
+        if self.hosts:
+            first = self.machine.home_of(self.hosts[0])
+            hint = f"program: {{each: {first}, do: [...]}} runs on {first}, and so does a job with device: {first}"
+            raise CannotPlace(f"this hangs on the program's host, and its devices have several: {listed(self.hosts)}", hint)
+        return self.host
 
     def one(self, name: str) -> str:
         """Full name of the one device called that.

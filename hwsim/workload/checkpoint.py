@@ -69,7 +69,7 @@ def saving(scope: Scope, size: float, source: str, target: str, *, request: floa
     Raises:
         UnknownName, CannotPlace, NoRoute: as the machine says.
     """
-    host, memory = scope.host, scope.one(source) if source else scope.host
+    host, memory = scope.thread, scope.one(source) if source else scope.thread
     copied = Copy(source=memory, target=host, bytes=size).lower(scope) if host and scope.kind(memory) == "gpu" else None
     count = max(1, round(size / request))
     write = Write(target=target, source=host or memory, bytes=size / count, times=count, depth=depth).lower(scope)

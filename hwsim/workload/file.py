@@ -118,16 +118,22 @@ class Job:
         "of its services, as of a workload", key="for", default=None, exclusive_minimum=0.0, example="10 min"
     )
     device: tuple[str, ...] = field(
-        "what its train or infer runs on, where that does not say it", default=(), one_or_many=True, example="node0..95.gpu*"
+        "what its train, infer or services run on, or the devices or nodes that have a program or pipeline each, where that does "
+        "not say it",
+        default=(),
+        one_or_many=True,
+        example="node0..95.gpu*",
     )
     skip: bool = field("it is left out, as if the file did not have it", default=False)
     place: Place = place_field()
 
-    def on_devices(self, door: Tree) -> Tree:
-        """A train or infer with the job's devices, if it names none."""
-        if not self.device or not door.is_mapping or door.get("device") is not None:
+    def on_devices(self, door: Tree, key: Literal["device", "each"] = "device") -> Tree:
+        """A train, infer or service with the job's devices, if it names none; with `each`, a program or pipeline of each."""
+        if not self.device or door.get(key) is not None or not (door.is_mapping or key == "each"):
             return door
-        return door.put("device", tree_of(list(self.device), self.place))
+        named = tree_of(self.device[0] if len(self.device) == 1 else list(self.device), self.place)
+        whole = door.is_mapping and door.get("stages") is not None
+        return door.put(key, named) if whole or key == "device" else tree_of({key: named, "do": door}, door.place)
 
 
 @dataclass(frozen=True, slots=True)

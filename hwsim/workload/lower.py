@@ -12,6 +12,7 @@ from hwsim.graph.builder import GraphBuilder, capacities_of
 from hwsim.graph.opgraph import Alike, Change, OpGraph
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout
+from hwsim.ops import CannotPlace
 from hwsim.spec import Mistakes, SpecError, Tree
 from hwsim.spec.shelf import MOST_BUILT, once
 from hwsim.workload.again import read_groups, with_ops
@@ -58,9 +59,9 @@ def lower(
     groups: list[Group] = []
     runtimes: list[HostRuntime | None] = []
     for job, part in parts.items():
-        found, runtime = _groups_of(job, part, workload, machine, builder, mistakes, fold, disturbed)
+        found, hosted = _groups_of(job, part, workload, machine, builder, mistakes, fold, disturbed)
         groups += found
-        runtimes += [_host_runtime(group, runtime, builder) for group in found]
+        runtimes += hosted
     mistakes.raise_if_any()
     alike: Alike | None = None
     unfolded = ""
@@ -166,18 +167,22 @@ def _groups_of(
     mistakes: Mistakes,
     fold: Writing,
     disturbed: Sequence[Change],
-) -> tuple[list[Group], Runtime | None]:
+) -> tuple[list[Group], list[HostRuntime | None]]:
     """The programs of one job ("": of the workload itself), named after it; its pipeline goes straight into the graph."""
     runtime = part.runtime or workload.runtime
     rules = None if runtime is None else runtime.rules
-    groups = []
-    for group in read_groups(tuple(_named(job, part)), machine, rules, workload.groups, builder, mistakes):
+    groups, hosted, trees = [], list[HostRuntime | None](), dict(_named(job, part))
+    for group in read_groups(tuple(trees.items()), machine, rules, workload.groups, builder, mistakes):
         body = _within(job, group.body) if job else group.body
         groups.append(replace(group, body=body, start=ticks.femtoseconds(part.start)))
+        try:
+            hosted.append(_host_runtime(group, runtime, builder))
+        except CannotPlace as error:
+            mistakes.add(trees[group.name].place, error.message, error.hint)
     if part.pipeline is not None:
         from hwsim.workload.pipeline import add_pipeline
 
-        add_pipeline(part.pipeline, machine, builder, mistakes, name=job or MAIN, start=part.start)
+        add_pipeline(part.on_devices(part.pipeline, "each"), machine, builder, mistakes, name=job or MAIN, start=part.start)
     if part.train is not None:
         from hwsim.workload.training import add_training  # models are slow to import
 
@@ -186,14 +191,14 @@ def _groups_of(
         tree, name = part.on_devices(part.train), job or MAIN
         add_training(tree, machine, builder, mistakes, name=name, start=part.start, fold=folding,
                      shared=workload.jobs is not None, marks={} if folding == "never" else _marks(disturbed))  # fmt: skip
-    return groups, runtime
+    return groups, hosted
 
 
 def _named(job: str, part: Job) -> Iterator[tuple[str, Tree]]:
     """The programs of a job by the names they have in the results."""
     named = part.programs if part.programs is not None else {MAIN: part.program} if part.program else {}
     for name, tree in sorted(named.items(), key=lambda each: each[0]):
-        yield name if not job else job if name == MAIN else f"{job}.{name}", tree
+        yield name if not job else job if name == MAIN else f"{job}.{name}", part.on_devices(tree, "each")
 
 
 def programs_of(workload: Workload) -> Iterator[tuple[str, Tree, Runtime | None]]:

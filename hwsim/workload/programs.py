@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
 
 from hwsim.devices import Cpu
 from hwsim.graph.builder import GraphBuilder
@@ -14,6 +16,7 @@ from hwsim.spec.shelf import once
 from hwsim.workload.file import Each, Rules
 
 MOST_TIMES = 32  # of host threads whose costs a study keeps
+NAMING: Final = frozenset({"among", "device", "from", "to"})  # keys of statements that name devices
 MAIN = "main"  # the program of a file that has only one
 
 
@@ -38,7 +41,7 @@ def find_programs(
 ) -> tuple[Program, ...]:
     """The program of that name, or one per device or node of `each` (or one of these)."""
     if ranks_of is None:
-        return (Program(name, "", Scope(machine, host=host_of(machine, "")), 0, 1),)
+        return (Program(name, "", scope_among(machine, (tree,)), 0, 1),)
     at = tree.get("each")
     if not ranks_of.each:
         mistakes.add(at.place if at else tree.place, "`each` names nothing: no program would run", "such as each: gpu*")
@@ -58,21 +61,39 @@ def find_programs(
 
 def scope_of(machine: Machine, place: str) -> Scope:
     """The scope in which a program of a device or node looks names up."""
-    if place in machine.nodes:
-        return Scope(machine, place, "", host_of(machine, place))
-    placed = machine.device(place)
-    host = place if isinstance(placed.model, Cpu) else host_of(machine, placed.node)
-    return Scope(machine, placed.node, place, host)
+    is_node = place in machine.nodes
+    return Scope(machine, place if is_node else machine.device(place).node, "" if is_node else place, machine.host_of(place))
 
 
-def host_of(machine: Machine, node: str) -> str:
-    """The first CPU of the node, or of the smallest machine around it that has one; "" if there is none."""
-    while True:
-        if cpus := machine.devices_of("cpu", node):
-            return cpus[0]
-        if not node:
-            return ""
-        node = machine.nodes[node].node
+def scope_among(machine: Machine, trees: Sequence[Tree]) -> Scope:
+    """The scope of a program of no device or node, with the host of the devices that its statements name.
+
+    That is the host of the first of them, in the order of the text, in a machine inside the machine that has CPUs; if there is
+    none, of the first outside of them. Devices in several such machines leave it open.
+    """
+    first: dict[str, str] = {}  # device named in each machine that has CPUs
+    cpus = set()
+    for device in dict.fromkeys(_named(machine, trees)):
+        home = machine.home_of(device)
+        first.setdefault(home, device)
+        cpus |= {home} if home == machine.node_of(device) and device in machine.devices_of("cpu", home) else set()
+    outer = {home for home in first for each in first if each != home and each.startswith(f"{home}." if home else "")} - cpus
+    hosts = tuple(machine.host_of(device) for home, device in first.items() if home not in outer)
+    return Scope(machine, host=hosts[0] if hosts else machine.host_of(""), hosts=hosts if len(hosts) > 1 else ())
+
+
+def _named(machine: Machine, trees: Sequence[Tree]) -> Iterator[str]:
+    """The devices that statements name, one of each machine inside the machine for a pattern."""
+    for tree in trees:
+        for key, inner in sorted(tree.items()):
+            names = [each.value for each in inner.elements()] if key in NAMING and not inner.is_mapping else ()
+            for name in names:
+                with suppress(UnknownName):
+                    found = machine.select(name) if isinstance(name, str) else ()
+                    yield from {machine.node_of(each): each for each in reversed(found)}.values()
+            yield from _named(machine, () if names else (inner,))
+        if tree.is_list:
+            yield from _named(machine, tree.elements())
 
 
 def memory_of(machine: Machine, device: str) -> float | None:
@@ -110,7 +131,7 @@ class Queues:
 
 def host_cost(program: Program, seconds: float, builder: GraphBuilder) -> int:
     """Index of the cost of `seconds` of a program's thread: a core of its host; -1 without a host or without time."""
-    host = program.scope.host
+    host = program.scope.thread if seconds > 0 else program.scope.host
     model = program.scope.machine.devices[host].model if host else None
     if not (isinstance(model, Cpu) and seconds > 0):
         return -1

@@ -33,7 +33,6 @@ from hwsim.records import dataclass
 from hwsim.results.errors import CASES
 from hwsim.ticks import FEMTO
 from hwsim.units import BYTES
-from hwsim.workload.programs import host_of
 from hwsim.workload.serving.plan import ServicePlan
 
 BITS: Final = 5
@@ -148,7 +147,7 @@ class Costs:
 
     def __post_init__(self) -> None:
         first, name = self.gpus[0], self.plan.name
-        cores = f"{host_of(machine := self.exchanges.machine, machine.node_of(first))}.cores"
+        cores = f"{self.exchanges.machine.host_of(first)}.cores"
         if cores in self.known.changing:
             self._hosted = self.known.cost(Cost(Demand(latency=1.0, clocks=((cores, 1.0),), start=1.0)))
         self.queue = self.known.queue(Queue(f"{name}:{first}.serving" if name else f"{first}.serving", first))

@@ -52,7 +52,7 @@ def host_copy(machine: Machine) -> Timed:
     """A megabyte from the memory of the nearest CPU."""
     name, _ = first_gpu(machine)
     first_cpu(machine)
-    cpu = machine.nearest_cpu(name)
+    cpu = machine.host_of(name, linked=True)
     if not cpu:
         raise Lacks(f"no CPU is linked to {name}")
     return _copied(machine, cpu, name)

@@ -32,7 +32,7 @@ def random_write(machine: Machine, sort: Sort) -> Timed:
 def long_read(machine: Machine, sort: Sort) -> Timed:
     """A megabyte of a read of a gigabyte in a row."""
     name = find(machine, sort)
-    cost = machine.read(name, LONG * MEGABYTE, to=_host(machine, name))
+    cost = machine.read(name, LONG * MEGABYTE, to=machine.host_of(name, linked=True))
     seconds = cost.demand.alone(machine.rates()) / LONG
     return Timed(seconds, name, f"1/{LONG} of a read of 1 GB, {precise(float(f'{MEGABYTE / seconds:.3g}'), 'B/s')}", cost.why)
 
@@ -68,12 +68,7 @@ def sort_of(model: Storage) -> Sort:
 def _random(machine: Machine, sort: Sort, way: Literal["read", "write"]) -> Timed:
     name = find(machine, sort)
     size = LINE if sort == "persistent memory" else PAGE
-    host = _host(machine, name)
+    host = machine.host_of(name, linked=True)
     read = way == "read"
     cost = machine.read(name, size, access="random", to=host) if read else machine.write(name, size, access="random", of=host)
     return Timed(cost.demand.alone(machine.rates()), name, f"one {way} of {size:g} B, nothing else under way", cost.why)
-
-
-def _host(machine: Machine, disk: str) -> str:
-    """The CPU that reads it; "" where no link leads to one."""
-    return machine.nearest_cpu(disk)

@@ -98,7 +98,7 @@ def _gpu_caches(gpu: Gpu, name: str) -> Iterator[Ceiling]:
 
 def _link(machine: Machine, name: str) -> Iterator[Ceiling]:
     """The narrowest link on the route from the nearest CPU."""
-    cpu = machine.nearest_cpu(name)
+    cpu = machine.host_of(name, linked=True)
     route = machine.route(cpu, name) if cpu else ()
     if route:
         narrow = min(route, key=lambda link: link.bandwidth)

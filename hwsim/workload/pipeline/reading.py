@@ -161,7 +161,7 @@ class Reader:
         cache, data = self.keys.cache, self.keys.dataset
         if not isinstance(op, Read) or cache is None or data is None:
             return
-        keeper = program.scope.one(cache.device) if cache.device else program.scope.host
+        keeper = program.scope.one(cache.device) if cache.device else program.scope.thread
         hosts = len({each.scope.host for each in self.programs})
         held = cache_bytes(cache, self.machine, keeper)
         before = 0.0
@@ -218,7 +218,7 @@ def cache_bytes(cache: Cache, machine: Machine, keeper: str) -> float:
 def cached(op: Read, rate: float, cold: Placed, keeper: str, program: Program) -> Cost | None:
     """Cost of a read: the memory of `keeper` serves the part `rate` and then the disk the rest."""
     machine = program.scope.machine
-    target = program.scope.one(op.target) if op.target else program.scope.host
+    target = program.scope.one(op.target) if op.target else program.scope.thread
     access = op.asked()
     moved = machine.transfer(keeper, target, access.bytes * rate, Handling(by="cpu") if keeper == target else Handling())
     copied = _by_threads(moved, access.at_once(access.depth))

@@ -50,7 +50,8 @@ def parts_of(workload: Workload) -> Iterator[Part]:
     for name, job in sorted((workload.jobs or {}).items()):
         if job.services is not None:
             start = ticks.femtoseconds(job.start)
-            yield Part(name, start, job.services, job.requests, job.lasting, workload.seed)
+            services = {each: job.on_devices(tree) for each, tree in job.services.items()}
+            yield Part(name, start, services, job.requests, job.lasting, workload.seed)
 
 
 def choices_of(workload: Workload) -> dict[str, tuple[str, ...]]:

@@ -17,7 +17,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, decode, did_you_mean, substitute
 from hwsim.workload.load.draws import Uniform
 from hwsim.workload.placing import refuse_endless
-from hwsim.workload.programs import host_of, scope_of
+from hwsim.workload.programs import scope_among, scope_of
 from hwsim.workload.services.drawn import Random, draws_in, filled, kept_in, lines_of, read_draw
 from hwsim.workload.services.popularity import filling
 from hwsim.workload.services.program import (
@@ -111,7 +111,7 @@ class Reader:
         except UnknownName as error:
             self.mistakes.add(keys.place, error.message, error.hint)
             return False
-        scope = scope_of(machine, named[0]) if len(named) == 1 else Scope(machine, host=host_of(machine, ""))
+        scope = scope_of(machine, named[0]) if len(named) == 1 else scope_among(machine, keys.request)
         self._scope = replace(scope, of_service=True)
         if len(named) > 1:
             self.mistakes.add(keys.place, f"'{keys.device}' is {len(named)} parts", f"a service runs on one: {named[0]}")

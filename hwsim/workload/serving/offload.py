@@ -58,12 +58,12 @@ class Offload:
 
 
 def host_near(machine: Machine, gpu: str) -> str:
-    """The CPU with the fewest links to a GPU.
+    """The CPU that works for a GPU.
 
     Raises:
         ValueError: none is connected.
     """
-    cpu = machine.nearest_cpu(gpu)
+    cpu = machine.host_of(gpu, linked=True)
     if not cpu:
         raise ValueError(f"no CPU is connected to {gpu}")
     return cpu

@@ -24,7 +24,6 @@ from hwsim.models.layer import exchanges
 from hwsim.models.memory import SPREAD
 from hwsim.spec import Mistakes, Tree
 from hwsim.spec.limits import refuse_beyond
-from hwsim.workload.programs import host_of
 from hwsim.workload.training.by_kernel import ByKernel, all_reduced
 from hwsim.workload.training.by_segment import BySegment
 from hwsim.workload.training.exchanges import Exchanges
@@ -69,7 +68,7 @@ def lower(
     many = len(layout.devices) > GPUS if kernels else layout.dp * layout.pp > GROUPS
     unseen = fold == "unseen" and kernels and not many
     try:
-        hosts = [_host(machine, device) for device in layout.devices] if kernels else []
+        hosts = [machine.host_of(device) for device in layout.devices] if kernels else []
         written = everyone(layout.dp)
         search = partial(_represented, plan, machine, hosts, exchanging, saved)
         if layout.dp > 1 and (many or unseen or fold == "always") and fold != "never":
@@ -113,7 +112,7 @@ def lower(
         _hold(plan if saved is None else steps.plan, steps, machine, builder, shared=shared)
         if plan.evaluation is not None:
             devices = plan.evaluation.layout.devices
-            hosts = [_host(machine, device) for device in devices]
+            hosts = [machine.host_of(device) for device in devices]
             many_of = written.among(layout.devices, devices)
             evaluation = Steps(plan.evaluation, machine, builder, exchanging, hosts, name=name, represented=many_of)
             evaluation.evaluate(ends)
@@ -147,11 +146,6 @@ def lower(
 def _plain(steps: Steps, begin: OpRef | None) -> tuple[Steps, list[OpRef]]:
     """All steps without checkpoints: their writer, and the last ops."""
     return steps, steps.write(begin)
-
-
-def _host(machine: Machine, device: str) -> str:
-    """The CPU whose thread issues the kernels of a GPU; "" if there is none."""
-    return host_of(machine, machine.device(device).node)
 
 
 def _by_layer(plan: Plan, pieces: Pieces, replicas: int) -> bool:

@@ -1,0 +1,94 @@
+"""A program runs on the host of the devices that it names; where several nodes could be, the file says which or is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hwsim
+from hwsim import api
+from hwsim.spec import SpecError
+
+CPU = {"kind": "cpu", "cores": 1, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "100 GB/s"}}
+GPU = {"kind": "gpu", "flop": {"fp32": "10 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "1 TB/s"}, "launch": "0 s"}
+NODE = {
+    "kind": "machine",
+    "count": 2,
+    "parts": {
+        "cpu": CPU,
+        "gpu": GPU,
+        "disk": {"kind": "disk", "read": "5 GB/s", "write": "5 GB/s", "latency": "0 s"},
+        "nic": {"kind": "nic", "bandwidth": "1 Gb/s"},
+    },
+    "links": [
+        {"between": ["cpu", "gpu"], "kind": "pcie", "bandwidth": "16 GB/s"},
+        {"between": ["cpu", "disk"], "kind": "direct", "bandwidth": "10 GB/s"},
+        {"between": ["cpu", "nic"], "kind": "direct", "bandwidth": "10 GB/s"},
+    ],
+}
+TWO = {
+    "hwsim": "machine/1",
+    "class": "ideal",
+    "parts": {"node": NODE, "sw": {"kind": "switch"}},
+    "links": [{"name": "wire", "between": ["node*.nic", "sw"], "kind": "direct", "bandwidth": "125 MB/s"}],
+}
+READ = {"read": {"from": "node1.disk", "bytes": "1 GB"}}  # 0.2 s there, 8 s over the wire
+
+
+def seconds(**workload: Any) -> float:
+    return hwsim.simulate(TWO, {"hwsim": "workload/1", **workload}).timeline.makespan
+
+
+def starts(node: str) -> dict[str, Any]:
+    """A program whose thread, on a server of one core, takes 100 ms to issue what takes next to nothing."""
+    loop = {"repeat": {"times": 100, "do": [{"busy": {"device": f"{node}.gpu", "time": "1 us"}}]}}
+    return {"runtime": {"dispatch": "1 ms"}, "program": [loop]}
+
+
+def test_two_servers_issue_side_by_side() -> None:
+    both = {"a": starts("node0"), "b": starts("node1")}
+    assert seconds(jobs=both) == pytest.approx(0.1, rel=1e-3)
+    slow = [{"at": "0 s", "part": "node1.cpu", "speed": "10 %"}]
+    assert seconds(jobs={"b": both["b"]}, events=slow) == pytest.approx(1.0, rel=1e-3)
+    assert seconds(jobs={"a": both["a"]}, events=slow) == pytest.approx(0.1, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        {"program": [READ]},
+        {"programs": {"a": [READ], "b": [{"read": {"from": "node0.disk", "bytes": "1 GB"}}]}},
+        {"pipeline": {"batches": 1, "stages": [READ]}},
+        {"jobs": {"b": {"device": "node1", "program": [{"read": {"from": "disk", "bytes": "1 GB"}}]}}},
+        {"jobs": {"b": {"device": "node1", "pipeline": {"batches": 1, "stages": [{"read": {"from": "disk", "bytes": "1 GB"}}]}}}},
+        {"program": {"each": "node*", "do": [{"read": {"from": "disk", "bytes": "1 GB"}}]}},
+        {"services": {"x": {"arrivals": {"every": "1 s"}, "request": [READ]}}, "requests": 1},
+        {"jobs": {"b": {"device": "node1.cpu", "requests": 1, "services": {
+            "x": {"arrivals": {"every": "1 s"}, "request": [{"read": {"from": "disk", "bytes": "1 GB"}}]}}}}},
+    ],
+)  # fmt: skip
+def test_a_disk_is_read_into_the_memory_of_its_own_node(workload: dict[str, Any]) -> None:
+    run = hwsim.simulate(TWO, {"hwsim": "workload/1", **workload})
+    assert max(run.timeline.makespan, 0.2) == pytest.approx(0.2, rel=1e-2)
+    assert not any(row.busy_fs for row in run.usage if row.capacity.startswith("wire"))
+
+
+@pytest.mark.parametrize(
+    "also", [{"runtime": {"dispatch": "1 us"}}, {"program": [READ, {"write": {"to": "node0.disk", "bytes": "1 MB"}}]}]
+)
+def test_devices_of_several_nodes_leave_the_host_open(also: dict[str, Any]) -> None:
+    copy = {"copy": {"from": "node0.cpu", "to": "node1.cpu", "bytes": "125 MB"}}
+    assert seconds(program=[copy]) == pytest.approx(1.0, rel=1e-3)  # nothing hangs on it
+    with pytest.raises(SpecError, match=r"its devices have several: node[01]\.cpu, node[01]\.cpu") as refused:
+        seconds(**{"program": [copy], **also})
+    assert "program: {each: node" in str(refused.value)
+    stated = {"each": "node0", "do": [copy]}
+    assert seconds(**{**also, "program": stated}) == pytest.approx(1.0, rel=1e-3)
+
+
+def test_of_the_sockets_of_a_node_the_nearest_works_for_a_device() -> None:
+    machine = api.load_machine("dgx-a100")
+    hosts = {machine.host_of(gpu) for gpu in machine.devices_of("gpu")}
+    assert hosts == set(machine.devices_of("cpu"))
+    assert all(machine.host_of(cpu) == cpu for cpu in hosts)
