@@ -182,13 +182,12 @@ def _program(
     """The services of `services:`, of the workload and of its jobs."""
     if not workload.of_services:
         return None
-    from hwsim.workload.services import plan_program
+    from hwsim.workload.services.plan import plan
 
     shared = {name for cost in graph.costs for name, _ in (*cost.demand.amounts, *cost.demand.holds)}
-    shared |= {change.capacity for change in disturbed}
     if workload.written_as("infer"):  # it issues ops while it runs
         shared |= machine.capacities.keys()
-    return plan_program(workload, machine, mistakes, shared)
+    return plan(workload, machine, mistakes, shared, {change.capacity for change in disturbed})
 
 
 def _parts_of_days(program: Program) -> Iterator[Warning]:

@@ -123,6 +123,6 @@ def _of_program(services: Services, answers: Answers) -> State:
         where[f"{answers.name}.latency_p99"] = f"{percent(first.seconds / total, '.0f')} of the time of those above it: {cause}"
     job, dot, _ = answers.name.rpartition(".")
     counted = f"workload.jobs.{job}.requests" if dot else "workload.requests"
-    counted = "" if answers.closed or not answers.outside else counted
+    counted = "" if answers.closed or not answers.outside or not answers.steady else counted  # more dilute what happens
     needed = None if settled is None else settled.needed
     return State(answers.name, answers.outside, answers.there_mean, counted, knowns, grows, where, needed, MOST, excess=excess)

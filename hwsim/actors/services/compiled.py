@@ -71,7 +71,7 @@ class CompiledPlay:
         columns = self._columns = Columns(program, slower)
         if not program.compiles or columns.too_long or not fits(columns.flows, MOST):
             raise TooFar(f"{len(program.stations)} stations are not for compiled code")
-        self.notes = [ServiceNotes(len(each.choices), each.within) for each in program.services]
+        self.notes = [ServiceNotes(len(each.choices), each.within, each.since) for each in program.services]
         self.stations: list[Counted] = []
         self.worked = [0] * len(program.served)
         self._streams: dict[int, Iterator[Any]] = {}

@@ -46,7 +46,7 @@ class Play:
         self._locks = [Lock(each.group) for each in program.locks]
         first = len(program.resources) + len(self._locks)
         self._retrying, self._given_up = first + len(program.services), first + len(program.services) + 1
-        self.notes = [ServiceNotes(len(each.choices), each.within) for each in program.services]
+        self.notes = [ServiceNotes(len(each.choices), each.within, each.since) for each in program.services]
         self.services = [
             Service(each, number, first + number, self.notes[number]) for number, each in enumerate(program.services)
         ]

@@ -104,18 +104,18 @@ class Running:
         closed = all(_is_closed(each) for each in program.services if each.arrivals is not None)
         even = not program.draws and all(_is_even(each) for each in program.services)
         kept = not any(notes.refused or notes.dropped or notes.failed or notes.timeouts for notes in play.notes)
-        over = steps.overloaded(even=even) if kept and not closed and _has_one_rate(program) else frozenset()
+        over = steps.overloaded(even=even) if kept and not closed and program.has_one_rate else frozenset()
+        steady = program.may_be_steady
         for service, notes in zip(program.services, play.notes, strict=True):
             answers += answers_of(
                 notes,
                 name=service.name,
                 choices=service.choices,
                 resources=resources,
-                steady=not program.events,
+                steady=steady,
                 closed=closed,
-                stationary=_is_stationary(program),
                 overloaded=service.name in over,
-                utilisation=None if closed or even else _below_one([steps.utilisation, *seconds.values()]),
+                utilisation=None if closed or even or not steady else _below_one([steps.utilisation, *seconds.values()]),
                 workers=None if service.workers == ENDLESS else service.workers,
                 left=notes.here,
             )
@@ -208,16 +208,6 @@ def _below_one(utilisations: Sequence[float | None]) -> float | None:
 
 def _is_closed(service: ServiceProgram) -> bool:
     return service.arrivals is not None and service.arrivals.closed
-
-
-def _is_stationary(program: Program) -> bool:
-    """Whether requests come at one rate all the time, and nothing happens to the services."""
-    return _has_one_rate(program) and not program.events
-
-
-def _has_one_rate(program: Program) -> bool:
-    keys = [service.arrivals for service in program.services if service.arrivals is not None]
-    return all(each.day is None and each.trace is None for each in keys)
 
 
 def _is_even(service: ServiceProgram) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -84,7 +85,9 @@ class Answers:
         growth_per_s: requests by which those there grow a second; 0 in a steady state.
         waits: means of all answers; waits_above: means of those above p99.
         there_mean, there_most, waiting_mean, waiting_most: requests at once; of them, in the line for a worker.
-        closed: it is asked by clients that wait for their answers.  steady: nothing happens to the services meanwhile.
+        closed: it is asked by clients that wait for their answers.  steady: requests come at one rate all the time, and nothing
+            happens to services and parts meanwhile.
+        stay_s: seconds that a request was there in the mean, of all that have left, whatever became of them.
         course: stretches of the run.
     """
 
@@ -114,6 +117,7 @@ class Answers:
     workers: int | None = None
     left: int = 0
     steady: bool = True
+    stay_s: float = 0.0
 
     @property
     def per_s(self) -> float:
@@ -214,7 +218,6 @@ def answers_of(
     resources: Sequence[str],
     closed: bool,
     steady: bool,
-    stationary: bool,
     overloaded: bool,
     utilisation: float | None,
     workers: int | None,
@@ -224,7 +227,7 @@ def answers_of(
 
     Args:
         resources: names of what was waited for, by number.
-        stationary: whether requests come at one rate all the time.
+        steady: as of `Answers`.
         overloaded: whether more of them come than the limits allow.
         utilisation: the busiest resource's.
         left: requests that are there for ever.
@@ -233,17 +236,17 @@ def answers_of(
     begin, end = max(notes.first, 0), max(notes.end, notes.last_came, 0)
     span = max(end - begin, 0) / FEMTO
     between = (notes.last_came - notes.first) / FEMTO if notes.came_count > 1 else 0.0
-    growth = _growth(notes) if stationary and not closed else 0.0
+    growth = _growth(notes) if steady and not closed else 0.0
     if overloaded and not growth and between > 0 and notes.came_count >= MANY:
         growth = notes.most / between
-    latency = notes.answers.estimate(utilisation=utilisation) if notes.answers.count and not growth else None
+    settled = _settled(notes, notes.answers, utilisation) if not growth else None
     total = Answers(
         name=name,
         span_s=span,
         came=notes.entered,
         outside=notes.came_count,
         offered_per_s=(notes.came_count - 1) / between if between > 0 else 0.0,
-        served=notes.answers.count,
+        served=notes.answers.count + notes.early,
         refused=notes.refused,
         failed=notes.failed,
         wasted=notes.wasted,
@@ -251,10 +254,10 @@ def answers_of(
         timeouts=notes.timeouts,
         asked_again=notes.asked_again,
         good=notes.good,
-        latency=latency,
+        latency=settled,
         growth_per_s=growth,
         waits=_waits(notes, resources, 0.0),
-        waits_above=() if latency is None else _waits(notes, resources, latency.at(0.99).value, latency.most),
+        waits_above=() if settled is None else _waits(notes, resources, settled.at(0.99).value, settled.most),
         there_mean=notes.area / FEMTO / span if span > 0 else 0.0,
         there_most=notes.most,
         waiting_mean=notes.line_area / FEMTO / span if span > 0 else 0.0,
@@ -264,18 +267,26 @@ def answers_of(
         workers=workers,
         left=left,
         steady=steady,
+        stay_s=notes.stay / FEMTO / max(notes.entered - notes.here, 1),
     )
     return [
         total,
-        *(_of_choice(total, f"{name}.{choice}", batched) for choice, batched in zip(choices, notes.by_choice, strict=True)),
+        *(_of_choice(notes, total, f"{name}.{choice}", each) for choice, each in zip(choices, notes.by_choice, strict=True)),
     ]
 
 
-def _of_choice(total: Answers, name: str, batched: Batched) -> Answers:
-    settled = batched.estimate() if batched.count and not total.growth_per_s else None
+def _settled(notes: ServiceNotes, batched: Batched, utilisation: float | None = None) -> Settled | None:
+    """Times of the answers after the warm-up; None if there is none."""
+    if not batched.count:
+        return None
+    settled = batched.estimate(warm_up=0 if notes.since >= 0 else None, utilisation=utilisation)
+    return replace(settled, dropped=settled.dropped + notes.early)
+
+
+def _of_choice(notes: ServiceNotes, total: Answers, name: str, batched: Batched) -> Answers:
+    settled = None if total.growth_per_s else _settled(notes, batched)
     if settled is not None and total.latency is not None and total.latency.short:
-        settled = Settled(settled.count, settled.dropped, settled.mean, settled.percentiles, settled.most, settled.settled,
-                          tuple(sorted({*settled.short, *total.latency.short})), settled.needed)  # fmt: skip
+        settled = replace(settled, short=tuple(sorted({*settled.short, *total.latency.short})))
     return Answers(
         name, total.span_s, batched.count, 0, 0.0, batched.count, 0, 0, 0, 0, 0, 0, batched.count, settled, total.growth_per_s,
         (), (), 0.0, 0, 0.0, 0, total.closed, (), steady=total.steady,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import field
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from hwsim.records import dataclass
 from hwsim.results.batches import Batched
 from hwsim.results.bins import Bins
-from hwsim.ticks import FEMTO
+from hwsim.ticks import FEMTO, Column
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -46,24 +45,26 @@ class Above:
 class ServiceNotes:
     """Notes of one service.
 
+    within: fs after which an answer is late; below 0: none is. early: answers to requests that came before `since` (fs), which
+    have no part in its times.
     came: requests from outside. entered: all. stay: fs of all that have left, together. area: the integral of the requests there.
     """
 
     __slots__ = (
         "_answers", "_choices", "_columns", "_edge", "_ends", "_waits",
         "above", "answers", "area", "asked_again", "by_choice", "came_count",
-        "dropped", "end", "entered", "failed", "first", "good", "here", "last", "last_came", "line", "line_area", "line_last",
-        "line_most", "most", "refused", "stay", "timeouts", "wasted", "width", "windows", "within",
+        "dropped", "early", "end", "entered", "failed", "first", "good", "here", "last", "last_came", "line", "line_area",
+        "line_last", "line_most", "most", "refused", "since", "stay", "timeouts", "wasted", "width", "windows", "within",
     )  # fmt: skip
 
-    def __init__(self, choices: int, within: int) -> None:
+    def __init__(self, choices: int, within: int, since: int = 0) -> None:
         self.came_count = self.entered = self.here = self.area = self.last = self.stay = self.most = 0
         self.line = self.line_area = self.line_last = self.line_most = 0
         self.refused = self.failed = self.timeouts = self.wasted = self.dropped = self.good = 0
-        self.asked_again = 0
+        self.asked_again = self.early = 0
         self.first = self.last_came = -1
         self.end = 0
-        self.within = within
+        self.within, self.since = within, since
         self.answers = Batched()
         self.by_choice = [Batched() for _ in range(choices)]
         self.above: dict[int, Above] = {}
@@ -143,9 +144,13 @@ class ServiceNotes:
         if not self._ends:
             return
         took = np.array(self._answers, np.float64) / FEMTO
-        self._count(took, np.array([end // self.width for end in self._ends]), self._choices)
+        counts = self._count(took, np.array(self._ends), np.array(self._answers), np.array(self._choices))
         self.good += len(took) if self.within < 0 else sum(each <= self.within for each in self._answers)  # integers
-        for at, spent, waits in zip((took.view(np.int64) >> BIN).tolist(), took.tolist(), self._waits, strict=True):
+        for at, spent, waits, counted in zip(
+            (took.view(np.int64) >> BIN).tolist(), took.tolist(), self._waits, counts.tolist(), strict=True
+        ):
+            if not counted:
+                continue
             above = self.above.get(at)
             if above is None:
                 above = self.above[at] = Above()
@@ -170,10 +175,11 @@ class ServiceNotes:
         """Count answers in columns, as many together as one by one."""
         for begin in range(0, len(ends), FULL):
             part = slice(begin, begin + FULL)
-            self._count(times[part] / FEMTO, ends[part] // self.width, choices[part])
+            counts = self._count(times[part] / FEMTO, ends[part], times[part], choices[part])
+            if counts.any():
+                self._wait(times[part][counts] / FEMTO, waits[part][counts])
         if len(ends):
             self.good += len(ends) if self.within < 0 else int(np.count_nonzero(times <= self.within))
-            self._wait(times / FEMTO, waits)
 
     def _wait(self, took: Floats, waits: Ints) -> None:
         """Add the waits of answers, in columns."""
@@ -198,15 +204,17 @@ class ServiceNotes:
                 if part or rest:
                     above.waits[resource] = above.waits.get(resource, 0) + (int(rest) << HALF_BITS) + int(part)
 
-    def _count(self, took: Floats, places: Ints, choices: Sequence[int] | Ints) -> None:
-        """Answers, by choice and by window."""
-        self.answers.extend(took)
-        if self.by_choice:
-            chosen = np.asarray(choices)
-            for number, batched in enumerate(self.by_choice):
-                batched.extend(took[chosen == number])
+    def _count(self, took: Floats, ends: Column, times: Column, choices: Ints) -> NDArray[np.bool_]:
+        """Answers, by choice and by window; which of them are among the times."""
+        places = ends // self.width
         for place in dict.fromkeys(places.tolist()):
             self.windows[place].answers.extend(took[places == place])
+        counts = np.asarray(ends - times >= max(self.since, 0), np.bool_)
+        self.early += len(counts) - int(np.count_nonzero(counts))
+        self.answers.extend(took[counts])
+        for number, batched in enumerate(self.by_choice):
+            batched.extend(took[counts & (choices == number)])
+        return counts
 
     def join_windows(self) -> None:
         """Half as many windows, twice as wide."""

@@ -97,11 +97,16 @@ def _of(entry: Answers) -> Iterator[str]:
         )
     elif entry.latency is not None:
         yield _latency(entry.latency) if entry.steady else _as_it_was(entry.latency)
+        if entry.latency.dropped:
+            left = format_share(entry.latency.dropped / entry.served)
+            yield f"without the first {entry.latency.dropped:,} answers ({left}), of the warm-up"
         if entry.closed and entry.outside:
             yield (
                 "a client that waits asks less while the service is slow: percentiles of an open load of this rate are longer "
                 "(coordinated omission)"
             )
+    elif entry.served:
+        yield "no answer has a time: all of them are of the warm-up"
     if entry.there_most:
         line = (
             f"; in line for a worker {format_count(entry.waiting_mean)}, {entry.waiting_most:,} at most"
@@ -128,7 +133,7 @@ def _latency(settled: Settled) -> str:
 def _as_it_was(settled: Settled) -> str:
     """Without intervals: another run has the same events."""
     parts = [f"mean {_time(settled.mean.value)}", *(f"{name} {_time(settled.at(share).value)}" for name, share in SHARES)]
-    return f"{', '.join(parts)}, longest {_time(settled.most)}; of the whole run, what happens in it included"
+    return f"{', '.join(parts)}, longest {_time(settled.most)}; with what happens in the run"
 
 
 def _known(known: Known) -> str:
@@ -225,6 +230,7 @@ def _entry(entry: Answers) -> dict[str, Any]:
         else {
             "count": settled.count,
             "warm_up": settled.dropped,
+            "warm_up_part": settled.dropped / entry.served,
             "mean_s": _ends(settled.mean),
             **{f"{name}_s": _ends(settled.at(share)) for name, share in SHARES},
             "max_s": settled.most,

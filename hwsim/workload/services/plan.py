@@ -73,8 +73,13 @@ def _ways(tree: Tree) -> Iterator[str]:
             yield from _ways(entry)
 
 
-def plan(workload: Workload, machine: Machine, mistakes: Mistakes, shared: Collection[str]) -> Program | None:
-    """The program; None once mistakes are noted."""
+def plan(
+    workload: Workload, machine: Machine, mistakes: Mistakes, shared: Collection[str], changed: Collection[str] = ()
+) -> Program | None:
+    """The program; None once mistakes are noted.
+
+    shared: capacities that others than services draw from, too. changed: those whose speed changes in the run.
+    """
     before = len(mistakes)
     made: Program | None = None
     for part in parts_of(workload):
@@ -86,12 +91,27 @@ def plan(workload: Workload, machine: Machine, mistakes: Mistakes, shared: Colle
     events = tuple(_happenings(workload, made, mistakes))
     steps = [step for service in made.services for step in service.steps if isinstance(step, Serve)]
     sizes = {step.cost: step.size for step in steps if not step.size.is_fixed}
-    served, stations, waited = stations_of(made.served, machine.capacities, shared=shared, in_turn=_in_turn(machine), sizes=sizes)
-    return (
-        None
-        if len(mistakes) > before
-        else replace(made, served=served, stations=stations, resources=waited, events=events, seed=workload.seed)
+    served, stations, waited = stations_of(
+        made.served, machine.capacities, shared={*shared, *changed}, in_turn=_in_turn(machine), sizes=sizes
     )
+    if len(mistakes) > before:
+        return None
+    drawn = {name for each in served if each.cost is not None for name, _ in each.cost.demand.amounts}
+    program = replace(
+        made,
+        served=served,
+        stations=stations,
+        resources=waited,
+        events=events,
+        disturbed=not drawn.isdisjoint(changed),
+        seed=workload.seed,
+    )
+    if any(each.since < 0 for each in made.services) and not program.may_be_steady:
+        message = "there is no steady state to wait for: requests come now more and now less, or something happens in the run"
+        place = next(tree.place for part in parts_of(workload) for tree in part.services.values() if tree.text("warm_up"))
+        mistakes.add(place, message, "warm_up: 10 s, or without it")
+        return None
+    return program
 
 
 def check_services(workload: Workload, mistakes: Mistakes) -> None:
@@ -139,6 +159,7 @@ def _program(part: Part, machine: Machine | None, mistakes: Mistakes) -> Program
                 choices=read.choices,
                 start=part.start,
                 within=NONE if keys.within is None else ticks.femtoseconds(keys.within),
+                since=NONE if isinstance(keys.warm_up, str) else part.start + ticks.femtoseconds(keys.warm_up),
             )
         )
     if len(mistakes) > before:

@@ -263,6 +263,7 @@ class ServiceProgram:
         choices: what its requests are counted as, by name.
         start: fs, before which no request comes.
         within: fs after which an answer is late and does not count as good; NONE: none is late.
+        since: fs from which on requests come whose answers are among its times; NONE: once it is steady.
     """
 
     name: str
@@ -275,6 +276,7 @@ class ServiceProgram:
     choices: tuple[str, ...] = ()
     start: int = 0
     within: int = NONE
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +335,7 @@ class Program:
         asks: numbers of steps that ask each service; odd where it asks itself, so that no visit has the number of another.
         resources: capacities that works wait for. Waits are counted by number: these, the locks, the workers of each service,
             the wait before a retry, attempts that were given up.
+        disturbed: whether the speed of something that works draw from changes in the run.
         seed: that all draws share.
     """
 
@@ -346,7 +349,19 @@ class Program:
     caches: tuple[Cache, ...] = ()
     resources: tuple[str, ...] = ()
     events: tuple[Happening, ...] = ()
+    disturbed: bool = False
     seed: int = 0
+
+    @property
+    def has_one_rate(self) -> bool:
+        """Whether requests come at one rate all the time."""
+        keys = [service.arrivals for service in self.services if service.arrivals is not None]
+        return all(each.day is None and each.trace is None for each in keys)
+
+    @property
+    def may_be_steady(self) -> bool:
+        """Whether they do, and nothing happens to services and parts meanwhile."""
+        return self.has_one_rate and not (self.events or self.disturbed or len(self.loads) > 1)
 
     @property
     def compiles(self) -> bool:

@@ -33,6 +33,12 @@ class ServiceKeys:
     within: Seconds | None = field(
         "an answer that takes longer is late: it does not count as good", default=None, exclusive_minimum=0.0
     )
+    warm_up: Seconds | Literal["until steady"] = field(
+        "requests that come before, since it began, have no part in its times (until steady: as found by MSER-5)",
+        default=0.0,
+        minimum=0.0,
+        example="10 s",
+    )
     place: Place = place_field()
 
 

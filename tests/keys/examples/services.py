@@ -87,6 +87,11 @@ EXAMPLES: Final = (
         tried={"service cache.empty_at": (["200 ms"],), "service cache.miss": ([busy("3 ms")],)},
     ),
     Example(
+        "without the beginning", MACHINE, {"hwsim": "workload/1", "requests": 300, "services": {
+            "a": {**poisson("900 1/s")["a"], "warm_up": "100 ms"}, "b": {**poisson("90 1/s")["a"], "warm_up": "until steady"},
+        }},
+    ),
+    Example(
         "for a while", MACHINE, {"hwsim": "workload/1", "for": "100 ms", "services": poisson("900 1/s")},
         tried={"workload.services": (poisson("9 1/s"),)},
     ),
