@@ -227,3 +227,9 @@ def test_the_command_says_what_keeps_its_time_and_refuses_what_it_cannot_know(tm
     assert "no norm tells the width" in said("--tensor", "2", "--machine", str(machine))
     assert "the examples of a step" in said("--model", "resnet-18")
     assert "no operator of this model" in said("--model", "resnet-18", "--batch", "8")
+
+
+def test_an_op_may_take_hours_on_another_machine(tmp_path: Path, machine: Any) -> None:
+    events = op("aten::mm", 0.0, [("gemm", 10.0, 100.0)], dims=[[2_000_000, 1_000_000], [1_000_000, 100_000]])
+    found = predict(explain(recording(tmp_path, events)), machine)
+    assert times(found, "gemm") == pytest.approx([2 * 2e6 * 1e6 * 1e5 / 10e12], rel=0.01)  # 11 h: more fs than an int64

@@ -155,11 +155,30 @@ def _is_open(number: int) -> bool:
 
 
 def _speak_utf8() -> None:
-    """Output is UTF-8 wherever it goes; Windows would write a pipe in the locale's code page."""
-    for stream in (sys.stdout, sys.stderr):
+    """Output is UTF-8 wherever it goes, and commands no terminal; Windows would write a pipe in the locale's code page."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
         encoding = getattr(stream, "encoding", None) or "utf-8"  # a stream in memory has none
         if encoding.lower().replace("-", "") != "utf8" and hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8")
+        if not isinstance(stream, Terminal):
+            setattr(sys, name, Terminal(stream))
+
+
+class Terminal:
+    """A stream that shows no character which commands a terminal: names come from files of strangers."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> Any:
+        """Write a text with such characters as escapes."""
+        from hwsim.spec.tree import printable
+
+        return self._stream.write(printable(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

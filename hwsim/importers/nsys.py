@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from hwsim.importers.collectives import of_kernel
 from hwsim.importers.columns import NS, Allocations, Columns, LeftOut
-from hwsim.importers.ranks import Process, cleaned, joined, number_of
+from hwsim.importers.ranks import Process, joined, number_of
 from hwsim.importers.recording import HOST, Facts, Lane, Recording, What
 from hwsim.importers.text import Report, damaged, read_each
 from hwsim.spec import SpecError
@@ -212,7 +212,7 @@ class _Report:
             query = f'SELECT count(*), {length} FROM "{_quoted(table)}"'  # a time that is none takes none
             count, spent = self.base.execute(query).fetchone()
             if count:
-                self.left.add(cleaned(table), "a table that is not read", int(spent or 0) * NS, count)
+                self.left.add(table, "a table that is not read", int(spent or 0) * NS, count)
 
 
 class _Seen:
@@ -254,7 +254,7 @@ class _Seen:
         lanes = self.columns.table_of_lanes
         for key, lane in self.columns.lanes.items():
             if isinstance(key, int) and named.get(key):
-                lanes[lane] = Lane(cleaned(named[key]), HOST, lanes[lane].number)
+                lanes[lane] = Lane(named[key], HOST, lanes[lane].number)
         pids = frozenset(key >> _PROCESS & 0xFFFFFF for key in self.columns.lanes if isinstance(key, int))
         devices = tuple((device, gpus.get(device, "")) for device in sorted(self.devices))
         return Process(file, number, 0, host, devices, self.columns, Allocations(), left, epoch, pids)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hwsim.formats import format_quantity, natural
 from hwsim.importers.columns import Allocations, Columns, LeftOut
 from hwsim.importers.linking import calls
-from hwsim.importers.recording import Edges, Left, Rank, Recording, What
+from hwsim.importers.recording import Edges, Facts, Left, Rank, Recording, What
 from hwsim.importers.steps import of_rank
 from hwsim.importers.text import damaged
 from hwsim.importers.threads import STEP
@@ -116,7 +116,7 @@ def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -
     left = LeftOut()
     for process in processes:
         for row in process.left.rows():
-            left.add(row.name, row.why, row.duration, row.count)
+            left.add(cleaned(row.name), row.why, row.duration, row.count)
     rows: tuple[Left, ...] = left.rows()
     return Recording(format, tuple(ranks), rows, zero / FEMTO if zero > 0 else 0.0, (*notes, *clock_notes), clocked=clocked)
 
@@ -146,8 +146,26 @@ def _rank(number: int, process: Process, process_zero: int, world: int) -> Rank:
         stated = Edges(place[pairs[:, 0]], place[pairs[:, 1]])
     memory = process.allocations.memory(process_zero - least - (columns.first or 0))
     return Rank(
-        number, world, str(process.file), process.host, process.devices, slices, tuple(map(cleaned, columns.names)),
-        tuple(columns.table_of_lanes), tuple(columns.table_of_facts), memory, stated,
+        number, world, str(process.file), cleaned(process.host),
+        tuple((device, cleaned(name)) for device, name in process.devices), slices, tuple(map(cleaned, columns.names)),
+        tuple(replace(lane, name=cleaned(lane.name)) for lane in columns.table_of_lanes),
+        tuple(map(_cleaned_facts, columns.table_of_facts)), memory, stated,
+    )  # fmt: skip
+
+
+def _cleaned_facts(facts: Facts) -> Facts:
+    texts = (*facts.dtypes, *facts.values, facts.kind, *(each for pair in facts.attributes for each in pair))
+    met = facts.collective
+    if met is not None:
+        texts = (*texts, met.name, met.dtype, met.group)
+    if all(each.isprintable() for each in texts if isinstance(each, str)):
+        return facts
+    if met is not None:
+        met = replace(met, name=cleaned(met.name), dtype=cleaned(met.dtype), group=cleaned(met.group))
+    return replace(
+        facts, dtypes=tuple(map(cleaned, facts.dtypes)), values=tuple(map(cleaned, facts.values)), kind=cleaned(facts.kind),
+        attributes=tuple((cleaned(key), cleaned(each) if isinstance(each, str) else each) for key, each in facts.attributes),
+        collective=met,
     )  # fmt: skip
 
 

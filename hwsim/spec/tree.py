@@ -127,6 +127,15 @@ def unprintable(text: str) -> str | None:
     return None if found is None else found[0]
 
 
+def printable(text: str) -> str:
+    r"""A text that can be shown on a terminal and be read as JSON: every such character as an escape.
+
+    >>> printable("a\x1b[31mb")
+    'a\\u001b[31mb'
+    """
+    return UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def problem(value: str | float) -> str | None:
     """The reason why no file may hold a text or a number, in words; None if it may."""
     if isinstance(value, str):

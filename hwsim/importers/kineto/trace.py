@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hwsim.importers.columns import LONGEST, Allocations, Columns, LeftOut, all_microseconds, microseconds
 from hwsim.importers.kineto import facts
-from hwsim.importers.ranks import Process, cleaned, number_of
+from hwsim.importers.ranks import Process, number_of
 from hwsim.importers.recording import HOST, Lane, What
 from hwsim.importers.text import Entries, Report
 from hwsim.spec import SpecError
@@ -187,7 +187,7 @@ class _Trace:
         if isinstance(pid, int):
             self.pids.add(pid)
         number = tid if isinstance(tid, int) and -1 <= tid < LONGEST else -1
-        return self.columns.lane_of((pid, tid), Lane(cleaned(f"thread {tid}"), HOST, number))
+        return self.columns.lane_of((pid, tid), Lane(f"thread {tid}", HOST, number))
 
     def _stream(self, event: dict[str, Any], args: dict[str, Any]) -> int:
         key = "stream", args.get("device", event.get("pid")), args.get("stream", event.get("tid"))
@@ -208,7 +208,7 @@ class _Trace:
         lanes = self.columns.table_of_lanes
         for key, lane in self.columns.lanes.items():
             if lanes[lane].device == HOST and key in self.threads:
-                lanes[lane] = Lane(cleaned(self.threads[key]), HOST, lanes[lane].number)
+                lanes[lane] = Lane(self.threads[key], HOST, lanes[lane].number)
         properties = rest.get("deviceProperties")
         named = {
             each["id"]: str(each.get("name", ""))

@@ -65,7 +65,7 @@ def _exchange(times: Times, op: int, position: int, collective: Collective, toge
         times.assumed[f"of {count} ranks of a collective {len(together)} were recorded: it waits for none of the others"] = None
     seconds = lowered.body + lowered.start
     recorded = times.body.time[op] / FEMTO
-    times.time[op] = round(seconds * FEMTO)
+    times.take(op, seconds)
     doubts = lowered.doubts(seconds)
     times.cost[op] = times.derived(name, lowered, seconds, members[0], doubts)
     times.sum("collectives", name, "predicted", "").add(recorded, seconds, doubts)

@@ -64,7 +64,7 @@ def _host_op(times: Times, op: int, place: int, explained: Explained, inside: li
         taken, changed = taken + recorded, changed + seconds - recorded
     seconds_now = max(0.0, float(times.body.time[op]) / FEMTO + changed)
     if lowered is not None:
-        times.time[op] = round(seconds_now * FEMTO)
+        times.take(op, seconds_now)
         name = rank.names[rank.slices.name[place]]
         times.cost[op] = times.derived(name, lowered, seconds_now, device, lowered.doubts(seconds_now))
     return taken

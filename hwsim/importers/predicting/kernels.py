@@ -82,10 +82,8 @@ class Kernels:
             return
         seconds = lowered.body + max(lowered.start, self._times.placing.starts[device])
         doubts = (Doubt("product/big", "outside", "operations that a file counts", seconds),)
-        self._times.time[op], self._times.cost[op] = (
-            round(seconds * FEMTO),
-            self._times.derived(name, lowered, seconds, device, doubts),
-        )
+        self._times.take(op, seconds)
+        self._times.cost[op] = self._times.derived(name, lowered, seconds, device, doubts)
         self._times.sum("amounts", name, "predicted", "").add(self._times.body.time[op] / FEMTO, seconds, doubts)
         self._times.assumed["operations that a file counts are of products in fp32: it does not say of what they are"] = None
 
@@ -105,7 +103,8 @@ class Kernels:
             return
         total = recorded.sum()
         share = recorded / total if total > 0 else np.full(len(kernels), 1.0 / len(kernels))
-        self._times.time[kernels] = np.rint(share * timed.seconds * FEMTO).astype(np.int64)
+        for kernel, part in zip(kernels.tolist(), share.tolist(), strict=True):
+            self._times.take(kernel, part * timed.seconds)
         self._times.cost[kernels] = timed.cost
         self._times.sum(kind, plain(name), "predicted", "").add(float(total), timed.seconds, timed.doubts)
         if (position, owner) in self._summed:
@@ -123,7 +122,7 @@ class Kernels:
         except CannotLower as error:
             raise WrongMachine(str(error)) from error
         seconds = summed.times * (lowered.body + lowered.start)
-        self._times.time[kernel] += round(seconds * FEMTO)
+        self._times.take(kernel, int(self._times.time[kernel]) / FEMTO + seconds)
         name = f"allreduce of activations among {len(members)}"
         self._times.sum("collectives", name, "predicted", "").add(0.0, seconds, lowered.doubts(seconds))
 
@@ -181,8 +180,6 @@ class Kernels:
         seconds = lowered.body + max(0.0, start - min(explained.latencies.gap / FEMTO, GAP))
         doubts = lowered.doubts(seconds)
         recorded = self._times.body.time[op] / FEMTO
-        self._times.time[op], self._times.cost[op] = (
-            round(seconds * FEMTO),
-            self._times.derived(name, lowered, seconds, gpu, doubts),
-        )
+        self._times.take(op, seconds)
+        self._times.cost[op] = self._times.derived(name, lowered, seconds, gpu, doubts)
         self._times.sum(kind, name, "predicted", "").add(recorded, seconds, doubts)

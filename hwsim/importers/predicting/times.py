@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any, Final, Literal
 
+from hwsim import ticks
 from hwsim.demand import Cost, Demand, Doubt, Term
 from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.aten import Meaning, meaning, plain
@@ -93,6 +94,17 @@ class Times:
         """The replay's graph with the times found."""
         body = replace(self.body, time=self.time, cost=self.cost)
         return replace(self.replay.graph, blocks=(body,), costs=tuple(self.costs))
+
+    def take(self, op: int, seconds: float) -> None:
+        """Let an op take a time; one of hours needs a column of Python integers.
+
+        Raises:
+            TooLong: it is more than hwsim counts.
+        """
+        took = ticks.femtoseconds(seconds)
+        if took > ticks.LARGEST:
+            self.time = ticks.widened(self.time)
+        self.time[op] = took
 
     def rows(self) -> tuple[Row, ...]:
         """Sums by operator, the longest first."""
