@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from hwsim.formats import percent
 from hwsim.spec.kinds import Kinds
+from hwsim_calibrate.fit.writing import quantity
 from hwsim_calibrate.logs.asked import Ask
 from hwsim_calibrate.logs.log import Log, read_log
 from hwsim_calibrate.logs.result import Number, Result, Row
@@ -36,7 +38,7 @@ class Tool(NamedTuple):
 TOOLS: Final = {
     "nccl-tests": Tool("nccl-tests and rccl-tests", "overheads of a communication library", "nccl_tests"),
     "osu": Tool("the OSU benchmarks", "curves of MPI", "osu"),
-    "fio": Tool("fio, JSON", "a disk", "fio"),
+    "fio": Tool("fio, JSON", "a disk", "fio", ("disk",)),
     "stream": Tool("STREAM", "a memory, or what a cpu's sustains", "stream", ("cpu",), ("sockets",)),
     "babelstream": Tool(
         "BabelStream", "a memory, or what a gpu's or cpu's sustains", "babelstream", ("gpu", "cpu"), ("sockets",)
@@ -50,6 +52,8 @@ TOOLS: Final = {
     "mlperf-storage": Tool("MLPerf Storage's summary.json", "a file system", "mlperf_storage"),
 }
 NAMED: Final = 3  # files in the source of a number
+MEDIAN: Final = 0.15  # of a row that the fit is off by, above which it is none; and at worst
+WORST: Final = 1.0
 _READERS: Final = Kinds[Callable[[Sequence[Log], Ask], Result]](
     {name: f"hwsim_calibrate.logs.{tool.module}:fit" for name, tool in TOOLS.items()}
 )
@@ -71,6 +75,13 @@ def fit_logs(tool: str, logs: Sequence[Log], ask: Ask) -> Result:
         result = None
     if result is None or not result.is_finite():
         raise logs[0].wrong(0, "its numbers are too far apart for a fit", "is a line of it damaged?")
+    errors = sorted(((abs(row.error), row) for row in result.rows), key=lambda each: -each[0])
+    if errors and (errors[len(errors) // 2][0] > MEDIAN or errors[0][0] > WORST):
+        median, worst = (percent(errors[at][0], ".0f") for at in (len(errors) // 2, 0))
+        message = f"the fit is off by {median} in the median of {len(errors)} rows, at worst {worst}"
+        rows = "; ".join(f"{row.what}: {quantity(row.measured, row.unit)} measured, {quantity(row.fitted, row.unit)} fitted"
+                          for _, row in errors[:NAMED])  # fmt: skip
+        raise logs[0].wrong(0, message, f"runs of different things in one log? {rows}")
     key = "ref" if "ref" in result.said else "source"
     names = ", ".join(re.split(r"[\\/]", log.name)[-1] for log in logs[:NAMED]) + (", ..." if len(logs) > NAMED else "")
     return replace(result, said={**result.said, key: f"{result.said[key]}; {names}"})

@@ -19,6 +19,7 @@ from hwsim_calibrate.logs.log import Log
 from hwsim_calibrate.logs.result import Result
 from hwsim_calibrate.logs.sustained import LOOPS, Loop, four, memory_of
 
+_OPENS: Final = re.compile(r"^BabelStream\s*$|^Array size:")
 _HEAD: Final = re.compile(r"^\s*Function\s+(M(?:i)?Bytes)/sec\b", re.IGNORECASE)
 _ROW: Final = re.compile(r"^\s*(Copy|Mul|Add|Triad|Dot|Nstream)\s+(.*)$")
 _ARRAY: Final = re.compile(r"^\s*Array size:\s*([\d.]+)\s*(KB|MB|GB|KiB|MiB|GiB)\b")
@@ -29,12 +30,17 @@ _OFF: Final = 0.02
 
 def fit(logs: Sequence[Log], ask: Ask) -> Result:
     """The memory by what it sustains of reading and of copying."""
-    return memory_of("BabelStream", logs, lambda log: [*_of_text(log), *_of_csv(log)], _HINT, ask)
+    return memory_of("BabelStream", logs, _loops, _HINT, ask)
 
 
-def _of_text(log: Log) -> Iterator[Loop]:
+def _loops(log: Log) -> list[Loop]:
+    runs = log.sections(_OPENS, _ROW)
+    return [*(loop for run in runs for loop in _of_text(log, run.lines)), *_of_csv(log)]
+
+
+def _of_text(log: Log, lines: Sequence[tuple[int, str]]) -> Iterator[Loop]:
     unit, array = 0.0, 0.0
-    for line, text in log.numbered():
+    for line, text in lines:
         if match := _HEAD.match(text):
             unit = 2.0**20 if match[1].lower() == "mibytes" else 1e6
         elif match := _ARRAY.match(text):

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from hwsim.api import load_machine
 from hwsim.devices import Cpu, Gpu
+from hwsim.devices.disk import Disk
 from hwsim.links.ethernet import Ethernet
 from hwsim.machine import Machine
 from hwsim.records import dataclass
@@ -39,8 +40,10 @@ class Base:
         """
         if isinstance(self.model, cls):
             return self.model
-        wanted = {Cpu: "a cpu", Gpu: "a gpu", Ethernet: "Ethernet"}.get(cls, cls.__name__.lower())
-        raise SpecError.of(None, f"{tool} measures {wanted}, and '{self.use}' is a part of kind {self.kind}")
+        wanted = {Cpu: "a cpu", Gpu: "a gpu", Ethernet: "Ethernet", Disk: "a disk"}.get(cls, cls.__name__.lower())
+        raise SpecError.of(
+            None, f"{tool} measures {wanted}, and '{self.use}' is a part of kind {getattr(self.model, 'kind', self.kind)}"
+        )
 
 
 def base_of(name: str, kinds: Sequence[str], folder: Path) -> Base:

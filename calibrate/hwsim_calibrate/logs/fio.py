@@ -1,29 +1,50 @@
 """fio's JSON: a disk.
 
-Bandwidth from the fastest blocks, latency from one small block at a time, IOPS from many at once. `bw_bytes` is B/s, `bw` KiB/s;
-`lat_ns` is ns, `lat` of fio 2 us. Without `group_reporting` each process of a job has an entry of its own: they add up.
+Bandwidth comes from runs that keep at least 512 KiB of blocks of 64 KiB or more under way, latency from one small random block
+at a time, IOPS from many of up to 16 KiB at once. A run says none of the others: 4 KiB at a time measure no bandwidth. A run that
+a `rate` or `thinktime` held back, or that the page cache may have answered (`direct=0`), measures nothing of a disk.
+
+`bw_bytes` is B/s, `bw` KiB/s; `lat_ns` is ns, `lat` of fio 2 us. Without `group_reporting` each process of a job has an entry of
+its own: they add up. Synchronous engines ignore `iodepth`: Little's law tells how many accesses were really under way.
 
 Source: fio's documentation, "Interpreting the output"; fio 3.0 changed us to ns.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+from hwsim.devices.disk import Disk
+from hwsim.formats import percent
 from hwsim.records import dataclass
+from hwsim_calibrate.fit.writing import quantity
 from hwsim_calibrate.logs.asked import Ask
 from hwsim_calibrate.logs.log import Entry, Log
 from hwsim_calibrate.logs.result import Number, Result, Row, number_of, part
 
 _HINT: Final = "it is the output of `fio --output-format=json`"
 DIRECTIONS: Final = ("read", "write")
+LARGE: Final = 64 * 1024.0  # bytes of a block from which a run may measure a bandwidth
+FLYING: Final = 512 * 1024.0  # bytes under way, below which the latency sets the rate
+SMALL: Final = 16 * 1024.0  # bytes of a block up to which accesses, not bytes, are counted
+QUEUED: Final = 0.6  # of the depth that was asked for, below which the engine ignored it
+LIMITED: Final = 1.2  # latency at depth over latency alone, below which the disk would take more at once
+CACHED: Final = 1.0  # standard deviation of the logarithm, where the page cache may have answered
+HOLDS: Final = ("rate", "rate_iops", "thinktime", "latency_target")  # options that hold a run back
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One direction of a job: bytes of a block, B/s, accesses a second, seconds of one, how many at once."""
+    """A job in one direction; of a mix, both together.
+
+    Args:
+        size: bytes of a block. rate: B/s. iops: accesses a second. latency: seconds of one; 0: not said.
+        depth: accesses under way. reads: their share, if it is a mix. cached: whether it does not say `direct=1`.
+    """
 
     job: str
     direction: str
@@ -33,98 +54,160 @@ class Run:
     rate: float
     iops: float
     latency: float
+    reads: float = 1.0
+    cached: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.job}: {self.direction}{f', {self.depth} at once' if self.depth > 1 else ' at depth 1'}"
 
 
-def fit(logs: Sequence[Log], ask: Ask) -> Result:  # noqa: ARG001 (all tools are asked alike)
+def fit(logs: Sequence[Log], ask: Ask) -> Result:
     """The simplest disk that has these numbers."""
-    runs = [run for log in logs for run in _runs(log)]
-    reads, writes = ([run for run in runs if run.direction == direction] for direction in DIRECTIONS)
-    if not reads:
-        raise logs[0].wrong(0, "no job of fio in it reads", "a disk needs the bandwidth of reading")
-    keys: dict[str, Any] = {"read": _fastest(reads)} | ({"write": _fastest(writes)} if writes else {})
-    rows, left = [], []
-    for some, latency, most in ((reads, "latency", "iops"), (writes, "write_latency", "write_iops")):
-        alone = [run for run in some if run.random and run.depth <= 1]
-        deep = [run for run in some if run.random and run.depth > 1]
-        if alone:
-            size = min(run.size for run in alone)
-            rate = max(run.rate for run in some)
-            waits = [max(run.latency - size / rate, 1e-9) for run in alone if run.size <= size]
-            keys[latency] = waited = number_of(waits, "s")
-            rows += [
-                Row(f"{run.job}: {run.direction} at depth 1", "s", run.latency, waited.value + run.size / rate) for run in alone
-            ]
-        if deep and (most == "iops" or "iops" in keys):
-            keys[most] = number = _most([run.iops for run in deep], "1/s")
-            rows += [Row(f"{run.job}: {run.direction}, {run.depth} at once", "1/s", run.iops, number.value) for run in deep]
+    left: list[str] = []
+    runs = [run for log in logs for run in _runs(log, left)]
+    base = ask.part.as_a(Disk, "fio") if ask.part is not None else None
+    keys: dict[str, Any] = {}
+    rows: list[Row] = []
+    for direction, latency, most in (("read", "latency", "iops"), ("write", "write_latency", "write_iops")):
+        some = [run for run in runs if run.direction == direction]
+        if streams := [run for run in some if run.size >= LARGE and run.size * run.depth >= FLYING]:
+            keys[direction] = _fastest(streams)
+            rows += [Row(str(run), "B/s", run.rate, keys[direction].value) for run in streams]
+        alone = [run for run in some if run.random and run.depth <= 1 and run.latency > 0]
+        rate = _rate(keys, direction, base)
+        waits = [run.latency - run.size / rate for run in alone if run.size <= min(each.size for each in alone)]
+        if waits and min(waits) > 0:
+            keys[latency] = waited = _doubted(number_of(waits, "s"), alone)
+            rows += [Row(str(run), "s", run.latency, waited.value + run.size / rate) for run in alone]
+        elif alone:
+            left.append(f"{alone[0]}: {quantity(alone[0].latency, 's')}, no longer than its bytes take: no latency")
+        deep = [run for run in some if run.random and run.depth > 1 and run.size <= SMALL]
+        for run in [run for run in deep if alone and run.latency < LIMITED * min(each.latency for each in alone)]:
+            left.append(f"{run}: {run.iops:,.0f} a second, and not slower than alone: the disk would do more")
+            deep.remove(run)
+        if deep and (most == "iops" or "iops" in keys or (base is not None and base.iops)):
+            keys[most] = _most(deep)
+            rows += [Row(str(run), "1/s", run.iops, keys[most].value) for run in deep]
         elif deep:
             left.append("IOPS of writing, without IOPS of reading")
-    depth = max((run.depth for run in reads if run.random), default=1)
+        used = [*streams, *alone, *deep]
+        left += [f"{run}: {quantity(run.size, 'B')} each, {quantity(run.rate, 'B/s')}: neither a bandwidth nor IOPS"
+                 for run in some if run not in used and f"{run}:" not in "".join(left)]  # fmt: skip
+    keys, rows, mixes = _with_mixes(keys, rows, [run for run in runs if run.direction == "mixed"])
+    left += mixes
+    depth = max((run.depth for run in runs if run.random and run.direction != "write" and "iops" in keys), default=1)
     keys |= {"queue": depth} if depth > 1 else {}
-    return part("fio", "disk", f"fio, {len({run.job for run in runs})} jobs", keys, rows=rows, left=left)
+    left += [f"{run}: direct=1 is not among its options: the page cache may have answered" for run in runs if run.cached]
+    if not keys or (base is None and "read" not in keys):
+        had = "; ".join(f"{name} {quantity(each.value, each.unit)}" for name, each in keys.items() if isinstance(each, Number))
+        why = "no job of fio in it measures the bandwidth of reading" + (f": it has {had}" if had else "")
+        hint = "; ".join(
+            [f"--part NAME: the disk that {'they go' if had else 'it goes'} into, or add a run of `rw=read bs=1m`", *left]
+        )
+        raise logs[0].wrong(0, why, hint)
+    use = ask.part.use if ask.part else ""
+    return part("fio", "disk", f"fio, {len({run.job for run in runs})} jobs", keys, use=use, rows=rows, left=left)
+
+
+def _rate(keys: Mapping[str, Any], direction: str, base: Disk | None) -> float:
+    """B/s of a direction; without limit where it is not known."""
+    if (found := keys.get(direction) or keys.get("read")) is not None:
+        return float(found.value)
+    if base is None:
+        return math.inf
+    return base.write_bandwidth or base.read_bandwidth if direction == "write" else base.read_bandwidth
+
+
+def _with_mixes(keys: dict[str, Any], rows: list[Row], mixes: Sequence[Run]) -> tuple[dict[str, Any], list[Row], list[str]]:
+    """With what reads and writes together tell: accesses in all, where no run of reads alone does."""
+    deep = [run for run in mixes if run.random and run.depth > 1 and run.size <= SMALL and not {"iops", "write_iops"} & set(keys)]
+    if deep:
+        best = max(deep, key=lambda run: run.iops)
+        number = replace(_most(deep), note=f"reads and writes together, {percent(best.reads, '.0f')} of them reads")
+        keys, rows = keys | {"iops": number}, [*rows, *(Row(str(run), "1/s", run.iops, number.value) for run in deep)]
+    others = [f"{run}: {run.iops:,.0f} a second of reads and writes together: neither alone" for run in mixes if run not in deep]
+    return keys, rows, others
 
 
 def _fastest(runs: Sequence[Run]) -> Number:
     """B/s of the fastest kind of job; its interval by repeats of that kind."""
     best = max(runs, key=lambda run: run.rate)
-    alike = [run.rate for run in runs if (run.random, run.size, run.depth) == (best.random, best.size, best.depth)]
-    return number_of(alike, "B/s")
+    alike = [run for run in runs if (run.random, run.size, run.depth) == (best.random, best.size, best.depth)]
+    return _doubted(number_of([run.rate for run in alike], "B/s"), alike)
 
 
-def _most(values: Sequence[float], unit: str) -> Number:
-    """The most of different depths; the interval by those within a tenth of it."""
-    most = max(values)
-    return number_of([value for value in values if value >= 0.9 * most], unit)
+def _most(runs: Sequence[Run]) -> Number:
+    """The most accesses a second of different depths; the interval by those within a tenth of it."""
+    most = max(run.iops for run in runs)
+    return _doubted(number_of([run.iops for run in runs if run.iops >= 0.9 * most], "1/s"), runs)
 
 
-def _runs(log: Log) -> list[Run]:
+def _doubted(number: Number, runs: Sequence[Run]) -> Number:
+    return replace(number, repeats=CACHED) if any(run.cached for run in runs) else number
+
+
+def _runs(log: Log, left: list[str]) -> list[Run]:
     if re.match(r"^\d+;fio", log.text.lstrip()):
         raise log.wrong(1, "fio's terse output, whose columns differ by version", _HINT)
-    content = log.json("jobs", tool="fio", hint=_HINT)
-    shared = content.get("global options")
-    options = shared.value if shared is not None and isinstance(shared.value, dict) else {}
-    runs: dict[tuple[str, str], Run] = {}
-    for job in content.need("jobs").elements():
-        if (failed := job.get("error")) is not None and failed.value != 0:
-            raise log.wrong(failed.line, f"the job ended with error {failed.text()}", "its numbers are not used")
-        for direction in DIRECTIONS:
-            side = job.get(direction)
-            if side is None or side.need("io_bytes", "io_kbytes").number(zero=True) <= 0:
-                continue
-            run = _run(job, side, direction, options)
-            before = runs.get((run.job, direction))
-            runs[run.job, direction] = run if before is None else _added(before, run)
+    runs: dict[tuple[int, str, str], Run] = {}
+    for number, content in enumerate(log.jsons("jobs", "client_stats", tool="fio", hint=_HINT)):
+        shared = content.get("global options")
+        options = shared.value if shared is not None and isinstance(shared.value, dict) else {}
+        for job in content.need("jobs", "client_stats").elements():
+            if (failed := job.get("error")) is not None and failed.value != 0:
+                raise log.wrong(failed.line, f"the job ended with error {failed.text()}", "its numbers are not used")
+            for run in _of_job(job, options, left):
+                key = number, run.job, run.direction
+                runs[key] = run if key not in runs else _added(runs[key], run)
     return list(runs.values())
 
 
-def _run(job: Entry, side: Entry, direction: str, shared: dict[str, object]) -> Run:
+def _of_job(job: Entry, shared: Mapping[str, object], left: list[str]) -> Iterator[Run]:
+    """What a job did, in the order read, write, or both as a mix; nothing if it was held back."""
     of_job = job.get("job options")
     options = {**shared, **(of_job.value if of_job is not None and isinstance(of_job.value, dict) else {})}
-    name = job.get("jobname")
-    rate = side.get("bw_bytes")
-    iops = side.need("iops").number()
-    nano, micro = side.get("lat_ns"), side.get("lat")
-    latency = 1.0 / iops
-    if nano is not None:
-        latency = nano.need("mean").number() * 1e-9
-    elif micro is not None:
-        latency = micro.need("mean").number() * 1e-6
+    named = job.get("jobname")
+    name = named.text() if named is not None else "a job"
+    sides = [
+        (each, side) for each in DIRECTIONS if (side := job.get(each)) and side.need("io_bytes", "io_kbytes").number(zero=True)
+    ]
+    if not sides or name == "All clients":
+        return
+    held = [key for key in HOLDS if str(options.get(key, "0")).strip("0, ")]
+    if held:
+        left.append(f"{name}: held back by {held[0]}={str(options[held[0]])[:20]}")
+        return
+    if str(options.get("direct", "1")) == "0" or str(options.get("buffered", "0")) not in ("0", ""):
+        left.append(f"{name}: direct=0, the page cache answered")
+        return
     depth, several = (_count(job, options.get(key, 1), key) for key in ("iodepth", "numjobs"))
-    grouped = "group_reporting" in options
-    return Run(
-        name.text() if name is not None else "a job", direction,
-        random=str(options.get("rw", options.get("readwrite", "read"))).startswith("rand"),
-        depth=depth * several if grouped or several == 1 else depth,
-        size=_bytes(job, options.get("bs", options.get("blocksize", "4k"))),
-        rate=rate.number() if rate is not None else side.need("bw").number() * 1024.0, iops=iops, latency=latency,
+    asked = depth * several if "group_reporting" in options else depth
+    found = [_side(side) for _, side in sides]
+    iops, rate = (sum(each[at] for each in found) for at in (0, 1))
+    busy = sum(each[0] * each[2] for each in found)
+    little = max(round(busy), 1)
+    kind = str(options.get("rw", options.get("readwrite", "read")))
+    yield Run(
+        name, sides[0][0] if len(sides) == 1 else "mixed", kind.startswith("rand"),
+        asked if not busy or busy >= QUEUED * asked else little, rate / iops, rate, iops, busy / iops,
+        reads=found[0][0] / iops, cached="direct" not in options,
     )  # fmt: skip
+
+
+def _side(side: Entry) -> tuple[float, float, float]:
+    """(accesses a second, B/s, seconds of an access or 0) of one direction."""
+    iops, rate, latency = side.need("iops").number(), side.get("bw_bytes"), 0.0
+    for names, unit in ((("lat_ns",), 1e-9), (("lat",), 1e-6), (("slat_ns", "clat_ns"), 1e-9), (("slat", "clat"), 1e-6)):
+        if not latency and side.get(names[-1]) is not None:
+            latency = unit * sum(each.need("mean").number(zero=True) for name in names if (each := side.get(name)) is not None)
+    return iops, rate.number() if rate is not None else side.need("bw").number() * 1024.0, latency
 
 
 def _added(one: Run, other: Run) -> Run:
     """Two processes of a job that report apart."""
-    iops = one.iops + other.iops
-    latency = (one.latency * one.iops + other.latency * other.iops) / iops
-    return Run(one.job, one.direction, one.random, one.depth + other.depth, one.size, one.rate + other.rate, iops, latency)
+    iops, rate = one.iops + other.iops, one.rate + other.rate
+    latency, reads = ((a * one.iops + b * other.iops) / iops for a, b in ((one.latency, other.latency), (one.reads, other.reads)))
+    return replace(one, depth=one.depth + other.depth, size=rate / iops, rate=rate, iops=iops, latency=latency, reads=reads)
 
 
 def _count(job: Entry, value: object, key: str) -> int:
@@ -132,11 +215,3 @@ def _count(job: Entry, value: object, key: str) -> int:
     if count != int(count) or count > 1e6:
         raise job.log.wrong(job.line, f"`{key}` is a whole number, not {value}")
     return int(count)
-
-
-def _bytes(job: Entry, value: object) -> float:
-    """fio's sizes: k, m, g are powers of 1024; of `4k,8k` (reading, writing) the first."""
-    match = re.fullmatch(r"(\d{1,15})\s*([kmg]?)i?b?(?:,.*)?", str(value)[:40].strip().lower())
-    if not match or int(match[1]) == 0:
-        raise job.log.wrong(job.line, f"'{str(value)[:40]}' is no size of a block")
-    return float(match[1]) * 1024.0 ** " kmg".index(match[2] or " ")

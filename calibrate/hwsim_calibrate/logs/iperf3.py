@@ -22,6 +22,8 @@ from hwsim_calibrate.logs.log import Entry, Log
 from hwsim_calibrate.logs.result import Result, Row, number_of, part
 
 RATES: Final = (0.1e9, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9, 800e9, 1600e9)  # b/s, IEEE 802.3
+HELD: Final = 0.9  # of the rate that was asked for, from which it is the limit
+LOST: Final = 1.0  # per cent of packets, from which a run at its limit filled the link
 SHORTEST: Final = 1.0  # seconds: streams are slow at first
 USUAL: Final = (
     1500,
@@ -91,6 +93,7 @@ def _run(log: Log) -> tuple[float, str, float | None, int]:
     protocol = "TCP"
     if (start := content.get("start")) is not None and (test := start.get("test_start")) is not None:
         protocol = "UDP" if (named := test.get("protocol")) is not None and named.text().upper() == "UDP" else "TCP"
+    _refuse_held(content, end)
     received = end.get("sum_received")
     if received is None or (protocol == "UDP" and (bits := received.get("bits_per_second")) is not None and bits.value == 0):
         if protocol != "UDP":
@@ -113,6 +116,22 @@ def _run(log: Log) -> tuple[float, str, float | None, int]:
     good = [each for each in seconds if each > 0]
     sigma = stdev(good) / fmean(good) / math.sqrt(len(good)) if len(good) > 2 else None
     return rate, protocol, sigma, len(good)
+
+
+def _refuse_held(content: Entry, end: Entry) -> None:
+    """Refuse a run that sent no faster than it was asked to (-b): the link may carry more."""
+    start = content.get("start")
+    test = start.get("test_start") if start is not None else None
+    limit = next((each for where in (test, start) if where is not None and (each := where.get("target_bitrate"))), None)
+    if test is None or limit is None or limit.number(zero=True) <= 0:
+        return
+    streams = test.get("num_streams")
+    most = limit.number() * (streams.number() if streams is not None else 1.0)
+    sent = end.get("sum_received") or end.need("sum")
+    lost = end.get("sum", "lost_percent")
+    if sent.need("bits_per_second").number(zero=True) >= HELD * most and (lost is None or lost.number(zero=True) < LOST):
+        message = f"the run was held back to {quantity(most / 8, 'b/s')} (-b): the link may carry more"
+        raise content.log.wrong(limit.line, message, "measure without a limit: -b 0")
 
 
 def _content(log: Log) -> Entry:

@@ -11,7 +11,7 @@ from hwsim.demand import softened
 from hwsim.formats import percent
 from hwsim.records import dataclass
 from hwsim_calibrate.fit.solve import PULL, SCALE, Floats, Problem, solve
-from hwsim_calibrate.logs.result import Number, Row
+from hwsim_calibrate.logs.result import REPEATS, Number, Row
 
 LEAST = 3  # sizes
 NAMES = ("start", "rate", "knee", "root")
@@ -24,6 +24,7 @@ class Knee:
     Args:
         median, worst: relative errors at the `points` sizes it was fitted to.
         sigma: standard deviation of the logarithm of each number, by these errors.
+        off: root mean square of the logarithms of the errors: no number of the curve is surer than the curve.
     """
 
     start: float
@@ -34,6 +35,7 @@ class Knee:
     worst: float
     points: int
     sigma: Mapping[str, float]
+    off: float
 
     def seconds(self, size: float) -> float:
         """Time of a message of `size` bytes."""
@@ -41,7 +43,7 @@ class Knee:
 
     def number(self, name: str, unit: str) -> Number:
         """A number of the curve as a part's file has it."""
-        return Number(getattr(self, name), unit, self.points, self.sigma[name])
+        return Number(getattr(self, name), unit, self.points, self.sigma[name], math.hypot(REPEATS, self.off))
 
     def rows(self, points: Sequence[tuple[float, float]], what: str) -> list[Row]:
         """Measured and fitted times of these (bytes, seconds)."""
@@ -85,4 +87,14 @@ def knee_of(points: Sequence[tuple[float, float]], *, rooted: bool = False) -> K
     errors = np.abs(seconds / time - 1.0)
     start, rate, knee, root = (float(each) for each in np.exp(x))
     sigma = dict(zip(NAMES, np.sqrt(variance).tolist(), strict=True))
-    return Knee(start, rate, knee, root if rooted else 0.0, float(np.median(errors)), float(errors.max()), len(size), sigma)
+    return Knee(
+        start,
+        rate,
+        knee,
+        root if rooted else 0.0,
+        float(np.median(errors)),
+        float(errors.max()),
+        len(size),
+        sigma,
+        math.sqrt(noise),
+    )

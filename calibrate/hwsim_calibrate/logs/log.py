@@ -1,13 +1,19 @@
-"""A benchmark's log: its lines and its JSON, with the place of what does not fit."""
+"""A benchmark's log: its lines, its runs and its JSON, with the place of what does not fit.
+
+What launchers and terminals add is no part of a line: colours, and the prefix that `srun -l`, `mpirun --tag-output`, `kubectl
+logs` or `pdsh` put before every line. Lines of ranks that print into one another are read one rank after another.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from hwsim.records import dataclass
 from hwsim.spec import Place, SpecError
 from hwsim.spec.mistakes import Source
 from hwsim.spec.packed import commanding
@@ -16,6 +22,13 @@ LARGEST: Final = 512 << 20  # bytes of a file
 LEAST: Final = 1e-12  # a number of a log, in whichever unit
 MOST: Final = 1e18
 LETTERS: Final = 60  # of a value that a message shows
+_COLOUR: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)? ?")
+_RANK: Final = re.compile(  # of Open MPI, of kubectl, of MPICH, of Slurm
+    r"\[\d+,\d+\](?:\[[^\]]*\])?<std\w+>:? ?|\[pod/[^\]]*\] ?|\[\d+\] |\s*\d{1,7}:(?: |$)"
+)
+_HOST: Final = re.compile(r"[\w.@/-]+\s*[:|](?: |$)")  # of pdsh, docker and others: if every line has one
+_PER_HOST: Final = 4  # lines, from which on a word before them is no part of each
 
 
 class Log:
@@ -23,13 +36,46 @@ class Log:
 
     def __init__(self, name: str, text: str) -> None:
         text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x85", " ").replace("\u2028", " ").replace("\u2029", " ")
-        self.name, self.text = name, text
-        self.lines = text.split("\n")
+        self.name = name
         self._source = Source(name, text)
+        rows = [_parted(line) for line in _COLOUR.sub("", text).split("\n")]
+        hosts = [found[0] if (found := _HOST.match(line)) else "" for _, line in rows if line]
+        if all(hosts) and len(set(hosts)) * _PER_HOST <= len(hosts):
+            rows = [(rank + found[0].strip(), line[found.end() :]) if (found := _HOST.match(line)) else (rank, line)
+                    for rank, line in rows]  # fmt: skip
+        first = {rank: at for at, (rank, _) in reversed(list(enumerate(rows)))}
+        order = sorted(range(len(rows)), key=lambda at: first[rows[at][0]])
+        self.lines = [rows[at][1] for at in order]
+        self.ranks = [rows[at][0] for at in order]
+        self._numbers = [at + 1 for at in order]
+        self.text = "\n".join(self.lines)
 
     def numbered(self) -> Iterator[tuple[int, str]]:
         """Every line with its number."""
-        return enumerate(self.lines, 1)
+        return zip(self._numbers, self.lines, strict=True)
+
+    def sections(self, opens: re.Pattern[str], row: re.Pattern[str]) -> list[Section]:
+        """Runs of a tool one after another: after rows, a line that `opens` begins the next.
+
+        Raises:
+            SpecError: several ranks printed rows.
+        """
+        found: list[tuple[str, list[tuple[int, str]]]] = []
+        has_rows = True
+        for rank, (line, text) in zip(self.ranks, self.numbered(), strict=True):
+            if not found or rank != found[-1][0] or (has_rows and opens.search(text)):
+                found.append((rank, []))
+                has_rows = False
+            found[-1][1].append((line, text))
+            has_rows = has_rows or row.search(text) is not None
+        kept = [(rank, lines) for rank, lines in found if any(row.search(text) for _, text in lines)]
+        for rank, lines in kept:
+            if rank != kept[0][0]:
+                message = f"'{rank}' prints results, and '{kept[0][0] or 'no rank'}' does"
+                raise self.wrong(
+                    lines[0][0], message, "ranks that measure at the same time are no runs of their own: keep one's lines"
+                )
+        return [Section(self, lines, row) for _, lines in kept]
 
     def place(self, line: int = 0, column: int = 1) -> Place:
         """A place in it; line 0 is the file as a whole."""
@@ -54,7 +100,10 @@ class Log:
         except (ValueError, OverflowError):
             value = math.nan
         if not math.isfinite(value) or value < 0 or (value <= 0 and not zero) or (value > 0 and not LEAST <= value <= MOST):
-            raise self.wrong(line, f"{name} is a number{' from' if zero else ' above'} 0, not '{short(text)}'")
+            hint = (
+                "a decimal comma: print the log with LC_ALL=C" if isinstance(text, str) and re.match(r"\d+,\d+$", text) else None
+            )
+            raise self.wrong(line, f"{name} is a number{' from' if zero else ' above'} 0, not '{short(text)}'", hint)
         return value
 
     def json(self, *needed: str, tool: str, hint: str) -> Entry:
@@ -74,7 +123,7 @@ class Log:
         Raises:
             SpecError: there is none, or one is cut off.
         """
-        decoder, start, done = json.JSONDecoder(), 0, 0
+        decoder, start, done = json.JSONDecoder(parse_constant=str), 0, 0
         entries: list[Entry] = []
         for line, text in self.numbered():
             at, start = start + len(text) - len(text.lstrip()), start + len(text) + 1
@@ -83,7 +132,8 @@ class Log:
             try:
                 value, done = decoder.raw_decode(self.text, at)
             except json.JSONDecodeError as error:
-                raise self.wrong(error.lineno, f"damaged or cut off JSON: {error.msg}", column=error.colno) from None
+                number = self._numbers[error.lineno - 1]
+                raise self.wrong(number, f"damaged or cut off JSON: {error.msg}", column=error.colno) from None
             except (ValueError, RecursionError):
                 raise self.wrong(line, "JSON that cannot be read: too deep, or a number of too many digits") from None
             if (bad := commanding(self.text[at:done].encode("utf-8", "replace"), value)) is not None:
@@ -93,6 +143,43 @@ class Log:
         if not entries:
             raise self.nothing(tool, hint)
         return entries
+
+
+def _parted(line: str) -> tuple[str, str]:
+    """(what tells the rank, the line without it): launchers inside of one another each have their own."""
+    rank, at = "", 0
+    while found := _TIME.match(line, at) or _RANK.match(line, at):
+        rank += "" if found.re is _TIME else found[0].strip()
+        at = found.end()
+    return rank, line[at:]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One run of a tool in a log.
+
+    Args:
+        lines: with their numbers.  row: a line of results.
+    """
+
+    log: Log
+    lines: Sequence[tuple[int, str]]
+    row: re.Pattern[str]
+
+    @property
+    def rows(self) -> list[tuple[int, str]]:
+        """Lines of results."""
+        return [(line, text) for line, text in self.lines if self.row.search(text)]
+
+    @property
+    def head(self) -> list[tuple[int, str]]:
+        """Lines before the first row."""
+        first = next(at for at, (_, text) in enumerate(self.lines) if self.row.search(text))
+        return list(self.lines[:first])
+
+    def said(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """What the head says last that fits a pattern."""
+        return next((found for _, text in reversed(self.head) if (found := pattern.search(text))), None)
 
 
 class Entry:
@@ -107,10 +194,11 @@ class Entry:
         key = f'"{self.path.rpartition(".")[2]}"'
         return next((number for number, text in self.log.numbered() if key in text), 0) if self.path else 0
 
-    def get(self, key: str) -> Entry | None:
-        """The value under a key; None if there is none, or null."""
+    def get(self, key: str, *further: str) -> Entry | None:
+        """The value under a key, and under further ones in it; None if there is none, or null."""
         value = self.value.get(key) if isinstance(self.value, Mapping) else None
-        return None if value is None else Entry(self.log, value, f"{self.path}.{key}" if self.path else key)
+        found = None if value is None else Entry(self.log, value, f"{self.path}.{key}" if self.path else key)
+        return found if found is None or not further else found.get(*further)
 
     def need(self, *keys: str) -> Entry:
         """The value under the first of these keys that there is.

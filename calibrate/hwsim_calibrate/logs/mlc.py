@@ -9,7 +9,6 @@ Source: Intel Memory Latency Checker, user guide (v3.6 to v3.11 print the same t
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,8 @@ from hwsim_calibrate.logs.log import Log
 from hwsim_calibrate.logs.result import Number, Result, Row, number_of, part, scale_of
 
 Matrix = list[list[float]]
+PAIR: Final = 2  # nodes up to which each is a socket, unless the part has several in one
+OWN: Final = 1.25  # of a node's own latency, below which another node is of its socket
 _MIX: Final = re.compile(
     r"^\s*(ALL Reads|(\d):(\d) Reads-Writes|Stream-triad like|All NT writes|1:1 Read-NT write)\s*:\s*(\S+)\s*$"
 )
@@ -60,10 +61,8 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
     nodes = max(sizes, default=1)
     cpu = ask.part.as_a(Cpu, "MLC") if ask.part is not None else None
     domains = cpu.numa.domains if cpu is not None and cpu.numa else 1
-    counted = max(nodes // domains, 1)  # nodes may be sockets, not parts of one
-    most = 1.02 * cpu.memory.bandwidth if cpu is not None else math.inf
-    fits = not tables.reads or median(tables.reads) / counted <= most
-    sockets = ask.sockets or (counted if fits else nodes)
+    sockets, left = _sockets(logs[0], tables, nodes, domains, ask)
+    domains = max(nodes // sockets, 1)
     latency = number_of(_own(tables.latencies), "s") if tables.latencies else None
     if latency is None and tables.loaded:
         latency = number_of([min(seconds for seconds, _ in tables.loaded)], "s", "the least latency under load")
@@ -73,7 +72,7 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
         peak = number_of(rates, "B/s", "of one node's cores to their own memory" if tables.bandwidths else "the peak under load")
         peak = replace(peak, value=peak.value * domains)
     words = ", ".join(tables.words) or "MLC"
-    left = [_curve(tables.loaded)] if tables.loaded else []
+    left += [_curve(tables.loaded)] if tables.loaded else []
     if cpu is None or ask.part is None:
         if peak is None:
             raise logs[0].wrong(0, "MLC's latencies alone are no memory", "name the cpu: --part, or add the log of the peaks")
@@ -82,7 +81,26 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
             ["what writes cost, and other nodes: --part names the cpu that they belong to"] if tables.mixes or nodes > 1 else []
         )
         return part("MLC", "memory", words, keys, left=left, notes=f"one of {sockets} sockets" if sockets > 1 else "")
-    return _cpu(logs[0], tables, ask, cpu, sockets, (latency, peak), (words, left))
+    return _cpu(logs[0], tables, ask, cpu, sockets, (latency, peak), (words, left), domains)
+
+
+def _sockets(log: Log, tables: Tables, nodes: int, domains: int, ask: Ask) -> tuple[int, list[str]]:
+    """Sockets of a machine with so many NUMA nodes, and in words if it is taken from the latencies."""
+    if ask.sockets:
+        if nodes % ask.sockets and ask.sockets % nodes:
+            raise log.wrong(0, f"{nodes} nodes are no {ask.sockets} sockets", "--sockets says how many were busy together")
+        return ask.sockets, []
+    if not tables.latencies:
+        if nodes > PAIR and domains == 1:
+            message = f"{nodes} nodes may be sockets, or parts of one, and no latencies tell"
+            raise log.wrong(0, message, "say it: --sockets 2, or add the table of idle latencies")
+        return max(nodes // domains, 1), []
+    table = tables.latencies[0]
+    sockets = len({min(to for to in range(nodes) if to == at or table[at][to] < OWN * table[at][at]) for at in range(nodes)})
+    if nodes % sockets:
+        raise log.wrong(0, f"{nodes} nodes, of which {sockets} are far apart", "say it: --sockets 2")
+    said = f"{nodes} nodes are taken as {sockets} socket{'s' if sockets > 1 else ''}, as they are near: --sockets says otherwise"
+    return sockets, [said] if sockets < nodes else []
 
 
 def _cpu(
@@ -93,6 +111,7 @@ def _cpu(
     sockets: int,
     local: tuple[Number | None, Number | None],
     words: tuple[str, list[str]],
+    domains: int,
 ) -> Result:
     assert ask.part is not None
     latency, peak = local
@@ -118,14 +137,18 @@ def _cpu(
                 Row(f"{read}:{written} reads to writes", "B/s", rate, peak.value * sockets / time)
                 for (read, written, _), (time, rate) in zip(tables.mixes, times, strict=True)
             ]
-    more = [value - each[at] for m in tables.latencies for at, each in enumerate(m) for to, value in enumerate(each) if to != at]
+    more = [value - own for own, value in _pairs(tables.latencies, domains)]
     if more and min(more) > 0:
         numa["remote_latency"] = number_of(more, "s")
-        rows += [Row("more to another node", "s", each, numa["remote_latency"].value) for each in more]
-    away = [value for m in tables.bandwidths for at, each in enumerate(m) for to, value in enumerate(each) if to != at]
-    if away:
+        rows += [Row("more to another socket", "s", each, numa["remote_latency"].value) for each in more]
+    away = [value for _, value in _pairs(tables.bandwidths, domains)]
+    if away and domains == 1:
         numa["remote_bandwidth"] = number_of(away, "B/s")
-        rows += [Row("from another node", "B/s", each, numa["remote_bandwidth"].value) for each in away]
+        rows += [Row("from another socket", "B/s", each, numa["remote_bandwidth"].value) for each in away]
+    elif away:
+        words[1].append(
+            f"from a node of another socket {quantity(median(away), 'B/s')}: what all nodes of a socket have is not in it"
+        )
     keys = ({"memory": memory} if memory else {}) | ({"numa": numa} if numa else {})
     notes = f"{sockets} sockets together" if sockets > 1 else ""
     return part("MLC", "cpu", words[0], keys, use=ask.part.use, rows=rows, left=words[1], notes=notes)
@@ -179,6 +202,17 @@ def _read(log: Log, tables: Tables) -> None:
 def _own(matrices: Sequence[Matrix]) -> list[float]:
     """The diagonals: of a node's cores to its own memory."""
     return [row[at] for matrix in matrices for at, row in enumerate(matrix)]
+
+
+def _pairs(matrices: Sequence[Matrix], domains: int) -> list[tuple[float, float]]:
+    """(a node's own, the same to a node of another socket), of all such pairs."""
+    return [
+        (row[at], value)
+        for matrix in matrices
+        for at, row in enumerate(matrix)
+        for to, value in enumerate(row)
+        if to // domains != at // domains
+    ]
 
 
 def _curve(loaded: Sequence[tuple[float, float]]) -> str:

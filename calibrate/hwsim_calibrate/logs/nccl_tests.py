@@ -23,9 +23,13 @@ NAMES: Final = {  # of its programs
     "alltoall": "all-to-all", "sendrecv": "send", "reduce": "reduce", "gather": "gather", "scatter": "scatter",
     "hypercube": "hypercube",
 }  # fmt: skip
-_PROGRAM: Final = re.compile(rf"\b({'|'.join(NAMES)})_perf\b")
+_PROGRAM: Final = re.compile(rf"(?<!concluded: )\b({'|'.join(NAMES)})_perf\b")
 _RANK: Final = re.compile(r"^#\s+Rank\s+(\d+)\b")
-_ROW: Final = re.compile(r"^\s*\d+\s+\d+\s+\S")
+_ROW: Final = re.compile(
+    r"^\s*\d+\s+\d+\s+\S+(?:\s+\S+){7,}\s*$|^\s*\d+\s+\d+\s+(?:u?int\w*|float\w*|double|half|bf\w*|fp8\w*)\s"
+)
+_OPENS: Final = re.compile(r"^#\s*(?:Collective test starting|nThread\b|Avg bus bandwidth|Out of bounds)")
+_GRAPH: Final = re.compile(r"graph:\s*[1-9]")
 COLUMNS: Final = 10  # at least: size, count and twice four
 _ROUNDED: Final = 0.006  # GB/s: half of the last digit of algbw
 _HINT: Final = "it has lines of `size count type redop root time algbw busbw #wrong`, times in us"
@@ -37,21 +41,23 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:  # noqa: ARG001 (all tools are
     runs: dict[tuple[str, int], Log] = {}
     bus, graphs = 0.0, False
     for log in logs:
-        of_log = []
-        if any(_ROW.match(text) and len(text.split()) >= COLUMNS for text in log.lines):
-            of_log = [row for line, text in log.numbered() if (row := _row(log, line, text)) is not None]
-        if not of_log:
+        sections = log.sections(_OPENS, _ROW)
+        if not any(len(text.split()) >= COLUMNS for section in sections for _, text in section.rows):
             raise log.nothing("nccl-tests", _HINT)
-        line, name = next(((at, match[1]) for at, text in log.numbered() if (match := _PROGRAM.search(text))), (0, ""))
-        ranks = len({match[1] for text in log.lines if (match := _RANK.match(text))})
-        runs.setdefault((name, ranks), log)
-        if len(runs) > 1:
-            (name_of_first, ranks_of_one), first = next(iter(runs.items()))
-            message = f"{_called(name, ranks)}, and {first.name} is {_called(name_of_first, ranks_of_one)}"
-            raise log.wrong(line, message, "fit the logs of one collective and one number of ranks together")
-        points += [(size, seconds) for size, seconds, _ in of_log]
-        bus = max(bus, *(rate for _, _, rate in of_log))
-        graphs |= any(re.search(r"graph:\s*[1-9]", text) for text in log.lines)
+        for section in sections:
+            of_run = [row for line, text in section.rows if (row := _row(log, line, text)) is not None]
+            found = section.said(_PROGRAM)
+            name, ranks = found[1] if found else "", len({match[1] for _, text in section.head if (match := _RANK.match(text))})
+            runs.setdefault((name, ranks), log)
+            if len(runs) > 1:
+                (name_of_first, ranks_of_one), first = next(iter(runs.items()))
+                message = f"{_called(name, ranks)}, and {first.name} {'begins with' if first is log else 'is'} "
+                message += _called(name_of_first, ranks_of_one)
+                hint = "fit the logs of one collective and one number of ranks together: a part for each"
+                raise log.wrong(section.rows[0][0], message, hint)
+            points += [(size, seconds) for size, seconds, _ in of_run]
+            bus = max(bus, *(rate for _, _, rate in of_run), 0.0)
+            graphs |= section.said(_GRAPH) is not None
     if len({size for size, _ in points}) < LEAST:
         raise logs[0].wrong(0, f"{len(points)} sizes of nccl-tests: a curve needs {LEAST}", "run it from -b 8 to -e 8G")
     curve = knee_of(points)
@@ -68,9 +74,7 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:  # noqa: ARG001 (all tools are
 
 
 def _row(log: Log, line: int, text: str) -> tuple[float, float, float] | None:
-    """(bytes, seconds, B/s on the bus) out of place; None of another line, and of no bytes."""
-    if not _ROW.match(text):
-        return None
+    """(bytes, seconds, B/s on the bus) out of place; None of no bytes."""
     cells = text.split()
     if len(cells) < COLUMNS:
         raise log.wrong(line, f"a row of {len(cells)} columns, cut off", _HINT)

@@ -22,18 +22,21 @@ _THREADS: Final = re.compile(r"Number of Threads counted\s*=\s*(\d{1,6})\b")
 _ASKED: Final = re.compile(r"Number of Threads requested\s*=\s*(\d{1,6})\b")
 _WORD: Final = re.compile(r"system uses (\d{1,2}) bytes per")
 _ARRAY: Final = re.compile(r"Array size\s*=\s*(\d{1,15})\b")
+_OPENS: Final = re.compile(r"^STREAM version|system uses \d+ bytes per")
 _HINT: Final = "it has lines of `Copy: 21166.6 0.060628 0.060473 0.060775`"
 _OFF: Final = 0.02  # of a rate from what its time and the array say
 
 
 def fit(logs: Sequence[Log], ask: Ask) -> Result:
     """The memory by what it sustains; with logs of one thread and of all, also of one core."""
-    return memory_of("STREAM", logs, lambda log: list(_loops(log)), _HINT, ask)
+    return memory_of(
+        "STREAM", logs, lambda log: [loop for run in log.sections(_OPENS, _ROW) for loop in _loops(log, run.lines)], _HINT, ask
+    )
 
 
-def _loops(log: Log) -> Iterator[Loop]:
+def _loops(log: Log, lines: Sequence[tuple[int, str]]) -> Iterator[Loop]:
     threads, word, count = 0, 8.0, 0.0
-    for line, text in log.numbered():
+    for line, text in lines:
         if (match := _THREADS.search(text)) or (match := _ASKED.search(text)):
             threads = int(match[1])
         elif match := _WORD.search(text):
