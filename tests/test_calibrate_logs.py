@@ -19,7 +19,7 @@ from hwsim.results.interval import spread_of
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log
 from hwsim_calibrate.logs.base import base_of
 from hwsim_calibrate.logs.result import REPEATS, number_of
-from tests.calibrate_logs import FOLDER, LOGS, PARTS
+from tests.calibrate_logs import FOLDER, LOGS, MODELS, PARTS
 
 
 def fitted(tool: str, *names: str, part: str = "", sockets: int = 0, model: str = "") -> Result:
@@ -39,6 +39,7 @@ def cpu_of(result: Result, folder: Path) -> Cpu:
 def test_every_tool_s_log_becomes_a_file_that_is_accepted(tool: str, tmp_path: Path) -> None:
     output = tmp_path / "made.yaml"
     part = ["--part", PARTS[tool]] if tool in PARTS else []
+    part += ["--model", MODELS[tool]] if tool in MODELS else []
     shown = CliRunner().invoke(main, ["calibrate", "fit", f"--{tool}", str(FOLDER / LOGS[tool]), *part, "-o", str(output)])
     assert shown.exit_code == 0, shown.output
     checked = CliRunner().invoke(main, ["check", str(output)])
@@ -52,7 +53,7 @@ def test_every_tool_s_log_becomes_a_file_that_is_accepted(tool: str, tmp_path: P
     assert output.read_text().endswith("by hand\n")
 
 
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool not in ("vllm", "trtllm")])
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if "model" not in TOOLS[tool].asks])
 def test_every_fitted_number_has_its_source_and_how_sure_it_is(tool: str) -> None:
     result = fitted(tool, LOGS[tool], part=PARTS.get(tool, ""))
     numbers = result.numbers()
@@ -149,13 +150,37 @@ def test_a_server_s_figures_are_expectations_of_a_workload() -> None:
     }  # fmt: skip
     assert rate["expect"]["tpot_mean"] == "9.000 ms +- 5.1 %"
     limited = fitted("vllm", "vllm.txt", model="llama-3-8b")
-    assert limited.content()["infer"]["batch"] == 32
-    assert set(limited.content()["expect"]) == {"requests_per_s", "tokens_per_s", "tpot_p50"}  # mean 0, p99 N/A, 32 at once
-    assert any("held requests back" in each for each in limited.left)
+    assert limited.content()["infer"]["arrivals"] == {"clients": 32}
+    figures = {"requests_per_s", "tokens_per_s", "tpot_p50", "ttft_mean", "ttft_p50", "ttft_p99"}  # a mean of 0, a p99 of N/A
+    assert set(limited.content()["expect"]) == figures
     whole = fitted("trtllm", "trtllm.json").content()
     assert whole["let"] == {"tp": 4}
     assert whole["infer"]["dtype"] == "fp8"
     assert whole["expect"]["tokens_per_s"].startswith("3104 1/s")  # of four GPUs, not of one
+
+
+def test_clients_of_other_tools_say_the_same() -> None:
+    found = {tool: fitted(tool, LOGS[tool], model="llama-3-8b").content() for tool in ("aiperf", "guidellm", "inference-perf")}
+    assert found["aiperf"]["infer"]["arrivals"] == {"clients": 32}
+    assert found["aiperf"]["expect"]["ttft_mean"] == "412.0 ms +- 7.9 %"
+    for tool in ("guidellm", "inference-perf"):
+        assert found[tool]["infer"]["arrivals"] == ({"every": "200.0 ms"} if tool == "guidellm" else {"poisson": "5 1/s"})
+        assert found[tool]["expect"]["tpot_p99"] == "11.00 ms +- 21 %"
+        assert found[tool]["expect"]["latency_mean"].startswith("1.200 s")
+
+
+def test_lengths_are_each_request_s_where_the_log_has_them() -> None:
+    content = json.loads((FOLDER / "vllm.json").read_text())
+    content |= {"input_lens": [1000, 1048] * 100, "output_lens": [128] * 200}
+    infer = fit_logs("vllm", [Log("a", json.dumps(content))], Ask()).content()["infer"]
+    assert infer["prompt"] == {"values": [1000, 1048] * 100}
+    assert infer["output"] == 128
+    content = {key: each for key, each in content.items() if not key.endswith("_lens")}
+    content |= {"random_input_len": 2047, "random_output_len": 512, "random_range_ratio": 0.0, "backend": "sglang"}
+    result = fit_logs("vllm", [Log("a", json.dumps(content))], Ask())
+    assert result.content()["infer"]["prompt"] == {"uniform": [1, 2047]}
+    assert result.content()["infer"]["framework"] == "sglang"
+    assert any("lengths of the output" in each for each in result.left)
 
 
 def test_a_service_is_held_against_the_log(tmp_path: Path) -> None:
@@ -205,9 +230,9 @@ def test_a_part_of_one_s_own_is_used_from_the_output_s_folder(tmp_path: Path) ->
     ("arguments", "words"),
     [
         (("--stream", "stream-56.txt", "--mlc", "mlc.txt"), "of one other tool"),
-        (("--osu", "osu.txt", "--part", "xeon-8480"), "--part does not go with --osu"),
-        (("--osu", "osu.txt", "--sockets", "2"), "--sockets does not go with --osu"),
-        (("--stream", "stream-56.txt", "--model", "gpt2"), "--model does not go with --stream"),
+        (("--osu", "osu.txt", "--part", "xeon-8480"), "--part does not go with osu"),
+        (("--osu", "osu.txt", "--sockets", "2"), "--sockets does not go with osu"),
+        (("--stream", "stream-56.txt", "--model", "gpt2"), "--model does not go with stream"),
         (("--stream", "stream-56.txt", "--part", "h100-sxm"), "no cpu called 'h100-sxm'"),
         (("--stream", "stream-56.txt", "--stream", "stream-56.txt"), "it is the same as"),
         (("--stream", "babelstream.txt"), "nothing in it was printed by STREAM"),

@@ -36,7 +36,7 @@ COMMANDS: Final = {  # in the order of the help; a module of a package `cli` eac
     "explain": "Say why a run takes as long as it does, and what would help.",
     **VIEWS,
     "calibrate": "Turn this computer into a machine file: measure, fit, validate.",
-    "import": "Profiles, traces and model configs of other tools: read, replay, predict anew.",
+    "import": "Profiles, traces, model configs and benchmarks' logs of other tools: read, replay, predict anew.",
     "export": "A run as input of other tools: Kineto traces, Chakra, ASTRA-sim, SimGrid.",
     "record": "Run a script of numpy, and write what it calls as a workload.",
     "plan": "Which machine, how many, at what price: the best options, and why not the others.",

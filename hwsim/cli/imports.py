@@ -1,4 +1,4 @@
-"""`hwsim import FORMAT FILE...`: recorded runs and model configs of other tools. A new format is a line."""
+"""`hwsim import FORMAT FILE...`: recorded runs, model configs and logs of other tools. A new format is a line."""
 
 from __future__ import annotations
 
@@ -32,25 +32,36 @@ class Imports(click.Group):
     """A subcommand for each format, made when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        return [*FORMATS, *OTHERS]
+        return [*FORMATS, *OTHERS, *_logs().TOOLS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
         if cmd_name in OTHERS:
             module, _, name = OTHERS[cmd_name][0].partition(":")
             command: click.Command = getattr(import_module(module), name)
             return command
-        return _recorded(cmd_name) if cmd_name in FORMATS else None
+        if cmd_name in FORMATS:
+            return _recorded(cmd_name)
+        found: click.Command | None = import_module("hwsim_calibrate.cli.logs").command(cmd_name)
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
         with formatter.section("Formats"):
             formatter.write_dl([(name, words) for name, (_, words) in {**FORMATS, **OTHERS}.items()])
+        with formatter.section("Logs of benchmarks"):
+            formatter.write_dl([(name, f"{tool.called}: {tool.becomes}.") for name, tool in _logs().TOOLS.items()])
+
+
+def _logs() -> Any:
+    """Readers of logs, which the simulator knows by name alone."""
+    return import_module("hwsim_calibrate.logs")
 
 
 @click.group("import", cls=Imports, subcommand_metavar="FORMAT FILE...")
 def command() -> None:
-    """Read what another tool recorded: print what it holds, and write it as a step that hwsim can run.
+    """Read what another tool recorded: print what it holds, and write it as a file that hwsim can run.
 
-    Events that cannot be mapped are listed with their time.
+    A profile or trace becomes a step, and events that cannot be mapped are listed with their time. A model's config becomes a
+    model, the log of a benchmark a part, or a workload that expects what was measured.
     """
 
 

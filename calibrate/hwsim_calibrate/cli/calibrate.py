@@ -109,13 +109,11 @@ def fit(
     given = logs.one_of(tables, files)
     if given is None and (as_json or part is not None or sockets is not None or model):
         raise click.UsageError("--json, --part, --sockets and --model go with the logs of another tool")
+    if given is not None:
+        logs.answered(*given, output, as_json=as_json, part=part, sockets=sockets, model=model)
+        return
     steps.refuse_unwritable(output)
     refuse_replacing(output, "fitted file", steps.is_fitted)
-    if given is not None:
-        with in_words():
-            result = logs.fitted(*given, output, part=part, sockets=sockets, model=model)
-        logs.shown(result, output, as_json=as_json)
-        return
     with in_words():
         import hwsim_calibrate.fit as fitting
 

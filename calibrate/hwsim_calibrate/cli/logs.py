@@ -1,4 +1,4 @@
-"""`hwsim calibrate fit --stream out.txt`: options and output of fits to benchmarks' logs."""
+"""`hwsim import stream out.txt`, and the same as `hwsim calibrate fit --stream out.txt`: fits to benchmarks' logs."""
 
 from __future__ import annotations
 
@@ -9,21 +9,55 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from hwsim.cli.arguments import FILE, refuse_replacing
 from hwsim_calibrate.logs import TOOLS, Ask, Result, fit_logs, read_log
 
 F = TypeVar("F", bound=Callable[..., Any])
 TABLE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
+ASKED: Final = (
+    click.option("--model", default="", metavar="NAME", help="Of a server's log: the model, by name or file."),
+    click.option("--sockets", type=click.IntRange(min=1), metavar="N", help="Of a cpu's log: sockets that were busy together."),
+    click.option("--part", metavar="NAME", help="The part, by name or file, that the numbers of the log go into."),
+)
+
+
+def command(tool: str) -> click.Command | None:
+    """`hwsim import TOOL LOG...`; None if there is no such tool."""
+    if tool not in TOOLS:
+        return None
+
+    def run(files: tuple[Path, ...], output: Path | None, *, as_json: bool, **asked: Any) -> None:
+        answered(tool, files, output, as_json=as_json, **asked)
+
+    decorated: Any = run
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print all numbers and residuals as JSON (hwsim: fit/1)."),
+        *ASKED,
+        click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the file (default: print it)."),
+        click.argument("files", type=TABLE, nargs=-1, required=True),
+    ):
+        decorated = option(decorated)
+    made: click.Command = click.command(tool, help=f"Read logs of {TOOLS[tool].called}: {TOOLS[tool].becomes}.")(decorated)
+    return made
+
+
+def answered(tool: str, files: tuple[Path, ...], output: Path | None, *, as_json: bool, **asked: Any) -> None:
+    """Read, fit, write and print."""
+    from hwsim.cli.errors import in_words
+    from hwsim_calibrate.cli import steps
+
+    steps.refuse_unwritable(output)
+    refuse_replacing(output, "fitted file", steps.is_fitted)
+    with in_words():
+        result = fitted(tool, files, output, **asked)
+    shown(result, output, as_json=as_json)
+
+
 def log_options(function: F) -> F:
     """An option for every tool, and what a user says that logs do not."""
-    for option in (
-        click.option("--model", default="", metavar="NAME", help="Of a server's log: the model, by name or file."),
-        click.option(
-            "--sockets", type=click.IntRange(min=1), metavar="N", help="Of a cpu's log: sockets that were busy together."
-        ),
-        click.option("--part", metavar="NAME", help="The part, by name or file, that the numbers of the log go into."),
-    ):
+    for option in ASKED:
         function = option(function)
     for name, tool in reversed(TOOLS.items()):
         function = click.option(
@@ -46,10 +80,10 @@ def fitted(
 
     into = TOOLS[tool].into
     if part is not None and not into:
-        raise click.UsageError(f"--part does not go with --{tool}: it becomes {TOOLS[tool].becomes}")
+        raise click.UsageError(f"--part does not go with {tool}: it becomes {TOOLS[tool].becomes}")
     for option, given in (("sockets", sockets), ("model", model)):
         if given and option not in TOOLS[tool].asks:
-            raise click.UsageError(f"--{option} does not go with --{tool}")
+            raise click.UsageError(f"--{option} does not go with {tool}")
     base = base_of(part, into, output.parent if output else Path()) if part is not None else None
     result = fit_logs(tool, [read_log(path) for path in files], Ask(base, sockets or 0, model))
     try:

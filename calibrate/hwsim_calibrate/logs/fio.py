@@ -87,6 +87,10 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
             deep.remove(run)
         if deep and (most == "iops" or "iops" in keys or (base is not None and base.iops)):
             keys[most] = _most(deep)
+            if not alone:
+                keys[most] = replace(
+                    keys[most], note="at least: no run of one at a time tells whether more at once would be more"
+                )
             rows += [Row(str(run), "1/s", run.iops, keys[most].value) for run in deep]
         elif deep:
             left.append("IOPS of writing, without IOPS of reading")

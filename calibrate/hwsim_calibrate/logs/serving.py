@@ -44,8 +44,10 @@ class Served:
     """One run.
 
     Args:
+        is_even: whether requests were sent one after another, each as long after the one before; else at random.
         rate: requests a second that were sent; 0: all at once.
         together: requests at once that the client allowed; 0: any.
+        prompt, output: tokens in the mean; lengths: those of each request, or how they were drawn, where the log says.
         tp: GPUs of a copy; 0: not said.
         dtype: number format of the weights; "": not said.
         figures: by the name of `expect:`.
@@ -63,6 +65,9 @@ class Served:
     figures: Mapping[str, Figure]
     left: tuple[str, ...] = ()
     dtype: str = ""
+    lengths: tuple[Any, Any] = (None, None)
+    framework: str = ""
+    is_even: bool = False
 
     @property
     def settings(self) -> dict[str, float | str]:
@@ -97,19 +102,24 @@ def workload_of(tool: str, framework: str, runs: Sequence[Served], ask: Ask) -> 
     limited = 0 < first.together < first.requests
     infer: dict[str, Any] = {
         "model": _model(first, ask),
-        "framework": framework,
+        "framework": first.framework or framework,
         "parallel": {"tp": "$tp", "dp": 1},
         "requests": first.requests,
     }
-    infer |= {"arrivals": {"poisson": quantity(first.rate, "1/s")}} if first.rate else {}
-    infer |= {"prompt": max(round(first.prompt), 1), "output": max(round(first.output), 1)}
-    infer |= {"batch": first.together} if limited else {}
+    clients = {"arrivals": {"clients": first.together}} if limited else {}
+    sent = {"every": quantity(1 / first.rate, "s")} if first.rate and first.is_even else {"poisson": quantity(first.rate, "1/s")}
+    infer |= {"arrivals": sent} if first.rate else clients
+    infer |= {
+        "prompt": first.lengths[0] or max(round(first.prompt), 1),
+        "output": first.lengths[1] or max(round(first.output), 1),
+    }
+    infer |= {"batch": first.together} if limited and first.rate else {}
     infer |= {"dtype": first.dtype} if first.dtype else {}
     expect: dict[str, Any] = {}
     rows = []
     for name, figure in first.figures.items():
         values = [run.figures[name].value for run in runs if name in run.figures]
-        if limited and name.startswith(("ttft", "latency")):
+        if limited and first.rate and name.startswith(("ttft", "latency")):
             left.append(f"{name}: the client held requests back, and they wait before the server here")
             continue
         value = median(values)

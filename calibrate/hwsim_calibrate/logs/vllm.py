@@ -11,14 +11,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from hwsim_calibrate.logs.asked import Ask
 from hwsim_calibrate.logs.log import Entry, Log
 from hwsim_calibrate.logs.result import Result
 from hwsim_calibrate.logs.serving import PARTS, Figure, Served, sampled, workload_of
 
-KEYS: Final = {"ttft": "ttft", "tpot": "tpot", "e2el": "latency"}
+KEYS: Final = {"ttft": "ttft", "tpot": "tpot", "e2el": "latency", "e2e_latency": "latency"}
+NEAR: Final = 0.1  # of the mean of lengths, up to which they were drawn as the settings say
 _LINES: Final = {  # of the printed table, and the key of the JSON
     "successful requests": "completed", "benchmark duration (s)": "duration", "total input tokens": "total_input_tokens",
     "total generated tokens": "total_output_tokens", "request throughput (req/s)": "request_throughput",
@@ -29,7 +30,8 @@ _LINES: Final = {  # of the printed table, and the key of the JSON
 _LINE: Final = re.compile(r"^\s*([A-Z][A-Za-z0-9 ()/]*?)\s*:\s+(\S+(?: set)?)\s*$")
 _TIME: Final = re.compile(r"^(mean|median|std|p\d\d(?:\.\d+)?) (ttft|tpot|itl|e2el) \(ms\)$")
 _HINT: Final = "it is the JSON of `vllm bench serve --save-result`, or its table `Serving Benchmark Result`"
-_TITLE: Final = "Serving Benchmark Result"
+_OPENS: Final = re.compile(r"Serving Benchmark Result|^\s*(?:Traffic request rate|Starting initial single prompt)")
+_ROW: Final = re.compile(r"^\s*Successful requests:")
 
 
 def fit(logs: Sequence[Log], ask: Ask) -> Result:
@@ -38,15 +40,20 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
 
 
 def _entries(log: Log) -> list[Entry]:
-    if any(_TITLE in text for text in log.lines):
-        return [_table(log)]
-    return log.jsons("request_throughput", "output_throughput", tool="vllm bench serve", hint=_HINT)
+    if tables := log.sections(_OPENS, _ROW):
+        return [_table(log, table.lines) for table in tables]
+    entries = log.jsons("request_throughput", "output_throughput", tool="vllm bench serve", hint=_HINT)
+    if isinstance(entries[0].need("request_throughput", "output_throughput").value, dict):
+        raise log.wrong(
+            0, "blocks with a unit for each figure: aiperf writes them", "read it as aiperf's: hwsim import aiperf FILE"
+        )
+    return entries
 
 
-def _table(log: Log) -> Entry:
-    """The printed table, under the keys of the JSON."""
+def _table(log: Log, lines: Sequence[tuple[int, str]]) -> Entry:
+    """A printed table, under the keys of the JSON."""
     values: dict[str, str | float] = {}
-    for line, text in log.numbered():
+    for line, text in lines:
         if not (match := _LINE.match(text)):
             continue
         title = match[1].lower()
@@ -99,9 +106,39 @@ def _served(log: Log, entry: Entry) -> Served:
             off = deviation.number(zero=True) if deviation is not None and not _is_none(deviation, zero=True) else None
             around = 1.0 if mean is None or _is_none(mean) else mean.number()
             figures[f"{name}_{short}"] = Figure(figure.number() * 1e-3, "s", sampled(short, completed, off, around))
+    lengths, more = zip(*(_lengths(entry, *each) for each in (("input", prompt), ("output", output))), strict=True)
+    left += [each for each in more if each]
+    backend = entry.get("backend")
+    framework = "sglang" if backend is not None and backend.text().startswith("sglang") else ""
     model = entry.get("model_id") or entry.get("model")
     called = model.text() if model is not None else ""
-    return Served(log, called, completed, rate, int(together), prompt, output, 0, figures, tuple(left))
+    return Served(
+        log,
+        called,
+        completed,
+        rate,
+        int(together),
+        prompt,
+        output,
+        0,
+        figures,
+        tuple(left),
+        lengths=(lengths[0], lengths[1]),
+        framework=framework,
+    )
+
+
+def _lengths(entry: Entry, side: str, mean: float) -> tuple[Any, str]:
+    """The lengths of each request, or how they were drawn, if the log says; and a sentence where they are the mean."""
+    each, full, ratio = (entry.get(key) for key in (f"{side}_lens", f"random_{side}_len", "random_range_ratio"))
+    if each is not None and (values := [int(one.number(zero=True)) for one in each.elements() if one.value]):
+        return ({"values": values} if len(set(values)) > 1 else values[0]), ""
+    if full is None or ratio is None or ratio.number(zero=True) >= 1:
+        return None, ""
+    low, high = max(int(full.number() * ratio.number(zero=True)), 1), int(full.number())
+    if abs((low + high) / 2 / mean - 1) <= NEAR:  # SGLang draws from ratio x length to length
+        return {"uniform": [low, high]}, ""
+    return None, f"lengths of the {side}: drawn at random, and the mean is taken"
 
 
 def _optional(entry: Entry, key: str) -> float:

@@ -1,0 +1,246 @@
+"""Logs as people have them: several runs in one file, through launchers and terminals. The numbers stay the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwsim.functions.files import check_tree
+from hwsim.spec import SpecError, read_text
+from hwsim_calibrate.logs import Ask, Log, Result, fit_logs
+from tests.calibrate_logs import FOLDER, LOGS, MODELS
+
+PREFIXES: Final = (  # of mpirun --tag-output, srun -l, kubectl logs --prefix, MPICH, pdsh, docker; one inside of another
+    "", "[1,0]<stdout>:", "[1,0]<stdout>: ", " 0: ", "0: ", "[pod/bench-x7/main] ", "[0] ", "node-01: ", "bench-1  | ",
+    "2026-08-01T10:00:00.123456789Z ", "[pod/bench-x7/main] 2026-08-01T10:00:00Z 3: ",
+)  # fmt: skip
+CURVES: Final = {  # title, columns, whether a rate, curve
+    "MPI Latency": ("Latency (us)", False, "send"), "MPI Bandwidth": ("Bandwidth (MB/s)", True, "stream"),
+    "MPI Bi-Directional Bandwidth": ("Bandwidth (MB/s)", True, "stream-both"),
+    "MPI Broadcast Latency": ("Avg Latency(us)", False, "broadcast"),
+    "MPI Allreduce Latency": ("Avg Latency(us)", False, "all-reduce"),
+    "MPI All-to-All Personalized Exchange Latency": ("Avg Latency(us)", False, "all-to-all"),
+    "MPI Reduce_scatter Latency": ("Avg Latency(us)", False, "reduce-scatter"),
+    "MPI Multiple Bandwidth / Message Rate": ("MB/s", True, ""), "MPI Multi Latency": ("Latency (us)", False, ""),
+    "MPI_Put Latency": ("Latency (us)", False, ""), "MPI Non-blocking Allreduce Latency": ("Overall(us)", False, ""),
+    "NCCL Allreduce Latency": ("Avg Latency(us)", False, ""),
+}  # fmt: skip
+COLLECTIVES: Final = {"all_reduce": "all-reduce", "alltoall": "all-to-all", "all_gather": "all-gather", "sendrecv": "send"}
+
+
+def fitted(tool: str, text: str, *, model: str = "", name: str = "a") -> Result:
+    return fit_logs(tool, [Log(name, text)], Ask(None, 0, model or MODELS.get(tool, "")))
+
+
+def osu(title: str, start: float, rate: float) -> str:
+    column, is_rate, _ = CURVES[title]
+    lines = [f"# OSU {title} Test v7.3", "# Datatype: MPI_CHAR.", f"# Size          {column}"]
+    for size in (2**power for power in range(21)):
+        seconds = start + size / rate
+        lines.append(f"{size:<12d}{size / seconds / 1e6 if is_rate else seconds * 1e6:18.2f}")
+    return "\n".join([*lines, ""])
+
+
+def nccl(program: str, ranks: int, start: float) -> str:
+    lines = [f"# Collective test starting: {program}_perf", "# nThread 1 nGpus 1 minBytes 1024 maxBytes 33554432 graph: 0"]
+    lines += [f"#  Rank {each:2d} Group  0 Pid {1000 + each} on node0 device {each:2d} [0000:1b:00] GPU" for each in range(ranks)]
+    lines += [
+        "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
+    ]
+    for size in (1024 << power for power in range(16)):
+        time = start + size / 100e9
+        half = f"{time * 1e6:8.2f} {size / time * 1e-9:7.2f} {size / time * 1e-9:7.2f}"
+        lines.append(f"{size:12d} {size // 4:12d}     float     sum      -1 {half}      0 {half}    N/A")
+    return "\n".join(
+        [
+            *lines,
+            "# Out of bounds values : 0 OK",
+            "# Avg bus bandwidth    : 47.8",
+            f"# Collective test concluded: {program}_perf",
+            "",
+        ]
+    )
+
+
+@st.composite
+def dressed(draw: st.DrawFn, text: str) -> str:
+    """The same lines through a launcher, in colours, from another system, with lines of others around them."""
+    prefix = draw(st.sampled_from(PREFIXES))
+    before = draw(st.sampled_from(["", "srun: job 12 queued\n", "\x1b[1mloading modules\x1b[0m\n\n", "WARNING: no fabric\n"]))
+    lines = [prefix + (f"\x1b[32m{line}\x1b[0m" if line and draw(st.integers(0, 20)) == 0 else line) for line in text.split("\n")]
+    if prefix.startswith("[1,0]<stdout>") and draw(st.booleans()):
+        lines.insert(draw(st.integers(0, len(lines))), "[1,3]<stderr>:node1:77:99 [3] NCCL INFO Using network IB")
+    joined = ("" if prefix in ("node-01: ", "bench-1  | ") else before) + "\n".join(lines)
+    return joined.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
+
+
+@pytest.mark.parametrize("tool", [tool for tool in LOGS if tool != "lmbench"])
+def test_a_log_says_the_same_however_it_was_taken(tool: str) -> None:
+    text = (FOLDER / LOGS[tool]).read_text()
+    plain = fitted(tool, text).to_json()
+
+    @settings(max_examples=12)
+    @given(dressed(text))
+    def check(changed: str) -> None:
+        assert fitted(tool, changed).to_json() == plain
+
+    check()
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(sorted(CURVES)), min_size=1, max_size=5, unique=True), st.data())
+def test_every_operation_of_osu_is_the_one_of_its_title(titles: list[str], data: st.DataObject) -> None:
+    starts = {title: (1 + at) * 1e-6 for at, title in enumerate(titles)}
+    text = data.draw(dressed("\n".join(osu(title, starts[title], 12e9) for title in titles)))
+    known = {CURVES[title][2]: starts[title] for title in titles if CURVES[title][2]}
+    if not known:
+        with pytest.raises(SpecError, match="no curve of MPI is of"):
+            fitted("osu", text)
+        return
+    result = fitted("osu", text)
+    check_tree(read_text(result.yaml()))
+    assert set(result.content()["curves"]) == set(known)
+    for name, start in known.items():
+        assert result.numbers()[f"curves.{name}.start"].value == pytest.approx(start, rel=0.05)
+    assert len(result.left) == len(titles) - len(known)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.sampled_from(sorted(COLLECTIVES)), st.sampled_from([2, 8])), min_size=1, max_size=3), st.data())
+def test_collectives_in_one_log_are_one_or_refused(runs: list[tuple[str, int]], data: st.DataObject) -> None:
+    text = data.draw(dressed("".join(nccl(program, ranks, 20e-6) for program, ranks in runs)))
+    if len(set(runs)) > 1:
+        with pytest.raises(SpecError, match="begins with") as error:
+            fitted("nccl-tests", text)
+        assert f"{COLLECTIVES[runs[0][0]]} among {runs[0][1]}" in str(error.value)
+        return
+    result = fitted("nccl-tests", text)
+    assert f"{COLLECTIVES[runs[0][0]]} among {runs[0][1]}" in result.content()["notes"]
+    assert result.numbers()["start"].value == pytest.approx(20e-6, rel=0.02)
+
+
+def fio(name: str, mode: str, size: str, depth: int, iops: float, latency: float, **options: str) -> dict[str, Any]:
+    size_b = float(size[:-1]) * {"k": 1024, "m": 2**20}[size[-1]]
+    share = float(options.get("rwmixread", 0 if mode.endswith("write") else 100)) / 100
+    sides = {
+        way: {
+            "io_bytes": int(part * 1e10),
+            "bw_bytes": part * iops * size_b,
+            "iops": part * iops,
+            "lat_ns": {"mean": latency * 1e9},
+        }
+        for way, part in (("read", share), ("write", 1 - share))
+    }
+    said = {"rw": mode, "bs": size, "iodepth": str(depth), "direct": "1", "ioengine": "libaio", **options}
+    return {"jobname": name, "error": 0, "job options": said, **sides}
+
+
+JOBS: Final = {
+    "read": fio("seq", "read", "1m", 8, 3000, 8 / 3000), "write": fio("seqw", "write", "1m", 8, 2000, 8 / 2000),
+    "latency": fio("one", "randread", "4k", 1, 9000, 110e-6), "write_latency": fio("onew", "randwrite", "4k", 1, 50000, 20e-6),
+    "iops": fio("deep", "randread", "4k", 32, 160000, 200e-6), "write_iops": fio("deepw", "randwrite", "4k", 32, 80000, 400e-6),
+}  # fmt: skip
+NOTHING: Final = {  # runs that say nothing of a disk, and why
+    "held back": fio("rated", "read", "1m", 8, 100, 80e-3, rate="100m"),
+    "page cache": fio("cached", "read", "1m", 8, 9000, 8 / 9000, direct="0"),
+    "neither alone": fio("mixed", "rw", "1m", 8, 4000, 2e-3, rwmixread="70"),
+    "neither a bandwidth": fio("some", "read", "4k", 4, 9000, 444e-6),
+    "not slower than alone": fio("unsaturated", "randread", "4k", 4, 36000, 111e-6),
+}
+
+
+@settings(max_examples=60)
+@given(
+    st.sets(st.sampled_from(sorted(JOBS)), min_size=1),
+    st.sets(st.sampled_from(sorted(NOTHING))),
+    st.randoms(use_true_random=False),
+)
+def test_a_disk_has_the_numbers_that_were_measured_and_no_other(measured: set[str], more: set[str], dice: Any) -> None:
+    more -= {"not slower than alone"} if "latency" not in measured else set()
+    jobs = [JOBS[key] for key in sorted(measured)] + [NOTHING[key] for key in sorted(more)]
+    dice.shuffle(jobs)
+    text = json.dumps({"fio version": "fio-3.36", "jobs": jobs})
+    if "read" not in measured:
+        with pytest.raises(SpecError, match="measures the bandwidth of reading"):
+            fitted("fio", text)
+        return
+    result = fitted("fio", text)
+    expected = measured - (set() if "iops" in measured else {"write_iops"})
+    assert set(result.numbers()) == expected
+    writing = (2000 if "write" in measured else 3000) * 2**20
+    values = {"read": 3000 * 2**20, "write": 2000 * 2**20, "latency": 110e-6 - 4096 / (3000 * 2**20), "iops": 160000.0,
+              "write_latency": 20e-6 - 4096 / writing, "write_iops": 80000.0}  # fmt: skip
+    for key in expected:
+        assert result.numbers()[key].value == pytest.approx(values[key], rel=1e-6)
+    for why in more:
+        assert any(why in each for each in result.left)
+
+
+def test_shares_of_a_mix_are_no_capability() -> None:
+    jobs = [JOBS["read"], fio("m", "randrw", "4k", 32, 100000, 317e-6, rwmixread="70")]
+    result = fitted("fio", json.dumps({"jobs": jobs}))
+    assert set(result.numbers()) == {"read", "iops"}
+    assert result.numbers()["iops"].value == pytest.approx(100000)
+    assert "70 % of them reads" in result.numbers()["iops"].note
+
+
+def test_synchronous_engines_ignore_the_depth() -> None:
+    one = fio("one", "randread", "4k", 32, 9000, 110e-6, ioengine="psync")
+    result = fitted("fio", json.dumps({"jobs": [JOBS["read"], one]}))
+    assert result.numbers()["latency"].value == pytest.approx(108.7e-6, rel=1e-3)
+    assert "iops" not in result.numbers()
+
+
+@pytest.mark.parametrize(("tool", "swap"), [("stream", ("166512.3", "166512,3")), ("osu", ("1.50", "1,50"))])
+def test_numbers_of_another_locale_are_refused(tool: str, swap: tuple[str, str]) -> None:
+    text = (FOLDER / LOGS[tool]).read_text() if tool == "stream" else osu("MPI Latency", 1.5e-6, 12e9)
+    assert swap[0] in text
+    with pytest.raises(SpecError, match="a decimal comma"):
+        fitted(tool, text.replace(*swap, 1))
+
+
+def test_ranks_that_measure_at_once_are_refused() -> None:
+    lines = (FOLDER / LOGS["stream"]).read_text().split("\n")
+    text = "\n".join(f"{rank}: {line}" for line in lines for rank in (0, 1))
+    with pytest.raises(SpecError, match="'1:' prints results, and '0:' does"):
+        fitted("stream", text)
+
+
+def test_a_fit_that_is_far_off_is_refused_with_its_residuals() -> None:
+    text = osu("MPI Latency", 1e-6, 12e9) + osu("MPI Latency", 90e-6, 1e9)
+    with pytest.raises(SpecError, match=r"the fit is off by \d+ % in the median of 42 rows") as error:
+        fitted("osu", text)
+    assert "measured" in str(error.value)
+    noisy = osu("MPI Latency", 1e-6, 12e9) + osu("MPI Latency", 1.1e-6, 11e9)
+    assert fitted("osu", noisy).numbers()["curves.send.bandwidth"].spread > 0.04
+
+
+def test_nodes_of_a_socket_are_no_sockets() -> None:
+    """Two sockets of two nodes each: a node near to another is of its socket."""
+    table = [[118.0 if at == to else 125.0 if at // 2 == to // 2 else 195.0 for to in range(4)] for at in range(4)]
+    lines = ["Measuring idle latencies for random access (in ns)...", "Numa node     0     1     2     3"]
+    lines += [f"       {at} " + " ".join(map(str, row)) for at, row in enumerate(table)]
+    text = "\n".join([*lines, "", "Measuring Peak Injection Memory Bandwidths for the system", "ALL Reads        : 469542.5", ""])
+    result = fitted("mlc", text)
+    assert result.numbers()["bandwidth"].value == pytest.approx(469.5425e9 / 2)
+    assert any("--sockets" in each for each in result.left)
+    with pytest.raises(SpecError, match="--sockets 2"):
+        fitted(
+            "mlc",
+            text[text.index("Measuring Peak") :]
+            + "Measuring Memory Bandwidths between nodes within system\n"
+            + "\n".join(lines[1:]),
+        )
+
+
+def test_runs_at_a_limit_measure_no_link() -> None:
+    content = json.loads((FOLDER / "iperf3.json").read_text().partition("\n")[2])
+    content["start"]["test_start"] |= {"target_bitrate": 24_310_000_000 / 4, "num_streams": 4}
+    with pytest.raises(SpecError, match="held back to"):
+        fitted("iperf3", json.dumps(content))
+    content["start"]["test_start"]["target_bitrate"] *= 2
+    assert fitted("iperf3", json.dumps(content)).numbers()
