@@ -215,8 +215,11 @@ class Demand:
 Case = Literal["known", "source", "device", "generation", "outside", "stated"]
 
 
+WHAT_IF: Final = "what-if"  # source of a number that the user states anew, and of those that go with it
+
 # Words of a source: how well its number is known. The first that fits; a plain default is an ideal, which no error covers.
 _WORDS: Final[tuple[tuple[str, Case], ...]] = (
+    (WHAT_IF, "generation"),
     ("default: outside", "outside"),
     (", other generations", "generation"),
     (" of any kind", "generation"),

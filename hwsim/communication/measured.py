@@ -16,7 +16,7 @@ from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.parameter_server import ParameterServer
 from hwsim.communication.flows import Flows, Phase, Task, Together, longest
 from hwsim.communication.plan import Group
-from hwsim.demand import Case, Doubt, Term
+from hwsim.demand import WHAT_IF, Case, Doubt, Term
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import source_of
 from hwsim.formats import family, precise
@@ -117,7 +117,8 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate,
     source = source_of(library.sources, "start")
     links = generation(task.machine, task.devices[0]) or "links"
     topic = "pcie" if links == "pcie" else "nccl"  # of two servers with PCIe one is ten times slower
-    doubt = Doubt(f"{topic}/{size_regime(task.size)}", case_of_library(source, links, most), f"{links} links", 0.0)
+    anew = is_restated(task.machine, task.devices)
+    doubt = Doubt(f"{topic}/{size_regime(task.size)}", case_of_library(source, links, most, anew=anew), f"{links} links", 0.0)
     terms = (
         Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),
         flow_term(task.machine, together, flow, f"nccl: {source}", doubt),
@@ -130,14 +131,26 @@ def size_regime(size: float) -> str:
     return "small" if size <= _SMALL else "middle" if size < _LARGE else "large"
 
 
-def case_of_library(source: str, links: str, together: int) -> Case:
+def is_restated(machine: Machine, devices: Sequence[str]) -> bool:
+    """Whether a link or a card between the first device and the last has numbers that were stated anew."""
+    between = machine.route(devices[0], devices[-1])
+    cards = {end for link in between for end in (link.source, link.target)} - {devices[0], devices[-1]}
+    models = [link.model for link in between] + [machine.device(name).model for name in cards]
+    return any(text.startswith(WHAT_IF) for model in models for text in getattr(model, "sources", {}).values())
+
+
+def case_of_library(source: str, links: str, together: int, *, anew: bool = False) -> Case:
     """The case of a library's numbers: of this machine, of other machines with such links, or of more GPUs than were measured.
+
+    anew: the links have other numbers than those of the library.
 
     >>> [case_of_library("fitted", "nvlink5", gpus) for gpus in (4, 16, 72)]
     ['known', 'generation', 'outside']
     """
     if together > _FITTED:
         return "generation" if together <= 2 * _FITTED else "outside"
+    if anew:
+        return "generation"
     if not source.startswith("default"):
         return "known" if "fitted" in source or "measured" in source else "generation"
     return "device" if links in _TWINS else "generation"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hwsim.communication.algorithms.direct import Direct
 from hwsim.communication.choosing import bus
 from hwsim.communication.flows import Flows, Task
-from hwsim.communication.measured import as_one, generation, measured
+from hwsim.communication.measured import as_one, generation, is_restated, measured
 from hwsim.communication.placing import place
 from hwsim.communication.plan import Operation
 from hwsim.demand import Case, Choice, Doubt, Term, TermKind, case_of
@@ -91,7 +91,8 @@ def _links(machine: Machine, devices: Sequence[str]) -> str | None:
 def as_own(task: Task, taken: Found) -> Flows:
     """The phases of the way that the framework takes."""
     way, source = taken.way, f"own: {taken.source}"
-    case: Case = (case_of(taken.source, "generation") or "known") if taken.known else "generation"
+    known = taken.known and not is_restated(task.machine, task.devices)
+    case: Case = (case_of(taken.source, "generation") or "known") if known else "generation"
     parts: tuple[tuple[TermKind, float], ...] = (("latency", way.latency), ("flow", way.body))
     terms = tuple(
         Term(

@@ -31,6 +31,7 @@ from hwsim.communication.measured import (
     by_default,
     case_of_library,
     generation,
+    is_restated,
     overheads_as,
     overheads_like,
     overheads_of_messages,
@@ -87,7 +88,7 @@ def over_pcie(machine: Machine, names: Sequence[str]) -> Case | None:
     library = library_of(machine, names)
     if not isinstance(library, Nccl) or generation(machine, names[0]) != "pcie":
         return None
-    return case_of_library(source_of(library.sources, "start"), "pcie", len(names))
+    return case_of_library(source_of(library.sources, "start"), "pcie", len(names), anew=is_restated(machine, names))
 
 
 def usual(machine: Machine, operation: Operation, devices: Sequence[str]) -> str:

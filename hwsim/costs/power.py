@@ -67,6 +67,7 @@ class PowerItem:
     guessed: bool
     source: str
     part: int
+    changed: float = 1.0
 
     @property
     def draw(self) -> tuple[str, float, float, float]:
@@ -163,16 +164,19 @@ def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator
     sources = getattr(part.model, "sources", {})
     source = sources.get("power") or sources.get("power.loaded") or ""
     besides = BESIDES if part.kind == "gpu" else 0.0
+    rated = part.model.rated if part.model is not None else None
     yield PowerItem(
-        name, part.kind, count, idle, drawn.loaded, memory, besides, False, drawn.idle is None, source, id(part)
+        name, part.kind, count, idle, drawn.loaded, memory, besides, False, drawn.idle is None, source, id(part),
+        drawn.loaded / rated if rated else 1.0,
     )  # fmt: skip
 
 
 def _scaled(layout: Layout, items: list[PowerItem], inside: str, many: int) -> Iterator[PowerItem]:
     """Parts of a machine that was measured as a whole, so that they come to what it draws."""
     curve = layout.drawn if isinstance(layout.drawn, PowerCurve) else PowerCurve(loaded=layout.drawn or 0.0)
-    idle = math.fsum(each.idle * each.count * (1.0 + each.besides) for each in items) / many
-    above = math.fsum((each.loaded - each.idle) * each.count * (1.0 + each.besides) for each in items) / many
+    before = [(each.idle / each.changed if each.guessed else each.idle, each) for each in items]  # watts as they were measured
+    idle = math.fsum(rest * each.count * (1.0 + each.besides) for rest, each in before) / many
+    above = math.fsum((each.loaded / each.changed - rest) * each.count * (1.0 + each.besides) for rest, each in before) / many
     measured = layout.drawn_source.startswith("measured")
     at_rest = curve.idle if curve.idle is not None else min(idle, curve.loaded) if items else curve.loaded * USUAL_IDLE
     if not items or idle <= 0 or above <= 0:
@@ -188,7 +192,7 @@ def _scaled(layout: Layout, items: list[PowerItem], inside: str, many: int) -> I
             loaded=rest + (each.loaded - each.idle) * high * factor,
             memory=rest + (each.memory - each.idle) * high * factor,
             besides=0.0,
-            measured=measured,
+            measured=measured and each.changed == 1.0,
             guessed=each.guessed and curve.idle is None,
             source=layout.drawn_source,
         )

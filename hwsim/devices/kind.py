@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A part of a machine. Its fields are the keys of a file; `sources` says where their numbers are from, by key."""
+    """A part of a machine. Its fields are the keys of a file; `sources` says where their numbers are from, by key.
+
+    rated: watts that its other numbers are from, where `power` is another now.
+    """
 
     kind: ClassVar[str]
     sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)
+    rated: float | None = dataclasses.field(default=None, init=False, repr=False)
     power: Watts | PowerCurve | None = field(
         "the most it draws, or idle and loaded", default=None, example="{idle: 5 W, loaded: 20 W}", kw_only=True
     )

@@ -23,6 +23,7 @@ from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.model import Machine
 from hwsim.machine.names import Names
 from hwsim.machine.net import Net
+from hwsim.machine.proportions import rated
 from hwsim.machine.routes import Routes
 from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
 from hwsim.machine.transfer import Transfers
@@ -214,6 +215,7 @@ def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:
     check_class(tree, kind, mistakes)
     model = decode(tree, devices.KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
     if model is not None:
+        object.__setattr__(model, "rated", rated(tree))  # no key of a file, hence no argument
         _check_dimms(model, tree, mistakes)
         _check_drawn(model.power, tree, mistakes)
     return model

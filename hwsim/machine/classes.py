@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from hwsim.machine.proportions import before, proportioned, restated
 from hwsim.records import dataclass
 from hwsim.spec import ExpressionError, Mistakes, Origin, Tree, did_you_mean, evaluate, names
 from hwsim.spec.library import folder
@@ -101,6 +102,8 @@ def completed(tree: Tree, kind: str, *, ideal: bool = False, root: Path | None =
         ideal: the machine around it says `class: ideal`, which holds for parts that do not say another.
         root: the folder of the classes, in place of the library's.
     """
+    if changes := restated(tree, kind):
+        return proportioned(completed(before(tree, changes), kind, ideal=ideal, root=root), kind, changes)
     stated = tree.text("class")
     if stated == IDEAL or (ideal and stated is None) or not tree.is_mapping:
         return tree

@@ -76,7 +76,7 @@ def throttle(gpu: Gpu, name: Name) -> float:
 
 def limited(gpu: Gpu, name: Name, exponent: float) -> float:
     """As `throttle`, with another exponent."""
-    limit, full = loaded_watts(gpu.power), GENERATIONS[name].power
+    limit, full = gpu.rated or loaded_watts(gpu.power), GENERATIONS[name].power
     peak = gpu.flop.get("fp16", 0.0)
     if limit is None or limit >= full or peak < 0.95 * LARGEST[name]:
         return 1.0

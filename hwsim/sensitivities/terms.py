@@ -19,7 +19,7 @@ from hwsim.results.doubts import error_of_number
 from hwsim.results.errors import table
 from hwsim.results.interval import LEVEL, NORMAL, spread_of
 from hwsim.spec import Mistakes, Tree, resolve
-from hwsim.views.explain.numbers import Number, Parts, read, written
+from hwsim.views.explain.numbers import Number, Parts, written
 
 MODELS: Final = re.compile(  # keys of the constants of models
     r"(matmul|attention|experts|kernels|occupancy|sustained|reductions|convolutions|collectives)(\.|$)"
@@ -124,7 +124,7 @@ def _stated(node: Tree, path: Sequence[str]) -> Iterator[Term]:
     """Numbers of a workload with a spread of their own: `{value: 15 ms, spread: 20 %}`."""
     value, spread = node.get("value"), node.get("spread")
     if value is not None and spread is not None:
-        quantity, sigma = read(value), read(spread)
+        quantity, sigma = value.quantity, spread.quantity
         if quantity is not None and quantity.value and sigma is not None and sigma.value > 0:
             unit = "1/s" if quantity.dimension.unit == "Hz" else quantity.dimension.unit
             name = ".".join(path[2:] if list(path[:2]) == ["workload", "let"] else path)

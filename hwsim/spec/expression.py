@@ -157,7 +157,7 @@ def _in_text(node: Tree, text: str, names: Mapping[str, Value | Tree], mistakes:
         if keep.isdisjoint(mentioned):
             value = evaluate(text, names)
             if isinstance(value, Tree):
-                return replace(value, place=node.place)
+                return replace(value, place=node.place, over=node.over)
             return replace(node, value=value)
         return replace(node, value=_written_out(text, names, keep))
     except (ExpressionError, UnitError) as error:

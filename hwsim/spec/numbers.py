@@ -215,7 +215,7 @@ def _stamp(tree: Tree, default: Origin | None, file: str) -> Tree:
         return tree if all(map(is_, elements, tree.value)) else tree.having(elements)
     if tree.origin is not None or default is None or tree.place.file != file:
         return tree
-    return Tree(tree.value, tree.place, tree.keys, default)
+    return Tree(tree.value, tree.place, tree.keys, default, tree.over)
 
 
 def _inside(tree: Tree, default: Origin | None, file: str) -> tuple[Origin | None, str]:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from hwsim.spec.mistakes import Mistake, Place, Source, SpecError, did_you_mean
 from hwsim.spec.reading import read_text
 from hwsim.spec.tree import Tree, tree_of
-from hwsim.spec.use import readable
+from hwsim.spec.use import laid, readable
 from hwsim.spec.warning import Warning
 
 _PART_KEYS: Final = ("use", "kind", "count", "let", "name", "source", "ref")
@@ -218,7 +218,8 @@ def _in_tree(tree: Tree, steps: list[str], new: Tree, place: Place, *, inherits:
     if not isinstance(tree.value, dict) and tree.value is not None:
         raise SpecError.of(place, f"{tree.what()} has no '{first}' in it")
     if not rest:
-        return (tree if tree.is_mapping else replace(tree, value={})).put(first, new)
+        below = tree.get(first)
+        return (tree if tree.is_mapping else replace(tree, value={})).put(first, new if below is None else laid(below, new))
     below = tree.get(first)
     if below is None and tree.items() and len(steps) > 2 and not inherits:
         raise SpecError.of(place, f"there is no '{first}' here", did_you_mean(first, [key for key, _ in tree.items()]))

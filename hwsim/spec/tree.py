@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import NOWHERE, Place, SpecError
-from hwsim.units import Quantity
+from hwsim.units import Quantity, UnitError, parse
 
 MAX_DEPTH: Final = 100
 DIGITS: Final = 40  # of a whole number
@@ -41,6 +41,8 @@ class Origin:
 class Tree:
     """A node: a mapping, a list or a scalar, with its place and the places of a mapping's keys.
 
+    over: the value of the used file that this one replaces; of a mapping: one of the values in it does.
+
     Never changed once made (the containers inside are by agreement not written to).
     """
 
@@ -48,6 +50,7 @@ class Tree:
     place: Place = NOWHERE
     keys: Mapping[str, Place] = field(default_factory=dict, repr=False)
     origin: Origin | None = field(default=None, compare=False, repr=False)
+    over: Tree | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_mapping(self) -> bool:
@@ -89,11 +92,12 @@ class Tree:
 
     def having(self, value: dict[str, Tree] | list[Tree] | Scalar) -> Tree:
         """This node with another value."""
-        return Tree(value, self.place, self.keys, self.origin)
+        return Tree(value, self.place, self.keys, self.origin, self.over)
 
     def put(self, key: str, value: Tree) -> Tree:
         """This mapping with one key set."""
-        return Tree({**dict(self.items()), key: value}, self.place, {**self.keys, key: value.place}, self.origin)
+        over = self.over or value.over
+        return Tree({**dict(self.items()), key: value}, self.place, {**self.keys, key: value.place}, self.origin, over)
 
     def without(self, *names: str) -> Tree:
         """This mapping without some keys."""
@@ -106,6 +110,17 @@ class Tree:
         if isinstance(self.value, list):
             return [each.plain() for each in self.value]
         return self.value
+
+    @property
+    def quantity(self) -> Quantity | None:
+        """The number that it is, or a mapping with its source holds; None of anything else."""
+        value = (self.get("value") or self).value
+        if isinstance(value, bool) or not isinstance(value, int | float | str | Quantity):
+            return None
+        try:
+            return value if isinstance(value, Quantity) else parse(value if isinstance(value, str) else repr(value))
+        except UnitError:
+            return None
 
     def what(self) -> str:
         """This value in a few words, for messages."""

@@ -6,12 +6,13 @@ a machine can be given other parts and parameters from outside.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from hwsim.spec.expression import KEPT, mentions, parameters, substitute
-from hwsim.spec.library import find, located, role
+from hwsim.spec.library import find, library_root, located, role
 from hwsim.spec.mistakes import Mistakes, SpecError, did_you_mean
 from hwsim.spec.numbers import with_origins
 from hwsim.spec.reading import read
@@ -57,7 +58,7 @@ def check_header(tree: Tree, expected: str, mistakes: Mistakes) -> bool:
 
 
 def merge(base: Tree, over: Tree) -> Tree:
-    """`over` laid on `base`: mapping into mapping, key by key; scalars and lists replace.
+    """`over` laid on `base`: mapping into mapping, key by key; scalars and lists replace, and know what they replaced.
 
     A mapping laid on a list of named mappings changes the ones it names: `links: {fabric: {use: hdr200}}`. One without a name
     goes by its kind, where no other is of it.
@@ -65,11 +66,12 @@ def merge(base: Tree, over: Tree) -> Tree:
     if isinstance(base.value, dict) and isinstance(over.value, dict):
         number = "value" in base.value  # a number with its source: a new value does not keep the old one's source
         if "value" in over.value or (number and not over.value.keys() <= _OF_NUMBERS):  # nor do several numbers in its place
-            return over
+            return laid(base, over)
         entries = dict(base.value)
         for key, each in over.value.items():
             entries[key] = merge(entries[key], each) if key in entries else each
-        return replace(over, value=entries, keys={**base.keys, **over.keys})
+        replaced = over.over or next((entries[key].over for key in over.value if entries[key].over is not None), None)
+        return Tree(entries, over.place, {**base.keys, **over.keys}, over.origin, replaced)
     if isinstance(base.value, list) and isinstance(over.value, dict) and over.value:
         kinds = [None if each.text("name") else each.text("kind") for each in base.value]
         named = {kind: index for index, kind in enumerate(kinds) if kind and kinds.count(kind) == 1}
@@ -79,7 +81,22 @@ def merge(base: Tree, over: Tree) -> Tree:
             for key, each in over.value.items():
                 elements[named[key]] = merge(elements[named[key]], each)
             return replace(base, value=elements)
-    return over
+    return laid(base, over)
+
+
+def laid(base: Tree, over: Tree) -> Tree:
+    """`over` in the place of `base`, which it remembers, behind what it replaced before; the same number changes nothing."""
+    if over.over is not None:
+        return Tree(over.value, over.place, over.keys, over.origin, laid(base, over.over))
+    new, old = (None if over.is_mapping or over.origin is not None else over.quantity), base.quantity
+    if new is not None and old is not None and of_user(over) and math.isclose(new.value, old.value, rel_tol=1e-12):
+        return base
+    return Tree(over.value, over.place, over.keys, over.origin, base)
+
+
+def of_user(tree: Tree) -> bool:
+    """Whether a value stands in no file of the library."""
+    return not tree.place.file.startswith(str(library_root() / "machines"))
 
 
 def resolve(tree: Tree, mistakes: Mistakes, *, kind: str = "machine", kept: frozenset[str] = KEPT) -> Tree:

@@ -14,7 +14,7 @@ from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, resolve
 from hwsim.spec.numbers import sources
-from hwsim.units import Quantity, UnitError, parse
+from hwsim.units import Quantity
 
 BETTER: Final[dict[str, Literal["halved", "doubled"]]] = {
     "s": "halved", "m": "halved", "B/s": "doubled", "FLOP/s": "doubled", "1/s": "doubled", "T/s": "doubled",
@@ -184,7 +184,7 @@ def _numbers(tree: Tree, part: str, path: str) -> Iterator[Number]:
             for name, entry in node.items():
                 if name not in _NOT:
                     yield from walk(entry, f"{key}.{name}" if key else name)
-        elif (quantity := read(node)) is not None and quantity.value:
+        elif (quantity := node.quantity) is not None and quantity.value:
             unit = "1/s" if quantity.dimension.unit == "Hz" else quantity.dimension.unit
             yield Number(part, key, f"{path}.{key}", quantity.value, unit, written(node), str(origins.get(key) or "as given"))
 
@@ -192,21 +192,8 @@ def _numbers(tree: Tree, part: str, path: str) -> Iterator[Number]:
 
 
 def _spread(node: Tree | None) -> float:
-    quantity = read(node) if node is not None else None
+    quantity = node.quantity if node is not None else None
     return quantity.value if quantity is not None else 0.0
-
-
-def read(node: Tree) -> Quantity | None:
-    """The quantity of a scalar of a file; None for anything else."""
-    value = node.value
-    if isinstance(value, Quantity):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        return parse(value if isinstance(value, str) else repr(value))
-    except UnitError:
-        return None
 
 
 def written(node: Tree) -> str:

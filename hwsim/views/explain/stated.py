@@ -13,7 +13,7 @@ from hwsim.results.cause import Cause
 from hwsim.spec import SpecError, Tree, used
 from hwsim.units import TIME, Quantity, UnitError, parse
 from hwsim.views.explain.levers import Lever
-from hwsim.views.explain.numbers import Number, read, written
+from hwsim.views.explain.numbers import Number, written
 
 _PARAMETER: Final = re.compile(r"\$(\w+)")
 _CLOSE: Final = 1e-5  # derivations show six digits
@@ -75,7 +75,7 @@ class Stated:
         while tree is not None and tree.is_mapping:
             for key, entry in tree.items():
                 node = entry.get("value") or entry
-                quantity = read(node)
+                quantity = node.quantity
                 if quantity is not None and quantity.dimension is TIME and quantity.value > 0:
                     number = Number("the runtime", key, f"workload.runtime.{key}", quantity.value, "s", written(node))
                     numbers.setdefault(key, number)
@@ -109,7 +109,7 @@ class Stated:
         if parameter is not None and parameter[1] in self._let:
             node, full, key = self._let[parameter[1]], parameter[1], parameter[1]
             node = node.get("value") or node
-        quantity = read(node)
+        quantity = node.quantity
         is_expression = key == "time" and isinstance(node.value, str) and "$" in node.value and full.startswith("workload.")
         if quantity is None and is_expression:
             quantity = Quantity(0.0, TIME)
