@@ -11,7 +11,7 @@ from hwsim import engine as engines
 from hwsim import ticks
 from hwsim.devices import CannotCompute
 from hwsim.engine import Which
-from hwsim.graph.opgraph import OpGraph
+from hwsim.graph.opgraph import OpGraph, capacities_of
 from hwsim.machine import NoRoute, UnknownName
 from hwsim.prepare import Lowered, too_long
 from hwsim.records import dataclass
@@ -157,6 +157,13 @@ def _by_requests(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Cal
         requested = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
         if idle := [name for name in named if name not in requested]:
             raise level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
+        changing = capacities_of(lowered.changes)
+        for name in sorted(parts.keys() & requested.keys()):
+            if any(each.name in changing for each in parts[name].model.capacities(name)):
+                hint = "leave it at `fidelity: formula`, or leave the event out"
+                raise level.CannotPlay(
+                    f"an event happens to {name}, whose requests are served one by one at its full speed", hint
+                )
         players = level.Players(graph, plays)
         timeline = simulate(players.graph, server=players.server)
         loaded = sorted(parts.keys() & requested.keys()) if manner.latency else ()

@@ -133,3 +133,88 @@ def test_jitter_is_drawn_until_the_run_ends_and_changes_it_as_all_of_it_would() 
     makespan = hwsim.simulate(FOUR, workload).timeline.makespan
     until = [{**jitter, "for": f"{10 * math.ceil(100 * makespan)} ms"}, slow]
     assert hwsim.simulate(FOUR, {**workload, "events": until}).timeline.makespan == makespan > 1.2
+
+
+CPU = {"kind": "cpu", "cores": 4, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "100 GB/s"}}
+DISKS = {
+    "disk": {"kind": "disk", "read": "1 GB/s", "write": "1 GB/s", "latency": "0 s"},
+    "hdd": {"kind": "hdd", "use": "hdd-7200rpm"},
+    "ssd": {"kind": "ssd", "use": "nvme-990pro"},
+    "vol": {"kind": "volume", "use": "ebs-gp3", "size": "2 TB"},
+    "raid": {"kind": "raid", "level": 5, "members": 4, "stripe": "1 MiB", "ssd": {"use": "nvme-pm9a3"}},
+}
+ENDS: dict[str, dict[str, Any]] = {
+    "flat": {},
+    "back": {"oversubscription": 4},
+    "narrow": {"bandwidth": "500 MB/s"},
+}  # switches, each with a CPU behind it
+PARTS: dict[str, Any] = {
+    "cpu": CPU,
+    "gpu": {"kind": "gpu", "flop": {"fp32": "10 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "1 TB/s"}},
+    "nic": {"kind": "nic", "bandwidth": "8 Gb/s"},
+    "far": CPU,
+    "pool": {"kind": "memory", "size": "1 TiB", "bandwidth": "50 GB/s"},
+    **DISKS,
+    **{name: {"kind": "switch", **keys} for name, keys in ENDS.items()},
+    **{f"x{name}": CPU for name in ENDS},
+}
+LINKS = [
+    *({"between": ["cpu", name], "kind": "direct", "bandwidth": "80 GB/s"} for name in ("gpu", "nic", "pool", *DISKS, *ENDS)),
+    {"between": ["nic", "far"], "kind": "direct", "bandwidth": "80 GB/s"},
+    *({"between": [name, f"x{name}"], "kind": "direct", "bandwidth": "80 GB/s"} for name in ENDS),
+]
+ALL: dict[str, Any] = {"hwsim": "machine/1", "class": "ideal", "parts": PARTS, "links": LINKS}
+FELT: dict[str, list[dict[str, Any]]] = {
+    "cpu": [
+        {"busy": {"device": "cpu", "time": "10 s"}},
+        {"compute": {"device": "cpu", "flop": "10 TFLOP"}},
+        {"elementwise": {"device": "cpu", "count": 10**11}},
+    ],
+    "gpu": [
+        {"busy": {"device": "gpu", "time": "10 s"}},
+        {"compute": {"device": "gpu", "flop": "99 TFLOP"}},
+        {"elementwise": {"device": "gpu", "count": 10**12}},
+    ],
+    "pool": [{"copy": {"from": "cpu", "to": "pool", "bytes": "500 GB"}}],
+    "nic": [{"copy": {"from": "cpu", "to": "far", "bytes": "10 GB"}}],
+    **{name: [{"read": {"from": name, "bytes": "10 GB"}}, {"write": {"to": name, "bytes": "10 GB"}}] for name in DISKS},
+    **{name: [{"copy": {"from": "cpu", "to": f"x{name}", "bytes": "10 GB"}}] for name in ENDS},
+}
+
+
+@pytest.mark.parametrize(("part", "do"), [(part, do) for part, each in FELT.items() for do in each])
+def test_every_kind_of_part_feels_every_kind_of_event(part: str, do: dict[str, Any]) -> None:
+    def took(*events: dict[str, Any]) -> float:
+        workload = {"hwsim": "workload/1", "program": [do], "events": [{"part": part, **event} for event in events]}
+        return hwsim.simulate(ALL, workload).timeline.makespan
+
+    alone = took()
+    for at in (0.1, 0.8):
+        assert took({"at": f"{at * alone} s", "down": "3 s"}) == pytest.approx(alone + 3, rel=0.01)
+    assert took({"at": "0 s", "speed": "50 %"}) == pytest.approx(2 * alone, rel=0.01)
+    assert took({"at": f"{alone / 2} s", "speed": "50 %"}) == pytest.approx(1.5 * alone, rel=0.01)
+    noisy = {"at": "0 s", "jitter": "20 %", "every": f"{alone / 1000} s", "for": f"{2 * alone} s"}
+    assert took(noisy) == pytest.approx(1.2 * alone, rel=0.05)
+
+
+def test_a_part_that_is_simulated_request_by_request_knows_no_events() -> None:
+    parts = {**PARTS, "hdd": {"kind": "hdd", "use": "barracuda-7200", "fidelity": "requests"}}
+    read = {"read": {"from": "hdd", "bytes": "4 KiB", "times": 20, "access": "random"}}
+    workload = {"hwsim": "workload/1", "program": [read], "events": [{"at": "0 s", "part": "hdd", "down": "1 s"}]}
+    with pytest.raises(SpecError, match="an event happens to hdd, whose requests are served one by one"):
+        hwsim.simulate({**ALL, "parts": parts}, workload)
+
+
+def test_what_slows_an_exchange_is_felt_by_layer_and_refused_by_stage() -> None:
+    """One op of a stage holds computing and exchanges: half of a link's speed would hide behind the computing."""
+    train = {"model": "gpt2", "dtype": "fp32", "global_batch": 8, "sequence": 512, "parallel": {"tp": 4}}
+    slow = [{"at": "0 s", "part": "psw", "speed": "50 %"}]
+
+    def took(detail: str, events: list[dict[str, Any]]) -> float:
+        workload = {"hwsim": "workload/1", "train": {**train, "detail": detail}, "events": events}
+        return hwsim.simulate("d2l-4gpu-pcie", workload).timeline.makespan
+
+    assert took("layer", slow) > 1.1 * took("layer", [])
+    with pytest.raises(SpecError, match="an event slows slots:psw->gpu0, from which exchanges draw") as refused:
+        took("stage", slow)
+    assert "detail: layer" in str(refused.value)

@@ -122,3 +122,29 @@ def test_explain_tells_how_much_longer_each_job_takes_with_the_others() -> None:
     found = explain(hwsim.simulate(FILE, {"hwsim": "workload/1", "jobs": jobs}))
     assert {each.job: each.together_s for each in found.alone} == pytest.approx({"late": 1, "one": 2, "two": 2}, rel=1e-4)
     assert [each.alone_s for each in found.alone] == pytest.approx([1, 1, 1], rel=1e-4)
+
+
+def test_two_jobs_share_a_gpu_as_their_kernels_do() -> None:
+    def ends(*each: dict[str, Any]) -> list[float]:
+        found = run({str(number): {"program": [{"repeat": {"times": 100, "do": [do]}}]} for number, do in enumerate(each)})
+        return [job.end_s for job in found.jobs]
+
+    product = {"compute": {"device": "gpu0", "flop": "10 GFLOP"}}
+    sweep = {"elementwise": {"device": "gpu0", "count": 10**7}}
+    [computing], [moving] = ends(product), ends(sweep)
+    assert ends(product, product) == pytest.approx([2 * computing] * 2)
+    assert ends(sweep, sweep) == pytest.approx([2 * moving] * 2)
+    assert ends(product, sweep) == pytest.approx([computing, moving], rel=0.01)  # one has the units, the other the memory
+
+
+def test_trainings_that_share_gpus_stay_in_step_layer_by_layer() -> None:
+    """Their kernels take twice as long, their exchanges too; an op of a stage would let one compute while the other exchanges."""
+    train = {"model": "gpt2", "dtype": "fp32", "global_batch": 4, "sequence": 512, "steps": 2, "parallel": {"tp": 4}}
+
+    def jobs(detail: str, *names: str) -> float:
+        return max(job.end_s for job in run({name: {"train": {**train, "detail": detail}} for name in names}).jobs)
+
+    assert jobs("layer", "a", "b") == pytest.approx(2 * jobs("layer", "a"), rel=0.03)
+    with pytest.raises(SpecError, match="another job uses gpu0"):
+        jobs("stage", "a", "b")
+    assert jobs("stage", "a") == pytest.approx(jobs("layer", "a"), rel=0.01)

@@ -5,7 +5,9 @@
 A part at half speed has half of each of its capacities; a link that is down carries nothing, and what is on its way
 waits. A part that is down stalls, and goes on where it was: no work is lost. That is a hang, not a crash, after which a
 training begins again at its last checkpoint (`failures` of a `train`). Of several events on one capacity the worst
-counts. A CPU or GPU at a speed does all of its work at it, on one core as on all: `Demand.clocks` says what of an op that is.
+counts. A switch passes on that much of its backplane, or, if it is a full crossbar, of what each of its links carries away from
+it; one that is down stalls all that passes it. A CPU or GPU at a speed does all of its work at it, on one core as on all:
+`Demand.clocks` says what of an op that is.
 Range: a route is never changed; latencies of links, disks and network cards stay, as does the start of a service's work.
 
     events: [{at: 0 s, part: gpu*, jitter: 5 %, every: 10 ms, for: 10 s, seed: 1}]
@@ -203,8 +205,11 @@ def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tupl
     """(capacity, the device or the link's capacity that it is of)."""
     try:
         if event.part:
-            chosen = machine.select(event.part)
-            return [(one.name, each) for each in chosen for one in machine.device(each).model.capacities(each)]
+            found = {each: _of_part(machine, each) for each in machine.select(event.part)}
+            for idle in (each for each in found if not found[each]):
+                message = f"{idle} is a {machine.device(idle).kind} that nothing draws from: the event would change nothing"
+                mistakes.add(event.place, message, "an event of what works for it, or passes there")
+            return [(capacity, each) for each, capacities in found.items() for capacity in capacities]
         ends = frozenset(machine.select(event.of)) if event.of else None
     except UnknownName as error:
         mistakes.add(event.place, error.message, error.hint)
@@ -216,6 +221,15 @@ def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tupl
     elif not capacities:
         mistakes.add(event.place, f"no link '{event.link}' ends at {', '.join(event.of)}")
     return [(capacity, capacity) for capacity in dict.fromkeys(capacities)]
+
+
+def _of_part(machine: Machine, name: str) -> list[str]:
+    """What is slower while a part is: its capacities; of a switch its backplane, or what leaves it if that is a full crossbar."""
+    capacities = [each.name for each in machine.device(name).model.capacities(name)]
+    if machine.device(name).kind != "switch" or capacities:
+        return capacities
+    backplane = f"{name}.backplane"
+    return [backplane] if backplane in machine.capacities else [link.capacity for link in machine.links_from(name)]
 
 
 def _changes(capacity: str, happens: Sequence[tuple[Event, str]]) -> Iterator[Change]:

@@ -11,7 +11,7 @@ program:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
@@ -134,6 +134,17 @@ class Job:
         named = tree_of(self.device[0] if len(self.device) == 1 else list(self.device), self.place)
         whole = door.is_mapping and door.get("stages") is not None
         return door.put(key, named) if whole or key == "device" else tree_of({key: named, "do": door}, door.place)
+
+    def placed(self) -> Iterator[Tree]:
+        """What it is written as, with its devices; a train or infer without any runs on all GPUs."""
+        for door in (self.train, self.infer):
+            if door is not None:
+                tree = self.on_devices(door)
+                yield tree if tree.get("device") is not None or not tree.is_mapping else tree.put("device", tree_of("gpu*"))
+        yield from (
+            self.on_devices(each, "each") for each in (self.program, self.pipeline, *(self.programs or {}).values()) if each
+        )
+        yield from map(self.on_devices, (self.services or {}).values())
 
 
 @dataclass(frozen=True, slots=True)

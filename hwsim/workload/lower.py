@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import lcm
 from typing import Final, Literal
@@ -10,6 +10,7 @@ from typing import Final, Literal
 from hwsim import ticks
 from hwsim.graph.builder import GraphBuilder, capacities_of
 from hwsim.graph.opgraph import Alike, Change, OpGraph
+from hwsim.graph.opgraph import capacities_of as capacities_changed
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout
 from hwsim.ops import CannotPlace
@@ -19,7 +20,7 @@ from hwsim.workload.again import read_groups, with_ops
 from hwsim.workload.assemble import add_blocks, tie_meetings
 from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
 from hwsim.workload.file import DOORS, Job, Runtime, Workload
-from hwsim.workload.programs import MAIN, host_cost
+from hwsim.workload.programs import MAIN, host_cost, named
 from hwsim.workload.reading import Group
 from hwsim.workload.statements import Barrier, Collective, Receive, Repeat, Statement, walk
 from hwsim.workload.stepping import in_full
@@ -190,8 +191,14 @@ def _groups_of(
         folding: Writing = "never" if workload.jobs is not None or drawn else fold
         tree, name = part.on_devices(part.train), job or MAIN
         add_training(tree, machine, builder, mistakes, name=name, start=part.start, fold=folding,
-                     shared=workload.jobs is not None, marks={} if folding == "never" else _marks(disturbed))  # fmt: skip
+                     shared=workload.jobs is not None, marks={} if folding == "never" else _marks(disturbed),
+                     changing=capacities_changed(disturbed), others=_named_elsewhere(job, workload, machine))  # fmt: skip
     return groups, hosted
+
+
+def _named_elsewhere(job: str, workload: Workload, machine: Machine) -> Collection[str]:
+    """The devices that other jobs name."""
+    return named(machine, [tree for other, part in (workload.jobs or {}).items() if other != job for tree in part.placed()])
 
 
 def _named(job: str, part: Job) -> Iterator[tuple[str, Tree]]:

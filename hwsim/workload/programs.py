@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -16,7 +16,7 @@ from hwsim.spec.shelf import once
 from hwsim.workload.file import Each, Rules
 
 MOST_TIMES = 32  # of host threads whose costs a study keeps
-NAMING: Final = frozenset({"among", "device", "from", "to"})  # keys of statements that name devices
+NAMING: Final = frozenset({"among", "device", "each", "from", "to"})  # keys of statements that name devices
 MAIN = "main"  # the program of a file that has only one
 
 
@@ -72,28 +72,32 @@ def scope_among(machine: Machine, trees: Sequence[Tree]) -> Scope:
     none, of the first outside of them. Devices in several such machines leave it open.
     """
     first: dict[str, str] = {}  # device named in each machine that has CPUs
-    cpus = set()
-    for device in dict.fromkeys(_named(machine, trees)):
-        home = machine.home_of(device)
-        first.setdefault(home, device)
-        cpus |= {home} if home == machine.node_of(device) and device in machine.devices_of("cpu", home) else set()
+    home_of: dict[str, str] = {}
+    for device in (devices := named(machine, trees)):
+        node = device if device in machine.nodes else machine.node_of(device)
+        if node not in home_of:
+            home_of[node] = machine.home_of(device)
+        first.setdefault(home_of[node], device)
+    all_cpus = set(machine.devices_of("cpu")) if len(first) > 1 else set[str]()
+    cpus = {machine.node_of(device) for device in devices if device in all_cpus}
     outer = {home for home in first for each in first if each != home and each.startswith(f"{home}." if home else "")} - cpus
     hosts = tuple(machine.host_of(device) for home, device in first.items() if home not in outer)
     return Scope(machine, host=hosts[0] if hosts else machine.host_of(""), hosts=hosts if len(hosts) > 1 else ())
 
 
-def _named(machine: Machine, trees: Sequence[Tree]) -> Iterator[str]:
-    """The devices that statements name, one of each machine inside the machine for a pattern."""
+def named(machine: Machine, trees: Sequence[Tree]) -> dict[str, None]:
+    """The devices and nodes that statements, or all of a job, name, in the order of the text."""
+    found: dict[str, None] = {}
     for tree in trees:
         for key, inner in sorted(tree.items()):
             names = [each.value for each in inner.elements()] if key in NAMING and not inner.is_mapping else ()
             for name in names:
                 with suppress(UnknownName):
-                    found = machine.select(name) if isinstance(name, str) else ()
-                    yield from {machine.node_of(each): each for each in reversed(found)}.values()
-            yield from _named(machine, () if names else (inner,))
+                    found.update(dict.fromkeys(machine.select(name) if isinstance(name, str) else ()))
+            found |= named(machine, () if names else (inner,))
         if tree.is_list:
-            yield from _named(machine, tree.elements())
+            found |= named(machine, tree.elements())
+    return found
 
 
 def memory_of(machine: Machine, device: str) -> float | None:

@@ -6,7 +6,8 @@ same for every model.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,8 @@ def add_training(
     fold: str = "auto",
     shared: bool = False,
     marks: Mapping[str, Hashable] | None = None,
+    changing: frozenset[str] = frozenset(),
+    others: Collection[str] = (),
 ) -> None:
     """Append a training to the graph; its mistakes are noted.
 
@@ -49,6 +52,7 @@ def add_training(
             runs on the machine).
         shared: other jobs may hold memory of the same devices.
         marks: what happens to capacities during the run, by name.
+        changing: the capacities to which anything happens.  others: devices that other jobs name.
     """
     keys, architecture, model, framework = _read(tree, mistakes)
     if keys is None or model is None:
@@ -58,6 +62,7 @@ def add_training(
         architecture.check(keys, tree, mistakes)
         return
     from hwsim.workload.training.lowering import lower
+    from hwsim.workload.training.plan import Pieces
 
     try:
         plan = architecture.planned(keys, model, framework, tree, machine, devices, mistakes)
@@ -66,6 +71,10 @@ def add_training(
         return
     saved, job = _disturbed(keys, plan, tree, machine, mistakes)
     if plan is not None and not len(mistakes):
+        if isinstance(plan.exchange, Pieces) and (changing or others):
+            used = plan.layout.devices
+            beside = changing.difference(each.name for gpu in used for each in machine.device(gpu).model.capacities(gpu))
+            plan = replace(plan, exchange=replace(plan.exchange, disturbed=beside.union(set(used).intersection(others))))
         lower(
             plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared, marks=marks or {},
             saved=saved, job=job,

@@ -55,6 +55,7 @@ class Pieces:
         detail: an op for every stretch between two exchanges (layer) or for a pass (stage); auto: by their number.
         layers: blocks of the longest stage.
         bucket: bytes of weights that are gathered at once; None: all of a piece.
+        disturbed: capacities beside its GPUs that events change, and GPUs that other jobs use too.
     """
 
     counts: Sequence[int]
@@ -63,6 +64,7 @@ class Pieces:
     detail: Detail
     layers: int
     bucket: float | None = None
+    disturbed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hwsim.demand import Cost
+from hwsim.devices import CannotCompute
 from hwsim.graph.builder import GraphBuilder
 from hwsim.models import hiding
 from hwsim.models.cluster import buckets
@@ -232,10 +233,23 @@ class Segments:
                 rows.append((f"{item.name} ({item.axis})", item.operation, item.axis, self._scaled(cost, waited), 0.0))
                 parts.append((self._exchanges.spent(cost, item.axis, 0.0, max(0.0, item.times - waited)), 1.0))
                 continue
+            if item.exposed > 0 and self.pieces.disturbed:
+                self._refuse_disturbed(cost, group)
             parts.append((self._exchanges.spent(cost, item.axis, item.times * item.exposed, part), 1.0))
         parts.append((self._waits(stage, done, last), 1.0))
         compute()
         return rows
+
+    def _refuse_disturbed(self, exchange: Cost, group: Names) -> None:
+        """Raise CannotCompute for an exchange within an op of computing, where something else decides when either goes on."""
+        if disturbed := next((name for name, _ in exchange.demand.amounts if name in self.pieces.disturbed), ""):
+            what = f"an event slows {disturbed}, from which exchanges draw"
+        elif disturbed := next((gpu for gpu in group if gpu in self.pieces.disturbed), ""):
+            what = f"another job uses {disturbed}"
+        else:
+            return
+        hint = "experts exchange within an op whatever `detail` says" if self._by_layer else "detail: layer"
+        raise CannotCompute(f"{what}, and an op of this training holds computing and exchanges in one", hint)
 
     def _waits(self, stage: int, done: Pass, last: bool) -> Spent:
         """Sharded weights that the computing of a piece waits for; what they draw is drawn by the exchange itself."""
