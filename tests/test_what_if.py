@@ -1,173 +1,424 @@
-"""A number of a part stated anew: what was fitted goes with it, and the part is then one that nobody measured."""
+"""Is every what-if line the run with its own `--set`, and is the limit always tried?"""
 
 from __future__ import annotations
 
-from typing import Any, Final
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from click.testing import CliRunner
 
-import hwsim
-from hwsim.costs import Energy, energy_of
-from hwsim.spec import names, tree_of
-from hwsim.views.explain.numbers import Number, Parts
+from hwsim import api
+from hwsim.cli import main
+from hwsim.results.result import Result
+from hwsim.spec import SpecError
+from hwsim.views.explain.explanation import Explanation, explain
+from hwsim.views.explain.say import text
+from hwsim.views.explain.what_if import HALF, MATTERS, WhatIf
+from hwsim.views.summary.each import each_op
 
-Op = dict[str, dict[str, Any]]
-OPS: Final[dict[str, dict[str, Op]]] = {
-    "gpu": {
-        "product": {"matmul": {"device": "it", "m": 4096, "n": 4096, "k": 4096, "dtype": "fp16"}},
-        "thin product": {"matmul": {"device": "it", "m": 8, "n": 4096, "k": 4096, "dtype": "fp16"}},
-        "elements": {"elementwise": {"device": "it", "shape": [30_000_000], "dtype": "fp32"}},
-        "prefill": {"attention": {"device": "it", "batch": 4, "heads": 32, "head": 128, "tokens": 2048}},
-        "decode": {"attention": {"device": "it", "batch": 64, "heads": 32, "kv_heads": 8, "head": 128, "cached": 4096}},
-        "reads": {"access": {"device": "it", "count": 1_000_000}},
-    },
-    "cpu": {
-        "product": {"matmul": {"device": "it", "m": 1024, "n": 1024, "k": 1024, "dtype": "fp32"}},
-        "elements": {"elementwise": {"device": "it", "shape": [30_000_000], "dtype": "fp32"}},
-        "reads": {"access": {"device": "it", "count": 1_000_000, "working_set": "1 GB"}},
-    },
-    "disk": {
-        "stream": {"read": {"from": "it", "bytes": "10 GB"}},
-        "small reads": {"read": {"from": "it", "bytes": "4 kB", "times": 10_000, "access": "random", "depth": 16}},
-        "writes": {"write": {"to": "it", "bytes": "1 GB"}},
-    },
-}
-PARTS: Final = sorted((kind, name) for kind in OPS for name in names(kind))
-LARGE: Final[Op] = {"matmul": {"device": "gpu0", "m": 8192, "n": 8192, "k": 8192, "dtype": "bf16"}}
+ROOT = Path(api.__file__).parent.parent
+QUICK = [
+    ("c5.18xlarge", "d2l/cloud-iops"),
+    ("d2l-channels", "d2l/channel-layout"),
+    ("d2l-copies", "d2l/dma-or-cpu-copy"),
+    ("d2l-disks", "d2l/hdd-random-vs-sequential"),
+    ("d2l-gpu-workstation", "d2l/cpu-gpu-split"),
+    ("d2l-laptop", "d2l/async-matmul"),
+    ("d2l-quad-core", "d2l/stride"),
+    ("d2l-sf-amsterdam", "d2l/sf-amsterdam-round-trip"),
+    ("d2l-two-nodes", "d2l/ethernet-small-messages"),
+    ("desktop", "d2l/false-sharing"),
+    ("dgx-h100", "bert-large"),
+]
+MORE_THAN_TWICE: dict[tuple[str, str], str] = {}  # pairs where twice as good is more than twice as fast, and why
 
 
-def run(machine: Any, op: Op, **set: object) -> hwsim.Run:  # noqa: A002 (the word of hwsim)
-    return hwsim.simulate(machine, {"hwsim": "workload/1", "program": [op]}, set=set, expect=False)
+def library() -> list[tuple[str, str]]:
+    """Every workload of the library with the machine that it expects, and a few pairs more."""
+    found = []
+    for file in sorted((ROOT / "workloads").rglob("*.yaml")):
+        machine = re.search(r"expect: \{machine: ([^,}]+)", file.read_text(encoding="utf-8"))
+        if machine and file.parent.name not in ("frameworks", "models", "runtimes"):
+            found.append((machine[1].strip(), str(file.relative_to(ROOT / "workloads").with_suffix("").as_posix())))
+    return [
+        *found,
+        ("dgx-a100", "resnet50-dp"),
+        ("dgx-h100", "bert-large"),
+        ("p3dn.24xlarge", "resnet50-dp"),
+        ("desktop", "d2l/ssd-queue-depth"),
+    ]
 
 
-def alone(kind: str, name: str) -> dict[str, Any]:
-    return {"hwsim": "machine/1", "parts": {"it": {"kind": kind, "use": name}}}
+def hwsim(*arguments: str, stdin: str | None = None) -> str:
+    return CliRunner().invoke(main, arguments, input=stdin, prog_name="hwsim").stdout
 
 
-def numbers_of(kind: str, name: str) -> list[Number]:
-    """Those that are better when larger, or smaller, whatever else there is: the sides of a platter are not."""
-    numbers = Parts(tree_of(alone(kind, name))).everything()
-    return [number for number in numbers if number.better and not number.key.startswith("platter")]
-
-
-def case(run: hwsim.Run) -> str:
-    return "" if run.interval is None else run.interval.case
-
-
-def energy(machine: str, **set: object) -> Energy:  # noqa: A002
-    drawn = energy_of(run(machine, LARGE, **set))
-    assert drawn is not None
-    return drawn
-
-
-def better(number: Number, factor: float) -> str:
-    return number.times(1 / factor if number.better == "halved" else factor)
-
-
-def seconds(kind: str, name: str, op: Op, number: Number, factor: float) -> float | None:
-    """Seconds of an op with one number better; None where the part refuses it."""
+def run(machine: Any, workload: Any, settings: Mapping[str, str] | None = None) -> api.Run:
     try:
-        return run(alone(kind, name), op, **{number.path: better(number, factor)}).makespan_s
-    except hwsim.SpecError:
-        return None
+        return api.simulate(machine, workload, set=settings, expect=False)
+    except api.ExpectationFailed as failed:
+        return failed.run
 
 
-@pytest.mark.parametrize(
-    ("machine", "change", "low", "high"),
-    [  # microseconds: peaks scale nearly all of it, watts to the power of 0.6
-        ("mi300x-8", {"machine.gpu.flop.bf16": "2614.8 TFLOP/s"}, 860, 868),
-        ("mi300x-8", {"machine.gpu.flop.bf16": "13074 TFLOP/s"}, 175, 185),
-        ("dgx-a100", {"machine.gpu.flop.bf16": "624 TFLOP/s"}, 1940, 1955),
-        ("dgx-a100", {"machine.gpu.flop.bf16": "3120 TFLOP/s"}, 400, 450),
-        ("dgx-h100", {"machine.gpu.power": "500 W"}, 1630, 1650),
-        ("dgx-h100", {"machine.gpu.clock": "0.99 GHz"}, 2670, 2695),
-        ("dgx-h100", {"machine.gpu.sms": 264}, 660, 680),
-    ],
-)
-def test_a_product_goes_with_the_numbers_of_its_gpu(machine: str, change: dict[str, object], low: float, high: float) -> None:
-    told = run(machine, LARGE, **change)
-    assert low < told.makespan_s * 1e6 < high
-    assert case(told) == "generation"
+def lines(found: Explanation) -> dict[str, WhatIf]:
+    return {one.change: one for one in found.what_if or ()}
 
 
-def test_peaks_of_other_number_formats_stay() -> None:
-    op: Op = {"matmul": {**LARGE["matmul"], "dtype": "fp16"}}
-    for machine in ("mi300x-8", "dgx-a100"):
-        assert run(machine, op, **{"machine.gpu.flop.bf16": "9 PFLOP/s"}).makespan_s == run(machine, op).makespan_s
+def holds(machine: Any, workload: Any, most: int | None = None) -> None:
+    """Lines beside their runs, all or `most` spread over them, and what is true of all of them."""
+    first = run(machine, workload)
+    found = explain(first)
+    assert found.what_if, found.left
+    settable = [one for one in found.what_if if not one.hypothetical]
+    step = math.ceil(len(settable) / (most or len(settable) or 1)) or 1
+    compared = settable[::step]
+    for one in found.what_if:
+        assert "twice as fast" not in one.change or one.hypothetical
+        if one in compared:
+            other = run(machine, workload, dict(one.settings))
+            assert one.makespan_fs == other.timeline.makespan_fs, one.change
+        if found.measure is None and one.makespan_fs:
+            assert one.speedup == first.timeline.makespan_fs / one.makespan_fs
+            twice = 2 * (1 + 1e-9) if (machine, workload) not in MORE_THAN_TWICE else float("inf")
+            assert one.speedup <= twice or one.makespan_fs < 10, one.change
+    the_limit_is_tried(first, found)
 
 
-def test_less_power_takes_longer_and_draws_less() -> None:
-    low, middle, usual = (energy("dgx-h100", **{"machine.gpu.power": f"{watts} W"}) for watts in (350, 500, 700))
-    assert low.seconds > middle.seconds > usual.seconds
-    assert low.watts < middle.watts < usual.watts
-    assert (low.measured, usual.measured) == (False, True)  # the node's curve was measured with cards of 700 W
+def the_limit_is_tried(first: Result, found: Explanation) -> None:
+    """Half of the limit would give 1 / (1 - share / 2): some line gives half of that, or the next limit is close behind."""
+    top = found.accounting[0]
+    best = max(one.speedup for one in found.what_if or ())
+    if found.measure is None and top.share > 0.9 and best < 1 + HALF * (1 / (1 - top.share / 2) - 1):
+        assert any(one.together or one.hypothetical for one in found.what_if or ()) or found.left, first.workload
 
 
-def test_a_lower_clock_draws_less() -> None:
-    assert energy("dgx-h100", **{"machine.gpu.clock": "1 GHz"}).watts < energy("dgx-h100").watts
-
-
-def test_a_file_of_the_user_is_a_what_if_as_well_and_one_on_top_of_it_too() -> None:
-    machine = {"hwsim": "machine/1", "parts": {"gpu0": {"kind": "gpu", "use": "h100-sxm", "power": "350 W"}}}
-    told = run(machine, LARGE)
-    assert case(told) == "generation"
-    again = run(machine, LARGE, **{"machine.gpu0.power": "700 W"})
-    assert again.makespan_s == run("dgx-h100", LARGE).makespan_s
-    assert case(again) == "known"
-
-
-def test_exchanges_over_other_cards_are_no_longer_fitted() -> None:
-    op: Op = {"allreduce": {"among": "node*.gpu*", "bytes": "4 MB"}}
-    usual, other = (
-        run("scale/planning-cluster", op, **{"let.nodes": 2, "machine.node.nic.bandwidth": rate})
-        for rate in ("0.4 Tb/s", "800 Gb/s")
-    )
-    assert case(usual) != "generation" == case(other)
-
-
-def _holds(kind: str, name: str, label: str, number: Number) -> None:
-    op = OPS[kind][label]
-    try:
-        usual = run(alone(kind, name), op)
-    except hwsim.SpecError:
-        return  # no such op on it
-    twice, tenfold = (seconds(kind, name, op, number, factor) for factor in (2, 10))
-    place = f"{label} on {name}, {number.key}"
-    if twice is not None:
-        assert twice <= usual.makespan_s * (1 + 1e-9), place
-    if twice is not None and tenfold is not None:
-        assert tenfold <= twice * (1 + 1e-9), place
-
-
-@given(st.data())
-def test_a_better_number_never_slows_an_op(data: st.DataObject) -> None:
-    kind, name = data.draw(st.sampled_from(PARTS))
-    numbers = numbers_of(kind, name)
-    if numbers:
-        _holds(kind, name, data.draw(st.sampled_from(sorted(OPS[kind]))), data.draw(st.sampled_from(numbers)))
-
-
-@given(st.data())
-def test_the_same_number_changes_nothing(data: st.DataObject) -> None:
-    kind, name = data.draw(st.sampled_from(PARTS))
-    numbers = numbers_of(kind, name)
-    if not numbers:
-        return
-    number = data.draw(st.sampled_from(numbers))
-    op = OPS[kind][data.draw(st.sampled_from(sorted(OPS[kind])))]
-    try:
-        usual = run(alone(kind, name), op)
-    except hwsim.SpecError:
-        return
-    again = run(alone(kind, name), op, **{number.path: number.times(1)})
-    assert (again.makespan_s, again.interval) == (usual.makespan_s, usual.interval)
+@pytest.mark.parametrize(("machine", "workload"), QUICK)
+def test_a_line_is_the_run_with_its_own_set(machine: str, workload: str) -> None:
+    holds(machine, workload)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "name"), PARTS)
-def test_a_better_number_never_slows_an_op_of_the_whole_catalogue(kind: str, name: str) -> None:
-    for number in numbers_of(kind, name):
-        for label in OPS[kind]:
-            _holds(kind, name, label, number)
+@pytest.mark.parametrize(("machine", "workload"), [pair for pair in library() if pair not in QUICK])
+def test_lines_of_the_library_are_runs_with_their_own_set(machine: str, workload: str) -> None:
+    holds(machine, workload, most=3 if workload.startswith("serving/") else None)
+
+
+@pytest.mark.parametrize(
+    ("machine", "workload", "change", "speedup"),
+    [
+        ("desktop", "d2l/false-sharing", "coherence.cluster of cpu halved", 1.937),
+        ("d2l-two-nodes", "d2l/ethernet-small-messages", "overhead.* of card halved", 1.930),
+        ("d2l-disks", "d2l/hdd-random-vs-sequential", "latency of hdd halved", 1.992),
+        ("desktop", "d2l/ssd-queue-depth", "latency of disk halved", 1.898),
+        ("d2l-copies", "d2l/dma-or-cpu-copy", "copies.pageable of gpu doubled", 1.572),
+        ("d2l-sf-amsterdam", "d2l/sf-amsterdam-round-trip", "length of link fibre halved", 2.0),
+        ("d2l-sf-amsterdam", "d2l/sf-amsterdam-round-trip", "rate of link fibre doubled", 1.0),
+        ("d2l-quad-core", "d2l/stride", "memory.bandwidth of cpu doubled", 1.514),
+        ("d2l-quad-core", "d2l/misaligned-access", "memory.latency of cpu halved", 1.854),
+        ("d2l-ps-cluster", "d2l/ps-scaling", "bandwidth of link network doubled", 2.0),
+        ("d2l-laptop", "d2l/hybridize", "layer of the runtime halved", 2.0),
+    ],
+)
+def test_a_floor_gets_better_with_the_number_behind_it(machine: str, workload: str, change: str, speedup: float) -> None:
+    assert lines(explain(run(machine, workload)))[change].speedup == pytest.approx(speedup, rel=2e-3)
+
+
+def wired(nic: str, cable: str) -> dict[str, object]:
+    """Two computers with a card each, and a cable between the cards."""
+    end = {"kind": "cpu", "cores": 4, "memory": {"bandwidth": "400 GB/s"}, "flop": {"fp32": "1 TFLOP/s"}}
+    return {
+        "hwsim": "machine/1",
+        "class": "ideal",
+        "parts": {"here": end, "there": end, "card": {"kind": "nic", "bandwidth": nic, "count": 2}},
+        "links": [
+            {"name": "slot", "between": ["here", "card0"], "kind": "direct", "bandwidth": "200 GB/s"},
+            {"name": "slot2", "between": ["there", "card1"], "kind": "direct", "bandwidth": "200 GB/s"},
+            {"name": "cable", "between": ["card0", "card1"], "kind": "ethernet", "rate": cable, "latency": "1 us"},
+        ],
+    }
+
+
+SEND = {"hwsim": "workload/1", "program": [{"copy": {"from": "here", "to": "there", "bytes": "1 GB"}}]}
+
+
+def test_a_card_and_a_cable_of_equal_rate_are_improved_at_once_and_that_is_said() -> None:
+    first = run(wired("400 Gb/s", "400 Gb/s"), SEND)
+    found = explain(first)
+    assert found.what_if is not None
+    best, *others = found.what_if
+    assert best.together
+    assert best.speedup == pytest.approx(2.0, rel=1e-3)
+    assert dict(best.settings) == {"machine.card.bandwidth": "800 Gb/s", "machine.links.cable.rate": "800 Gb/s"}
+    assert all(one.speedup < 1.001 for one in others)
+    assert "only together: " in text(first, found)
+    assert any("only together" in said for said in found.sentences)
+    alone = explain(run(wired("800 Gb/s", "400 Gb/s"), SEND))
+    assert not any(one.together for one in alone.what_if or ())
+    assert lines(alone)["rate of link cable doubled"].speedup > 1.99
+
+
+def test_links_of_one_name_are_changed_together_by_their_places() -> None:
+    found = lines(explain(run("d2l-ps-cluster", "d2l/ps-scaling")))
+    settings = dict(found["bandwidth of link network doubled"].settings)
+    assert settings == {"machine.links.0.bandwidth": "2.5 GB/s", "machine.links.1.bandwidth": "2.5 GB/s"}
+
+
+def test_explaining_costs_two_runs_beside_those_that_are_shown() -> None:
+    for machine, workload in QUICK:
+        first = run(machine, workload)
+        assert first.again is not None
+        again = first.again
+        count: list[int] = []
+
+        def counted(settings: Mapping[str, str], again: Any = again, count: list[int] = count) -> Result:
+            count.append(1)
+            result: Result = again.simulate(settings)
+            return result
+
+        found = explain(replace(first, again=replace(again, simulate=counted)))
+        assert len(count) <= len(found.what_if or ()) + 2
+
+
+def test_a_setting_of_the_run_stays_and_its_file_may_be_standard_input() -> None:
+    first = run("d2l-laptop", "d2l/async-loop", {"blocking": "true"})
+    one = lines(explain(first))["time of add halved"]
+    again = run("d2l-laptop", "d2l/async-loop", {"blocking": "true", **dict(one.settings)})
+    assert one.makespan_fs == again.timeline.makespan_fs
+    work = (ROOT / "workloads" / "d2l" / "async-loop.yaml").read_text(encoding="utf-8")
+    told = hwsim("explain", "d2l-laptop", "-", "--set", "blocking=true", stdin=work)
+    assert "time of add halved" in told
+
+
+def test_text_and_json_say_how_to_make_the_change() -> None:
+    told = hwsim("explain", "desktop", "d2l/false-sharing")
+    assert '--set "machine.cpu.coherence.cluster=10.3 ns"' in told
+    found = json.loads(hwsim("explain", "desktop", "d2l/false-sharing", "--json"))
+    assert found["what_if"][0]["set"] == {"machine.cpu.coherence.cluster": "10.3 ns"}
+    assert found["what_if_of"] == "makespan"
+    assert not found["what_if"][0]["hypothetical"]
+
+
+def test_what_no_number_says_is_called_hypothetical() -> None:
+    first = run("p3.16xlarge", "d2l/multi-gpu-lenet")
+    found = explain(first)
+    best = (found.what_if or ())[0]
+    assert best.hypothetical
+    assert best.change == "dispatch on cpu* in half the time"
+    assert best.settings == ()
+    assert "hypothetical: dispatch on cpu*" in text(first, found)
+    assert any("a hypothetical change" in said for said in found.sentences)
+
+
+TRAIN = "hwsim: workload/1\ntrain: {model: llama-3-8b, global_batch: 8, parallel: {tp: 4}, gpus: 4, steps: 1}\n"
+
+
+def test_kernels_of_a_model_are_tried_with_the_rates_of_the_gpu() -> None:
+    found = lines(explain(run("dgx-h100", TRAIN)))
+    faster = found["flop.*, vector.* of gpu doubled"]
+    assert dict(faster.settings)["machine.gpu.flop.bf16"] == "1978.8 TFLOP/s"
+    assert faster.speedup > 1.3
+    assert not [one for one in found.values() if one.hypothetical and one.change.startswith("kernels")]
+
+
+CHAT = """
+hwsim: workload/1
+infer: {model: llama-3-8b, arrivals: {every: 20 ms}, requests: 12, prompt: 2000, output: 8, device: gpu0}
+"""
+
+
+def test_a_service_is_measured_by_its_own_measure() -> None:
+    first = run("dgx-h100", CHAT)
+    found = explain(first)
+    assert found.measure is not None
+    assert (found.measure.name, found.measure.value) == ("ttft_p95", first.serving[0].values()["ttft_p95"])
+    best = (found.what_if or ())[0]
+    other = run("dgx-h100", CHAT, dict(best.settings))
+    measured = other.serving[0].values()["ttft_p95"]
+    assert dict(best.measured)["ttft_p95"] == measured
+    assert best.speedup == pytest.approx(found.measure.value / measured)
+    assert not any(one.hypothetical or one.together for one in found.what_if or ())
+    assert any("time to first token (p95)" in said for said in found.sentences)
+    said = json.loads(json.dumps([dict(one.measured) for one in found.what_if or ()]))
+    assert all({"ttft_p95", "tpot_p95", "tokens_per_s"} == set(each) for each in said)
+
+
+def test_a_service_whose_requests_come_at_once_is_measured_by_its_tokens() -> None:
+    at_once = CHAT.replace("arrivals: {every: 20 ms}, ", "")
+    found = explain(run("dgx-h100", at_once))
+    assert found.measure is not None
+    assert found.measure.name == "tokens_per_s"
+    assert (found.what_if or ())[0].speedup > 1.1
+
+
+def test_a_service_that_waits_for_requests_is_not_called_busy_and_writes_more_than_no_tokens() -> None:
+    seldom = run("dgx-h100", CHAT.replace("every: 20 ms", "every: 1 h").replace("requests: 12", "requests: 3"))
+    said = text(seldom, explain(seldom))
+    assert "the run waits for requests to come" in said
+    assert "busy with arrivals" not in said
+    assert "up to 0 s" not in said
+    assert "tokens_per_s 0.0" in said  # 24 tokens in two hours
+    assert "arrivals: given" in said
+
+
+def test_a_service_beside_a_training_leaves_the_op_graph_alone() -> None:
+    jobs = (
+        "hwsim: workload/1\njobs:\n  learn: {device: gpu0..3, train: {model: llama-3-8b, global_batch: 8, parallel: {tp: 4}}}\n"
+        "  chat: {device: gpu4, infer: {model: llama-3-8b, arrivals: {every: 10 ms}, requests: 4, prompt: 100, output: 5}}\n"
+    )
+    found = explain(run("dgx-h100", jobs))
+    assert found.measure is None
+    assert found.what_if
+    assert not any(one.hypothetical for one in found.what_if)
+
+
+BESIDE = """
+hwsim: workload/1
+jobs:
+  learn: {device: gpu0..3, train: {model: llama-3-8b, global_batch: 8, parallel: {tp: 4}}}
+  chat:
+    device: gpu4
+    infer: {model: llama-3-8b, arrivals: {poisson: 0.1 1/s}, requests: 8, prompt: 100, output: 5, server: {host: {api: 0 s}}}
+"""
+
+
+def test_what_arrivals_fix_is_not_what_changes_are_ranked_by() -> None:
+    """The makespan moves by no change, so the service's own measure is told, and is that of the run with the change."""
+    first = run("dgx-h100", BESIDE)
+    found = explain(first)
+    assert found.measure is not None
+    assert (found.measure.service, found.measure.name) == ("chat", "ttft_p95")
+    best = (found.what_if or ())[0]
+    other = run("dgx-h100", BESIDE, dict(best.settings))
+    assert first.makespan_s / other.makespan_s == pytest.approx(1, abs=1e-3)
+    assert best.speedup == pytest.approx(found.measure.value / other.serving[0].values()["ttft_p95"])
+    assert best.speedup > 1.2
+    assert "Arrivals decide when the run ends, so what helps is told of the service, not of the run." in text(first, found)
+
+
+def test_no_block_of_an_explanation_stands_there_twice() -> None:
+    first = run("dgx-h100", BESIDE)
+    said = text(first, explain(first), derived=99).split("how long the ops take, and why")[1].split("what if one number")[0]
+    blocks = [block.strip() for block in said.split("\n\n")]
+    assert len(blocks) == len(set(blocks))
+    assert sum(block.startswith("arrivals") for block in blocks) == 1
+
+
+def test_small_causes_are_tried_only_where_there_is_little_else() -> None:
+    found = explain(run("d2l-laptop", "d2l/async-loop"))
+    assert found.accounting[0].share > 1 - MATTERS
+    assert len(found.what_if or ()) == 3
+
+
+def test_a_link_without_a_name_of_a_machine_inside_goes_by_its_kind() -> None:
+    inner = wired("400 Gb/s", "100 Gb/s")
+    outer = {"hwsim": "machine/1", "class": "ideal", "parts": {"pair": {"kind": "machine", "use": "dgx-a100", "count": 1}}}
+    faster = api.prepare(outer, {"hwsim": "workload/1", "program": []}, set={"machine.pair.links.nvlink.gen": 5}).machine
+    plain = api.prepare(outer, {"hwsim": "workload/1", "program": []}).machine
+    both = [one.links_called("nvlink")[0].bandwidth for one in (faster, plain)]
+    assert both[0] == pytest.approx(2 * both[1])
+    by_place = run(inner, SEND, {"machine.links.2.rate": "200 Gb/s"}).makespan_s
+    assert by_place == run(inner, SEND, {"machine.links.cable.rate": "200 Gb/s"}).makespan_s
+
+
+TWO_NODES: dict[str, Any] = {
+    "hwsim": "machine/1",
+    "class": "ideal",
+    "parts": {"node": {"kind": "machine", "use": "dgx-a100", "count": 2}, "leaf": {"kind": "switch"}},
+    "links": [{"name": "net", "between": ["node*.nic*", "leaf"], "kind": "infiniband", "rate": "200 Gb/s"}],
+}
+SUM: dict[str, Any] = {"hwsim": "workload/1", "program": [{"allreduce": {"name": "g", "among": "node*.gpu*", "bytes": "1 GB"}}]}
+
+
+def test_several_links_of_a_machine_inside_are_set_in_any_order() -> None:
+    sets = {"machine.node.links.cards.gen": 3, "machine.node.links.slots.gen": 3, "machine.node.links.nvlink.latency": "1 us"}
+    found = [api.prepare(TWO_NODES, SUM, set=dict(each)).machine for each in (sets.items(), reversed(sets.items()))]
+    for name in ("cards", "slots"):
+        rates = [one.links_called(name)[0].bandwidth for one in found]
+        assert rates[0] == rates[1] == pytest.approx(_bandwidth(TWO_NODES, name) / 2)
+    with pytest.raises(SpecError, match="no link 'nope'"):
+        api.prepare(TWO_NODES, SUM, set=sets | {"machine.node.links.nope.gen": 5})
+
+
+def _bandwidth(machine: dict[str, Any], name: str) -> float:
+    return api.prepare(machine, SUM).machine.links_called(name)[0].bandwidth
+
+
+def test_what_a_flow_over_a_card_and_a_cable_needs_is_both() -> None:
+    found = explain(api.simulate(TWO_NODES, SUM))
+    best = (found.what_if or ())[0]
+    assert best.together
+    assert dict(best.settings).keys() == {"machine.links.net.rate", "machine.node.nic.bandwidth"}
+    assert best.makespan_s == api.simulate(TWO_NODES, SUM, set=dict(best.settings)).makespan_s
+
+
+def test_the_rate_of_an_exchange_is_of_bytes_not_of_messages() -> None:
+    result = api.simulate(TWO_NODES, SUM)
+    rates = {row.name: row.rate for row in each_op(result.timeline)}
+    assert rates["g"] == "196 GB/s"  # its busbw, 2 x 15/16 x 1 GB in that time: 24.5 GB/s on each of eight cards
+    assert rates["g over nvlink"] == "171 GB/s"  # the bytes of its flow inside the nodes, 1.64 GB, in the same time
+    assert {one.unit for one in result.usage if one.capacity.endswith("_messages")} == {"1"}
+
+
+def test_a_key_of_a_used_part_can_be_set_however_deep_it_is() -> None:
+    inside = {"machine.cpu.clock": "7.2 GHz", "machine.cpu.core.isa.avx2.boost.clock": "10 GHz"}
+    inside |= {f"machine.cpu.core.isa.{name}.boost.clock": "10 GHz" for name in ("scalar", "sse")}
+    assert run("desktop", "d2l/false-sharing", inside).makespan_s > 0
+    with pytest.raises(SpecError, match="boots"):
+        run("desktop", "d2l/false-sharing", {"machine.cpu.core.isa.avx2.boots.clock": "10 GHz"})
+
+
+def test_the_uplink_between_two_racks_is_what_helps() -> None:
+    """Sixteen GPUs on each side of one cable: its rate is the limit, whatever model the kernels and collectives have."""
+    node = {"kind": "machine", "use": "dgx-a100", "count": 2}
+    racks = {
+        "hwsim": "machine/1",
+        "class": "ideal",
+        "parts": {"here": node, "there": node, "leaf": {"kind": "switch", "latency": "300 ns", "ports": 64, "count": 2}},
+        "links": [
+            {"name": "rack", "between": ["here*.nic*", "leaf0"], "kind": "infiniband", "use": "hdr200"},
+            {"name": "rack2", "between": ["there*.nic*", "leaf1"], "kind": "infiniband", "use": "hdr200"},
+            {"name": "uplink", "between": ["leaf0", "leaf1"], "kind": "infiniband", "rate": "50 Gb/s"},
+        ],
+    }
+    sums = {"allreduce": {"name": "sums", "among": ["here*.gpu*", "there*.gpu*"], "bytes": "1 GB"}}
+    found = explain(run(racks, {"hwsim": "workload/1", "program": [sums]}))
+    best = (found.what_if or ())[0]
+    assert best.change == "rate of link uplink doubled"
+    assert 1.5 < best.speedup <= 2
+    assert best.settings == (("machine.links.uplink.rate", "100 Gb/s"),)
+
+
+def test_a_busy_part_that_sets_no_time_gives_way_to_one_that_does() -> None:
+    """The stages' times are stated, so that neither clock nor FLOP play a part; the disk hides, all but its first read."""
+    machine = """
+hwsim: machine/1
+class: ideal
+parts: {cpu: {kind: cpu, use: d2l-server-cpu}, disk: {kind: disk, read: 160 MB/s}, gpu: {kind: gpu, use: d2l-gpu}}
+links:
+  - {name: cable, between: [disk, cpu], kind: direct, bandwidth: 4 GB/s}
+  - {name: slot, between: [cpu, gpu], kind: direct, bandwidth: 16 GB/s}
+"""
+    workload = """
+hwsim: workload/1
+pipeline:
+  batches: 100
+  stages:
+    - read: {from: disk, bytes: 7 MB}
+    - busy: {name: decode, device: cpu, time: 180 ms}
+    - busy: {name: train, device: gpu, time: 30 ms}
+"""
+    first = run(machine, workload)
+    assert {row.capacity: row.utilisation > 0.03 for row in first.usage}.items() >= {
+        "gpu.compute": True,
+        "cpu.cores": True,
+    }.items()
+    found = lines(explain(first))
+    assert not {"clock of cpu doubled", "flop.*, vector.fp16 of gpu doubled"} & found.keys()
+    assert found["read of disk doubled"].makespan_fs == first.timeline.makespan_fs - 7 * 10**15 // 320
+    assert all(one.makespan_fs != first.timeline.makespan_fs for one in found.values())
