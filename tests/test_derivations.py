@@ -10,7 +10,7 @@ import pytest
 
 import hwsim
 from hwsim.machine import Machine
-from hwsim.workload.training.exchanges import scaled
+from hwsim.models.exchanges import scaled
 
 
 def machine(name: str) -> Machine:

@@ -14,7 +14,7 @@ from hwsim.devices.convolution import Convolution
 from hwsim.devices.gpu_matmul import Chip, Tiling, cuts
 from hwsim.devices.work import Product
 from hwsim.models.cluster import HOP, KNEE, NETWORK, START, Cluster
-from hwsim.workload.training.exchanges import in_training
+from hwsim.models.exchanges import in_training
 
 THREE = Convolution(8, 64, 64, 56, 56, (3, 3), 1, 56)
 

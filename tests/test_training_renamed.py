@@ -12,7 +12,7 @@ from hwsim.communication.renaming import Look, Looks
 from hwsim.machine import Machine
 from hwsim.machine.libraries.nccl import RINGS
 from hwsim.prepare import load_machine
-from hwsim.workload.training.exchanges import Exchanges
+from hwsim.models.exchanges import Exchanges
 from tests.test_training_sends import MIXED
 
 

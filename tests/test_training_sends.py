@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hwsim.communication.timing import timed
 from hwsim.machine import Machine
 from hwsim.prepare import load_machine
-from hwsim.workload.training.sends import Sends
+from hwsim.models.sends import Sends
 
 MIXED: Mapping[str, object] = {
     "hwsim": "machine/1",

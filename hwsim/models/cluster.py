@@ -55,6 +55,7 @@ class Cluster:
         network, knee: what collectives make of it, see NETWORK and KNEE.
         bucket: bytes of weights that are gathered at once; None: however many there are.
         reducing: seconds of an all-reduce (bytes, GPUs, own kernels) among the first GPUs, as the machine's library does it.
+        timed: seconds of a collective inside a node (bytes, GPUs, stride), all of its groups at once, as they are simulated.
         by_library: rates inside are what a library reaches of long messages over PCIe, all of its losses included: how well it is
             known; None of other links.
     """
@@ -69,6 +70,7 @@ class Cluster:
     knee: float = KNEE
     bucket: float | None = None
     reducing: Callable[[float, int, str], float] | None = field(default=None, compare=False, repr=False)
+    timed: Callable[[Operation, float, int, int], float] | None = field(default=None, compare=False, repr=False)
     by_library: Case | None = None
 
     def reduced(self, size: float, ranks: int, framework: str = "") -> float:
@@ -95,6 +97,8 @@ class Cluster:
         """
         if ranks < 2 or size <= 0:
             return 0.0
+        if self.timed is not None and ranks * stride <= self.per_node:
+            return self.timed(operation, size, ranks, stride)
         local = max(1, min(ranks, self.per_node // stride)) if stride < self.per_node else 1
         nodes = -(-ranks // local)
         if operation == "send":
@@ -103,8 +107,7 @@ class Cluster:
         turns = 2 if operation == "all-reduce" else 1
         share = turns * (ranks - 1) / ranks
         steps = turns * ((ranks - nodes) * STEP + (nodes - 1) * HOP if nodes > 1 else (ranks - 1) * STEP)
-        around = local if self.by_library is None else min(self.per_node, local * stride)  # other groups use the same slots
-        rate = self.inside_rate(around) if local > 1 else float("inf")
+        rate = self.inside_rate(local) if local > 1 else float("inf")
         if nodes > 1:
             rings = self.per_node / local  # groups that leave a node side by side, each through its part of the cards
             out = self.across * self.network
@@ -113,8 +116,7 @@ class Cluster:
             rate = min(rate, out / rings)
         if operation == "all-to-all":
             return START + STEP + size * (ranks - 1) / ranks / rate
-        knee = 0.0 if self.by_library and nodes == 1 else self.knee
-        return START + steps + softened(share * size, knee) / rate
+        return START + steps + softened(share * size, self.knee) / rate
 
     def inside_rate(self, ranks: int) -> float:
         """B/s that pass each GPU of a ring in a node."""
@@ -191,8 +193,25 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
         part = (size - low) / step
         return at(low, ranks, own) if part == 0 else (1 - part) * at(low, ranks, own) + part * at(low + step, ranks, own)
 
+    from hwsim.models.exchanges import Exchanges  # which take the constants above
+
+    exchanges = Exchanges(machine)
+
+    def together(operation: Operation, size: float, ranks: int, stride: int) -> float:
+        begins = range(0, 1 if operation == "send" else len(first) - ranks * stride + 1, ranks * stride)
+        groups = [tuple(first[begin + offset :][: ranks * stride : stride]) for begin in begins for offset in range(stride)]
+        return exchanges.numbered(groups, operation, size).rest.demand.alone({})
+
     return Cluster(
-        gpus[0], len(names), len(first), inside, across, pair, reducing=reducing, by_library=timing.over_pcie(machine, first)
+        gpus[0],
+        len(names),
+        len(first),
+        inside,
+        across,
+        pair,
+        reducing=reducing,
+        timed=together,
+        by_library=timing.over_pcie(machine, first),
     )
 
 

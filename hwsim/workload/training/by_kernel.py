@@ -26,12 +26,12 @@ from hwsim.demand import Cost
 from hwsim.devices import Cpu
 from hwsim.graph.builder import OpRef
 from hwsim.machine import Machine
+from hwsim.models.exchanges import Exchanges
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels
+from hwsim.models.numbered import Names
 from hwsim.ops.exchange import AUTO, chosen
 from hwsim.spec import Mistakes
 from hwsim.units import BYTES
-from hwsim.workload.training.exchanges import Exchanges
-from hwsim.workload.training.layout import Names
 from hwsim.workload.training.plan import Buckets, Plan
 from hwsim.workload.training.represented import Represented
 from hwsim.workload.training.rewriting import Tape

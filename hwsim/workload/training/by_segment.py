@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hwsim.graph.builder import OpRef
+from hwsim.models.exchanges import EXPOSED, HIDDEN
 from hwsim.models.layer import Exchange, Kernel
-from hwsim.workload.training.exchanges import EXPOSED, HIDDEN
 from hwsim.workload.training.plan import Pieces, Plan
 from hwsim.workload.training.schedule import Pass
 from hwsim.workload.training.segments import Segments
@@ -42,6 +42,7 @@ class BySegment:
         self._through: set[int] = set()  # stages whose first forward pass is written
         self._ends: dict[tuple[int, int], list[OpRef]] = {}  # by stage and replica the ends of pieces
         self._gathered: dict[int, OpRef] = {}  # by stage the first op that gathers its weights
+        self._computed: dict[int, tuple[int, Sequence[OpRef]]] = {}  # by stage the last piece, whose gradients are not yet sent
         self._exchanged: dict[int, list[OpRef]] = {stage: [] for stage in range(plan.layout.pp)}  # gradients, meanwhile
 
     def begin(self, *, waits: bool) -> None:
@@ -105,33 +106,44 @@ class BySegment:
             return []
         cost = self.segments.scaled(self.segments.exchanging(stage, item, count), part, HIDDEN if hidden else EXPOSED)
         first = self.workers[stage, self.segments.replicas[0]][0].device
-        sharded = item.name == "gradients" and self.segments.stages[stage].gathered  # concurrent with the weights
-        queue = self.ops.queue(f"{first}.{'scatter' if sharded else 'dp'}", first)
-        return [self.ops.add(item.name, item.operation, first, queue, after, cost=cost)]
+        return [self.ops.add(item.name, item.operation, first, self.ops.queue(f"{first}.dp", first), after, cost=cost)]
 
     def _gather(self, stage: int, done: Pass, count: int) -> list[OpRef]:
         """Sharded weights of the next piece, once the piece before the current one has been computed.
 
-        The exchange takes all of its time, though computing waits for a part of it, and in a backward pass the time of the
-        gradients, which share the network: a step is never shorter than its exchanges.
+        The exchange takes all of its time, though computing waits for a part of it. Gradients of a piece follow the weights of
+        the next one on the same queue: a step is never shorter than its exchanges.
         """
         if not self.segments.stages[stage].gathered:
             return []
-        item = self.segments.stages[stage].gathered[0]
-        after = [ends[-2] for replica in self.segments.replicas if len(ends := self._ends.get((stage, replica), [])) > 1]
-        times = 1.0 if done.forward else max(1.0, item.times - 1.0) + self.segments.beside(stage, count)
+        times = self.segments.gathers(stage, forward=done.forward)
+        gathered = []
+        if times > 0:
+            item = self.segments.stages[stage].gathered[0]
+            after = [ends[-2] for replica in self.segments.replicas if len(ends := self._ends.get((stage, replica), [])) > 1]
+            gathered = self._sharded(stage, item, count, times, after)
+            self._gathered.setdefault(stage, gathered[0])
+        self._scattered(stage)
+        return gathered
+
+    def _sharded(self, stage: int, item: Exchange, count: int, times: float, after: Sequence[OpRef]) -> list[OpRef]:
+        """An exchange of sharded weights or gradients of one of `count` pieces, with all of its time."""
         first = self.workers[stage, self.segments.replicas[0]][0].device
         cost = self.segments.scaled(self.segments.exchanging(stage, item, count), times, HIDDEN)
-        op = self.ops.add(item.name, item.operation, first, self.ops.queue(f"{first}.dp", first), after, cost=cost)
-        self._gathered.setdefault(stage, op)
-        return [op]
+        return [self.ops.add(item.name, item.operation, first, self.ops.queue(f"{first}.dp", first), after, cost=cost)]
+
+    def _scattered(self, stage: int) -> None:
+        """Write the exchange of the gradients of the last piece, behind the weights that are gathered meanwhile."""
+        computed = self._computed.pop(stage, None)
+        if computed is not None:
+            self._exchanged[stage] += self._sharded(stage, self.segments.stages[stage].gathered[1], computed[0], 1.0, computed[1])
 
     def _scatter(self, stage: int, count: int, after: Sequence[OpRef], *, last: bool, final: bool) -> list[OpRef]:
         """Gradients of a piece, while the next one is computed; the last piece's are among the exposed ones."""
         many = count * self.plan.layout.chunks
-        gathered = self.segments.stages[stage].gathered
-        if gathered:
-            return self._exchange(stage, gathered[1], count, after, hidden=True)
+        if self.segments.stages[stage].gathered:
+            self._computed[stage] = count, after
+            return []
         gradients = self.segments.gradients(stage)
         if gradients is None or final or not (last and gradients.exposed < 1.0):
             return []
@@ -145,6 +157,7 @@ class BySegment:
         """The next step starts with the updated weights, but for the part that hides behind its first forward pass."""
         workers = [self.workers[stage, replica][0] for replica in self.segments.replicas]
         edge = self.ops.builder.edge
+        self._scattered(stage)
         waited = [*latest(workers), *self._exchanged[stage]]
         for part in self.segments.stages[stage].ending:
             if isinstance(part, Kernel):

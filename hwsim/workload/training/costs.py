@@ -26,8 +26,8 @@ from hwsim.formats import precise
 from hwsim.models.doubts import doubts
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Kernel
+from hwsim.models.numbered import Names
 from hwsim.records import dataclass
-from hwsim.workload.training.layout import Names
 
 KERNELS: Final = "a kernel's own model, as it runs in trainings"
 FLOWS: Final = "collectives on the machine's links"

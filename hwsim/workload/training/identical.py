@@ -24,10 +24,10 @@ from hwsim.graph.fold import CannotFold, Classes
 from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
 from hwsim.machine import Machine
 from hwsim.machine.numbering import Draws
+from hwsim.models.numbered import Capacities, Flags, Hidden, Numbered, in_digits
 from hwsim.records import dataclass
 from hwsim.workload.training.kinds import Kinds
 from hwsim.workload.training.layout import Layout
-from hwsim.workload.training.numbered import Capacities, Flags, Hidden, Numbered, in_digits
 from hwsim.workload.training.represented import Represented, counted, few_enough, listed
 
 Marks = Mapping[str, Hashable]  # what happens to a capacity during the run, by its name

@@ -16,8 +16,8 @@ from hwsim.devices import Cpu, Sockets
 from hwsim.graph.fold import CannotFold, Classes
 from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
 from hwsim.machine import Machine
+from hwsim.models.numbered import Hidden
 from hwsim.workload.training.identical import Marks
-from hwsim.workload.training.numbered import Hidden
 from hwsim.workload.training.plan import Buckets, Plan
 from hwsim.workload.training.represented import Represented, few_enough
 

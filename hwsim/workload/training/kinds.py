@@ -13,10 +13,11 @@ from hwsim.machine import Machine
 from hwsim.models.framework import Framework
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Exchange, Item, Kernel
+from hwsim.models.numbered import Names
 from hwsim.records import dataclass
 from hwsim.spec.shelf import shared_by
 from hwsim.workload.training.costs import KernelCosts, Spent
-from hwsim.workload.training.layout import Layout, Names
+from hwsim.workload.training.layout import Layout
 
 MOST: Final = 16  # GPUs whose costs a study keeps
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from hwsim.machine import Machine
 from hwsim.models.layer import Axis
+from hwsim.models.numbered import Names
 from hwsim.records import dataclass
-
-Names = tuple[str, ...]
 
 
 @dataclass(slots=True, kw_only=True)

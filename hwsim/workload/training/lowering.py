@@ -20,13 +20,13 @@ from hwsim.graph.fold import CannotFold
 from hwsim.graph.opgraph import Alike, Buffer, Freeing, Mark, Trained
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models.doubts import of_steps
+from hwsim.models.exchanges import Exchanges
 from hwsim.models.layer import exchanges
 from hwsim.models.memory import SPREAD
 from hwsim.spec import Mistakes, Tree
 from hwsim.spec.limits import refuse_beyond
 from hwsim.workload.training.by_kernel import ByKernel, all_reduced
 from hwsim.workload.training.by_segment import BySegment
-from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.identical import Marks, represented
 from hwsim.workload.training.plan import Buckets, Held, Pieces, Plan
 from hwsim.workload.training.represented import Represented, everyone

@@ -11,8 +11,8 @@ import numpy as np
 from hwsim.demand import Cost
 from hwsim.graph.fold import Classes
 from hwsim.machine import Machine
+from hwsim.models.numbered import Hidden, Numbered
 from hwsim.records import dataclass
-from hwsim.workload.training.numbered import Hidden, Numbered
 
 
 @dataclass(frozen=True, slots=True, eq=False)

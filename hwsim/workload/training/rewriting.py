@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hwsim.demand import Cost
 from hwsim.graph.builder import GraphBuilder, OpRef, Written
 from hwsim.machine import Machine
+from hwsim.models.exchanges import Exchanges
 from hwsim.models.layer import Kernel
 from hwsim.records import dataclass
 from hwsim.spec.shelf import shared_by
-from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.plan import Buckets, Plan
 from hwsim.workload.training.represented import Represented
 
 if TYPE_CHECKING:
-    from hwsim.workload.training.layout import Names
+    from hwsim.models.numbered import Names
     from hwsim.workload.training.writing import Steps
 
 MOST: Final = 8  # structures that are kept

@@ -21,13 +21,13 @@ from hwsim.graph.builder import GraphBuilder
 from hwsim.models import hiding
 from hwsim.models.cluster import buckets
 from hwsim.models.doubts import doubts
+from hwsim.models.exchanges import BUCKETS, EXPOSED, Exchanges, concurrent, scaled
 from hwsim.models.layer import Exchange, Item, Kernel, exchanges
+from hwsim.models.numbered import Names, Numbered
 from hwsim.models.stages import Stage
 from hwsim.records import dataclass
 from hwsim.workload.training.costs import Spent
-from hwsim.workload.training.exchanges import BUCKETS, EXPOSED, Exchanges, concurrent, scaled
-from hwsim.workload.training.layout import Layout, Names
-from hwsim.workload.training.numbered import Numbered
+from hwsim.workload.training.layout import Layout
 from hwsim.workload.training.plan import Pieces, Plan
 from hwsim.workload.training.represented import Represented
 from hwsim.workload.training.schedule import Pass
@@ -231,11 +231,11 @@ class Segments:
                     compute()
                 waited = item.times * item.exposed
                 rows.append((f"{item.name} ({item.axis})", item.operation, item.axis, self._scaled(cost, waited), 0.0))
-                parts.append((self._exchanges.spent(cost, item.axis, 0.0, max(0.0, item.times - waited)), 1.0))
+                parts.append((self._spent(cost, item.axis, 0.0, max(0.0, item.times - waited)), 1.0))
                 continue
             if item.exposed > 0 and self.pieces.disturbed:
                 self._refuse_disturbed(cost, group)
-            parts.append((self._exchanges.spent(cost, item.axis, item.times * item.exposed, part), 1.0))
+            parts.append((self._spent(cost, item.axis, item.times * item.exposed, part), 1.0))
         parts.append((self._waits(stage, done, last), 1.0))
         compute()
         return rows
@@ -257,19 +257,18 @@ class Segments:
         if not self.stages[stage].gathered:
             return spent
         weights, gradients = self.stages[stage].gathered
-        times = 1.0 if done.forward else max(1.0, weights.times - 1.0)
-        awaited = [(weights, weights.exposed * times), *([] if done.forward else [(gradients, gradients.exposed)])]
+        awaited = [
+            (weights, weights.exposed * self.gathers(stage, forward=done.forward)),
+            *([] if done.forward else [(gradients, gradients.exposed)]),
+        ]
         for item, exposed in awaited:
             cost = self.exchanging(stage, item, self.count(stage, last=last))
-            spent = spent.and_then(self._exchanges.spent(cost, "dp", exposed, 0.0))
+            spent = spent.and_then(self._spent(cost, "dp", exposed, 0.0))
         return spent
 
-    def beside(self, stage: int, count: int) -> float:
-        """Seconds to scatter the gradients of a piece, over those to gather its weights."""
-        weights, gradients = (
-            self.exchanging(stage, item, count).demand.alone(self._exchanges.rates) for item in self.stages[stage].gathered
-        )
-        return gradients / weights if weights > 0 else 0.0
+    def gathers(self, stage: int, *, forward: bool) -> float:
+        """Times that a pass gathers its sharded weights: forward once, backward as often as is left."""
+        return 1.0 if forward else self.stages[stage].gathered[0].times - 1.0
 
     def _recipe(self, stage: int, done: Pass, last: bool, number: int, among: tuple[int, ...]) -> Recipe:
         """Stretches of computing, each with the collective that follows it: equal on all replicas of these kinds.
@@ -329,6 +328,19 @@ class Segments:
     def _sends(self, stage: int, target: int, replica: int) -> Cost:
         pairs = tuple(zip(self.layout.group(stage, replica), self.layout.group(target, replica), strict=True))
         return self._exchanges.cost(pairs, "send", self.stages[stage].passed)
+
+    def _spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
+        """A collective inside an op that waits for `exposed` of its time and draws `part` of its amounts."""
+        seconds = exposed * self._exchanges.alone(cost)
+        if part <= 0:  # of all ranks' links, for each of the ranks
+            return Spent({axis: seconds}, seconds)
+        return Spent(
+            {axis: seconds},
+            seconds,
+            (),
+            {name: part * amount for name, amount in cost.demand.amounts},
+            {name: (part * amount, unit) for name, amount, unit in cost.moved},
+        )
 
     def _across(self, stage: int, size: int) -> tuple[Names, ...]:
         if (stage, size) not in self._groups:

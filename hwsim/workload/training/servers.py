@@ -10,7 +10,7 @@ from hwsim.demand import Cost
 from hwsim.devices import Cpu, Gpu, Sockets, Work
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import CannotCollect
-from hwsim.workload.training.exchanges import Exchanges
+from hwsim.models.exchanges import Exchanges
 from hwsim.workload.training.plan import Buckets
 
 

@@ -8,9 +8,9 @@ from dataclasses import field
 from hwsim import ticks
 from hwsim.demand import Cost
 from hwsim.graph.builder import GraphBuilder, OpRef
+from hwsim.models.numbered import Names
 from hwsim.records import dataclass
 from hwsim.workload.programs import MAIN
-from hwsim.workload.training.layout import Names
 
 
 @dataclass(slots=True)

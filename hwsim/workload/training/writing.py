@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 
 from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine
+from hwsim.models.exchanges import Exchanges
 from hwsim.workload.training.by_kernel import ByKernel
 from hwsim.workload.training.by_segment import BySegment
-from hwsim.workload.training.exchanges import Exchanges
 from hwsim.workload.training.plan import Buckets, Pieces, Plan
 from hwsim.workload.training.represented import Represented
 from hwsim.workload.training.rewriting import Tape

@@ -19,6 +19,7 @@ from hwsim.machine.wires import Ints
 from hwsim.records import dataclass
 
 Flags = NDArray[np.bool_]
+Names = tuple[str, ...]  # of devices
 _DIGITS: Final = str.maketrans("", "", "0123456789")
 
 

@@ -12,7 +12,7 @@ from hwsim.demand import Cost, Demand
 from hwsim.machine import Machine
 from hwsim.machine.handling import Handling
 from hwsim.machine.libraries.nccl import Nccl
-from hwsim.workload.training.layout import Names
+from hwsim.models.numbered import Names
 
 _BY_KERNELS = Handling(by="sm")
 

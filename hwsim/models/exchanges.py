@@ -22,17 +22,15 @@ from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import Operation
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.layer import Exchange
+from hwsim.models.numbered import Capacities, Names, Numbered, Rows, largest
 from hwsim.ops.exchange import AUTO
 from hwsim.records import dataclass
-from hwsim.workload.training.costs import Spent
-from hwsim.workload.training.layout import Names
-from hwsim.workload.training.numbered import Capacities, Numbered, Rows, largest
 
 if TYPE_CHECKING:
     from hwsim.communication.algorithms import Algorithm
     from hwsim.communication.flows import Flows
     from hwsim.communication.renaming import Look, Looks
-    from hwsim.workload.training.sends import Sends
+    from hwsim.models.sends import Sends
 
 IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
 EXPOSED: Final = "of its time, for which its devices wait: the rest hides behind kernels"
@@ -156,7 +154,7 @@ class Exchanges:
         """The collective in each group; of one like a group that was timed that one's, over its own capacities."""
         if operation == "send":
             if self._sends is None:
-                from hwsim.workload.training.sends import Sends  # few trainings have stages
+                from hwsim.models.sends import Sends  # few trainings have stages
 
                 self._sends = Sends(self.machine)
             yield from (self._flow(phases) for phases in self._sends.of(groups, size))
@@ -230,21 +228,12 @@ class Exchanges:
             self._links[name] = capacity.rate if capacity.unit == "B" else 0.0
         return self._links[name]
 
-    def spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
-        """A collective inside an op that waits for `exposed` of its time and draws `part` of its amounts."""
+    def alone(self, cost: Cost) -> float:
+        """Seconds of an exchange when nothing else runs."""
         alone = self._alone.get(id(cost))
         if alone is None:  # the cost is kept with it, for its id is its own only while it lives
             alone = self._alone[id(cost)] = cost, cost.demand.alone(self.rates)
-        seconds = exposed * alone[1]
-        if part <= 0:  # of all ranks' links, for each of the ranks
-            return Spent({axis: seconds}, seconds)
-        return Spent(
-            {axis: seconds},
-            seconds,
-            (),
-            {name: part * amount for name, amount in cost.demand.amounts},
-            {name: (part * amount, unit) for name, amount, unit in cost.moved},
-        )
+        return alone[1]
 
 
 def _parts(ranks: int, uneven: Uneven) -> tuple[float, ...]:
