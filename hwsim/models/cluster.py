@@ -112,7 +112,7 @@ class Cluster:
             rings = self.per_node / local  # groups that leave a node side by side, each through its part of the cards
             out = self.across * self.network
             if operation == "all-to-all":
-                return START + HOP + size * (ranks - local) / ranks * self.per_node / out
+                return START + HOP + softened(size * (ranks - local) / ranks, self.knee) * self.per_node / out
             rate = min(rate, out / rings)
         if operation == "all-to-all":
             return START + STEP + size * (ranks - 1) / ranks / rate

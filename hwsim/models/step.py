@@ -250,36 +250,56 @@ def _add(shares: dict[str, float], more: Mapping[str, float], times: float = 1.0
 def _gradients_in_pieces(
     shares: dict[str, float], load: Load, layers: Mapping[str, Passes], seconds: Seconds, cluster: Cluster
 ) -> None:
-    """Add accumulation and optimizer of a transformer, and what nothing hides of its exchanges between replicas."""
-    laid, first, last = load.laid, load.stages[0], load.stages[-1]
-    heavier = first if layers["embedding"].seconds >= layers["head"].seconds else last
-    counts = {"block": laid.layers}
-    if first.runs:  # of unequal stages the one with the most parameters
-        heavier = first = max(load.stages, key=_parameters)
-        counts = {layer.name: layer.times for layer in heavier.blocks}
-    forward = math.fsum(many * math.fsum(layers[name].forward.values()) for name, many in counts.items())
-    passes = forward, math.fsum(many * math.fsum(layers[name].backward.values()) for name, many in counts.items())
+    """Add accumulation and optimizer of a transformer, and what nothing hides of its exchanges between replicas.
+
+    A later stage begins a step later and ends it sooner than the first: its exchanges have that much time more.
+    """
+    laid, first = load.laid, load.stages[0]
     if first.adding:
         shares["accumulate"] = laid.microbatches * math.fsum(map(seconds, first.adding))
-    _add(shares, by_kind(heavier.ending, seconds))
-    for item in exchanges(heavier.ending):
-        shares["dp"] += _beyond(item, heavier.number, passes, laid, cluster)
+    lengths = {stage.number: _length(stage.layers, layers) for stage in load.stages}
+    ends = list[tuple[dict[str, float], float]]()
+    for stage in load.stages:
+        before = math.fsum(lengths.get(number, lengths.get(1, 0.0)) for number in range(stage.number)) / laid.plan.chunks
+        ends.append((_ending(stage, laid, layers, seconds, cluster), before))
+    ending, before = max(ends, key=lambda end: math.fsum(end[0].values()) - end[1])
+    _add(shares, ending)
+    if before > 0:
+        shares["bubble"] = max(0.0, shares["bubble"] - before)
     if first.gathered:
-        shares["dp"] = _gathered(first, laid, cluster, laid.microbatches * _length(first.layers, layers))
+        shares["dp"] = _gathered(first, laid, layers, cluster)
 
 
-def _parameters(stage: Stage) -> float:
-    return math.fsum(layer.times * layer.parameters for layer in stage.layers)
+def _ending(stage: Stage, laid: Laid, layers: Mapping[str, Passes], seconds: Seconds, cluster: Cluster) -> dict[str, float]:
+    """Seconds that a stage takes at the end of a step, by kind of work."""
+    passes = _passes(stage.blocks, layers)
+    shares = by_kind(stage.ending, seconds)
+    for item in exchanges(stage.ending):
+        shares["dp"] += _beyond(item, stage.number, passes, laid, cluster)
+    return shares
 
 
-def _gathered(stage: Stage, laid: Laid, cluster: Cluster, computing: float) -> float:
-    """Seconds that gathering weights and scattering gradients add to computing."""
+def _passes(stage: Iterable[Layer], layers: Mapping[str, Passes]) -> tuple[float, float]:
+    """Seconds of a micro-batch through layers, forward and backward."""
+    listed = [(layer.times, layers[layer.name]) for layer in stage]
+    forward = math.fsum(many * math.fsum(passes.forward.values()) for many, passes in listed)
+    return forward, math.fsum(many * math.fsum(passes.backward.values()) for many, passes in listed)
+
+
+def _gathered(stage: Stage, laid: Laid, layers: Mapping[str, Passes], cluster: Cluster) -> float:
+    """Seconds that gathering weights and scattering gradients add to computing.
+
+    A pass prefetches the weights of its next piece alone: what is gathered forward hides behind that, the rest behind backward.
+    """
     many = laid.plan.chunks * hiding.pieces(laid, stage.number)
-    seconds = [collective(replace(item, size=item.size / many), laid, cluster) for item in stage.gathered]
-    moving = laid.microbatches * many * math.fsum(item.times * alone for item, alone in zip(stage.gathered, seconds, strict=True))
-    exposed = max(item.exposed for item in stage.gathered)
-    hidden = (1.0 - exposed) * (moving - math.fsum(seconds))
-    return moving - hidden + hiding.left(hidden, computing)
+    weights, gradients = stage.gathered
+    gather, scatter = (collective(replace(item, size=item.size / many), laid, cluster) for item in stage.gathered)
+    passed = many * gather, many * ((weights.times - 1.0) * gather + scatter)
+    left = laid.microbatches * math.fsum(passed)
+    for moving, alone, computing in zip(passed, (gather, scatter), _passes(stage.layers, layers), strict=True):
+        hidden = (1.0 - max(weights.exposed, gradients.exposed)) * (laid.microbatches * moving - alone)
+        left += hiding.left(hidden, laid.microbatches * computing) - hidden
+    return left
 
 
 def _beyond(item: Exchange, stage: int, passes: tuple[float, float], laid: Laid, cluster: Cluster) -> float:

@@ -39,6 +39,7 @@ class BySegment:
         self._finals = [{done.chunk: done for done in line} for line in self._lines]  # last pass through each virtual stage
         self.lives: dict[tuple[int, int, int], list[OpRef]] = {}
         self._second: dict[tuple[int, int], OpRef] = {}  # by stage and replica the first op after its first forward pass
+        self._sent: dict[tuple[int, int], OpRef] = {}  # the send of the result of that pass
         self._through: set[int] = set()  # stages whose first forward pass is written
         self._ends: dict[tuple[int, int], list[OpRef]] = {}  # by stage and replica the ends of pieces
         self._gathered: dict[int, OpRef] = {}  # by stage the first op that gathers its weights
@@ -93,7 +94,10 @@ class BySegment:
         cost = self.segments.sending(source.stage, target.stage, source.replica)
         name, suffix = ("send activations", "send") if forward else ("send gradients back", "send back")
         queue = self.ops.queue(f"{source.device}.{suffix}", source.device, source.many)
-        return self.ops.add(name, "send", source.device, queue, source.latest, cost=cost)
+        sent = self.ops.add(name, "send", source.device, queue, source.latest, cost=cost)
+        if forward and source.stage in self._through:
+            self._sent.setdefault((source.stage, source.replica), sent)
+        return sent
 
     # ---- exchanges among replicas
 
@@ -178,6 +182,8 @@ class BySegment:
                 for worker in workers:
                     for op in exposed:
                         edge(op, worker.first or op, lag=1)
-                    for op in hidden:
-                        edge(op, self._second[stage, worker.replica], lag=1)
+                    place = stage, worker.replica
+                    for needs in (self._second[place], *([self._sent[place]] if place in self._sent else [])):
+                        for op in hidden:
+                            edge(op, needs, lag=1)
         return waited
