@@ -28,6 +28,7 @@ from hwsim.records import dataclass
 from hwsim.spec.mistakes import Hinted
 
 _LONG: Final = 1e9
+Groups = Sequence[Sequence[int]]  # by group the places of its GPUs in the order of the machine
 # Seconds of a collective's start, of a step in a node and of one between nodes: NCCL's own table, rings, protocol simple.
 # Source: NVIDIA NCCL, src/graph/tuning.cc at commit 5067397c2676 (2026).
 START: Final = 8.4e-6
@@ -55,7 +56,7 @@ class Cluster:
         network, knee: what collectives make of it, see NETWORK and KNEE.
         bucket: bytes of weights that are gathered at once; None: however many there are.
         reducing: seconds of an all-reduce (bytes, GPUs, own kernels) among the first GPUs, as the machine's library does it.
-        timed: seconds of a collective inside a node (bytes, GPUs, stride), all of its groups at once, as they are simulated.
+        timed: seconds of a collective (bytes, GPUs of each group) inside a node, of all groups at once, as they are simulated.
         by_library: rates inside are what a library reaches of long messages over PCIe, all of its losses included: how well it is
             known; None of other links.
     """
@@ -70,7 +71,7 @@ class Cluster:
     knee: float = KNEE
     bucket: float | None = None
     reducing: Callable[[float, int, str], float] | None = field(default=None, compare=False, repr=False)
-    timed: Callable[[Operation, float, int, int], float] | None = field(default=None, compare=False, repr=False)
+    timed: Callable[[Operation, float, Groups], float] | None = field(default=None, compare=False, repr=False)
     by_library: Case | None = None
 
     def reduced(self, size: float, ranks: int, framework: str = "") -> float:
@@ -85,25 +86,35 @@ class Cluster:
             return self.seconds("all-reduce", size, ranks)
         return self.reducing(size, ranks, framework) if ranks > 1 and size > 0 else 0.0
 
-    def gathered(self, size: float, ranks: int, stride: int = 1) -> float:
+    def gathered(self, size: float, groups: Groups) -> float:
         """Seconds to gather weights, bucket by bucket: each goes round all ranks, and its steps do not get shorter."""
         many = buckets(size, self.bucket)
-        return many * self.seconds("all-gather", size / many, ranks, stride)
+        return many * self.among("all-gather", size / many, groups)
 
     def seconds(self, operation: Operation, size: float, ranks: int, stride: int = 1) -> float:
-        """Seconds of a collective among every `stride`-th of GPUs in order, while the other such groups do the same.
+        """Seconds of a collective among every `stride`-th of GPUs in order, while the other such groups do the same."""
+        inside = 1 if operation == "send" else max(1, self.per_node // (ranks * stride))
+        begins = [tile * ranks * stride + offset for tile in range(inside) for offset in range(stride)]
+        return self.among(operation, size, [range(begin, begin + ranks * stride, stride) for begin in begins])
+
+    def among(self, operation: Operation, size: float, groups: Groups) -> float:
+        """Seconds of a collective in the first of the groups, while the others do the same.
 
         size: bytes of one rank's whole array, as nccl-tests count; for send, of the message.
         """
+        first, ranks = groups[0], len(groups[0])
         if ranks < 2 or size <= 0:
             return 0.0
-        if self.timed is not None and ranks * stride <= self.per_node:
-            return self.timed(operation, size, ranks, stride)
-        local = max(1, min(ranks, self.per_node // stride)) if stride < self.per_node else 1
+        node = first[0] // self.per_node
+        local = sum(place // self.per_node == node for place in first)  # integers
         nodes = -(-ranks // local)
+        if self.timed is not None and nodes == 1:
+            begin = node * self.per_node
+            near = [[place - begin for place in group] for group in groups]
+            return self.timed(operation, size, [group for group in near if group[-1] < self.per_node])
         if operation == "send":
-            rate = self.inside_rate(2) if stride < self.per_node else self.sharing()
-            return START + (STEP if stride < self.per_node else HOP) + size / rate
+            rate = self.inside_rate(2) if nodes == 1 else self.sharing()
+            return START + (STEP if nodes == 1 else HOP) + size / rate
         turns = 2 if operation == "all-reduce" else 1
         share = turns * (ranks - 1) / ranks
         steps = turns * ((ranks - nodes) * STEP + (nodes - 1) * HOP if nodes > 1 else (ranks - 1) * STEP)
@@ -197,10 +208,9 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
 
     exchanges = Exchanges(machine)
 
-    def together(operation: Operation, size: float, ranks: int, stride: int) -> float:
-        begins = range(0, 1 if operation == "send" else len(first) - ranks * stride + 1, ranks * stride)
-        groups = [tuple(first[begin + offset :][: ranks * stride : stride]) for begin in begins for offset in range(stride)]
-        return exchanges.numbered(groups, operation, size).rest.demand.alone({})
+    def together(operation: Operation, size: float, groups: Groups) -> float:
+        named = [tuple([first[place] for place in group]) for group in groups]
+        return exchanges.numbered(named, operation, size).rest.demand.alone({})
 
     return Cluster(
         gpus[0],

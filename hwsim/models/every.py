@@ -120,13 +120,17 @@ class _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Layers:
-    """Columns of what the layers of a plan take: seconds of a micro-batch, bytes kept of it and bytes passed on."""
+    """Columns of what the layers of a plan take: seconds of a micro-batch, bytes kept of it and bytes passed on.
+
+    ends: seconds of embedding and head, forward.
+    """
 
     table: _Table
     forward: Floats
     backward: Floats
     embedding: Floats
     head: Floats
+    ends: Floats
     passed: Floats
     kept: Floats
     again: Floats
@@ -168,9 +172,11 @@ class _Columns:
             copied = laid.plan.pp > 1 and model.tied
             ends = (embedding_layer(model, part), head_layer(model, part, copied=copied))
             parted = part.tensor if framework.split or part.sharded else 1
+            ended = [Passes.of(each, seconds) for each in ends]
             rows.append((
                 math.fsum(passes.forward.values()), math.fsum(passes.backward.values()),
-                *(Passes.of(each, seconds).seconds for each in ends), block.output_bytes / parted,
+                *(each.seconds for each in ended), math.fsum(math.fsum(each.forward.values()) for each in ended),
+                block.output_bytes / parted,
                 block.kept_bytes, recomputed(laid, framework),
             ))  # fmt: skip
         return _Layers(table, *map(table.column, zip(*rows, strict=True)))
@@ -197,7 +203,7 @@ class _Columns:
         bubble = np.where(chunks > 1, np.maximum(filled, every + (m - 1) * part - m * longest), filled)
         sent = self._sent()
         piped = bubble + 2.0 * (m * chunks * sent + (pp - 1) * sent)
-        total = m * longest + np.where(pp > 1, piped, 0.0) + self._replicated(m * opened)
+        total = m * longest + np.where(pp > 1, piped, 0.0) + self._replicated(opened, bubble)
         return total + self.framework.step if self.framework.step > 0 else total
 
     def _sent(self) -> Floats:
@@ -211,45 +217,51 @@ class _Columns:
             for size, stride, several in zip(sizes, strides, staged, strict=True)
         ])  # fmt: skip
 
-    def _replicated(self, computing: Floats) -> Floats:
-        """Seconds of gradients, optimizer and shared weights that nothing hides.
+    def _replicated(self, opened: Floats, bubble: Floats) -> Floats:
+        """Seconds of gradients, optimizer and shared weights that nothing hides, less the part of the bubble that they fill.
 
-        computing: seconds that the first stage computes in a step.
+        opened: seconds of a micro-batch in the first stage.
         """
         plans, layers = self.plans, self.layers
         added = self.states.column([self._added(laid) for laid in self.laid])
         total = np.where(plans.batches > 1, plans.batches * added, 0.0)
-        first, last = (self._ending(blocks.astype(np.int64), at) for at, blocks in ((0, self.first), (-1, self.last)))
-        total += np.where(layers.embedding >= layers.head, first, last)  # the stage with the most parameters
+        befores = (0.0 * opened, opened, opened + (plans.pp - 2) * self.second * layers.block)
+        ending, filled = self._ending(self.first, 0), befores[0]
+        for at, blocks, before in zip((1, -1), (self.second, self.last), befores[1:], strict=True):
+            other, sooner = self._ending(blocks, at), before / plans.chunks
+            later = (plans.pp > 1) & (other - sooner > ending - filled)
+            ending, filled = np.where(later, other, ending), np.where(later, sooner, filled)
+        total += ending - np.minimum(filled, bubble)
         gathers = plans.gathers & (plans.dp * plans.cp > 1)
-        return total + np.where(gathers, self._gathering(computing), 0.0) if gathers.any() else total
+        return total + np.where(gathers, self._gathering(), 0.0) if gathers.any() else total
 
     def _added(self, laid: Laid) -> float:
         """Seconds to add the gradients of a micro-batch, of several."""
         parameters = stage_parameters(laid.transformer, laid.plan, 0)
         return math.fsum(map(self.times.seconds, adding_of(replace(laid, microbatches=2), self.framework, parameters)))
 
-    def _ending(self, blocks: Ints, at: int) -> Floats:
-        """Seconds of the end of a step in the first stage (at 0) or the last (at -1) that nothing hides; blocks: of it."""
+    def _ending(self, blocks: Floats, at: int) -> Floats:
+        """Seconds of the end of a step that nothing hides in the first stage, the second or the last (at -1); blocks: of it."""
         plans, layers, exposed = self.plans, self.layers, self.framework.gradients
-        items = [self._ended(laid, at % laid.plan.pp) for laid in self.laid]
+        numbers = [at % laid.plan.pp for laid in self.laid]
+        items = list(map(self._ended, self.laid, numbers))
         total = self.states.column([math.fsum(map(self.times.seconds, kernels(each))) for each in items])
-        behind = np.maximum(self.first, self.second) / plans.chunks
+        behind = blocks / plans.chunks
         stages = (plans.chunks - 1) * plans.pp
         for name in ("gradients", "weights"):
             sums = [next((item for item in exchanges(each) if item.name == name), None) for each in items]
-            alone = self.states.column([self._alone(item, laid) for item, laid in zip(sums, self.laid, strict=True)])
+            alone = self.states.column(list(map(self._alone, sums, self.laid, numbers)))
             total += exposed * alone
             if exposed >= 1.0:
                 continue
             if name == "weights":
                 total += np.maximum(0.0, (1.0 - exposed) * alone - layers.forward * behind * (stages + 1.0))
                 continue
-            pieces = np.minimum(np.maximum(1, blocks // plans.chunks), hiding.MOST)
+            pieces = np.minimum(np.maximum(1, blocks.astype(np.int64) // plans.chunks), hiding.MOST)
             many = plans.chunks * pieces
             parted = _Table(self.states.of, many)
             bucket = parted.column([
-                self._alone(sums[row], self.laid[row], int(many[number]))
+                self._alone(sums[row], self.laid[row], numbers[row], int(many[number]))
                 for number, row in zip(parted.first, self.states.of[parted.first].tolist(), strict=True)
             ])  # fmt: skip
             least = np.maximum(exposed, 1.0 / many)
@@ -261,23 +273,28 @@ class _Columns:
     def _ended(self, laid: Laid, stage: int) -> tuple[Item, ...]:
         return ending_of(laid, self.framework, stage_parameters(laid.transformer, laid.plan, stage))
 
-    def _alone(self, item: Exchange | None, laid: Laid, many: int = 1) -> float:
-        """Seconds of an exchange, or of one of `many` parts of it."""
-        return 0.0 if item is None else collective(replace(item, size=item.size / many), laid, self.cluster)
+    def _alone(self, item: Exchange | None, laid: Laid, stage: int, many: int = 1) -> float:
+        """Seconds of an exchange of a stage, or of one of `many` parts of it."""
+        return 0.0 if item is None else collective(replace(item, size=item.size / many), laid, self.cluster, stage)
 
-    def _gathering(self, computing: Floats) -> Floats:
+    def _gathering(self) -> Floats:
         """Seconds that gathering weights and scattering gradients add to computing, of a single stage."""
-        rows = []
+        layers, rows = self.layers, []
         for laid in self.laid:
             items = gathered_of(laid, self.framework, stage_parameters(laid.transformer, laid.plan, 0))
             many = laid.plan.chunks * hiding.pieces(laid, 0)
-            alone = [self._alone(item, laid, many) for item in items]
-            moved = many * math.fsum(item.times * seconds for item, seconds in zip(items, alone, strict=True))
-            rows.append((moved, math.fsum(alone), max((item.exposed for item in items), default=1.0)))
-        turns, first, waited = map(self.states.column, zip(*rows, strict=True))
-        moving: Floats = self.plans.batches * turns
-        hidden: Floats = (1.0 - waited) * (moving - first)
-        return moving - hidden + np.maximum(0.0, hidden - computing)
+            gather, scatter = (self._alone(item, laid, 0, many) for item in items) if items else (0.0, 0.0)
+            again = items[0].times - 1.0 if items else 0.0
+            rows.append((many * gather, many * (again * gather + scatter), gather, scatter))
+        forward, backward, gather, scatter = map(self.states.column, zip(*rows, strict=True))
+        passing = self.first * layers.forward + layers.ends
+        passing_back = self.first * layers.backward + layers.embedding + layers.head - layers.ends
+        m, hides = self.plans.batches, 1.0 - self.framework.gradients
+        left: Floats = m * (forward + backward)
+        for moving, alone, computing in ((forward, gather, passing), (backward, scatter, passing_back)):
+            hidden = hides * (m * moving - alone)
+            left = left + np.maximum(0.0, hidden - m * computing) - hidden
+        return left
 
     # ---- bytes ----
 

@@ -9,7 +9,7 @@ then pipeline, then data, unless said otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from hwsim.models.architectures import Model, Network, Transformer
@@ -114,17 +114,24 @@ class Laid:
         return self.model
 
     def stride(self, axis: Axis) -> int:
-        """Distance between neighbours of a group in the order of the GPUs.
+        """Distance between neighbours of a group in the order of the GPUs."""
+        return self.strides[axis]
 
-        ep lies within dp: copies that split the experts are neighbours.
-        """
-        sizes = {"tp": self.plan.tp, "cp": self.plan.cp, "ep": 1, "pp": self.plan.pp, "dp": self.dp}
-        distance = 1
-        for name in self.plan.order:
-            if name == axis or (axis == "ep" and name == "dp"):
-                return distance
-            distance *= sizes[name]
-        return distance
+    @property
+    def strides(self) -> dict[Axis, int]:
+        """By axis the distance of neighbours."""
+        return strides_of(self.plan.order, tp=self.plan.tp, cp=self.plan.cp, pp=self.plan.pp, ep=self.plan.ep, dp=self.dp)
+
+    def sharing(self, copies: int, stage: int) -> list[tuple[int, ...]]:
+        """Places of the GPUs that exchange gradients or weights of a stage: those of the first `copies`, once for each part."""
+        strides, ep = self.strides, self.plan.ep
+        begin = stage * strides["pp"]
+        places = sorted(
+            begin + copy % ep * strides["ep"] + copy // ep * strides["dp"] + part * strides["cp"]
+            for copy in range(copies)
+            for part in range(self.plan.cp)
+        )
+        return [tuple([place + part * strides["tp"] for place in places]) for part in range(self.plan.tp)]
 
     def layers_of(self, stage: int) -> int:
         """Layers of a stage."""
@@ -162,6 +169,23 @@ class Laid:
     def unit(self) -> str:
         """Which of the two: tokens, examples."""
         return "tokens" if isinstance(self.model, Transformer) else "examples"
+
+
+def strides_of(order: Sequence[Axis], *, tp: int, cp: int, pp: int, ep: int, dp: int) -> dict[Axis, int]:
+    """By axis the distance of neighbours in the order of the GPUs.
+
+    Replicas that split the experts (ep) are a part of the data-parallel ones (dp), next to them unless the order names ep.
+
+    >>> strides_of(("tp", "pp", "dp"), tp=2, cp=1, pp=4, ep=2, dp=4)
+    {'tp': 1, 'cp': 0, 'pp': 2, 'ep': 8, 'dp': 16}
+    """
+    sizes: dict[Axis, int] = {"tp": tp, "cp": cp, "pp": pp, "ep": ep, "dp": dp // ep}
+    strides, stride = dict.fromkeys(sizes, 0), 1
+    for axis in order:
+        for name in ("ep", "dp") if axis == "dp" and "ep" not in order else (axis,):
+            strides[name] = stride
+            stride *= sizes[name]
+    return strides
 
 
 def lay(model: Model, plan: ParallelPlan, gpus: int) -> Laid:

@@ -97,12 +97,13 @@ class Space:
 
     def stride(self, axis: Axis) -> Ints:
         """As `Laid.stride`."""
-        sizes = {"tp": self.tp, "cp": self.cp, "ep": np.ones_like(self.tp), "pp": self.pp, "dp": self.dp}
+        sizes = {"tp": self.tp, "cp": self.cp, "ep": self.ep, "pp": self.pp, "dp": self.dp // self.ep}
         distance = np.ones_like(self.tp)
         for name in self.base.order:
-            if name == axis or (axis == "ep" and name == "dp"):
-                break
-            distance = distance * sizes[name]
+            for inner in ("ep", "dp") if name == "dp" and "ep" not in self.base.order else (name,):
+                if inner == axis:
+                    return distance
+                distance = distance * sizes[inner]
         return distance
 
 

@@ -32,7 +32,7 @@ from hwsim.models.architectures import Model, Network
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges
+from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels
 from hwsim.models.memory import Footprint
 from hwsim.models.plan import Laid, ParallelPlan, lay
 from hwsim.models.stages import Load, Stage, network_load, transformer_load
@@ -175,15 +175,17 @@ def by_kind(items: Iterable[Item], seconds: Seconds) -> dict[str, float]:
     return shares
 
 
-def collective(exchange: Exchange, laid: Laid, cluster: Cluster) -> float:
-    """Seconds of an exchange while the other groups do the same; the machine's library sums a network's gradients."""
+def collective(exchange: Exchange, laid: Laid, cluster: Cluster, stage: int = 0) -> float:
+    """Seconds of an exchange while the other groups do the same; the machine's library sums a network's gradients.
+
+    stage: whose gradients or weights it exchanges.
+    """
     if isinstance(laid.model, Network) and exchange.axis == "dp":
         return cluster.reduced(exchange.size, laid.dp)
     if exchange.axis == "dp":
-        stride = laid.stride("cp" if laid.plan.cp > 1 else "dp")
         if exchange.name == "weights":
-            return cluster.gathered(exchange.size, laid.sharers, stride)
-        return cluster.seconds(exchange.operation, exchange.size, laid.summing, stride)
+            return cluster.gathered(exchange.size, laid.sharing(laid.shards, stage))
+        return cluster.among(exchange.operation, exchange.size, laid.sharing(laid.dp, stage))
     sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2}
     most = exchange.size * max(exchange.received, exchange.sent)  # the fullest GPU has it on its links
     return cluster.seconds(exchange.operation, most, sizes[exchange.axis], laid.stride(exchange.axis))
@@ -273,9 +275,9 @@ def _gradients_in_pieces(
 def _ending(stage: Stage, laid: Laid, layers: Mapping[str, Passes], seconds: Seconds, cluster: Cluster) -> dict[str, float]:
     """Seconds that a stage takes at the end of a step, by kind of work."""
     passes = _passes(stage.blocks, layers)
-    shares = by_kind(stage.ending, seconds)
+    shares = by_kind(kernels(stage.ending), seconds)
     for item in exchanges(stage.ending):
-        shares["dp"] += _beyond(item, stage.number, passes, laid, cluster)
+        _add(shares, {"dp": _waited(item, stage.number, passes, laid, cluster)})
     return shares
 
 
@@ -292,34 +294,34 @@ def _gathered(stage: Stage, laid: Laid, layers: Mapping[str, Passes], cluster: C
     A pass prefetches the weights of its next piece alone: what is gathered forward hides behind that, the rest behind backward.
     """
     many = laid.plan.chunks * hiding.pieces(laid, stage.number)
-    weights, gradients = stage.gathered
+    weights, gradients = stage.gathered  # of one exposed part
     gather, scatter = (collective(replace(item, size=item.size / many), laid, cluster) for item in stage.gathered)
     passed = many * gather, many * ((weights.times - 1.0) * gather + scatter)
     left = laid.microbatches * math.fsum(passed)
     for moving, alone, computing in zip(passed, (gather, scatter), _passes(stage.layers, layers), strict=True):
-        hidden = (1.0 - max(weights.exposed, gradients.exposed)) * (laid.microbatches * moving - alone)
+        hidden = (1.0 - gradients.exposed) * (laid.microbatches * moving - alone)
         left += hiding.left(hidden, laid.microbatches * computing) - hidden
     return left
 
 
-def _beyond(item: Exchange, stage: int, passes: tuple[float, float], laid: Laid, cluster: Cluster) -> float:
-    """Seconds of an exchange at the end of a step beyond its exposed part.
+def _waited(item: Exchange, stage: int, passes: tuple[float, float], laid: Laid, cluster: Cluster) -> float:
+    """Seconds that a stage waits for an exchange at the end of a step.
 
     Args:
         passes: seconds of one forward, and of one backward pass.
     """
-    if item.exposed >= 1.0:
-        return 0.0
     forward, backward = passes
-    alone = item.times * collective(item, laid, cluster)
+    alone = item.times * collective(item, laid, cluster, stage)
+    if item.exposed >= 1.0:
+        return item.exposed * alone
     if item.name == "weights":
-        return hiding.left((1.0 - item.exposed) * alone, hiding.window(laid, forward))
+        return item.exposed * alone + hiding.left((1.0 - item.exposed) * alone, hiding.window(laid, forward))
     pieces = hiding.pieces(laid, stage)
     many = laid.plan.chunks * pieces
     exposed = hiding.in_buckets(item, many).exposed
-    bucket = collective(replace(item, size=item.size / many), laid, cluster)
+    bucket = collective(replace(item, size=item.size / many), laid, cluster, stage)
     behind = hiding.window(laid, backward, pieces)
-    return (exposed - item.exposed) * alone + hiding.left((1.0 - exposed) * many * bucket, behind)
+    return exposed * alone + hiding.left((1.0 - exposed) * many * bucket, behind)
 
 
 def _gradients_in_buckets(

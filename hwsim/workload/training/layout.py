@@ -10,6 +10,7 @@ from typing import Any
 from hwsim.machine import Machine
 from hwsim.models.layer import Axis
 from hwsim.models.numbered import Names
+from hwsim.models.plan import strides_of
 from hwsim.records import dataclass
 
 
@@ -20,8 +21,7 @@ class Layout:
     A stage group is the tp x cp devices that work on the same layers of the same micro-batch at the same time.
 
     Args:
-        order: axes from neighbours outwards. Replicas that split the experts (ep) are a part of the data-parallel ones (dp),
-            next to them unless the order names ep.
+        order: axes from neighbours outwards, see `hwsim.models.plan.strides_of`.
         chunks: virtual stages of each stage.
         per_node: devices of the first node.
         strides: by axis, the distance of neighbours in the order of the devices.
@@ -36,16 +36,10 @@ class Layout:
     dp: int = 1
     chunks: int = 1
     per_node: int = 1
-    strides: Mapping[str, int] = field(default_factory=dict)
+    strides: Mapping[Axis, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "ep": self.ep, "dp": self.dp // self.ep}
-        strides, stride = dict.fromkeys(sizes, 0), 1
-        for axis in self.order:
-            for name in ("ep", "dp") if axis == "dp" and "ep" not in self.order else (axis,):
-                strides[name] = stride
-                stride *= sizes[name]
-        self.strides = strides
+        self.strides = strides_of(self.order, tp=self.tp, cp=self.cp, pp=self.pp, ep=self.ep, dp=self.dp)
 
     def device(self, tp: int, cp: int, stage: int, replica: int) -> str:
         """The device at these coordinates."""
