@@ -279,21 +279,21 @@ class _Columns:
 
     def _gathering(self) -> Floats:
         """Seconds that gathering weights and scattering gradients add to computing, of a single stage."""
-        layers, rows = self.layers, []
+        layers, m, exposed, rows = self.layers, self.plans.batches, self.framework.gradients, []
         for laid in self.laid:
             items = gathered_of(laid, self.framework, stage_parameters(laid.transformer, laid.plan, 0))
             many = laid.plan.chunks * hiding.pieces(laid, 0)
             gather, scatter = (self._alone(item, laid, 0, many) for item in items) if items else (0.0, 0.0)
-            again = items[0].times - 1.0 if items else 0.0
-            rows.append((many * gather, many * (again * gather + scatter), gather, scatter))
-        forward, backward, gather, scatter = map(self.states.column, zip(*rows, strict=True))
-        passing = self.first * layers.forward + layers.ends
-        passing_back = self.first * layers.backward + layers.embedding + layers.head - layers.ends
-        m, hides = self.plans.batches, 1.0 - self.framework.gradients
-        left: Floats = m * (forward + backward)
-        for moving, alone, computing in ((forward, gather, passing), (backward, scatter, passing_back)):
-            hidden = hides * (m * moving - alone)
-            left = left + np.maximum(0.0, hidden - m * computing) - hidden
+            rows.append((many, gather, (items[0].times - 1.0) * gather + scatter if items else 0.0, scatter))
+        many, gather, backward, scatter = map(self.states.column, zip(*rows, strict=True))
+        ends = layers.ends, layers.embedding + layers.head - layers.ends
+        left = np.zeros(len(m))
+        for moving, alone, block, end in zip(
+            (gather, backward), (gather, scatter), (layers.forward, layers.backward), ends, strict=True
+        ):
+            left += exposed * m * many * moving + (1.0 - exposed) * alone
+            hidden = (1.0 - exposed) * moving - self.first * block / many
+            left += np.maximum(0, m * many - m - 1) * np.maximum(0.0, hidden) + m * np.maximum(0.0, hidden - end)
         return left
 
     # ---- bytes ----

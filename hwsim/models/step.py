@@ -291,16 +291,20 @@ def _passes(stage: Iterable[Layer], layers: Mapping[str, Passes]) -> tuple[float
 def _gathered(stage: Stage, laid: Laid, layers: Mapping[str, Passes], cluster: Cluster) -> float:
     """Seconds that gathering weights and scattering gradients add to computing.
 
-    A pass prefetches the weights of its next piece alone: what is gathered forward hides behind that, the rest behind backward.
+    The weights of a piece hide behind the piece before, and so do gradients: blocks have many pieces, embedding and head are a
+    part of one. In a backward pass both are exchanged.
     """
-    many = laid.plan.chunks * hiding.pieces(laid, stage.number)
+    many, m = laid.plan.chunks * hiding.pieces(laid, stage.number), laid.microbatches
     weights, gradients = stage.gathered  # of one exposed part
     gather, scatter = (collective(replace(item, size=item.size / many), laid, cluster) for item in stage.gathered)
-    passed = many * gather, many * ((weights.times - 1.0) * gather + scatter)
-    left = laid.microbatches * math.fsum(passed)
-    for moving, alone, computing in zip(passed, (gather, scatter), _passes(stage.layers, layers), strict=True):
-        hidden = (1.0 - gradients.exposed) * (laid.microbatches * moving - alone)
-        left += hiding.left(hidden, laid.microbatches * computing) - hidden
+    blocks, whole = _passes(stage.blocks, layers), _passes(stage.layers, layers)
+    left = 0.0
+    for moving, alone, block, passed in zip(
+        (gather, (weights.times - 1.0) * gather + scatter), (gather, scatter), blocks, whole, strict=True
+    ):
+        left += gradients.exposed * m * many * moving + (1.0 - gradients.exposed) * alone
+        hidden = (1.0 - gradients.exposed) * moving - block / many
+        left += max(0, m * many - m - 1) * hiding.left(hidden, 0.0) + m * hiding.left(hidden, passed - block)
     return left
 
 
