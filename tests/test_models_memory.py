@@ -124,7 +124,7 @@ def test_recompute_that_stops_leaves_out_the_last_product() -> None:
 
 def test_weights_in_buckets_cost_a_round_each() -> None:
     cluster = Cluster(Gpu(flop={"fp32": 1e12}, memory=LocalMemory(1e12)), 64, 8, {8: 1e11}, 1e11, 1e11, knee=0.0)
-    whole, cut = cluster.gathered(1e9, 64), replace(cluster, bucket=1e8).gathered(1e9, 64)
+    whole, cut = cluster.gathered(1e9, [range(64)]), replace(cluster, bucket=1e8).gathered(1e9, [range(64)])
     assert cut - whole == pytest.approx(9 * cluster.seconds("all-gather", 1e-9, 64), rel=1e-6)
 
 
