@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import statistics
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,8 +14,11 @@ import pytest
 import hwsim
 from hwsim.api import load_machine
 from hwsim.machine import Machine
-from hwsim.models import ParallelPlan, cluster_of, estimate, load_framework, load_transformer
+from hwsim.models import Cluster, ParallelPlan, WrongPlan, cluster_of, estimate, load_framework, load_transformer
+from hwsim.models.cluster import NETWORK
 from hwsim.models.plan import Recompute, Sharding
+from hwsim.results.interval import Interval
+from hwsim.views.estimate.find import of_step
 
 NEAR = 0.03
 
@@ -193,3 +200,135 @@ def test_the_channels_of_collectives_are_counted_once() -> None:
     plan = Plan(1, 0, "bert-large", 4, 4, 1, 1, "zero-3")
     few = load_machine("hwsim: machine/1\nclass: ideal\nuse: dgx-h100\ncollectives: {channels: 2}\n")
     assert simulated(plan, few) == pytest.approx(simulated(plan, machine_of(plan)), rel=0.02)
+
+
+# ---- random plans: one judgement ----
+
+PLACES = {
+    "p3": "p3.16xlarge", "h100": "dgx-h100", "mi300x": "mi300x-8", "l40s": "l40s-8",
+    "pod": "hwsim: machine/1\nuse: scale/dgx-a100-pod\nlet: {nodes: 4, per_leaf: 8}\n",
+}  # fmt: skip
+LENGTHS = {
+    "gpt2": (128, 1024),
+    "bert-large": (128, 512),
+    "gpt2-xl": (512, 1024),
+    "llama-3-8b": (512, 8192),
+    "mixtral-8x7b": (512, 4096),
+}
+
+
+@cache
+def place(name: str) -> tuple[Machine, Cluster]:
+    machine = load_machine(PLACES[name])
+    return machine, cluster_of(machine)
+
+
+def drawn(chance: random.Random) -> tuple[str, str, str, dict[str, Any]]:
+    where, model = chance.choice(sorted(PLACES)), chance.choice(sorted(LENGTHS))
+    plan: dict[str, Any] = {
+        "tp": chance.choice((1, 1, 2, 4, 8)), "pp": chance.choice((1, 1, 2, 4)), "cp": chance.choice((1, 1, 1, 2)),
+        "ep": chance.choice((1, 2, 4)) if model == "mixtral-8x7b" else 1, "microbatch": chance.choice((1, 2, 4)),
+        "sharding": chance.choice(("zero-0", "zero-1", "zero-2", "zero-3", "fsdp")),
+        "recompute": chance.choice(("none", "selective", "full")), "sequence": chance.choice(LENGTHS[model]),
+    }  # fmt: skip
+    plan["sequence_parallel"] = plan["tp"] > 1 and chance.random() < 0.6
+    if plan["pp"] > 1:
+        plan["schedule"] = chance.choice(("1f1b", "gpipe", "interleaved"))
+        plan["chunks"] = chance.choice((2, 3, 4)) if plan["schedule"] == "interleaved" else 1
+        plan["uneven"] = chance.random() < 0.4
+    copies = place(where)[1].gpus // (plan["tp"] * plan["pp"] * plan["cp"])
+    plan["global_batch"] = max(1, copies) * plan["microbatch"] * chance.choice((1, 2, 3, 4, 8))
+    plan["dtype"] = "fp16" if where == "p3" else "bf16"
+    return where, model, chance.choice(("megatron-core", "internevo", "deepspeed-zero3")), plan
+
+
+def judged(where: str, name: str, called: str, keys: dict[str, Any]) -> tuple[Interval, Interval]:
+    """The intervals of a step, as estimated and as simulated."""
+    machine, cluster = place(where)
+    step = estimate(load_transformer(name), ParallelPlan(**keys), cluster, load_framework(called))
+    axes = {"dp": "rest", **{axis: keys[axis] for axis in ("tp", "pp", "cp", "ep")}}
+    train = {
+        "model": name,
+        "framework": called,
+        "parallel": axes,
+        **{key: value for key, value in keys.items() if key not in axes},
+    }
+    try:
+        run = hwsim.simulate(machine, {"hwsim": "workload/1", "train": train})
+    except hwsim.OutOfMemory as full:
+        run = full.run
+    return of_step(step, cluster), run.interval.of(run.trainings[0].step_s)
+
+
+@pytest.mark.parametrize(("seed", "count"), [(1, 60), pytest.param(2, 540, marks=pytest.mark.slow)])
+def test_random_plans_are_judged_alike(seed: int, count: int) -> None:
+    chance, ratios, apart = random.Random(seed), list[float](), list[tuple[Any, ...]]()
+    while len(ratios) < count:
+        plan = drawn(chance)
+        try:
+            closed, played = judged(*plan)
+        except (WrongPlan, hwsim.SpecError):
+            continue
+        ratios.append(closed.value / played.value)
+        if closed.low > played.high or played.low > closed.high:
+            apart.append((ratios[-1], *plan))
+    assert not apart
+    assert statistics.median(ratios) == pytest.approx(1.0, abs=0.01)
+    assert statistics.median(abs(ratio - 1.0) for ratio in ratios) < NEAR
+
+
+# ---- bytes by hand ----
+
+ALONE = """
+hwsim: machine/1
+class: ideal
+parts:
+  node: {kind: machine, count: 4, parts: {gpu: {kind: gpu, use: GPU}, nic: {kind: nic, use: connectx-7-ndr400}},
+    links: [{between: [gpu, nic], kind: pcie, use: pcie5-x16}]}
+  other: {kind: machine, count: 4, parts: {gpu: {kind: gpu, use: h100-sxm}, nic: {kind: nic, use: connectx-7-ndr400}},
+    links: [{between: [gpu, nic], kind: pcie, use: pcie5-x16}]}
+  leaf: {kind: switch}
+links: [{name: slow, between: [node*.nic, leaf], kind: direct, bandwidth: 125 MB/s}, {name: slow, between: [other*.nic, leaf], kind: direct, bandwidth: 125 MB/s}]
+"""
+
+
+@pytest.mark.parametrize("gpu", ["h100-sxm", "a100-sxm-80gb"])
+@pytest.mark.parametrize("recompute", ["none", "full"])
+@pytest.mark.parametrize(
+    ("sharding", "crossing"),
+    [
+        ("zero-0", lambda w, g, m: 2 * g),
+        ("zero-1", lambda w, g, m: g + w),
+        ("zero-2", lambda w, g, m: g + w),
+        ("zero-3", lambda w, g, m: m * (2 * w + g)),
+        ("fsdp", lambda w, g, m: m * (2 * w + g)),
+    ],
+)  # fmt: skip
+def test_each_exchange_crosses_a_link_with_the_bytes_that_it_has_by_hand(
+    sharding: Sharding, crossing: Callable[[float, float, int], float], recompute: Recompute, gpu: str
+) -> None:
+    """An all-gather and a reduce-scatter of n ranks send (n - 1)/n of the array over each link, an all-reduce twice that."""
+    machine, m = load_machine(ALONE.replace("GPU", gpu)), 2
+    model, framework = load_transformer("llama-3-8b"), load_framework("megatron-core")
+    crossed = 7 / 8 * crossing(2.0 * model.parameters, framework.gradient * model.parameters, m)
+    train = {
+        "model": "llama-3-8b",
+        "global_batch": 8 * m,
+        "sequence": 512,
+        "sharding": sharding,
+        "recompute": recompute,
+        "steps": 2,
+    }
+    try:
+        run = hwsim.simulate(machine, {"hwsim": "workload/1", "train": {**train, "device": ["node*.gpu", "other*.gpu"]}})
+    except hwsim.OutOfMemory as full:
+        run = full.run
+    for row in run.usage:
+        if row.capacity.startswith("slow:"):
+            assert row.moved / 2 == pytest.approx(crossed, rel=1e-3), row.capacity
+    rate = 125e6 * NETWORK * framework.network
+    assert run.trainings[0].step_s * rate == pytest.approx(crossed, rel=0.1)
+    if gpu == "h100-sxm":
+        plan = ParallelPlan(global_batch=8 * m, sequence=512, sharding=sharding, recompute=recompute)
+        step = estimate(model, plan, cluster_of(machine), framework)
+        assert step.seconds == pytest.approx(run.trainings[0].step_s, rel=NEAR)
