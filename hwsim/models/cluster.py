@@ -208,7 +208,7 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
 
     exchanges = Exchanges(machine)
 
-    def together(operation: Operation, size: float, groups: Groups) -> float:
+    def exchanged(operation: Operation, size: float, groups: Groups) -> float:
         named = [tuple([first[place] for place in group]) for group in groups]
         return exchanges.numbered(named, operation, size).rest.demand.alone({})
 
@@ -220,7 +220,7 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
         across,
         pair,
         reducing=reducing,
-        timed=together,
+        timed=exchanged,
         by_library=timing.over_pcie(machine, first),
     )
 

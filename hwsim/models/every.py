@@ -282,12 +282,12 @@ class _Columns:
         layers, m, exposed, rows = self.layers, self.plans.batches, self.framework.gradients, []
         for laid in self.laid:
             items = gathered_of(laid, self.framework, stage_parameters(laid.transformer, laid.plan, 0))
-            many = laid.plan.chunks * hiding.pieces(laid, 0)
-            gather, scatter = (self._alone(item, laid, 0, many) for item in items) if items else (0.0, 0.0)
-            rows.append((many, gather, (items[0].times - 1.0) * gather + scatter if items else 0.0, scatter))
+            count = laid.plan.chunks * hiding.pieces(laid, 0)
+            weights, gradients = (self._alone(item, laid, 0, count) for item in items) if items else (0.0, 0.0)
+            rows.append((count, weights, (items[0].times - 1.0) * weights + gradients if items else 0.0, gradients))
         many, gather, backward, scatter = map(self.states.column, zip(*rows, strict=True))
         ends = layers.ends, layers.embedding + layers.head - layers.ends
-        left = np.zeros(len(m))
+        left: Floats = np.zeros(len(m))
         for moving, alone, block, end in zip(
             (gather, backward), (gather, scatter), (layers.forward, layers.backward), ends, strict=True
         ):
