@@ -288,7 +288,9 @@ parts:
   other: {kind: machine, count: 4, parts: {gpu: {kind: gpu, use: h100-sxm}, nic: {kind: nic, use: connectx-7-ndr400}},
     links: [{between: [gpu, nic], kind: pcie, use: pcie5-x16}]}
   leaf: {kind: switch}
-links: [{name: slow, between: [node*.nic, leaf], kind: direct, bandwidth: 125 MB/s}, {name: slow, between: [other*.nic, leaf], kind: direct, bandwidth: 125 MB/s}]
+links:
+  - {name: slow, between: [node*.nic, leaf], kind: direct, bandwidth: 125 MB/s}
+  - {name: slow, between: [other*.nic, leaf], kind: direct, bandwidth: 125 MB/s}
 """
 
 

@@ -11,8 +11,8 @@ import pytest
 from hwsim.communication.renaming import Look, Looks
 from hwsim.machine import Machine
 from hwsim.machine.libraries.nccl import RINGS
-from hwsim.prepare import load_machine
 from hwsim.models.exchanges import Exchanges
+from hwsim.prepare import load_machine
 from tests.test_training_sends import MIXED
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hwsim.communication.timing import timed
 from hwsim.machine import Machine
-from hwsim.prepare import load_machine
 from hwsim.models.sends import Sends
+from hwsim.prepare import load_machine
 
 MIXED: Mapping[str, object] = {
     "hwsim": "machine/1",
