@@ -44,11 +44,13 @@ def random_cluster(dice: random.Random) -> tuple[File, list[str]]:
 def _node(dice: random.Random, count: int) -> File:
     gpus = dice.randint(1, 3)
     cpu: File = {
-        "kind": "cpu", "serves": dice.choice(["shared", "fifo"]), "cores": dice.randint(1, 4), "flop": {"fp32": quantity(dice, 1e10, 1e13, "FLOP/s")},
+        "kind": "cpu", "serves": dice.choice(["shared", "fifo"]), "cores": dice.randint(1, 4),
+        "flop": {"fp32": quantity(dice, 1e10, 1e13, "FLOP/s")},
         "memory": {"size": "64 GiB", "bandwidth": quantity(dice, 1e9, 1e11, "B/s")},
     }  # fmt: skip
     gpu = {
-        "kind": "gpu", "count": gpus, "flop": {"fp32": quantity(dice, 1e11, 1e14, "FLOP/s")}, "launch": dice.choice(["0 s", "4 us"]),
+        "kind": "gpu", "count": gpus, "launch": dice.choice(["0 s", "4 us"]),
+        "flop": {"fp32": quantity(dice, 1e11, 1e14, "FLOP/s")},
         "memory": {"size": "64 GiB", "bandwidth": quantity(dice, 1e10, 1e12, "B/s")},
     }  # fmt: skip
     disk = {
