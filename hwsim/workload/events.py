@@ -15,10 +15,10 @@ Range: a route is never changed; latencies of links, disks and network cards sta
 Jitter draws a new speed for each device (or link) from one piece of its work to the next: what takes t alone takes
 t (1 + x), x exponential with that mean. All pieces hold the same work, so that a part that works all the time takes longer
 by that mean, however long its ops are. With intervals of equal length the slow ones would count too little (50 % would be
-38 %). The pieces last `every` in the mean. Speeds are drawn by the name of the device, or of the link's direction: under another name
-it has others. Range: short work that begins at any moment, after a pause, meets the slow pieces more often, as they last longer.
-With a mean m it takes m + m^2 / (1 + m) longer (5.2 % for 5 %, 67 % for 50 %). The same
-seed gives the same run. Source of the shape: operating system noise as Petrini,
+38 %). The pieces last `every` in the mean. Speeds are drawn by the name of the device, or of the link's direction: under another
+name it has others. Range: short work that begins at any moment, after a pause, meets the slow pieces more often: they are longer.
+With a mean m it takes m + m^2 / (1 + m) longer (5.2 % for 5 %, 67 % for 50 %). The same seed gives the same run. Source of the
+shape: operating system noise as Petrini,
 Kerbyson, Pakin, "The case of the missing supercomputer performance", SC 2003, found it: rare and long-tailed.
 """
 
