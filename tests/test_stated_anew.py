@@ -53,7 +53,7 @@ def numbers_of(kind: str, name: str) -> list[Number]:
 
 
 def case(run: hwsim.Run) -> str:
-    return "" if run.interval is None else run.interval.case
+    return run.interval.case
 
 
 def energy(machine: str, **set: object) -> Energy:  # noqa: A002
@@ -116,6 +116,28 @@ def test_a_file_of_the_user_is_a_what_if_as_well_and_one_on_top_of_it_too() -> N
     again = run(machine, LARGE, **{"machine.gpu0.power": "700 W"})
     assert again.makespan_s == run("dgx-h100", LARGE).makespan_s
     assert case(again) == "known"
+
+
+def test_measured_functions_go_with_the_clock_and_the_memory() -> None:
+    kernels = {
+        "source": "fitted",
+        "levels": {"memory": {"beyond": "1 MB", "read": "10 GB/s"}},
+        "functions": {"add": {"call": "1 us", "each": {"fp64": "0.5 ns"}, "counts": [1, 1e9]}},
+    }
+    cpu = {"kind": "cpu", "cores": 4, "clock": "2 GHz", "per_cycle": {"fp64": 16}, "memory": {"bandwidth": "20 GB/s"}}
+    machine = {"hwsim": "machine/1", "parts": {"cpu": {**cpu, "kernels": kernels}}}
+    op: Op = {"elementwise": {"device": "cpu", "shape": [1_000_000], "dtype": "fp64", "function": "add"}}
+    usual, both = run(machine, op), {"machine.cpu.clock": "4 GHz", "machine.cpu.memory.bandwidth": "40 GB/s"}
+    for path, value in both.items():
+        told = run(machine, op, **{path: value})
+        assert usual.makespan_s / 2 < told.makespan_s < usual.makespan_s
+        assert (case(usual), case(told)) == ("known", "generation")
+    assert run(machine, op, **both).makespan_s == pytest.approx(usual.makespan_s / 2, rel=1e-9)
+
+
+def test_a_clock_beside_a_part_without_one_is_refused() -> None:
+    with pytest.raises(hwsim.SpecError, match="clock has no effect"):
+        run(alone("gpu", "d2l-gpu"), OPS["gpu"]["elements"], **{"machine.it.clock": "2 GHz"})
 
 
 def test_exchanges_over_other_cards_are_no_longer_fitted() -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Cost, Doubt, Term, Unit
+from hwsim.demand import WHAT_IF, Case, Cost, Doubt, Term, Unit
 from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.kernels import Kernels, Time
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_term, source_of
@@ -94,10 +94,10 @@ def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, un
     is_related = time.standing == "related"
     sources = {"related": "functions that were measured and take alike", "usual": USUAL}
     table = f"libraries.{call.library}" if call.library else "kernels"
-    source = sources.get(time.standing) or source_of(cpu.sources, f"{table}.{kernels.entry(call)}.call")
-    doubt = Doubt(
-        REGIMES[time.standing], "outside" if time.standing == "usual" else "known", f"{name} {call.function}", time.body
-    )
+    told = source_of(cpu.sources, f"{table}.{kernels.entry(call)}.call")
+    source = sources.get(time.standing, told)
+    case: Case = "outside" if time.standing == "usual" else "generation" if told.startswith(WHAT_IF) else "known"
+    doubt = Doubt(REGIMES[time.standing], case, f"{name} {call.function}", time.body)
     why = replace(_line(name, time, source), doubts=(doubt,))
     traffic = min(time.memory / cpu.memory.bandwidth, time.body)
     inputs: tuple[Input, ...] = (

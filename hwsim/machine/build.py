@@ -23,7 +23,7 @@ from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.model import Machine
 from hwsim.machine.names import Names
 from hwsim.machine.net import Net
-from hwsim.machine.proportions import rated
+from hwsim.machine.proportions import rated, unfelt
 from hwsim.machine.routes import Routes
 from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
 from hwsim.machine.transfer import Transfers
@@ -213,6 +213,9 @@ def _completed(name: str, kind: str, stated: Tree, place: Place, warnings: list[
 
 def _model(kind: str, tree: Tree, mistakes: Mistakes) -> Device | None:
     check_class(tree, kind, mistakes)
+    for key, node in unfelt(tree, kind):
+        hint = f"state its peaks, such as flop: {{{next(iter(dict((tree.get('flop') or tree).items())), 'fp32')}: 20 TFLOP/s}}"
+        mistakes.add(node.place, f"{key} has no effect: the part that is used states none for its peaks to go with", hint)
     model = decode(tree, devices.KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
     if model is not None:
         object.__setattr__(model, "rated", rated(tree))  # no key of a file, hence no argument

@@ -55,8 +55,10 @@ _LAWS: Final[Mapping[str, Laws]] = {  # by kind of part: path of a number, and w
         _POWER,
     ),
     "cpu": _laws(
-        (r"flop\.\w+|(kernels|libraries\.\w+)\.products\..*\.flop", {"clock": 1, "units": 1}),
-        (r"core\.isa\..*clock|random", {"clock": 1}),
+        (r"flop\.\w+", {"clock": 1, "units": 1}),
+        (r"core\.isa\..*clock|random|(kernels|libraries\.\w+)\.products\..*\.flop", {"clock": 1}),
+        (r"(kernels|libraries\.\w+)\.levels\.memory\.(read|write|update)", {"bandwidth": 1}),
+        (r"(kernels|libraries\.\w+)\.levels\..*\.(read|write|update)", {"clock": 1}),
         (r"(kernels|libraries\.\w+)\..*\.(call|row|left|right|result|edge|depth|each(\.\w+)?)", {"clock": -1}),
         _POWER,
     ),
@@ -100,6 +102,15 @@ def proportioned(tree: Tree, kind: str, changes: Changes) -> Tree:
             tiles[dtype] = tiles[like]
             tree = tree.put("matmul", Tree(tiles, tree.place))
     return _scaled(tree, "", kind, changes)
+
+
+def unfelt(tree: Tree, kind: str) -> Iterator[tuple[str, Tree]]:
+    """Numbers of a GPU that the user adds to a part which has none to be in proportion to."""
+    if kind == "gpu" and tree.get("use") is not None and not any(child.over for _, child in (tree.get("flop") or tree).items()):
+        for key in ("clock", "sms"):
+            node = tree.get(key)
+            if node is not None and node.over is None and of_user(node):
+                yield key, node
 
 
 def rated(tree: Tree) -> float | None:
