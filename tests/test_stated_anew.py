@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -116,6 +118,23 @@ def test_a_file_of_the_user_is_a_what_if_as_well_and_one_on_top_of_it_too() -> N
     again = run(machine, LARGE, **{"machine.gpu0.power": "700 W"})
     assert again.makespan_s == run("dgx-h100", LARGE).makespan_s
     assert case(again) == "known"
+
+
+def test_what_a_user_measured_beside_other_numbers_holds_for_these(tmp_path: Path) -> None:
+    tiles = {"efficiency": "80 %", "loads": "100 GB/s", "source": "fitted"}
+    own = {"hwsim": "part/1", "kind": "gpu", "use": "h100-sxm", "flop": {"bf16": "800 TFLOP/s"}, "matmul": {"bf16": tiles}}
+    (tmp_path / "own.yaml").write_text(json.dumps(own))
+    machine = {"hwsim": "machine/1", "parts": {"gpu0": {"kind": "gpu", "use": str(tmp_path / "own.yaml")}}}
+    usual = run(machine, LARGE)
+    assert case(usual) == "known"
+    assert 0.8 * 800e12 > 2 * 8192**3 / usual.makespan_s > 0.7 * 800e12
+    assert run(machine, LARGE, **{"machine.gpu0.flop.bf16": "1600 TFLOP/s"}).makespan_s < 0.57 * usual.makespan_s
+
+
+@pytest.mark.parametrize("power", ["350 W", {"idle": "60 W", "loaded": "350 W"}])
+def test_watts_are_felt_in_either_form(power: object) -> None:
+    machine = {"hwsim": "machine/1", "parts": {"gpu0": {"kind": "gpu", "use": "h100-sxm", "power": power}}}
+    assert run(machine, LARGE).makespan_s == pytest.approx(run("dgx-h100", LARGE).makespan_s * 2**0.6, rel=0.01)
 
 
 def test_measured_functions_go_with_the_clock_and_the_memory() -> None:

@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from hwsim.demand import WHAT_IF
 from hwsim.devices.gpu_matmul import tiles_like
@@ -65,28 +65,20 @@ _LAWS: Final[Mapping[str, Laws]] = {  # by kind of part: path of a number, and w
 }
 
 
-class Change(NamedTuple):
-    """A number that the user states anew, the one in its place before, and new over old."""
-
-    node: Tree
-    before: Tree
-    ratio: float
-
-
-Changes = Mapping[str, Change]
+Changes = Mapping[str, Tree]
 
 
 def restated(tree: Tree, kind: str) -> Changes:
     """Numbers of a part or a link that the user states anew and that have a part in times, by path."""
     if tree.over is None:
         return {}
-    return {path: change for path, node in _numbers(tree) if (change := _change(node, kind, path)) is not None}
+    return {path: node for path, node in _numbers(tree) if _is_anew(path, kind) and _ratio(node) is not None}
 
 
 def before(tree: Tree, changes: Changes, path: str = "") -> Tree:
     """The part as it was."""
     made = {
-        key: changes[name].before if (name := f"{path}{key}") in changes else before(child, changes, f"{name}.")
+        key: _before(changes[name]) if (name := f"{path}{key}") in changes else before(child, changes, f"{name}.")
         for key, child in tree.items()
     }
     return Tree(made, tree.place, tree.keys, tree.origin) if tree.is_mapping else tree
@@ -101,7 +93,7 @@ def proportioned(tree: Tree, kind: str, changes: Changes) -> Tree:
         if like is not None:  # also those of another number format, whose peak stays
             tiles[dtype] = tiles[like]
             tree = tree.put("matmul", Tree(tiles, tree.place))
-    return _scaled(tree, "", kind, changes)
+    return _scaled(tree, "", kind, changes, {})
 
 
 def unfelt(tree: Tree, kind: str) -> Iterator[tuple[str, Tree]]:
@@ -115,17 +107,25 @@ def unfelt(tree: Tree, kind: str) -> Iterator[tuple[str, Tree]]:
 
 def rated(tree: Tree) -> float | None:
     """Watts of a part before its power was stated anew, or went with its clock; None where it was not."""
-    power = tree.get("power")
-    node = (power.get("loaded") or power) if power is not None else None
-    return None if node is None or node.over is None else _watts(_before(node))
+    node = next((node for path, node in _numbers(tree) if path in ("power", "power.loaded") and node.over is not None), None)
+    return None if node is None else _watts(_before(node))
 
 
-def _before(node: Tree) -> Tree:
-    """The value that a file of the library, or the first of the user's own, gave in its place."""
-    found = node.over or node
-    while found.over is not None and of_user(found):
-        found = found.over
-    return found
+def _numbers(tree: Tree, path: str = "") -> Iterator[tuple[str, Tree]]:
+    for key, child in tree.items():
+        name = f"{path}.{key}" if path else key
+        if child.quantity is not None:
+            yield name, child
+        elif child.is_mapping:
+            for inside, node in _numbers(child, name):  # watts when idle and loaded may stand in place of one number
+                yield inside, replace(node, over=child.over) if inside == "power.loaded" and node.over is None else node
+
+
+def _before(node: Tree, file: str | None = None) -> Tree:
+    """The value that this file gave in its place; else one of the library, or the first of the user's own."""
+    while node.over is not None and of_user(node) and node.place.file != file:
+        node = node.over
+    return node
 
 
 def _watts(node: Tree) -> float | None:
@@ -133,47 +133,41 @@ def _watts(node: Tree) -> float | None:
     return None if number is None else number.value
 
 
-def _change(node: Tree, kind: str, path: str) -> Change | None:
-    if node.over is None or not of_user(node) or (_UNTIMED.fullmatch(path) and kind != "pcie"):
+def _is_anew(path: str, kind: str) -> bool:
+    return not (_UNTIMED.fullmatch(path) and kind != "pcie") and (kind == "gpu" or not path.startswith("power"))
+
+
+def _ratio(node: Tree, file: str | None = None) -> float | None:
+    """New over old; None of a number that is as it was."""
+    new, old = _watts(node), _watts(_before(node, file))
+    if new is None or old is None or math.isclose(new, old, rel_tol=1e-12):
         return None
-    if kind != "gpu" and path.startswith("power"):
-        return None
-    old = _before(node)
-    new_value, old_value = _watts(node), _watts(old)
-    if new_value is None or old_value is None or math.isclose(new_value, old_value, rel_tol=1e-12):
-        return None
-    return Change(node, old, new_value / old_value if new_value and old_value else 1.0)
+    return new / old if new and old else 1.0
 
 
-def _numbers(tree: Tree, path: str = "") -> Iterator[tuple[str, Tree]]:
-    for key, child in tree.items():
-        name = f"{path}.{key}" if path else key
-        if child.is_mapping and child.get("value") is None:
-            yield from _numbers(child, name)
-        elif child.quantity is not None:
-            yield name, child
-
-
-def _scaled(tree: Tree, path: str, kind: str, changes: Changes) -> Tree:
+def _scaled(tree: Tree, path: str, kind: str, changes: Changes, known: dict[str, dict[str, float]]) -> Tree:
+    """known: ratios of the changes, to what each file says."""
     made: dict[str, Tree] = {}
     for key, child in tree.items():
-        name = f"{path}{key}"
-        if (change := changes.get(name)) is not None:
-            number = change.before.get("value") or change.before
-            made[key] = replace(change.node, origin=change.node.origin or Origin(WHAT_IF, f"in place of {number.value}"))
+        name, file = f"{path}{key}", (child.get("value") or child).place.file
+        if (new := changes.get(name)) is not None:
+            number = _before(new).get("value") or _before(new)
+            made[key] = replace(new, origin=new.origin or Origin(WHAT_IF, f"in place of {number.value}"))
         elif child.is_mapping and child.get("value") is None:
-            made[key] = _scaled(child, f"{name}.", kind, changes)
+            made[key] = _scaled(child, f"{name}.", kind, changes, known)
         else:
-            made[key] = _fitted(child, name, kind, changes)
+            if file not in known:
+                known[file] = {each: ratio for each, node in changes.items() if (ratio := _ratio(node, file)) is not None}
+            made[key] = _fitted(child, name, kind, known[file])
     return replace(tree, value=made)
 
 
-def _fitted(node: Tree, path: str, kind: str, changes: Changes) -> Tree:
-    """A number that is not stated anew."""
+def _fitted(node: Tree, path: str, kind: str, ratios: Mapping[str, float]) -> Tree:
+    """A number that is not stated anew, beside others that are as many times what they were."""
     number, quantity = node.get("value") or node, node.quantity
-    if quantity is None or (node.over is not None and of_user(node)):
+    if quantity is None or not ratios or (node.over is not None and of_user(node)):
         return node
-    factor = _factor(path, kind, changes)
+    factor = _factor(path, kind, ratios)
     if factor != 1.0:
         value = quantity.value * factor
         if factor > 1 and ("efficiency" in path or "share" in path):
@@ -181,7 +175,7 @@ def _fitted(node: Tree, path: str, kind: str, changes: Changes) -> Tree:
         origin = Origin(WHAT_IF, f"a guess in proportion, from {number.value}")
         return Tree(replace(quantity, value=value), node.place, origin=origin, over=node)
     known = number.origin
-    if known is not None and known.kind in _FITTED and any(path.startswith(_around(each)) for each in changes):
+    if known is not None and known.kind in _FITTED and any(path.startswith(_around(each)) for each in ratios):
         return Tree(number.value, node.place, origin=Origin(WHAT_IF, f"a guess, from the part that was {known}"))
     return node
 
@@ -192,20 +186,16 @@ def _around(path: str) -> str:
     return "" if not rest or first in _WHOLE else path.rpartition(".")[0] + "."
 
 
-def _factor(path: str, kind: str, changes: Changes) -> float:
-    exponents = next((exponents for pattern, exponents in _LAWS.get(kind, ()) if pattern.fullmatch(path)), None)
-    if exponents is None:
-        return 1.0
-
-    def ratio(*paths: str, usual: float = 1.0) -> float:
-        return next((changes[each].ratio for each in paths if each in changes), usual)
-
-    clock, units, memory = ratio("clock"), ratio("sms", "cores"), ratio("memory.bandwidth")
+def _factor(path: str, kind: str, ratios: Mapping[str, float]) -> float:
+    exponents = next((exponents for pattern, exponents in _LAWS.get(kind, ()) if pattern.fullmatch(path)), {})
+    clock, memory = ratios.get("clock", 1.0), ratios.get("memory.bandwidth", 1.0)
+    units = ratios.get("sms", ratios.get("cores", 1.0))
     words = re.split(r"[.\s-]", path)
-    peak = ratio(*(f"flop.{each}" for each in (words if words[0] == "matmul" else (*words, *_DTYPES))), usual=clock * units)
-    power = ratio("power", "power.loaded", usual=0.0)
+    formats = words if words[0] == "matmul" else (*words, *_DTYPES)
+    peak = next((ratios[f"flop.{each}"] for each in formats if f"flop.{each}" in ratios), clock * units)
+    power = ratios.get("power", ratios.get("power.loaded"))
     values = {
         "clock": clock, "units": units, "bandwidth": memory, "cache": max(clock * units, memory), "peak": peak,
-        "reach": (power / peak) ** POWER if power else 1.0,
+        "reach": 1.0 if power is None else (power / peak) ** POWER,
     }  # fmt: skip
     return float(math.prod(values[name] ** exponent for name, exponent in exponents.items()))
