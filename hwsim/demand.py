@@ -41,6 +41,25 @@ def softened(size: float, knee: float) -> float:
     return size - knee * math.expm1(-size / knee) if knee > 0 else size
 
 
+def squared_twice(number: Any) -> Any:
+    """The fourth power of a number or of each of an array, by products: powers of arrays depend on the version of numpy.
+
+    >>> squared_twice(3.0)
+    81.0
+    """
+    square = number * number
+    return square * square
+
+
+def rooted_twice(number: Any) -> Any:
+    """The fourth root of a number or of each of an array, by square roots.
+
+    >>> rooted_twice(81.0)
+    3.0
+    """
+    return math.sqrt(math.sqrt(number)) if isinstance(number, float) else np.sqrt(np.sqrt(number))
+
+
 def soft_min(first: float, second: float, sharpness: float) -> float:
     """A minimum with its corner rounded: smaller than both, and near the smaller one where they are far apart.
 

@@ -166,3 +166,16 @@ def test_the_rule_finds_sums_of_floats(line: str) -> None:
 @pytest.mark.parametrize("line", ["sum(len(row) for row in rows)", "sum(one.time_fs for one in found)", "sum(x == y for x in z)"])
 def test_sums_of_integers_pass(line: str) -> None:
     assert list(floating(ast.parse(line))) == []
+
+
+def test_no_power_of_a_column_is_left_to_numpy() -> None:
+    """Powers, logarithms and exponentials of columns round differently from one version of numpy, and one CPU, to the next."""
+    names = "cbrt exp exp2 expm1 float_power geomspace hypot log log10 log1p log2 logaddexp logspace power sin tan tanh".split()
+    found = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}: np.{node.func.attr}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        and node.func.attr in names and ast.unparse(node.func.value) == "np"
+    ]  # fmt: skip
+    assert not found, "by `math`, number by number, or by `hwsim.workload.load.numbers`"

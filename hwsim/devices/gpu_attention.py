@@ -34,13 +34,13 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from hwsim.demand import rooted_twice, squared_twice
 from hwsim.devices.work import Attended
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 from hwsim.units import BytesPerSecond, Ratio, Seconds
 
-ROUNDING: Final = 4.0  # sharpness of the knees between computing and memory
 UNITS: Final = 16.0  # exponentials that a multiprocessor of NVIDIA's starts each clock
 APIECE: Final = 512.0  # FLOP in 16 bits for each exponential, at most: Blackwell has 499; few large units have vector units apart
 STAYS: Final = 0.6  # part of the last cache that holds what the kernel before wrote
@@ -110,14 +110,14 @@ def rounded(*seconds: float) -> float:
     """
     total = 0.0
     for term in seconds:
-        total = total + (term / 1e-3) ** ROUNDING  # not in place: it may be an array
-    longest: float = 1e-3 * total ** (1.0 / ROUNDING)
+        total = total + squared_twice(term / 1e-3)  # not in place: it may be an array
+    longest: float = 1e-3 * rooted_twice(total)
     return longest
 
 
 def missing(size: float, rates: Rates) -> float:
     """Part of some bytes that is not in the last cache."""
-    part: float = size**ROUNDING / (size**ROUNDING + (STAYS * rates.cache) ** ROUNDING)
+    part: float = squared_twice(size) / (squared_twice(size) + squared_twice(STAYS * rates.cache))
     return part
 
 

@@ -35,7 +35,7 @@ from collections.abc import Collection, Iterator, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.demand import soft_max
+from hwsim.demand import rooted_twice, soft_max, squared_twice
 from hwsim.devices.work import Product
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -303,7 +303,7 @@ def _times(
     exact = np.ceil(m / rows) * np.ceil(n / columns) * (batch * splits) / chip.multiprocessors
     turns = np.where(exact <= 1.0, 1.0, tiling.lost * np.ceil(exact) + (1.0 - tiling.lost) * exact)
     high, low = np.maximum(turns * tile, memory), np.minimum(turns * tile, memory)
-    time = high * np.sqrt(np.sqrt(1.0 + (low / high) ** 4))
+    time = high * rooted_twice(1.0 + squared_twice(low / high))
     cut = splits > 1
     time += np.where(cut, tiling.adding + PIECES * m * n * batch / chip.bandwidth * (splits + 1.0), 0.0)
     return np.where(cut & (splits * SHORTEST > k), np.inf, time), exact * tile

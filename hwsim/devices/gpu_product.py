@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hwsim.demand import Doubt, Term, case_of, soft_max
+from hwsim.demand import Doubt, Term, case_of, soft_max, squared_twice
 from hwsim.devices.gpu_access import Served, stream
 from hwsim.devices.gpu_matmul import ROUNDING, Chip, Cut, Tiling, best, by_rows
 from hwsim.devices.gpu_memory import Hierarchy, Stream
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 SKINNY: Final = 128  # rows or columns: the error of a product with no more is the skinny ones'
 TINY: Final = 20e-6  # seconds: of a shorter one it is the tiny ones'
 HELD: Final = 0.5  # part of the last cache in which the first factor is found that the kernel before has written
-SUDDEN: Final = 4.0  # sharpness of the edge of that
 _TOPICS: Final[Mapping[str, str]] = {"fp8": "product8", "int8": "product8", "fp4": "product4", "int4": "product4"}
 
 
@@ -71,7 +70,7 @@ class Tiled:
             return stream(self.name, self.parts, Stream(reads=work.reads, writes=work.writes, working_set=work.working_set))
         product, memory = self.product, self.parts.memory
         first = float(product.m) * product.k * product.batch * self.widths[0]
-        held = first / (1.0 + (first / (HELD * l2.size)) ** SUDDEN) if l2 is not None else 0.0
+        held = first / (1.0 + squared_twice(first / (HELD * l2.size))) if l2 is not None else 0.0
         traffic = max(work.reads - held, 0.0) + work.writes
         seconds = traffic / (memory.bandwidth * tiling.memory)
         inputs: list[Input] = [("traffic", precise(work.traffic, "B"), WORKLOAD)]
@@ -128,7 +127,7 @@ class Tiled:
             return None
         row = width * product.k * product.batch
         first = rows * row
-        held = first / (1.0 + (first / (HELD * l2.size)) ** SUDDEN) if l2 is not None else np.zeros_like(first)
+        held = first / (1.0 + squared_twice(first / (HELD * l2.size))) if l2 is not None else np.zeros_like(first)
         reads = self.work.reads - product.m * row + first
         traffic = np.maximum(reads - held, 0.0) + self.work.writes / product.m * rows
         memory = traffic / (self.parts.memory.bandwidth * tiling.memory)

@@ -16,8 +16,8 @@ from hwsim.results.interval import Interval, Part
 from hwsim.results.ratio import ratio, shares_of
 from hwsim.sensitivities.answer import Break, Doubt, Sensitivity, Worth
 from hwsim.sensitivities.choice import break_even, wrong_after, wrong_now
-from hwsim.sensitivities.terms import Term, short, terms_of
-from hwsim.sensitivities.tornado import Bar, End, Evaluate, Settings, ordered, tornado
+from hwsim.sensitivities.terms import Term, joined, short, terms_of
+from hwsim.sensitivities.tornado import Bar, End, Settings, ordered, tornado
 from hwsim.spec import SpecError, Tree, different
 from hwsim.spec.shelf import sharing
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, number, throughput
@@ -135,14 +135,14 @@ class _Analysis:
         assert answer is not None
         intervals = self._intervals()
         half, is_outside, shares = self._unsure(intervals)
-        terms = self._terms()
-        bars = list(tornado(answer, [term for term, _ in terms.values()], self._evaluate(terms), self._progress))
-        matched = {bar.name: _own(terms[bar.name][0], shares) for bar in bars}
-        bars = [replace(bar, is_counted=bool(matched[bar.name])) for bar in bars]
+        terms = joined([terms_of(*option) for option in self._options])
+        bars = list(tornado(answer, terms, self._evaluate, self._progress))
+        matched = [_own(bar.term, shares) for bar in bars if bar.term is not None]
+        bars = [replace(bar, is_counted=bool(own)) for bar, own in zip(bars, matched, strict=True)]
         moved = len(bars)
-        bars += self._of_models(answer, half, [pair for pair in shares if pair[0] not in [*itertools.chain(*matched.values())]])
+        bars += self._of_models(answer, half, [pair for pair in shares if pair[0] not in [*itertools.chain(*matched)]])
         wrong = None if half is None or len(intervals) < 2 else wrong_now(answer, half)
-        breaks, unbroken = self._breaks(bars, terms) if len(self._options) > 1 else ((), ())
+        breaks, unbroken = self._breaks(bars) if len(self._options) > 1 else ((), ())
         worth, unpriced = self._worth(answer) if len(self._options) > 1 else ((), ())
         return Sensitivity(
             titles=tuple((run.workload, run.machine) for run in self.first),
@@ -187,29 +187,9 @@ class _Analysis:
         over = ratio(intervals[0], intervals[1])
         return over.half, over.outside, list(shares_of(intervals[0], intervals[1]))
 
-    def _terms(self) -> dict[str, tuple[Term, tuple[int, ...]]]:
-        """Unsure numbers by name, with the options that have them; a number that both have is one."""
-        by_option = [terms_of(*option) for option in self._options]
-        if len(by_option) == 1:
-            return {term.name: (term, (0,)) for term in by_option[0]}
-        ours, theirs = ({(t.number.path, t.number.value, t.source): t for t in terms} for terms in by_option)
-        terms: dict[str, tuple[Term, tuple[int, ...]]]
-        terms = {ours[key].name: (ours[key], (0, 1)) for key in ours.keys() & theirs.keys()}
-        for letter, at, mine, others in (("A", 0, ours, theirs), ("B", 1, theirs, ours)):
-            for key in mine.keys() - others.keys():
-                term = mine[key]
-                terms[f"{letter} {term.name}"] = (Term(f"{letter} {term.name}", term.number, term.sigma, term.source), (at,))
-        return dict(sorted(terms.items()))
-
-    def _evaluate(self, terms: Mapping[str, tuple[Term, tuple[int, ...]]]) -> Evaluate:
-        def evaluate(group: Sequence[Term], end: End) -> float | None:
-            values = []
-            for at in range(len(self._options)):
-                settings = dict(getattr(term, end) for term in group if at in terms[term.name][1])
-                values.append(self._of(at, settings))
-            return self._answer(values)
-
-        return evaluate
+    def _evaluate(self, group: Sequence[Term], end: End) -> float | None:
+        settings = [dict(getattr(term, end) for term in group if at in term.options) for at in range(len(self._options))]
+        return self._answer([self._of(at, each) for at, each in enumerate(settings)])
 
     def _of_models(self, answer: float, half: float | None, shares: Sequence[tuple[Part | None, float]]) -> Iterator[Bar]:
         """Bars of errors that no number moved has: of models, of runs as wholes, of numbers that cannot be set."""
@@ -224,15 +204,10 @@ class _Analysis:
                 source = f"{part.rows} measured" if part.rows else CASES[part.case].removeprefix("a ")
             yield Bar(name, answer * math.exp(-alone), answer * math.exp(alone), answer, f"+-{rough(math.expm1(alone))}", source)
 
-    def _breaks(
-        self, bars: Sequence[Bar], terms: Mapping[str, tuple[Term, tuple[int, ...]]]
-    ) -> tuple[tuple[Break, ...], tuple[str, ...]]:
+    def _breaks(self, bars: Sequence[Bar]) -> tuple[tuple[Break, ...], tuple[str, ...]]:
         """Numbers of B at which the order changes, and those at which it does not within a quarter to four times."""
-        mine = [
-            terms[bar.name][0]
-            for bar in sorted(bars, key=lambda bar: (-bar.swing, bar.name))
-            if bar.name in terms and 1 in terms[bar.name][1]
-        ][:TRIED]
+        longest = sorted(bars, key=lambda bar: (-bar.swing, bar.name))
+        mine = [bar.term for bar in longest if bar.term is not None and 1 in bar.term.options][:TRIED]
         crossed, none = [], []
         for term in mine:
             name = term.name.removeprefix("B ")

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from hwsim.formats import format_count, format_quantity
@@ -38,12 +40,19 @@ class Term:
         number: the number in its file, with the path for `--set`.
         sigma: standard deviation of ln(number).
         source: where it is from, in a few words.
+        options: places of the options that have it: 0 is A, 1 is B.
     """
 
     name: str
     number: Number
     sigma: float
     source: str
+    options: tuple[int, ...] = (0,)
+
+    @property
+    def place(self) -> tuple[str, float, str, float]:
+        """What makes it the same number in two options: where it stands, and what stands there."""
+        return self.number.path, self.number.value, self.source, self.sigma
 
     @property
     def half(self) -> float:
@@ -87,6 +96,27 @@ def short(number: float) -> str:
     ('1.23', '1214', '29,400,000', '0.00012')
     """
     return f"{number:.0f}" if 1000 <= abs(number) < 1e6 else format_count(number)
+
+
+def joined(options: Sequence[Sequence[Term]]) -> tuple[Term, ...]:
+    """The numbers of all options, each once, with the options that have it.
+
+    The number of one option of two begins with its letter, `A cpu.clock`; a name that several numbers have ends with the place of
+    each, `link slots.bandwidth (links.3)`.
+    """
+    places = [{term.place: term for term in terms} for terms in options]
+    found = []
+    for place, term in {**places[-1], **places[0]}.items():
+        have = tuple(number for number, terms in enumerate(places) if place in terms)
+        letter = "" if len(have) == len(places) else f"{'AB'[have[0]]} "
+        found.append(replace(term, name=f"{letter}{term.name}", options=have))
+    many = Counter(term.name for term in found)
+    named = [term if many[term.name] == 1 else replace(term, name=f"{term.name} ({_stands(term.number)})") for term in found]
+    return tuple(sorted(named, key=lambda term: term.name))
+
+
+def _stands(number: Number) -> str:
+    return number.path.removeprefix("machine.").removesuffix(f".{number.key}")
 
 
 def terms_of(machine: Tree, workload: Tree) -> tuple[Term, ...]:
@@ -138,4 +168,4 @@ def _stated(node: Tree, path: Sequence[str]) -> Iterator[Term]:
             yield from _stated(child, (*path, str(place)))
 
 
-__all__ = ["Term", "terms_of"]
+__all__ = ["Term", "joined", "terms_of"]

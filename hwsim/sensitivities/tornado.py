@@ -27,7 +27,7 @@ class Bar:
         at_low, at_high: answers at its lower and its upper end.
         answer: the answer itself, which lies between them.
         range: the ends in words; source: where the range is from.
-        settings: what is set for both ends; empty for an error of a model.
+        term: the number; None for an error of a model.
         is_counted: whether the interval of the answer has this error as its own; else it is in the error of a model.
         refused: an end that the files do not allow: "low", "high" or "".
     """
@@ -38,9 +38,14 @@ class Bar:
     answer: float
     range: str
     source: str
-    settings: tuple[tuple[str, str], ...] = ()
+    term: Term | None = None
     is_counted: bool = True
     refused: str = ""
+
+    @property
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        """What is set for both ends; empty for an error of a model."""
+        return () if self.term is None else (self.term.low, self.term.high)
 
     @property
     def low(self) -> float:
@@ -82,8 +87,8 @@ def ordered(bars: Sequence[Bar]) -> tuple[Bar, ...]:
     return tuple(sorted(bars, key=lambda bar: (not bar.is_counted, -bar.swing, bar.name)))
 
 
-def _part(term: Term) -> tuple[str, str]:
-    return term.number.part, term.name.partition(" ")[0] if term.name[:2] in ("A ", "B ") else ""
+def _part(term: Term) -> tuple[str, tuple[int, ...]]:
+    return term.number.part, term.options
 
 
 def _searched(answer: float, terms: Sequence[Term], evaluate: Evaluate) -> list[Bar]:
@@ -98,4 +103,4 @@ def _searched(answer: float, terms: Sequence[Term], evaluate: Evaluate) -> list[
     low, high = (answer if end is None else end for end in ends)
     if low == high == answer:
         return []
-    return [Bar(term.name, low, high, answer, term.range, term.source, (term.low, term.high), refused=refused)]
+    return [Bar(term.name, low, high, answer, term.range, term.source, term, refused=refused)]

@@ -85,6 +85,12 @@ EXP_TERMS: Final = tuple(1.0 / math.factorial(number) for number in range(14, -1
 _SINE: Final = tuple((-1.0) ** number / math.factorial(2 * number + 1) for number in range(11, -1, -1))
 
 
+def falling(count: int, skew: float) -> Floats:
+    """The shares of things of which the n-th is asked for as often as n to the power of -skew."""
+    weights = np.array([place**-skew for place in range(1, count + 1)], np.float64)
+    return weights / math.fsum(weights.tolist())
+
+
 def log(number: Number) -> Number:
     """The natural logarithm of a positive number."""
     given: Any = number

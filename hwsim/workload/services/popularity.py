@@ -64,11 +64,11 @@ def filling(entries: float, of: float, zipf: float) -> Filling:
     (0.5, 0.0, 693)
     """
     ranks, share = _shares(of, zipf)
+    missed = [math.log1p(-min(each, 1 - 1e-15)) for each in share.tolist()]
 
     def there(lookups: float) -> Floats:
         """Part of each group's things asked for in a number of lookups."""
-        part: Floats = -np.expm1(lookups * np.log1p(-np.minimum(share, 1 - 1e-15)))
-        return part
+        return np.array([-math.expm1(lookups * each) for each in missed])
 
     def hits(lookups: float) -> float:
         return math.fsum((ranks * share * there(lookups)).tolist())
@@ -86,7 +86,8 @@ def filling(entries: float, of: float, zipf: float) -> Filling:
     for _ in range(60):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if is_full(middle) else (middle, high)
-    knots = sorted({0.0, *np.geomspace(min(1.0, high), high, KNOTS).tolist(), high})
+    least = min(1.0, high)
+    knots = sorted({0.0, *(least * (high / least) ** (place / (KNOTS - 1)) for place in range(KNOTS)), high})
     values = [hits(knot) for knot in knots]
     lines = []
     for (n0, h0), (n1, h1) in pairwise(zip(knots, values, strict=True)):
@@ -104,8 +105,14 @@ def _shares(of: float, zipf: float) -> tuple[Floats, Floats]:
     ranks = np.diff(starts, append=of + 1)
     ends = starts + ranks - 0.5
     begins = starts - 0.5
-    weights = np.log(ends / begins) if math.isclose(zipf, 1.0) else (ends ** (1 - zipf) - begins ** (1 - zipf)) / (1 - zipf)
-    weights[ranks == 1] = starts[ranks == 1] ** -zipf
-    weights /= weights.sum()
+    groups = list(zip(edges, ranks.tolist(), begins.tolist(), ends.tolist(), strict=True))
+    weights = np.array([start**-zipf if many == 1 else _weight(begin, end, zipf) for start, many, begin, end in groups])
+    weights /= math.fsum(weights.tolist())
     kept = ranks > 0
     return ranks[kept], weights[kept] / ranks[kept]
+
+
+def _weight(begin: float, end: float, zipf: float) -> float:
+    if math.isclose(zipf, 1.0):
+        return math.log(end / begin)
+    return float((end ** (1 - zipf) - begin ** (1 - zipf)) / (1 - zipf))

@@ -27,7 +27,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, field, place_field
 from hwsim.units import BYTES
 from hwsim.workload.load.draws import Draws, Uniform
-from hwsim.workload.load.numbers import stream
+from hwsim.workload.load.numbers import falling, stream
 from hwsim.workload.programs import memory_of
 from hwsim.workload.serving.offload import host_near
 
@@ -89,9 +89,7 @@ class Adapters:
     @cached_property
     def shares(self) -> np.ndarray:
         """Part of the requests of each."""
-        weights = np.arange(1, self.count + 1, dtype=np.float64) ** -self.skew
-        found: np.ndarray = weights / weights.sum()
-        return found
+        return falling(self.count, self.skew)
 
     def distinct(self, requests: int) -> float:
         """Adapters that a number of requests have among them, in the mean.
@@ -101,8 +99,7 @@ class Adapters:
         """
         if self.count == 1 or not requests:
             return min(1.0, float(requests))
-        with np.errstate(divide="ignore"):  # a share of 1
-            many = float(np.sum(-np.expm1(requests * np.log1p(-self.shares))))
+        many = math.fsum(1.0 if each >= 1 else -math.expm1(requests * math.log1p(-each)) for each in self.shares.tolist())
         return many if self.slots is None else min(many, float(self.slots))
 
 

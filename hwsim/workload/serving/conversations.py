@@ -22,7 +22,7 @@ from hwsim.spec import Place, Problem, field, place_field
 from hwsim.units import Seconds
 from hwsim.workload.load.draws import Constant, Draws, Uniform
 from hwsim.workload.load.keys import CountDraw, TimeDraw, distribution_of
-from hwsim.workload.load.numbers import stream
+from hwsim.workload.load.numbers import falling, stream
 
 PIECE: Final = 16  # tokens of a piece that prompts may have in common
 TURNS: Final = 1 << 20  # of a conversation, at most
@@ -85,8 +85,7 @@ class Beginnings:
         """As the keys have it."""
         drawn = Draws(stream(seed, "shared", "tokens"), distribution_of(keys.tokens)).many(0, keys.groups)
         lengths = tuple(max(0, round(tokens)) for tokens in drawn.tolist())
-        weights = np.arange(1, keys.groups + 1, dtype=np.float64) ** -keys.skew
-        shares = tuple((np.cumsum(weights) / weights.sum()).tolist())  # count
+        shares = tuple(np.cumsum(falling(keys.groups, keys.skew)).tolist())  # count
         prompt = None if keys.distinct is None else Draws(stream(seed, "shared", "prompt"), Uniform(0.0, float(keys.distinct)))
         return cls(keys, lengths, shares, Draws(stream(seed, "shared", "group"), Uniform(0.0, 1.0)), prompt)
 
