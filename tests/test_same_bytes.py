@@ -75,7 +75,7 @@ def drawn(seed: int, many: int, most: int) -> list[str]:
     lines = []
     for _ in range(many):
         m, w = dice.choice(PAIRS[:most])
-        by = "tokens/s" if "serving" in w else "time"
+        by = "ttft_p95" if "serving" in w else "time"
         lines.append(dice.choice(COMMANDS).format(m=m, n=dice.choice(PAIRS[:most])[0], w=w, by=by))
     return lines
 

@@ -14,8 +14,9 @@ from hwsim.cli import main
 from hwsim.spec import SpecError
 from hwsim.studies import Sweep, sweep
 from hwsim.studies.csv_file import earlier_points
+from hwsim.studies.curves import curves
 from hwsim.studies.measures import measure
-from hwsim.studies.point import Outcome
+from hwsim.studies.point import Outcome, read_source, run_point
 from hwsim.studies.ranking import differing
 from hwsim.studies.work import Work
 
@@ -74,11 +75,49 @@ def test_larger_copies_are_not_slower() -> None:
     assert found.speed_ups == pytest.approx((1, 1), rel=1e-3)
 
 
-def test_rows_of_which_nothing_is_counted_compare_by_time_and_say_so_if_their_ops_differ() -> None:
-    found = sweep("d2l-laptop", "d2l/async-loop", {"n": [10, 20]}, workers=1)
-    assert found.ranking.measure == measure("time")
-    assert "compared by time: no op says how much work it is; the rows have 10 to 20 ops" in str(found)
-    assert "compared by" not in str(sweep("d2l-laptop", "d2l/async-loop", {"blocking": [True, False]}, workers=1))
+BUSY = """\
+hwsim: workload/1
+let: {n: 4, t: 30 us, workers: 1}
+program: [{repeat: {times: $n, do: [{busy: {device: cpu, time: $t, times: 8, workers: $workers}}]}}]
+"""
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4), st.integers(1, 4)), min_size=2, max_size=4))
+def test_no_row_is_the_fastest_where_busy_states_different_times(points: list[tuple[int, int, int]]) -> None:
+    """More ops, or longer ones, are more work; the same work on more cores is faster."""
+    rows = [
+        run_point(read_source("machine", MACHINE), read_source("workload", BUSY), {"n": n, "t": f"{t} ms", "workers": workers})
+        for n, t, workers in points
+    ]
+    vary = (("point", tuple(range(len(rows)))),)
+    found = Sweep("m", "w", (), vary, len(rows), tuple(row.at((number,)) for number, row in enumerate(rows)))
+    if len({n * t for n, t, _ in points}) == 1:
+        assert found.ranking.measure == measure("time")
+    else:
+        assert found.ranking.measure is None
+        assert not {*found.speed_ups} - {None}
+        assert "no row is the fastest: the rows do different amounts of work" in str(found)
+        assert " times as fast" not in curves(found).title
+
+
+def test_time_for_each_is_said_where_the_work_grows_with_a_number() -> None:
+    found = sweep("d2l-laptop", "d2l/async-loop", {"n": "250..4000:x2"}, workers=1)
+    assert "time / n: 30.0 us to 30.1 us" in str(found)
+    assert "fastest" in str(sweep("d2l-laptop", "d2l/async-loop", {"blocking": [True, False]}, workers=1))
+
+
+def test_a_rate_that_arrivals_set_compares_nothing() -> None:
+    """Both machines answer all that comes: one of them ends a little earlier, and is no faster for that."""
+    asked = ("--by", "tokens/s", "--set", "workload.infer.requests=60")
+    for words in (("sweep", "dgx-a100", "llama3-8b-serving", "--vary", "rate=5 1/s,10 1/s", *asked),
+                  ("compare", "dgx-a100", "dgx-h100", "llama3-8b-serving", *asked)):  # fmt: skip
+        said = " ".join(CliRunner().invoke(main, words).output.split())
+        assert "tokens/s is set by the requests that come, which all are served: --by ttft_p95" in said
+        assert "times as fast" not in said
+        assert "highest" not in said
+    refused = CliRunner().invoke(main, ["sensitivity", "dgx-a100", "llama3-8b-serving", *asked])
+    assert (refused.exit_code, "is set by the requests that come" in refused.output) == (2, True)
 
 
 def test_a_larger_batch_of_a_training_is_compared_by_samples_a_second() -> None:

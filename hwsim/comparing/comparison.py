@@ -19,7 +19,8 @@ from hwsim.results.ratio import Ratio, ratio
 from hwsim.spec import SpecError, Warning, different
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, throughput
 from hwsim.studies.provenance import unlike
-from hwsim.studies.ranking import differing
+from hwsim.studies.ranking import AS_ASKED, differing, set_by_arrivals
+from hwsim.studies.work import UNCOUNTED
 from hwsim.views.kit.shown import Drawn
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu", "tokens_per_s", "samples_per_s", "batches_per_s", "flop_per_s", "b_per_s",
@@ -166,13 +167,16 @@ def of_sides(first: Side, second: Side, by: str = "") -> Comparison:
         SpecError: no such number in one of them.
     """
     unit = differing([first.work, second.work]) if first.work and second.work else ""
+    compared: Measure | None
     why = ""
     if by:
-        compared: Measure | None = measure(by)
-        why = "as asked for"
+        why = set_by_arrivals(measure(by), [first.work, second.work]) or AS_ASKED
+        compared = measure(by) if why == AS_ASKED else None
     elif first.service or second.service:
         compared = None
         why = f"which service is better depends on the measure: --by {BY[first.service or second.service]}"
+    elif unit in UNCOUNTED:
+        compared, unit, why = None, "", "neither is faster than the other: they do different amounts of work, which no op counts"
     elif unit:
         compared = throughput(unit)
         why = f"compared by {compared.title}, not by time: they do different amounts of work"

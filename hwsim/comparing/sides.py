@@ -22,7 +22,7 @@ from hwsim.results.ops import Ops, weights
 from hwsim.results.result import Result
 from hwsim.spec import SpecError, Warning
 from hwsim.studies.measures import BILL, BUSY, PEAK, TIME, Measure, NoSuchNumber, at_path, measures, number
-from hwsim.studies.work import Work, work_of
+from hwsim.studies.work import COME, Work, work_of
 from hwsim.ticks import FEMTO
 
 Group = Literal["capacity", "time", "latency", "waiting", "program"]
@@ -258,7 +258,8 @@ def _work_of(document: Mapping[str, Any]) -> tuple[Work, ...]:
         return (Work(unit, amount, math.fsum(each[f"{named}_per_s"] for each in alike)),)
     if served := document.get("serving"):
         amounts = [float(each["requests"]) for each in served]
-        return (Work("requests", math.fsum(amounts), math.fsum(float(each["requests_per_s"]) for each in served)),)
+        unit = COME if all(each.get("keeps_up") for each in served) else "requests"
+        return (Work(unit, math.fsum(amounts), math.fsum(float(each["requests_per_s"]) for each in served)),)
     return ()
 
 

@@ -222,6 +222,11 @@ class ServiceStatistics:
         return (self.copies - self.prompt_copies) * self.gpus_per_copy + self.prompt_copies * self.prompt_gpus
 
     @property
+    def keeps_up(self) -> bool:
+        """Whether arrivals, and not the machine, set its rate."""
+        return self.paced and self.offered_per_s > 0 and not self.overloaded
+
+    @property
     def overloaded(self) -> bool:
         """Whether more came than it can do: the longer it goes on, the more there are, and the longer they wait."""
         return self.grows_per_s > 0

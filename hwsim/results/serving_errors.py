@@ -54,7 +54,7 @@ def sure_of(service: ServiceStatistics) -> tuple[Sure, ...]:
         "ttft": service.first_token is not None and not service.overloaded,
         "tpot": service.each_token is not None,
         "latency": not service.overloaded,
-        "tokens_per_s": not service.paced or service.overloaded or not service.offered_per_s,
+        "tokens_per_s": not service.keeps_up,
     }
     measured = table()
     ranges = (

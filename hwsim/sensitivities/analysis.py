@@ -21,8 +21,8 @@ from hwsim.sensitivities.tornado import Bar, End, Settings, ordered, tornado
 from hwsim.spec import SpecError, Tree, different
 from hwsim.spec.shelf import sharing
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, number, throughput
-from hwsim.studies.ranking import differing
-from hwsim.studies.work import Work, work_of
+from hwsim.studies.ranking import differing, set_by_arrivals
+from hwsim.studies.work import UNCOUNTED, Work, work_of
 from hwsim.views.interval.say import CASES, named, rough
 from hwsim.workload import sources
 
@@ -91,10 +91,16 @@ class _Analysis:
 
     def _chosen(self, by: str) -> Measure:
         if by:
+            if why := set_by_arrivals(measure(by), self._works):
+                raise SpecError.of(None, why)
             return measure(by)
         if any(run.serving for run in self.first):
             raise SpecError.of(None, "which number of a service is meant? --by ttft_p95, tpot_p95, requests/s")
         unit = differing(self._works)
+        if unit in UNCOUNTED:
+            raise SpecError.of(
+                None, "the options do different amounts of work, which no op counts", "--by names a number to compare"
+            )
         return throughput(unit) if unit else measure(TIME)
 
     def _simulated(self, option: Option, settings: Settings) -> Run:

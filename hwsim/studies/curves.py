@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import family, format_quantity, format_share
 from hwsim.studies.grid import written
-from hwsim.studies.measures import SERVICE, Measure, measure
+from hwsim.studies.measures import SERVICE, TIME, Measure, measure
+from hwsim.studies.ranking import value_of
 from hwsim.units import COUNT, Quantity, UnitError, parse
 from hwsim.views.kit.figure import about
 from hwsim.views.sweep.curves import BITS, Curve, Curves
@@ -24,8 +25,9 @@ def curves(sweep: Sweep) -> Curves:
     across = next((place for place, (_, values) in enumerate(sweep.vary) if numbers(values)), 0)
     path, values = sweep.vary[across]
     measured = numbers(values)
-    compared = sweep.ranking.measure or measure("ttft_p95" if "ttft_p95_s" in sweep.measured else SERVICE)
-    shown = sweep.ranking.values if sweep.ranking.measure else [dict(row.measures).get(compared.column) for row in sweep.rows]
+    served = "ttft_p95" if "ttft_p95_s" in sweep.measured else SERVICE if SERVICE in sweep.measured else TIME
+    compared = sweep.ranking.measure or measure(served)
+    shown = [value_of(row, compared) for row in sweep.rows] if sweep.ranking.measure is None else sweep.ranking.values
     times: dict[tuple[str, ...], dict[str, float]] = {}
     for row, value in zip(sweep.rows, shown, strict=True):
         others = tuple(written(value) for place, value in enumerate(row.values) if place != across)
@@ -66,6 +68,8 @@ def _finding(sweep: Sweep, compared: Measure, shown: Sequence[float | None]) -> 
     if best == worst:
         return f"{compared.title} is {compared.shown(best)} in every row"
     where = ", ".join(f"{called(path)} = {_value(path, value)}" for path, value in zip(sweep.paths, row.values, strict=True))
+    if compared.column == TIME and sweep.ranking.measure is None:
+        return f"{compared.shown(best)} to {compared.shown(worst)}, for different amounts of work"
     if compared.is_pace and min(best, worst) > 0:
         factor = best / worst if compared.most else worst / best
         return f"{compared.shown(best)}{_each(compared)} with {where}: {factor:.3g} times as fast as the slowest"

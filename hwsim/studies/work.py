@@ -1,9 +1,9 @@
 """The work of a run; the time of two runs compares only where their work is equal.
 
     train:      samples or tokens of all steps
-    infer:      requests
+    infer:      requests; as they come, where arrivals set their rate
     pipeline:   samples, or batches where their size is not given
-    other ops   FLOP, accesses (increments, messages), bytes of accesses and copies
+    other ops   FLOP, accesses (increments, messages), bytes of accesses and copies; seconds that `busy` states
 
 Bytes of collectives and of messages between ranks are left out: they are another algorithm's answer to the same question.
 """
@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hwsim import ticks
 from hwsim.demand import Cost
 from hwsim.graph.flat import FlatGraph
 from hwsim.ops import OPS
@@ -33,6 +34,9 @@ AMONG: Final = frozenset(
     {"send", *(kind for kind, op in OPS.items() if issubclass(op, ExchangeOp))}
 )  # kinds of ops between ranks
 OPS_DONE: Final = "ops"
+STATED: Final = "busy_s"
+COME: Final = "arrivals"  # their rate says nothing of the machine
+UNCOUNTED: Final = frozenset({OPS_DONE, STATED})  # amounts of which no rate says how fast a run is
 
 
 class Work(NamedTuple):
@@ -44,8 +48,9 @@ class Work(NamedTuple):
 
 
 def work_of(result: Result) -> tuple[Work, ...]:
-    """Amounts of work, the most specific unit first; last the number of ops on devices, for runs that count nothing else."""
-    return tuple(work for work in (*(_settled(result) or _ops(result)), _count(result)) if work.amount > 0)
+    """Amounts of work, the most specific unit first; last seconds that are stated, and the number of ops on devices."""
+    done = _work(result, OPS_DONE, _counted(result.simulated).done)
+    return tuple(work for work in (*(_settled(result) or _ops(result)), done) if work.amount > 0)
 
 
 def _settled(result: Result) -> list[Work]:
@@ -56,7 +61,11 @@ def _settled(result: Result) -> list[Work]:
         unit = unit if unit == "tokens" else "samples"  # images, sequences, ...
         return [Work(unit, math.fsum(run.count * run.steps for run in alike), math.fsum(run.rate for run in alike))]
     if served := result.serving:
-        return [Work("requests", math.fsum(run.requests for run in served), math.fsum(run.requests_per_s for run in served))]
+        unit = COME if all(run.keeps_up for run in served) else "requests"
+        return [Work(unit, math.fsum(run.requests for run in served), math.fsum(run.requests_per_s for run in served))]
+    if result.services is not None and result.services.answers and all(each.keeps_up for each in result.services.answers):
+        asked = result.services.answers
+        return [Work(COME, math.fsum(each.served for each in asked), math.fsum(each.per_s for each in asked))]
     if lines := pipelines(result.simulated):
         has_sizes = all(line.batch for line in lines)
         sizes = [line.batch if has_sizes else 1 for line in lines]
@@ -66,15 +75,15 @@ def _settled(result: Result) -> list[Work]:
     return []
 
 
-def _count(result: Result) -> Work:
-    done, makespan = _counted(result.simulated).done, result.simulated.makespan_fs / FEMTO
-    return Work(OPS_DONE, done, done / makespan if makespan > 0 else 0.0)
+def _work(result: Result, unit: str, amount: float) -> Work:
+    makespan = result.simulated.makespan_fs / FEMTO
+    return Work(unit, amount, amount / makespan if makespan > 0 else 0.0)
 
 
 def _ops(result: Result) -> Iterator[Work]:
-    costs, makespan = result.simulated.flat.graph.costs, result.simulated.makespan_fs / FEMTO
+    costs, counted = result.simulated.flat.graph.costs, _counted(result.simulated)
     totals = {"FLOP": 0.0, "accesses": 0.0, "B": 0.0}
-    for number, many, is_copy in _counted(result.simulated).by_cost:
+    for number, many, is_copy in counted.by_cost:
         cost = costs[number]
         if is_copy:
             totals["B"] += many * _most(cost, "B")
@@ -84,15 +93,18 @@ def _ops(result: Result) -> Iterator[Work]:
         else:
             totals["accesses"] += many * _most(cost, "1")
             totals["FLOP"] += many * math.fsum(amount for _, amount, unit in cost.moved if unit == "FLOP")
-    for unit, amount in totals.items():
-        yield Work(unit, amount, amount / makespan if makespan > 0 else 0.0)
+    for unit, amount in {**totals, STATED: _stated(result.simulated, counted)}.items():
+        yield _work(result, unit, amount)
 
 
 class _Counted(NamedTuple):
-    """Number of ops on devices; and for each cost the number of its ops, and whether they are copies."""
+    """Ops on devices; for each cost the number of its ops, and whether they are copies; `busy` by cost, and its ops."""
 
     done: float
     by_cost: tuple[tuple[int, float, bool], ...]
+    often: tuple[float, ...]
+    busy: NDArray[np.int64]
+    many: NDArray[np.int64]
 
 
 def _counted(timeline: Timeline) -> _Counted:
@@ -113,7 +125,16 @@ def _count_ops(timeline: Timeline) -> _Counted:
     for chosen, is_copy in ((counted & ~copied, False), (counted & copied, True)):
         times = np.bincount(flat.cost[chosen], sizes[chosen])
         rows += [(number, float(times[number]), is_copy) for number in np.flatnonzero(times).tolist()]
-    return _Counted(float(many[on_devices].sum()), tuple(rows))
+    busy = _among(flat, [number for number, kind, _ in labels if kind == "busy"])
+    often = np.bincount(flat.cost[busy & counted], sizes[busy & counted]).tolist()
+    return _Counted(float(many[on_devices].sum()), tuple(rows), tuple(often), np.flatnonzero(busy), many[busy])
+
+
+def _stated(timeline: Timeline, counted: _Counted) -> float:
+    """Seconds that `busy` states: of shared devices what its costs draw, of others the time itself."""
+    alone = ticks.total(ticks.multiply(timeline.flat.time[counted.busy], counted.many)) / FEMTO
+    drawn = zip(counted.often, timeline.flat.graph.costs, strict=False)
+    return math.fsum([alone, *(times * amount for times, cost in drawn if times for _, amount in cost.demand.amounts)])
 
 
 def _among(flat: FlatGraph, labels: Sequence[int]) -> NDArray[np.bool_]:

@@ -120,6 +120,11 @@ class Answers:
     stay_s: float = 0.0
 
     @property
+    def keeps_up(self) -> bool:
+        """Whether arrivals, and not the machine, set its rate."""
+        return not self.closed and self.offered_per_s > 0 and self.growth_per_s <= 0
+
+    @property
     def per_s(self) -> float:
         """Answers a second, late ones included."""
         return self.served / self.span_s if self.span_s > 0 else 0.0

@@ -23,7 +23,7 @@ PLAIN: Final = (  # entries of the document with the names of the statistics
     "overloaded", "tokens_per_s", "tokens_per_s_gpu", "iterations",
     "batch_mean", "in_system_mean", "queue_mean", "queue_max", "put_off",
     "cache_tokens", "cache_bytes", "cache_peak", "cache_mean", "cached_tokens", "goodput_per_s", "sampled", "warm_up",
-    "grows_per_s",
+    "grows_per_s", "keeps_up",
 )  # fmt: skip
 DIFFERS: Final = 1.02  # times as many came a second as were answered, from which both are said
 DOING: Final = {
