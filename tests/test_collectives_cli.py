@@ -66,6 +66,16 @@ def test_all_algorithms_stand_side_by_side_and_those_that_cannot_are_named() -> 
     assert max(map(len, found.stdout.splitlines())) <= 112
 
 
+@pytest.mark.parametrize(("machine", "measured"), [("dgx-a100", True), ("dgx-h100", True), ("p3.16xlarge", True), (FOUR, False)])
+def test_no_star_compares_an_ideal_algorithm_with_a_measured_library(machine: str, measured: bool) -> None:
+    found = run(machine, "--algorithm", "auto,ring,ps-sharded", "--bytes", "256KiB..1GiB:x64")
+    rows = json.loads(run(machine, "--algorithm", "auto,ring,ps-sharded", "--bytes", "256KiB,1GiB", "--json").stdout)["rows"]
+    assert {row["algorithm"] for row in rows if row["ideal"]} == ({"ps-sharded"} if measured else set())
+    assert ("ideal, without measured constants, so that no star compares them: ps-sharded" in found.stdout) is measured
+    sharded = [line.split()[-1] for line in found.stdout.splitlines()[6:8]]
+    assert not (measured and any(cell.endswith("*") for cell in sharded))
+
+
 def test_the_text_s_algorithms_take_what_it_says() -> None:
     found = json.loads(run(FOUR, "--algorithm", "ps-gpu0,ps-cpu,ps-sharded,ring", "--bytes", "160MB", "--json").stdout)
     times = {row["algorithm"]: row["time_s"] for row in found["rows"]}

@@ -119,6 +119,16 @@ def timed(
     return replace(flows, phases=tuple(Phase(phase.name, replace(phase.cost, exchange=exchange)) for phase in flows.phases))
 
 
+def is_ideal(machine: Machine, algorithm: Algorithm | None, operation: Operation, devices: Sequence[str], size: float) -> bool:
+    """Whether a named algorithm has no measured constants, on a machine whose library has those of what it does itself."""
+    task, library = Task(machine, operation, devices, size), library_of(machine, devices)
+    if algorithm is None or isinstance(algorithm, OwnKernel) or not isinstance(library, Nccl):
+        return algorithm is not None and isinstance(library, Mpi) and operation in library.curves
+    placed = place(machine, algorithm, devices)
+    task = task.among(placed.parties[: placed.group.ranks])
+    return placed.group.ranks > 1 and _estimate(task, library, algorithm, placed.group) is None
+
+
 def sent(
     machine: Machine,
     algorithm: Algorithm | None,

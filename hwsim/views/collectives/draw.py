@@ -61,7 +61,7 @@ def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]
         open_axes(axes)
         axes.set_xlabel("size of the data")
         axes.set_ylabel("bus bandwidth (busbw)")
-        best = max(drawn, key=lambda row: row.busbw)
+        best = max((row for row in measured.comparable if row.busbw > 0), key=lambda row: row.busbw, default=drawn[0])
         fastest = f"up to {format_quantity(best.busbw, 'B/s')} with {_chosen(best) or best.algorithm}"
         finding = f"{measured.operation} among {len(measured.devices)}: {fastest}"
         titled(canvas, finding, about(f"{measured.operation} by size", heading.machine, heading.settings))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from hwsim.communication import ALGORITHMS, OPERATIONS, Algorithm, CannotCollect, Operation
-from hwsim.communication.timing import library_of, timed, usual
+from hwsim.communication.timing import is_ideal, library_of, timed, usual
 from hwsim.demand import Choice, Exchanged
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.machine.libraries.nccl import Nccl
@@ -38,7 +38,12 @@ Progress = Callable[[int, int], None]  # rows done, rows in all
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One size by one algorithm.  choice: of auto, what was chosen and what came second."""
+    """One size by one algorithm.
+
+    Args:
+        choice: of auto, what was chosen and what came second.
+        ideal: without measured constants, where the machine's library has those of others: not to be compared with them.
+    """
 
     size: float
     algorithm: str
@@ -46,6 +51,7 @@ class Row:
     algbw: float
     busbw: float
     choice: Choice | None = None
+    ideal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,11 @@ class Measured:
     def sizes(self) -> tuple[float, ...]:
         """Every size once."""
         return tuple(dict.fromkeys(row.size for row in self.rows))
+
+    @property
+    def comparable(self) -> tuple[Row, ...]:
+        """Rows of which one may be the best: those with measured constants, or all if none has any."""
+        return tuple(row for row in self.rows if not row.ideal) or self.rows
 
     def of(self, algorithm: str) -> tuple[Row, ...]:
         """The rows of one algorithm."""
@@ -168,7 +179,8 @@ def measure(
             seconds = flows.alone(rates)
             algbw = size / seconds if seconds > 0 else 0.0
             choice = flows.phases[0].cost.choice if flows.phases else None
-            rows.append(Row(size, name, seconds, algbw, algbw * factor, choice))
+            ideal = is_ideal(machine, algorithm, operation, devices, size)
+            rows.append(Row(size, name, seconds, algbw, algbw * factor, choice, ideal))
             if progress is not None:
                 progress(number * len(wanted) + at + 1, len(sizes) * len(wanted))
     library = library_of(machine, devices)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hwsim.formats import format_quantity
@@ -31,8 +32,9 @@ def text(measured: Measured, heading: Heading, **_: object) -> str:
         lines += table(rows, ">10 >9 >10 >10 <")
     else:
         lines += _columns(measured)
-    if measured.library == "nccl" and any(name.startswith("ps-") for name in measured.algorithms):
-        lines += ["  ps-*: links at their rates; what NCCL takes is not theirs"]
+    if ideal := [name for name in measured.algorithms if any(row.ideal for row in measured.of(name))]:
+        said = f"ideal, without measured constants, so that no star compares them: {', '.join(ideal)}"
+        lines += textwrap.wrap(said, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     for name, reason in measured.cannot:
         lines += textwrap.wrap(f"not {name}: {reason}", WIDTH, initial_indent="  ", subsequent_indent="    ")
     return "\n".join(lines) + "\n"
@@ -58,13 +60,13 @@ def _columns(measured: Measured) -> Iterator[str]:
     """Blocks of as many columns as fit."""
     moves = any(row.busbw > 0 for row in measured.rows)
     yield "  busbw in GB/s, the fastest of each size with a *" if moves else "  time in us, the fastest of each size with a *"
-    best = {size: min(row.seconds for row in measured.rows if row.size == size) for size in measured.sizes}
+    best: dict[float, float] = {}
+    for row in measured.comparable:
+        best[row.size] = min(row.seconds, best.get(row.size, math.inf))
     rows = {(row.size, row.algorithm): row for row in measured.rows}
     for block in _blocks(measured.algorithms):
         yield ""
-        cells = (
-            (size_text(size), *(_cell(rows.get((size, name)), best[size], moves) for name in block)) for size in measured.sizes
-        )
+        cells = ((size_text(size), *(_cell(rows.get((size, name)), best, moves) for name in block)) for size in measured.sizes)
         yield from table([("size", *block), *cells], " ".join([">10", *(f">{_width(name)}" for name in block)]))
 
 
@@ -83,15 +85,16 @@ def _blocks(names: Sequence[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _cell(row: Row | None, best: float, moves: bool) -> str:
+def _cell(row: Row | None, best: Mapping[float, float], moves: bool) -> str:
     if row is None:
         return ""
     value = row.busbw / 1e9 if moves else row.seconds * 1e6
-    return f"{value:.3g}" + ("*" if row.seconds <= best * (1 + 1e-9) else " ")
+    is_best = not row.ideal and row.seconds <= best.get(row.size, 0.0) * (1 + 1e-9)
+    return f"{value:.3g}" + ("*" if is_best else " ")
 
 
 def _row(row: Row) -> dict[str, Any]:
-    numbers = picked(row, "algorithm", "algbw", "busbw", bytes="size", time_s="seconds")
+    numbers = picked(row, "algorithm", "algbw", "busbw", "ideal", bytes="size", time_s="seconds")
     if row.choice is None:
         return numbers
     return numbers | picked(row.choice, "channels", chosen="name", next_best="runner_up", next_best_s="runner_up_seconds")
