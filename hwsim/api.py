@@ -19,7 +19,7 @@ from hwsim.machine import Machine
 from hwsim.playing import Manner, Played, Progress, play
 from hwsim.prepare import Lowered, Source, graph_file, load_machine, load_workload, loads, prepare, with_all_ranks
 from hwsim.results.checks import check, notes
-from hwsim.results.expect import refuse_part_of_day, skipped_for, verdicts
+from hwsim.results.expect import lacking, refuse_part_of_day, skipped_for, verdicts
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import of_all, usage
@@ -292,21 +292,26 @@ def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool |
         from hwsim.results.training import trainings
 
         values |= expected_of_training(_trained(trainings, lowered, timeline))
+    reacted = () if running is None else running.warnings()
+    warnings = different(lowered.warnings, notes(timeline, played.steady, wanted=wanted), reacted, _unsteady(played))
+    memory = _memory(lowered, timeline, played.serving)
     return Run(
         machine=lowered.machine_name,
         workload=lowered.workload_name,
         simulated=timeline,
         usage=used if running is None else running.usage(used, timeline.makespan),
-        verdicts=verdicts(lowered.wanted, values, called=lowered.called, changed=bool(lowered.settings), expect=expect),
-        settings=lowered.settings,
-        warnings=different(
-            lowered.warnings,
-            notes(timeline, played.steady, wanted=wanted),
-            () if running is None else running.warnings(),
-            _unsteady(played),
+        verdicts=verdicts(
+            lowered.wanted,
+            values,
+            called=lowered.called,
+            changed=bool(lowered.settings),
+            expect=expect,
+            lacking=lacking(warnings, memory),
         ),
+        settings=lowered.settings,
+        warnings=warnings,
         devices=lowered.machine.kinds,
-        memory=_memory(lowered, timeline, played.serving),
+        memory=memory,
         requests=played.requests,
         curves=played.curves,
         jobs=spans,

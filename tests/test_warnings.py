@@ -320,3 +320,29 @@ def test_programs_that_differ_are_not_expected_to_fold() -> None:
     )
     assert hwsim.simulate(machine(), text).warnings == ()
     assert [each.code for each in hwsim.simulate(machine(), text, fold="always").warnings] == ["not-folded"]
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("program: [{busy: {device: gpu, time: 1 ms, writes: {x: 40 GB}}}]", "out of memory on gpu"),
+        ("program: [{write: {to: disk, bytes: 4 GB}}]", "disk-overfull"),
+    ],
+)
+def test_a_run_that_the_machine_cannot_do_meets_nothing(file: str, why: str, tmp_path: Path) -> None:
+    machine = tmp_path / "m.yaml"
+    machine.write_text("""\
+hwsim: machine/1
+class: ideal
+parts:
+  cpu: {kind: cpu, cores: 4, flop: {fp32: 1 TFLOP/s}, memory: {size: 64 GB, bandwidth: 100 GB/s}}
+  gpu: {kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {size: 16 GB, bandwidth: 1 TB/s}}
+  disk: {kind: disk, size: 1 GB, read: 1 GB/s, write: 1 GB/s}
+links: [{name: a, between: [cpu, gpu], kind: pcie, bandwidth: 10 GB/s},
+        {name: b, between: [cpu, disk], kind: direct, bandwidth: 10 GB/s}]
+""")
+    workload = tmp_path / "w.yaml"
+    workload.write_text(f"hwsim: workload/1\nexpect: {{makespan: at most 10 h}}\n{file}\n")
+    said = CliRunner().invoke(main, ["simulate", str(machine), str(workload), "--expect", "--json"]).output
+    assert f'"the machine cannot do what was simulated: {why}"' in said
+    assert '"status": "met"' not in said

@@ -12,6 +12,7 @@ from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, did_you_mean
 from hwsim.units import COUNT, RATE, RATIO, TIME, Dimension, UnitError
 
 if TYPE_CHECKING:
+    from hwsim.results.memory import DeviceMemory
     from hwsim.spec.expectation import Expectation
 
 Status = Literal["met", "violated", "skipped"]
@@ -158,6 +159,13 @@ def skipped_for(wanted: Wanted, *, called: Collection[str], changed: bool, expec
     return "the run was changed with --set" if expect == "auto" and changed else ""
 
 
+def lacking(warnings: Iterable[Warning], memory: Iterable[DeviceMemory]) -> str:
+    """Why the machine cannot do what was simulated, in words; "" if it can. Of a service that is overloaded the times tell."""
+    of = [warning.code for warning in warnings if warning.exceeds and warning.code != "overloaded"]
+    of += [f"out of memory on {device.device}" for device in memory if not device.fits]
+    return f"the machine cannot do what was simulated: {of[0]}" if of else ""
+
+
 def verdicts(
     wanted: Wanted,
     values: Mapping[str, float],
@@ -165,6 +173,7 @@ def verdicts(
     called: Collection[str],
     changed: bool,
     expect: bool | Literal["auto"],
+    lacking: str = "",
 ) -> tuple[Verdict, ...]:
     """One verdict per expectation.
 
@@ -173,6 +182,7 @@ def verdicts(
         called: all names of the machine.
         changed: whether a setting differs from the files (`--set`).
         expect: check always, never, or ("auto") if the run is on the machine of the expectations and nothing is set.
+        lacking: as of `lacking`: such a run meets nothing.
     """
     skipped = skipped_for(wanted, called=called, changed=changed, expect=expect)
     judged = []
@@ -185,7 +195,7 @@ def verdicts(
             status: Status = "met" if expected.check(value) else "violated"
             judged.append(Verdict(name, expected.text, status, None, "it grows with the run: there is no steady state"))
         elif expected.check(seconds_of(name, value)):
-            judged.append(Verdict(name, expected.text, "met", value))
+            judged.append(Verdict(name, expected.text, "skipped" if lacking else "met", value, lacking))
         else:
             of, _, quantity = name.rpartition(".")
             serves = (f"{of}." if of else "") + "requests_per_s" in values
