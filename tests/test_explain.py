@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.engine import Deadlock, simulate
+from hwsim.formats import family
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import Label, OpGraph
@@ -24,10 +26,13 @@ from hwsim.results.critical import critical_path, pieces
 from hwsim.results.invariants import printed
 from hwsim.results.result import Result
 from hwsim.results.usage import usage
+from hwsim.spec.library import find, names
+from hwsim.spec.reading import read
 from hwsim.ticks import FEMTO
 from hwsim.units import parse
 from hwsim.views.explain.derivation import derivations, put_in
 from hwsim.views.explain.explanation import Explanation, NoSuchOp, explain
+from hwsim.views.explain.sentences import WORDS
 from hwsim.views.explain.what_if import LARGEST, MOST
 from tests.explain_cases import MACHINE, STATEMENTS, workload
 from tests.strategies import graphs
@@ -268,7 +273,7 @@ def test_the_device_that_worked_longest_is_named_and_a_limit_of_a_part_is_called
         cost = Cost(Demand(latency=20e-3, amounts=((f"slot{device[-1]}", mega * 1e6),)))
         builder.op("x", kind="copy", device=device, cost=cost)
     _, found = explained(builder.build(), again=False)
-    assert found.sentences[0] == "gpu0 copies for all 80.00 ms, limited mostly by slot0."
+    assert found.sentences[0] == "x on gpu0 takes all 80.00 ms, bound mostly by slot0."
 
 
 def test_names_are_put_in_as_words_not_as_parts_of_words() -> None:
@@ -372,7 +377,7 @@ def test_what_is_tried_accounts_for_its_time_too_the_best_first(graph: OpGraph) 
             "d2l/async-loop",
             {},
             [
-                "The CPU is busy with add for 30.00 ms of 30.02 ms.",
+                "add on the CPU takes 30.00 ms of 30.02 ms (99.9 %), bound by the time that the workload gives it.",
                 "Issuing, 12.00 ms in all, hides behind it, all but the first 12.00 us.",
                 "What helps most is time of add halved: 15.02 ms, 2 times as fast; then the limit is add on cpu.",
             ],
@@ -382,7 +387,7 @@ def test_what_is_tried_accounts_for_its_time_too_the_best_first(graph: OpGraph) 
             "d2l/async-loop",
             {"blocking": True},
             [
-                "The CPU is busy with add for 30.00 ms of 50.00 ms.",
+                "add on the CPU takes 30.00 ms of 50.00 ms (60 %), bound by the time that the workload gives it.",
                 SERIAL + ": issuing adds 12.00 ms (24 %), returning from waiting adds 8.000 ms (16 %).",
                 "What helps most is time of add halved: 35.00 ms, 1.43 times as fast; then the limit is add on cpu.",
             ],
@@ -392,7 +397,7 @@ def test_what_is_tried_accounts_for_its_time_too_the_best_first(graph: OpGraph) 
             "d2l/copy-overlap",
             {},
             [
-                "The GPU computes for 165.7 ms of 175.3 ms, limited by gpu.compute.",
+                "y on the GPU takes 165.7 ms of 175.3 ms (95 %), bound by gpu.compute.",
                 COPYING + ", all but the last 9.615 ms (9 of 10 hide, the last one cannot).",
                 "What helps most is flop.fp32 of gpu doubled: 104.4 ms, 1.68 times as fast; then the limit is slot:gpu->cpu.",
             ],
@@ -402,7 +407,7 @@ def test_what_is_tried_accounts_for_its_time_too_the_best_first(graph: OpGraph) 
             "d2l/parallel-cpu-gpu",
             {},
             [
-                "The CPU computes for all 655.2 ms, limited by cpu.cores.",
+                "'on the CPU' on the CPU takes all 655.2 ms, bound by cpu.cores.",
                 "Computing on the GPU, 165.7 ms in all, hides behind it, all of it.",
                 "What helps most is flop.* of cpu doubled: 327.6 ms, 2 times as fast; then the limit is cpu.cores.",
             ],
@@ -456,3 +461,36 @@ def test_a_run_with_a_service_can_be_flattened_again_but_nothing_is_tried_on_its
     found = explain(run)
     assert found.what_if
     assert not [one for one in found.what_if if one.hypothetical]
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Workloads of the library on the machines of their expectations."""
+    named = [(tree.get("expect"), name) for name in names("workload") if (tree := read(find("workload", name))).is_mapping]
+    found = [(expect.text("machine"), name) for expect, name in named if expect is not None and expect.is_mapping]
+    return [(machine, name) for machine, name in found if machine]
+
+
+def first_sentence_is_about_ops(machine: str, name: str) -> None:
+    """An op or two with its device, its share of the run, and what binds it."""
+    run = api.simulated(machine, name)
+    first = explain(replace(run, again=None)).sentences[0]
+    said = re.fullmatch(r"(.+?) takes? (all|nearly all|\S+ \w+ of) \S+ \w+( \([\d.]+ %\))?, bound (mostly )?by (.+)\.", first)
+    assert said, first
+    assert (said[2] == "all") == (said[3] is None)
+    ops = {family(label.name) for label in run.simulated.flat.graph.labels} | {
+        label.name for label in run.simulated.flat.graph.labels
+    }
+    assert first.startswith(("Waiting for ", *(word.capitalize() for _, word in WORDS.values()))) or any(
+        said[1].startswith((op, f"'{op}'")) for op in ops if op
+    ), first
+
+
+@pytest.mark.parametrize(("machine", "name"), random.Random(3).sample(pairs(), 8))
+def test_the_first_sentence_names_an_op_its_share_and_what_binds_it(machine: str, name: str) -> None:
+    first_sentence_is_about_ops(machine, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("machine", "name"), pairs())
+def test_the_first_sentence_of_every_pair_of_the_library_does(machine: str, name: str) -> None:
+    first_sentence_is_about_ops(machine, name)

@@ -26,7 +26,9 @@ def run(*arguments: str | Path, given: str | None = None) -> Result:
 
 
 def test_a_sweep_prints_a_row_per_point() -> None:
-    found = run(*LOOP, "--vary", "n=10,20", "--vary", "blocking=true,false", "--set", "workload.runtime.queue_depth=4")
+    found = run(
+        *LOOP, "--vary", "n=10,20", "--vary", "blocking=true,false", "--set", "workload.runtime.queue_depth=4", "--by", "time"
+    )
     assert found.exit_code == 0
     assert found.stderr == ""
     assert found.stdout.splitlines()[3:8] == [

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim.cli import main
+from hwsim.results.interval import Interval
 from hwsim.spec import SpecError
 from hwsim.studies import Sweep, sweep
 from hwsim.studies.csv_file import earlier_points
@@ -227,3 +228,27 @@ def test_json_and_figure_say_the_measure(tmp_path: Path) -> None:
 def test_a_negative_answer_for_a_file_is_still_a_mistake() -> None:
     with pytest.raises(SpecError):
         sweep(MACHINE, "hwsim: workload/1\nprogram: [", {"n": [1]}, by="time")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.floats(0.8, 1.25), st.sampled_from([0.0, 0.03, 0.1])), min_size=2, max_size=4))
+def test_no_row_is_called_the_fastest_where_the_range_of_the_difference_holds_none(rows: list[tuple[float, float]]) -> None:
+    """Text, figure and page claim as much as the ranges of the ratios do."""
+    outcomes = [
+        Outcome(time, "x", 1.0, interval=Interval(time, half, half, 90, "composed", "known", 9, 9, 0.0, half / 1.645, ()))
+        for time, half in rows
+    ]
+    vary = (("n", tuple(range(len(rows)))),)
+    found = Sweep("m", "w", (), vary, len(rows), tuple(each.at((n,)) for n, each in enumerate(outcomes)))
+    over = [each for each in found.over_best if each is not None]
+    told = [each.is_told or each.value <= 1 + 1e-9 for each in over]
+    assert len(over) == len(rows)
+    said = str(found)
+    assert ("fastest: " in said) == all(told)
+    assert (" as fast as the slowest" in curves(found).title) <= told[over.index(max(over, key=lambda each: each.value))]
+    assert "faster than every other row, 95 % sure" not in said or all(told)
+    marked = [line for line in said.splitlines() if "~" in line and line.split()[0].isdigit()]
+    assert len(marked) == sum(
+        each is not None and not each.is_told and each.half > 5e-4 and up != 1
+        for each, up in zip(found.over_first, found.speed_ups, strict=True)
+    )

@@ -42,7 +42,9 @@ def curves(sweep: Sweep) -> Curves:
     in_bits = bool(measured) and _is_in_bits(path, measured[0])
     perfect = _perfect(path, measured, lines, compared) if sweep.ranking.measure is not None else ()
     return Curves(
-        title=_scaling(path, measured, lines, perfect, compared) if perfect else _finding(sweep, compared, shown),
+        title=_scaling(path, measured, lines, perfect, compared)
+        if perfect and sweep.is_told
+        else _finding(sweep, compared, shown),
         below=about(sweep.workload, sweep.machine, sweep.settings),
         measure=compared.title,
         measure_unit="" if compared.unit in ("1", "h") else compared.unit,
@@ -70,6 +72,9 @@ def _finding(sweep: Sweep, compared: Measure, shown: Sequence[float | None]) -> 
     where = ", ".join(f"{called(path)} = {_value(path, value)}" for path, value in zip(sweep.paths, row.values, strict=True))
     if compared.column == TIME and sweep.ranking.measure is None:
         return f"{compared.shown(best)} to {compared.shown(worst)}, for different amounts of work"
+    slowest = max((over for over in sweep.over_best if over is not None), key=lambda over: over.value, default=None)
+    if slowest is not None and not slowest.is_told:
+        return f"{compared.shown(best)}{_each(compared)} to {compared.shown(worst)}: which is faster cannot be told"
     if compared.is_pace and min(best, worst) > 0:
         factor = best / worst if compared.most else worst / best
         return f"{compared.shown(best)}{_each(compared)} with {where}: {factor:.3g} times as fast as the slowest"

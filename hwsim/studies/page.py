@@ -44,7 +44,7 @@ def _sections(sweep: Sweep) -> Iterator[Section]:
 
 
 def _table(sweep: Sweep) -> Table:
-    best = [over is not None and over.value <= 1.0 for over in sweep.over_best]
+    best = [sweep.is_told and over is not None and over.value <= 1.0 for over in sweep.over_best]
     columns = [
         *(Column(path) for path in sweep.paths),
         Column("time", right=True),

@@ -89,21 +89,38 @@ class Sweep(Drawn):
         pairs = [(value, first) if measure.most else (first, value) for value in values]
         return tuple(above / below if above and below else None for above, below in pairs)
 
-    @property
+    @cached_property
     def over_best(self) -> tuple[Ratio | None, ...]:
         """Time of each row over the fastest one, with the interval of the ratio; None where time does not compare them."""
+        paces = [pace for pace in self._paces if pace]
+        return self._over(self._paces.index(max(paces))) if paces else (None,) * len(self.rows)  # the first of equals
+
+    @cached_property
+    def over_first(self) -> tuple[Ratio | None, ...]:
+        """The same over the first row that did not fail."""
+        place = next((place for place, pace in enumerate(self._paces) if pace), None)
+        return (None,) * len(self.rows) if place is None else self._over(place)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether nothing leaves open which row is the fastest; rows as fast as it are no others."""
+        return all(over is None or over.value <= 1.0 + 1e-9 or over.is_told for over in self.over_best)
+
+    @cached_property
+    def _paces(self) -> tuple[float, ...]:
+        """How fast each row is, 0 where nothing tells."""
         measure = self.ranking.measure
         if measure is None or not measure.is_pace:
-            return (None,) * len(self.rows)
-        paces = [(None if value is None else value if measure.most else 1 / value) if value != 0 else None
-                 for value in self.ranking.values]  # fmt: skip
-        measured = [(pace, row.interval) for row, pace in zip(self.rows, paces, strict=True) if pace is not None]
-        best, fastest = max(measured, key=lambda each: each[0], default=(0.0, None))  # the first of equals
-        if fastest is None:
+            return (0.0,) * len(self.rows)
+        return tuple((value if measure.most else 1 / value) if value else 0.0 for value in self.ranking.values)
+
+    def _over(self, place: int) -> tuple[Ratio | None, ...]:
+        first, pace = self.rows[place].interval, self._paces[place]
+        if first is None:
             return (None,) * len(self.rows)
         return tuple(
-            None if row.interval is None or pace is None else ratio(row.interval.of(best / pace), fastest.of(1.0))
-            for row, pace in zip(self.rows, paces, strict=True)
+            None if row.interval is None or not its else ratio(row.interval.of(pace / its), first.of(1.0))
+            for row, its in zip(self.rows, self._paces, strict=True)
         )
 
     def to_json(self) -> dict[str, Any]:

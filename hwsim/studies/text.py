@@ -19,6 +19,7 @@ from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, shortened
 
 if TYPE_CHECKING:
+    from hwsim.results.ratio import Ratio
     from hwsim.studies.measures import Measure
     from hwsim.studies.point import Row
     from hwsim.studies.table import Sweep
@@ -60,7 +61,7 @@ def _table(sweep: Sweep) -> Iterator[str]:
     if any(row.interval is not None and row.interval.half > LEAST_HALF for row in sweep.rows):
         right.append(Column("9 of 10", ["-" if row.interval is None else within(row.interval) for row in sweep.rows]))
     if ranked.measure is not None and ranked.measure.is_pace:
-        right.append(Column("speed-up", ["-" if speed_up is None else factor(speed_up) for speed_up in sweep.speed_ups]))
+        right.append(Column("speed-up", [_speed_up(*each) for each in zip(sweep.speed_ups, sweep.over_first, strict=True)]))
     if ranked.unit and ranked.measure is not None and ranked.measure.column not in sweep.measured:
         right.append(Column(ranked.measure.title, [ranked.measure.shown(value) for value in ranked.values]))
     right += [
@@ -140,6 +141,12 @@ def factor(value: float) -> str:
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.0995 else f"{value:.3g}"
 
 
+def _speed_up(value: float | None, over: Ratio | None) -> str:
+    """A speed-up, with a ~ where it may as well be none."""
+    may_be_none = over is not None and over.half > LEAST_HALF and not over.is_told and value != 1
+    return "-" if value is None else f"{'~' if may_be_none else ''}{factor(value)}"
+
+
 def _best(title: str, sweep: Sweep, measure: Measure, ran: Sequence[tuple[float, Row]]) -> str:
     """The best of some rows, and its warnings; of equal ones the first with the fewest warnings."""
     most = _ahead(measure, ran)
@@ -202,12 +209,18 @@ def ended(sweep: Sweep) -> Iterator[str]:
     compared, why = sweep.ranking.measure, sweep.ranking.why
     ran = [(value, row) for value, row in zip(sweep.ranking.values, sweep.rows, strict=True) if value is not None]
     if len(ran) > 1 and compared is not None:
-        word = "fastest" if compared.column == TIME else f"{'highest' if compared.most else 'lowest'} {compared.title}"
+        word = (
+            ("fastest" if sweep.is_told else "lowest time")
+            if compared.column == TIME
+            else f"{'highest' if compared.most else 'lowest'} {compared.title}"
+        )
         yield _best(word, sweep, compared, ran)
         sound = [pair for pair in ran if not any(warning.exceeds for warning in pair[1].warnings)]
         if sound and len(sound) < len(ran) and not math.isclose(_ahead(compared, ran), _ahead(compared, sound), rel_tol=1e-9):
             yield _best(f"{word} that the machine can do", sweep, compared, sound)
         yield from _told(sweep)
+        if any(cell.startswith("~") for cell in map(_speed_up, sweep.speed_ups, sweep.over_first)):
+            yield "~ cannot be told from 1"
     if len(sweep.rows) > 1 and why and why != AS_ASKED:
         by_time = "compared by time: " if compared is not None and compared.column == TIME else ""
         yield (by_time if compared is None or by_time else f"compared by {compared.title}, not by time: ") + why

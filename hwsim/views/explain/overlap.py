@@ -10,10 +10,12 @@ from hwsim import ticks
 from hwsim.formats import family
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
+from hwsim.results.cause import Cause
 from hwsim.results.critical import CriticalPath
 from hwsim.results.timeline import Timeline
 
 COMPUTING: Final = frozenset({"compute", "matmul", "elementwise", "reduce", "random"})
+AWAITED: Final = {"start": "the start of a job", "arrivals": "a request", "starting": "a replica to start"}
 COPYING: Final = frozenset({"copy", "send", "asnumpy", "item", "print"})
 
 
@@ -23,12 +25,12 @@ class Activity:
 
     Args:
         sort: "compute", "copy" or the kind of the ops.
-        names: names of the ops.
+        names: names of the ops; those first that the run waited for longest.
         busy_fs: time in which at least one of them ran.
         path_fs: the part of it in which the run waited for them.
         work_fs: sum of their times, more than `busy_fs` if they ran in parallel.
         alone: "first", "last" or "other" if the run waited for only one of several.
-        bound: the capacity that held them back for most of `path_fs`.
+        bound: what held them back for most of `path_fs`, in words: a capacity, a time or a latency.
         bound_fs: the part of `path_fs` due to it.
         waited: the device that the run waited for, if it is one of several that did less.
     """
@@ -46,19 +48,9 @@ class Activity:
     waited: str = ""
 
     @property
-    def before_job(self) -> bool:
-        """Whether this is the time until a job starts."""
-        return self.sort == "start" and not self.device
-
-    @property
-    def before_request(self) -> bool:
-        """Whether this is the time until requests of a service come."""
-        return self.sort == "arrivals" and not self.device
-
-    @property
-    def before_copy(self) -> bool:
-        """Whether this is the time until a copy of a service is started."""
-        return self.sort == "starting" and not self.device
+    def awaited(self) -> str:
+        """What the run waits for, if nothing is done meanwhile."""
+        return "" if self.device else AWAITED.get(self.sort, "")
 
     @property
     def hidden_fs(self) -> int:
@@ -71,6 +63,7 @@ def activities(timeline: Timeline, path: CriticalPath) -> tuple[Activity, ...]:
     flat = timeline.flat
     sorts: dict[tuple[str, str], int] = {}
     of_label = np.array([sorts.setdefault(_sort(label), len(sorts)) for label in flat.graph.labels], np.int64)
+    number_of = {label: number for number, label in enumerate(flat.graph.labels)}
     took = (timeline.end > timeline.start).astype(np.bool_)
     waiting = np.array([cause.kind == "wait" for cause in path.causes], np.bool_)
     kept = ~waiting[path.cause] if len(path) else np.empty(0, np.bool_)
@@ -86,11 +79,13 @@ def activities(timeline: Timeline, path: CriticalPath) -> tuple[Activity, ...]:
         used = [flat.graph.labels[one] for one in ticks.distinct(flat.label[ops]).tolist()]
         devices = {label.device for label in used}
         bound, bound_fs = _bound(path, spent[waits], why[waits])
+        waited_fs = ticks.totals(spent[waits], flat.label[on_path[waits]], len(flat.graph.labels))
+        named = sorted(used, key=lambda label: -waited_fs[number_of[label]])
         done.append(
             Activity(
                 sort=sort,
                 device=min(devices) if len(devices) == 1 else device,
-                names=tuple(dict.fromkeys(label.name for label in used)),
+                names=tuple(dict.fromkeys(label.name for label in named)),
                 count=len(ops),
                 busy_fs=ticks.covered(timeline.start[ops], timeline.end[ops]),
                 path_fs=ticks.total(spent[waits]),
@@ -110,18 +105,24 @@ def _sort(label: Label) -> tuple[str, str]:
 
 
 def _bound(path: CriticalPath, spent: Ints, why: Ints) -> tuple[str, int]:
-    """The capacity (or family of capacities) that causes more than half of this time, and its time (fs)."""
+    """What causes most of this time, a family of capacities as one, and its part of it (fs)."""
     total: dict[str, int] = {}
     names: dict[str, list[str]] = {}
     for number in ticks.distinct(why).tolist():
-        if path.causes[number].kind == "capacity":
-            name = family(path.causes[number].name)
-            names.setdefault(name, []).append(path.causes[number].name)
-            total[name] = total.get(name, 0) + ticks.total(spent[why == number])
+        name = _words(path.causes[number])
+        names.setdefault(family(name), []).append(name)
+        total[family(name)] = total.get(family(name), 0) + ticks.total(spent[why == number])
     longest = max(total, key=lambda name: (total[name], name), default="")
-    if not longest or 2 * total[longest] <= ticks.total(spent):
-        return "", 0
-    return longest if len(names[longest]) > 1 else names[longest][0], total[longest]
+    return (longest if len(names[longest]) > 1 else names[longest][0], total[longest]) if longest else ("", 0)
+
+
+def _words(cause: Cause) -> str:
+    match cause.kind:
+        case "time":
+            return "the time that the workload gives it"
+        case "dispatch" | "return":
+            return "the program, which issues ops and waits for them"
+    return cause.of_op
 
 
 def _waited(timeline: Timeline, ops: Ints, waited_for: Ints) -> str:

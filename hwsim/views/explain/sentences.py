@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hwsim.formats import format_share
+from hwsim.formats import family, format_share
 from hwsim.results.critical import families
 from hwsim.views.explain.derivation import duration, seconds
 from hwsim.views.explain.measure import TIMES, Measure
@@ -29,32 +29,24 @@ WORDS: Final = {
 }
 
 
+NOUNS: Final = {"convolution": "convolutions", "copy": "copies", "access": "accesses", "read": "reads", "write": "writes"}
+
+
 def sentences(makespan_fs: int, done: Sequence[Activity], tried: Tried | None) -> tuple[str, ...]:
     """Sentences on the main activity, on activities that overlap it or do not, and on changes that would help."""
     return tuple(_sentences(makespan_fs, done, tried)) if makespan_fs and done else ("Nothing takes any time.",)
 
 
 def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> Iterator[str]:
-    idle = sum(activity.path_fs for activity in done if activity.before_job)  # it overlaps nothing
-    done = [activity for activity in done if not activity.before_job]
-    if idle >= SMALL * makespan or not done:
-        yield f"For {duration(idle)} ({format_share(idle / makespan)}) the run waits for the start of a job."
-    coming = [activity for activity in done if activity.before_request or activity.before_copy]
-    for activity in coming:
-        length = "nearly all" if duration(activity.path_fs) == duration(makespan) else f"{duration(activity.path_fs)} of"
-        if activity.path_fs >= SMALL * makespan:
-            awaited = "a copy of the service to start" if activity.before_copy else "requests to come"
-            yield f"For {length} {duration(makespan)} the run waits for {awaited}."
-    done = [activity for activity in done if activity not in coming]
+    coming = [activity for activity in done if activity.awaited]
+    done = [activity for activity in done if not activity.awaited]
+    yield from (_main(each, makespan) for each in coming if not done or each.path_fs > done[0].path_fs)
     if not done:
         return
     main, others = done[0], [rest for rest in done[1:] if max(rest.path_fs, rest.hidden_fs) >= SMALL * makespan]
     share = main.path_fs / makespan
-    total, part = duration(makespan), duration(main.path_fs)
-    part = "all" if main.path_fs == makespan else "nearly all" if part == total else f"{part} of"
-    mostly = "" if main.bound_fs >= MAIN * main.path_fs else "mostly "
-    limit = f", limited {mostly}by {main.bound}" if main.bound else ""
-    yield f"{_subject(main.waited or main.device)} {_verb(main)} for {part} {total}{limit}."
+    yield _main(main, makespan)
+    yield from (_main(each, makespan) for each in coming if SMALL * makespan <= each.path_fs <= main.path_fs)
     if main.hidden_fs >= SMALL * makespan:
         also = f"{_subject(main.device)} {_verb(main)} for another {duration(main.hidden_fs)}"
         yield f"{also}, in which the run waits for something else."
@@ -72,6 +64,31 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
         yield from _of_service(tried, tried.measure)
     elif tried is not None and tried.rows:
         yield _help(tried.rows)
+
+
+def _main(activity: Activity, makespan: int) -> str:
+    """An activity, its part of the run and what binds it."""
+    total, part = duration(makespan), duration(activity.path_fs)
+    length = "all" if activity.path_fs == makespan else "nearly all" if part == total else f"{part} of"
+    share = "" if length == "all" else f" ({format_share(activity.path_fs / makespan)})"
+    if activity.awaited:
+        return f"Waiting for {activity.awaited} takes {length} {total}{share}, bound by when it comes."
+    mostly = "" if activity.bound_fs >= MAIN * activity.path_fs else "mostly "
+    limit = f", bound {mostly}by {activity.bound}" if activity.bound else ""
+    ops, many = _ops(activity)
+    return f"{ops} {'take' if many > 1 else 'takes'} {length} {total}{share}{limit}."
+
+
+def _ops(activity: Activity) -> tuple[str, int]:
+    """The ops by name, those first that the run waits for longest, and their device; and how many names."""
+    names = list(dict.fromkeys(family(name) for name in activity.names))
+    first = names[0] if len(names) > 1 else activity.names[0]
+    if first == activity.sort and first in WORDS:
+        first = WORDS[first][1].capitalize()
+    first, *rest = [f"'{name}'" if " " in name else name for name in (first, *names[1:])]
+    more = f"{len(rest)} more {NOUNS.get(activity.sort, 'ops')}" if len(rest) > 1 else "".join(rest)
+    device = activity.waited or activity.device
+    return f"{first}{f' and {more}' if more else ''}{f' on {_object(device)}' if device else ''}", len(names)
 
 
 def _of_service(tried: Tried, measure: Measure) -> Iterator[str]:
@@ -157,4 +174,4 @@ def _object(device: str) -> str:
     """The device inside a sentence: `the GPU`, `the disk`, `gpu*`."""
     if device in {"cpu", "gpu", "nic"}:
         return f"the {device.upper()}"
-    return f"the {device}" if device.isalpha() else device
+    return f"the {device}" if device in {"disk", "memory", "host"} else device
