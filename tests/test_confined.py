@@ -146,3 +146,12 @@ def test_every_file_that_a_run_opens_is_asked_for(root: Path) -> None:
     others = {"actors/services/compiled.py", "actors/services/play.py", "machine/net.py"}  # what they call open is no file
     others |= {"results/errors.py"}  # of the package
     assert set(found) - asked <= by_their_caller | others
+
+
+def test_the_two_files_of_a_session_are_confined_too(places: tuple[Path, Path]) -> None:
+    inside, outside = places
+    for name in ("secret.yaml", "nowhere.yaml"):
+        for files in ((str(outside / name), LOOP), (MACHINE, str(outside / name))):
+            said = refused(lambda files=files: Session(*files, roots=[inside]))
+            assert "lies outside" in said
+            assert "hunter2" not in said

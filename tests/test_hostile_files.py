@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
 
 import hwsim
 from hwsim.cli import main
@@ -23,6 +25,7 @@ from hwsim.graph.files import npz
 from hwsim.results.invariants import BrokenInvariant, printed
 from hwsim.spec import SpecError, limits, read
 from hwsim.spec.packed import read_json
+from hwsim.workload.unheeded import OF_A_CALL
 
 LOOP = "hwsim: workload/1\nprogram: [{busy: {device: cpu, time: 1 ms}}]\n"
 
@@ -223,3 +226,20 @@ def test_a_table_that_unpacks_to_more_ops_than_a_run_has_is_refused(tmp_path: Pa
     monkeypatch.setitem(limits.LIMITS, "ops", limits.LIMITS["ops"]._replace(most=2))
     with pytest.raises(SpecError, match="3 ops would take about"):
         hwsim.load_graph(file)
+
+
+@pytest.mark.parametrize("letters", [255, 256, 300, 5000])
+def test_a_kind_that_no_folder_can_be_called_by_is_a_mistake_in_the_file(letters: int) -> None:
+    machine = f"hwsim: machine/1\nparts: {{gpu: {{kind: {'a' * letters}, use: d2l-gpu}}}}\n"
+    with pytest.raises(SpecError):
+        hwsim.simulate(machine, "hwsim: workload/1\nprogram: []\n")
+
+
+@given(
+    st.sampled_from(sorted({*OF_A_CALL, "region", "depth", "threads", "remote"})),
+    st.sampled_from(["$self", "worker0", "worker*"]),
+)
+def test_an_op_on_a_machine_inside_is_a_mistake_whatever_its_keys(key: str, place: str) -> None:
+    workload = f"hwsim: workload/1\nprogram: {{each: worker*, do: [{{read: {{from: {place}, bytes: 1 MB, {key}: 4}}}}]}}\n"
+    with pytest.raises(SpecError):
+        hwsim.simulate("d2l-ps-cluster", workload)

@@ -147,8 +147,8 @@ def test_interrupted_before_the_first_point_is_an_empty_table(monkeypatch: pytes
 @pytest.mark.usefixtures("heard")
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent to a process group")
-@pytest.mark.parametrize("workers", [1, 2])
-def test_ctrl_c_ends_a_real_study_at_once(workers: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("workers", "number"), [(1, "SIGINT"), (2, "SIGINT"), (1, "SIGTERM"), (2, "SIGHUP")])
+def test_a_signal_ends_a_real_study_at_once(workers: int, number: str, tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     command = [sys.executable, "-m", "hwsim", "sweep", *LOOP, "--vary", "n=1..5000", "-o", str(file), "--workers", str(workers)]
     running = subprocess.Popen(
@@ -160,9 +160,9 @@ def test_ctrl_c_ends_a_real_study_at_once(workers: int, tmp_path: Path) -> None:
         cwd=Path(__file__).parents[1],
     )
     time.sleep(6)
-    os.killpg(running.pid, signal.SIGINT)
+    os.killpg(running.pid, signal.Signals[number])
     stdout, stderr = running.communicate(timeout=60)
-    assert running.returncode == 130
+    assert running.returncode == 128 + signal.Signals[number]
     assert "Traceback" not in stderr
     with file.open(encoding="utf-8", newline="") as lines:
         assert 1 < len(list(csv.reader(lines))) < 5001

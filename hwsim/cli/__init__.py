@@ -1,7 +1,8 @@
 """The command line: arguments -> calls -> print.
 
 Exit codes: 0 done; 1 the run cannot finish, or a file cannot be written; 2 a mistake in the arguments
-or the files; 3 an expectation is violated; 4 hwsim contradicts itself, a defect of its own; 130 interrupted.
+or the files; 3 an expectation is violated; 4 hwsim contradicts itself, a defect of its own; 128 and the number
+of a signal that ended a study or an interrupt (130).
 """
 
 from __future__ import annotations
@@ -103,9 +104,9 @@ class Commands(click.Group):
         _speak_utf8()
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             click.echo("interrupted", err=True)
-            ctx.exit(EXIT_INTERRUPTED)
+            ctx.exit(128 + interrupt.args[0] if interrupt.args else EXIT_INTERRUPTED)  # by the number of the signal
         except BrokenInvariant as error:
             click.echo(f"{CONTRADICTS}: {error}\n    {DEFECT}", err=True)
             ctx.exit(EXIT_BROKEN)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import click
 
-from hwsim.cli import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_MISTAKE, system_error
+from hwsim.cli import EXIT_BROKEN, EXIT_MISTAKE, system_error
 from hwsim.cli.arguments import FILE, printed, refuse_unwritable, write_files
 from hwsim.results.invariants import CONTRADICTS, document
 
@@ -61,8 +61,10 @@ def study_options(function: F) -> F:
     return made
 
 
-def carried_out(run: Run, wanted: Wanted) -> tuple[Sweep, bool]:
-    """The rows of a study, and whether it was interrupted; mistakes end the command, an error of its journal is printed."""
+def carried_out(run: Run, wanted: Wanted) -> tuple[Sweep, int]:
+    """The rows of a study, and the exit status of an interrupted one, else 0; mistakes end the command, errors of its journal
+    are printed.
+    """
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
     from hwsim.studies import Interrupted
@@ -76,11 +78,11 @@ def carried_out(run: Run, wanted: Wanted) -> tuple[Sweep, bool]:
 
             lent = Cluster(wanted.cluster)
         try:
-            return run(workers=wanted.workers, lent=lent, progress=report), False
+            return run(workers=wanted.workers, lent=lent, progress=report), 0
         except Interrupted as interrupted:
             if interrupted.error is not None:
                 click.echo(system_error(interrupted.error), err=True)
-            return interrupted.sweep, True
+            return interrupted.sweep, interrupted.status
         finally:
             if lent is not None:
                 lent.close()
@@ -91,7 +93,7 @@ def ended_by_signals() -> Iterator[None]:
     """SIGTERM and SIGHUP end the work as Ctrl-C does: what is finished is kept. What a shell has left to be ignored stays so."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 (what signal calls)
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(number)
 
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
@@ -110,7 +112,7 @@ def finish(
     study: Sweep,
     wanted: Wanted,
     *,
-    stopped: bool,
+    stopped: int,
     rows: Path | None,
     write: Callable[[Path], Path],
     go_on: str,
@@ -119,6 +121,7 @@ def finish(
     """Write the rows, print the table or the JSON, write figures, and end with the exit code that says how it went.
 
     Args:
+        stopped: the exit status of an interrupted study, else 0.
         go_on: how to go on after an interruption; "" if there is no way.
         most: rows that are printed; 0: all.
     """
@@ -138,7 +141,7 @@ def finish(
     if stopped:
         more = f"; {go_on}" if go_on and len(study.rows) < study.points else ""
         click.echo(f"interrupted: {len(study.rows)} of {study.points} points are done{more}", err=True)
-        click.get_current_context().exit(EXIT_INTERRUPTED)
+        click.get_current_context().exit(stopped)
     broken = next((row.error for row in study.failed if row.error.startswith(CONTRADICTS)), "")
     if broken:
         click.echo(broken, err=True)

@@ -65,7 +65,10 @@ def _names(kind: str, library: Path) -> tuple[str, ...]:
     if kind in _ANY:
         return tuple(sorted(name for each in _ANY[kind] for name in _names(each, library)))
     root = library / "machines/parts" if kind == "part" else folder(kind)
-    if not root.is_dir():
+    try:
+        if not root.is_dir():
+            return ()
+    except OSError:  # a kind whose name no folder can have
         return ()
     inner = [library / "machines/parts", *(library / each for each in _FOLDERS.values())]
     others = tuple(f"{each.as_posix()}/" for each in inner if each != root and root in each.parents)

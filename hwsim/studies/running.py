@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
@@ -32,12 +33,12 @@ Progress = Callable[[int, int], None]  # points done, points of the study
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a study, or a journal that cannot be written; `sweep` has the points that were finished.
 
-    error: why the journal cannot be written.
+    error: why the journal cannot be written; status: the exit status of a process that a signal of this number has ended.
     """
 
-    def __init__(self, sweep: Sweep, error: OSError | None = None) -> None:
+    def __init__(self, sweep: Sweep, error: OSError | None = None, number: int = signal.SIGINT) -> None:
         super().__init__(f"{len(sweep.rows)} of {sweep.points} points were finished")
-        self.sweep, self.error = sweep, error
+        self.sweep, self.error, self.status = sweep, error, 128 + number
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +164,8 @@ def run(
                         kept.add(number, outcome.as_dict())
                     if progress is not None:
                         progress(len(outcomes), len(study.points))
-        except KeyboardInterrupt:
-            raise Interrupted(study.table(outcomes)) from None
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(study.table(outcomes), None, *interrupt.args[:1]) from None
         except OSError as error:
             if kept is None or error.filename != str(kept.path):
                 raise

@@ -26,8 +26,7 @@ class Session:
     `hwsim.simulate(machine, workload, set=settings)` to the last digit, only sooner. Not for several threads at once.
 
     Args:
-        roots: folders that files may be read from besides the library; None: any. The two files themselves are given, and may
-            lie anywhere.
+        roots: folders that files may be read from besides the library, these two among them; None: any.
 
     Raises:
         SpecError: a file is not there, or is no YAML.
@@ -35,7 +34,8 @@ class Session:
 
     def __init__(self, machine: Source, workload: Source, *, roots: Sequence[Path | str] | None = None) -> None:
         mistakes = Mistakes()
-        trees = [sources.tree_from(kind, source, mistakes) for kind, source in (("machine", machine), ("workload", workload))]
+        with confined(roots):
+            trees = [sources.tree_from(kind, source, mistakes) for kind, source in (("machine", machine), ("workload", workload))]
         mistakes.raise_if_any()
         self._files = tuple(tree for tree in trees if tree is not None)
         self._roots = roots

@@ -116,7 +116,7 @@ def _counted(timeline: Timeline) -> _Counted:
 def _count_ops(timeline: Timeline) -> _Counted:
     flat = timeline.flat
     labels = [(number, label.kind, label.device) for number, label in enumerate(flat.graph.labels)]
-    on_devices = _among(flat, [number for number, kind, device in labels if device and kind not in HOST])
+    on_devices = _among(flat, [number for number, kind, device in labels if device and kind not in {*HOST, *AMONG}])
     copied = _among(flat, [number for number, kind, _ in labels if kind == "copy"])
     counted = (flat.cost >= 0) & ~_among(flat, [number for number, kind, _ in labels if kind in AMONG])
     many = weights(timeline)

@@ -140,9 +140,9 @@ def _placed(tree: Tree, program: Program) -> tuple[str, Any]:
             text = substitute(named, names, Mistakes(), keep=()).value
             try:
                 device = scope.one(str(text))
+                model = scope.machine.device(device).model
             except UnknownName:
                 return "", None
-            model = scope.machine.device(device).model
             if key == "device" or getattr(model, "kind", "") == "disk":
                 return device, model
     try:
