@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hwsim
 import hwsim.engine
@@ -38,12 +40,36 @@ STEPS = [
 def test_steps_have_their_times_and_follow_the_gpu() -> None:
     replay = explain(recording(rank(STEPS)))
     found = find(replay)
-    assert [(step.name, time / US) for step, time in found.steps] == [(f"ProfilerStep#{n + 4}", 195) for n in range(3)]
+    assert [(step.name, time / US) for step, _, time in found.steps] == [(f"ProfilerStep#{n + 4}", 195) for n in range(3)]
     half, double = found.trials
     assert double.step / US == pytest.approx(195 + 110, abs=0.1)  # a mean kernel of 110 us, waited for
     assert half.step / US == pytest.approx(195 - 55, abs=0.1)
     assert found.share < 0.001
     assert found.host == (80 + 70) * US  # from the end of a synchronisation to the end of its step
+
+
+@settings(max_examples=25)
+@given(st.integers(50, 1000), st.integers(10, 2000), st.integers(1, 4), st.integers(1, 5))
+def test_a_step_takes_as_long_as_the_slower_of_host_and_gpu(host: int, gpu: int, kernels: int, count: int) -> None:
+    """A host that never waits marks steps of its own length; the GPU works them off behind it."""
+    rows: list[Row] = []
+    free = 0
+    for step in range(count):
+        rows.append(Row(What.MARK, f"ProfilerStep#{step}", "main", host * step, host))
+        for number in range(kernels):
+            at = host * step + host * number // kernels
+            start = max(free, at + 5)
+            rows += launched("gemm", at, start, gpu, step * kernels + number + 1)
+            free = start + gpu
+    found = find(explain(recording(rank(rows))))
+    total = (host * count if gpu * kernels <= host else gpu * kernels * count) * US
+    for at in (1, 2):
+        times = [row[at] for row in found.steps]
+        assert sum(times) == pytest.approx(total, rel=0.1 / count, abs=count * (10 + gpu) * US)
+    if gpu * kernels > 2 * host:
+        assert found.trials[1].step == pytest.approx(2 * found.steps[-1][2], rel=0.02, abs=20 * US)
+    if count > 1 and gpu * kernels > host + gpu:
+        assert "busy" in "".join(one_step(found.replay.recording, "1").notes)
 
 
 def test_one_step_alone() -> None:

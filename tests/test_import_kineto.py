@@ -399,3 +399,16 @@ def test_the_clock_of_a_rank_that_begins_a_step_later_is_set_by_the_steps_of_bot
     nccl = [rank.slices.end[[rank.names[n].startswith("nccl") for n in rank.slices.name]] for rank in recording.ranks]
     assert nccl[0][1:].tolist() == nccl[1][:-1].tolist()
     assert len(explain(recording).meetings) == 2
+
+
+@pytest.mark.parametrize("chunk", [64, 1 << 20])
+def test_paths_of_windows_damage_their_names_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    """PyTorch does not escape the backslashes of paths there."""
+    monkeypatch.setattr("hwsim.importers.text.CHUNK", chunk)
+    plain = read("kineto", [write_kineto(tmp_path / "a.json", kineto(run()))])
+    text = dumps(kineto(run())).replace("aten::linear", r"C:\Users\P\ut\x.py", 2).replace("aten::copy_", r"a\\b", 1)
+    (tmp_path / "b.json").write_text(text)
+    found = read("kineto", [tmp_path / "b.json"])
+    assert found.ranks[0].slices.start.tolist() == plain.ranks[0].slices.start.tolist()
+    assert {r"C:\Users\P\ut\x.py", r"a\b"} <= set(found.ranks[0].names)
+    assert any(left.name == "backslash" for left in found.left)

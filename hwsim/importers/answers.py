@@ -17,7 +17,7 @@ from hwsim.formats import format_quantity, format_share
 from hwsim.importers.predicting import Predicted, Row
 from hwsim.importers.recording import Ints
 from hwsim.importers.replay import Part, Replay
-from hwsim.importers.steps import of_gpus, replayed, steps
+from hwsim.importers.steps import replayed, steps
 from hwsim.records import dataclass
 from hwsim.results.critical import critical_path
 from hwsim.results.doubts import Weight, Weights, weights_of
@@ -120,19 +120,18 @@ def answer(predicted: Predicted) -> Answer:
         assumed=predicted.assumed,
         timed=predicted.replay.recording.timed,
         clocked=predicted.replay.recording.clocked,
-        steps=_steps(predicted.replay, before.end, after.end),
+        steps=_steps(predicted.replay, before, after),
         stated=as_recorded(after, predicted.replay.part.astype(np.int64)) if predicted.replay.recording.timed else {},
     )
 
 
-def _steps(replay: Replay, before: Ints, after: Ints) -> tuple[StepTime, ...]:
+def _steps(replay: Replay, before: Timeline, after: Timeline) -> tuple[StepTime, ...]:
     marked = steps(replay.recording)
-    of_run = replayed if replay.recording.timed else of_gpus
-    rows = zip(marked, of_run(replay, marked, before), of_run(replay, marked, after), strict=True)
+    spans = ((replay.recorded, replay.recorded_end), (before.start, before.end), (after.start, after.end))
+    rows = zip(marked, *(replayed(replay, marked, *span) for span in spans), strict=True)
     numbers = [rank.number for rank in replay.recording.ranks]
     return tuple(
-        StepTime(step.name, numbers[step.rank], (step.end - step.start) / FEMTO, old / FEMTO, new / FEMTO)
-        for step, old, new in rows
+        StepTime(step.name, numbers[step.rank], recorded / FEMTO, old / FEMTO, new / FEMTO) for step, recorded, old, new in rows
     )
 
 

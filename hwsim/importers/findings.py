@@ -77,7 +77,7 @@ class Findings:
     """Numbers of a replay; times in fs.
 
     Args:
-        steps: each with its time in the replay.
+        steps: each with its time in the recording and in the replay.
         busy: time of all GPU ops. unexplained: delay before them that no rule explains.
         host: idle time of threads that no other thread's work ends. causes: the largest of `unexplained`.
     """
@@ -85,7 +85,7 @@ class Findings:
     replay: Replay
     recorded: int
     replayed: int
-    steps: tuple[tuple[Step, int], ...]
+    steps: tuple[tuple[Step, int, int], ...]
     busy: int
     unexplained: int
     host: int
@@ -109,7 +109,8 @@ def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float]
     """The findings of a replay; GPU ops are tried with other lengths: those given, else half and twice as long."""
     marked = steps(replay.recording)
     line = hwsim.engine.simulate(replay.graph)
-    times = replayed(replay, marked, line.end)
+    recorded = replayed(replay, marked, replay.recorded, replay.recorded_end)
+    times = replayed(replay, marked, line.start, line.end)
     gpu = replay.is_gpu
     length = (replay.recorded_end - replay.recorded)[gpu]
     is_tried = length.any() and replay.recording.timed
@@ -118,7 +119,7 @@ def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float]
         replay=replay,
         recorded=int(replay.recorded_end.max(initial=0)),
         replayed=line.makespan_fs,
-        steps=tuple(zip(marked, times, strict=True)),
+        steps=tuple(zip(marked, recorded, times, strict=True)),
         busy=ticks.total(length),
         unexplained=ticks.total(replay.unexplained[gpu]),
         host=_idle(replay),
@@ -133,7 +134,7 @@ def _trial(replay: Replay, marked: list[Step], factor: float, by_name: dict[str,
     values: list[int] = []
     for variant in (replay.again("rules"), replay.again("exact")):
         line = hwsim.engine.simulate(variant.scaled(factor, by_name))
-        of_steps = replayed(variant, marked, line.end)
+        of_steps = replayed(variant, marked, line.start, line.end)
         values += [line.makespan_fs, sum(of_steps) // len(of_steps) if of_steps else 0]  # integers
     return Trial(factor, tuple(by_name.items()), *values)
 

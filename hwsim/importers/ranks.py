@@ -31,6 +31,7 @@ from hwsim.ticks import FEMTO
 
 _RANK: Final = re.compile(r"(?:rank|worker|local_rank|(?<![a-z])r)[-_.]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _NUMBERED: Final = re.compile(r"\.(\d{1,7})\.(?:et|json)")
+LATE: Final = 0.01  # of the run, from which files that begin apart are said
 APART: Final = 3600 * FEMTO  # fs between recordings that cannot be of one run
 
 
@@ -113,6 +114,12 @@ def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -
     ranks = [_rank(n, numbers[n], process_zero=zeros[n] - zero, world=worlds[0] if worlds else 0) for n in sorted(numbers)]
     shifts, clock_notes = offsets(ranks) if clocked else ([0] * len(ranks), [])
     ranks = [_shifted(rank, shift) for rank, shift in zip(ranks, shifts, strict=True)]
+    begins = [int(rank.slices.start.min()) for rank in ranks]
+    apart, length = max(begins) - min(begins), max(int(rank.slices.end.max()) for rank in ranks) - min(begins)
+    if clocked and apart > LATE * length:
+        notes.append(
+            f"files begin up to {format_quantity(apart / FEMTO, 's')} apart: what a rank did before its own is not known"
+        )
     left = LeftOut()
     for process in processes:
         for row in process.left.rows():

@@ -235,7 +235,7 @@ class _Writer:
                 labels[mine & (name == number)] = self._label(rank.names[number], word, device, program)
         labels[pieces.kind == Piece.BETWEEN] = self._label("python", "python", device, program)
         is_start = pieces.kind == Piece.START
-        labels[is_start] = self._label("start", "start", device, program)
+        labels[is_start] = self._label("before its first call", "start", device, program)
         time = pieces.end - np.minimum(begins, pieces.end)
         return self.columns.add(
             len(pieces),

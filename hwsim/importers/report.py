@@ -38,9 +38,9 @@ def as_dict(findings: Findings) -> dict[str, Any]:
         "steps": [
             {
                 "name": step.name, "rank": findings.replay.recording.ranks[step.rank].number,
-                "recorded_s": (step.end - step.start) / FEMTO, "replayed_s": time / FEMTO,
+                "recorded_s": recorded / FEMTO, "replayed_s": time / FEMTO,
             }
-            for step, time in findings.steps
+            for step, recorded, time in findings.steps
         ],
         "collectives": [
             {
@@ -100,7 +100,7 @@ def text(findings: Findings) -> list[str]:
 def _of_trial(findings: Findings, trial: Trial) -> str:
     values = [("the run", findings.replayed, trial.run, trial.kept_run)]
     if findings.steps:
-        mean = sum(time for _, time in findings.steps) // len(findings.steps)  # integers
+        mean = sum(time for _, _, time in findings.steps) // len(findings.steps)  # integers
         values.append(("a step", mean, trial.step, trial.kept_step))
     words = []
     for name, base, time, kept in values:
@@ -127,8 +127,7 @@ def _change(time: int, base: int) -> str:
 def _of_steps(findings: Findings) -> list[str]:
     if not findings.steps:
         return []
-    recorded = np.array([step.end - step.start for step, _ in findings.steps], np.int64)  # fits
-    times = ticks.column([time for _, time in findings.steps])
+    recorded, times = (ticks.column(each) for each in list(zip(*findings.steps, strict=True))[1:])
     worst = percent(float(np.abs(times / np.maximum(1, recorded) - 1).max()))
     return [f"  a step      {_pair(int(recorded.mean()), int(times.mean()))}, mean of {len(times)}; the worst is off by {worst}"]
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hwsim.formats import format_quantity
 from hwsim.importers.linking import link
 from hwsim.importers.recording import HOST, Ints, Rank, Recording, What
 from hwsim.importers.threads import STEP
 from hwsim.records import dataclass
+from hwsim.ticks import FEMTO
 
 if TYPE_CHECKING:
     from hwsim.importers.replay import Replay
@@ -71,7 +73,18 @@ def one_step(recording: Recording, number: str) -> Recording:
         raise ValueError(f"not every rank has a step {number}; the steps are: {names}")
     zero = min(start for start, _ in windows.values())
     ranks = tuple(_window(rank, *windows[position], zero) for position, rank in enumerate(recording.ranks))
-    return replace(recording, ranks=ranks)
+    busy = max(_busy(rank, windows[position][0]) for position, rank in enumerate(recording.ranks))
+    lag = format_quantity(busy / FEMTO, "s")
+    note = f"when the step begins, GPUs are busy for up to {lag} with what was launched before: they are taken as idle"
+    return replace(recording, ranks=ranks, notes=(*recording.notes, *((note,) if busy > 0 else ())))
+
+
+def _busy(rank: Rank, start: int) -> int:
+    """fs for which the GPUs of a rank work on beyond a time at ops launched before it."""
+    slices, call = rank.slices, link(rank).call
+    begins = np.where(call >= 0, slices.start[call], slices.start)
+    mine = (slices.what >= What.KERNEL) & (slices.what != What.WAIT) & (begins < start)
+    return max(0, int(slices.end[mine].max(initial=start)) - start)
 
 
 def _window(rank: Rank, start: int, end: int, zero: int) -> Rank:
@@ -85,33 +98,38 @@ def _window(rank: Rank, start: int, end: int, zero: int) -> Rank:
     return replace(rank, slices=replace(slices, **columns, **times), memory=None, stated=None)
 
 
-def replayed(replay: Replay, marked: list[Step], end: Ints) -> list[int]:
-    """fs that each step takes in a run of the graph whose ops end at `end`."""
-    times_taken = []
-    numbers = [replay.piece_ops(position) for position in range(len(replay.ranks))]
-    for step in marked:
-        pieces = replay.ranks[step.rank].pieces
-        if step.lane not in pieces.lanes:
-            times_taken.append(step.end - step.start)
-            continue
-        times = np.array([step.start, step.end], np.int64)  # fits
-        before = pieces.before(np.full(2, pieces.lanes.index(step.lane)), times)
-        first, last = (end[numbers[step.rank][before]] + times - pieces.end[before]).tolist()
-        times_taken.append(last - first)
-    return times_taken
+def replayed(replay: Replay, marked: list[Step], start: Ints, end: Ints) -> list[int]:
+    """fs that each step takes in a run of the graph whose ops start and end then: on its thread or, if longer, on its GPUs.
 
-
-def of_gpus(replay: Replay, marked: list[Step], end: Ints) -> list[int]:
-    """fs from the end of what was launched before each step to the end of what it launches, in such a run.
-
-    A step takes as long where the file has no times of the host.
+    On the GPUs a step begins with its first op, once what was launched before it has ended, and lasts until all is done that it
+    launched: a host that runs ahead of its GPU marks steps that are shorter than the GPU's.
     """
     times_taken = []
+    numbers = [replay.piece_ops(position) for position in range(len(replay.ranks))]
+    launched = [_launched(replay, position, start, end) for position in range(len(replay.ranks))]
     for step in marked:
-        explained = replay.ranks[step.rank]
-        mine = np.flatnonzero(replay.is_gpu & (replay.rank == step.rank))
-        call = explained.linked.call[replay.slice[mine]]
-        at = explained.rank.slices.start[call]
-        ends = [end[mine[(call >= 0) & (at < time)]].max(initial=0) for time in (step.start, step.end)]
-        times_taken.append(int(max(0, ends[1] - ends[0])))
+        pieces = replay.ranks[step.rank].pieces
+        took = step.end - step.start
+        if step.lane in pieces.lanes:
+            times = np.array([step.start, step.end], np.int64)  # fits
+            before = pieces.before(np.full(2, pieces.lanes.index(step.lane)), times)
+            first, last = (end[numbers[step.rank][before]] + times - pieces.end[before]).tolist()
+            took = last - first
+        at, starts, ends = launched[step.rank]
+        since, until = np.searchsorted(at, [step.start, step.end]).tolist()
+        if until > since:
+            earlier = int(ends[since - 1]) if since else 0
+            took = max(took, int(ends[until - 1]) - max(earlier, int(starts[since:until].min())))
+        times_taken.append(took)
     return times_taken
+
+
+def _launched(replay: Replay, position: int, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+    """GPU ops of a rank in order of launch: launch in the recording, start in the run, and when all up to it have ended (fs)."""
+    explained = replay.ranks[position]
+    mine = np.flatnonzero(replay.is_gpu & (replay.rank == position))
+    call = explained.linked.call[replay.slice[mine]]
+    mine, call = mine[call >= 0], call[call >= 0]
+    at = explained.rank.slices.start[call]
+    order = np.argsort(at, kind="stable")
+    return at[order], start[mine[order]], np.maximum.accumulate(end[mine[order]])

@@ -21,6 +21,7 @@ CHUNK: Final = 1 << 20  # bytes of a file that are read at once
 RUN: Final = 1 << 15  # letters of entries that are decoded together, and of them where the last one may end
 NEAR: Final = 1 << 12
 LONGEST: Final = 1 << 26  # bytes of one entry, or of what stands before the list
+_ESCAPE: Final = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|(?=(?:u[0-9a-fA-F]{0,3})?\Z))|(?P<bare>\\)')
 _FIRST: Final = re.compile(r"[ \t\r\n]*+")
 _KEY: Final = re.compile(r'\{[ \t\r\n]*+("[^"\\]{1,40}+")')
 _NEXT: Final = re.compile(r"[ \t\r\n]*+(?:,[ \t\r\n]*+|(?=\]))")
@@ -72,6 +73,7 @@ class Entries:
     def __init__(self, file: Path, key: str, of: str, hint: str = "", report: Report | None = None) -> None:
         self.file, self.key, self.of, self.hint, self.report = file, key, of, hint, report
         self.singly = False
+        self.mended = 0  # backslashes that were not escaped
         self.rest: dict[str, Any] = {}
         self._text, self._at, self._before = "", 0, 0
         self._cuts: dict[str, re.Pattern[str]] = {}  # by the first key of entries
@@ -260,11 +262,21 @@ class Entries:
             error = JSONDecodeError("a value is expected", "", error.value)
         if not isinstance(error, JSONDecodeError):
             raise damaged(self.file, f"this number is not read: {str(error)[:60]}", byte=self._byte(at)) from None
+        if error.msg.startswith(("Invalid \\escape", "Invalid \\uXXXX")) and error.pos < len(self._text) - 16:
+            self._mend(at)
+            return step
         if error.pos < len(self._text) - 16 and "Unterminated" not in error.msg:
             raise damaged(self.file, f"damaged JSON: {error.msg}", byte=self._byte(error.pos)) from None
         if not self._more(step):
             raise self._cut() from None
         return min(2 * step, LONGEST)
+
+    def _mend(self, at: int) -> None:
+        """Read single backslashes as themselves: profilers on Windows do not escape those of paths."""
+        rest = self._text[at:]
+        mended = _ESCAPE.sub(lambda found: found[0] * 2 if found["bare"] else found[0], rest)
+        self.mended += mended.count("\\") - rest.count("\\")
+        self._text = self._text[:at] + mended
 
     def _refuse_without_comma(self) -> None:
         """Read on if the text ends after an entry.

@@ -105,6 +105,10 @@ class _Trace:
                 else:
                     self._other(event)
             self.columns.flush()
+            if self.entries.mended:
+                self.left.add(
+                    "backslash", "not escaped, as Windows paths have them: it is read as itself", count=self.entries.mended
+                )
             for category, count in arrows.items():
                 self.left.add(str(category), WHY.get(category, "arrows between events"), count=count)
         except SpecError:
