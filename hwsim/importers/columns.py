@@ -65,13 +65,16 @@ class Columns:
         starts = self.clock(start)
         first = self.first = starts[0] if self.first is None else self.first
         since, named = [each - first for each in starts], [numbers[name] for name in names]
+        if (far := max(abs(each) for each in since)) >= LONGEST:
+            hours = min(far // (3600 * US), 10**9) / 10**6
+            raise ValueError(f"its time is {hours:.3g} h from the first event's, and recordings of up to an hour are read")
         if set(map(type, names)) != {str}:
             raise ValueError("its name is no text")
         rows = (kind, named, lane, since, self.clock(duration), link, facts)
         columns = [np.array(row, kind) for row, kind in zip(rows, _KINDS, strict=True)]
         if columns[4].min() < 0:
             raise ValueError("a negative duration")
-        if max(abs(columns[3]).max(), columns[4].max(), abs(columns[5]).max()) >= LONGEST:
+        if max(columns[4].max(), abs(columns[5]).max()) >= LONGEST:
             raise OverflowError
         for column, values in zip(self._columns, columns, strict=True):
             column.append(values)
