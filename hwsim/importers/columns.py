@@ -65,16 +65,18 @@ class Columns:
         starts = self.clock(start)
         first = self.first = starts[0] if self.first is None else self.first
         since, named = [each - first for each in starts], [numbers[name] for name in names]
-        if (far := max(abs(each) for each in since)) >= LONGEST:
-            hours = min(far // (3600 * US), 10**9) / 10**6
-            raise ValueError(f"its time is {hours:.3g} h from the first event's, and recordings of up to an hour are read")
+        took = self.clock(duration)
+        for far, what in ((max(map(abs, since)), "its time is {} h from the first event's"), (max(took), "it lasts {} h")):
+            if far >= LONGEST:
+                hours = min(far // (3600 * US), 10**12) / 10**6
+                raise ValueError(f"{what.format(f'{hours:.3g}')}, and recordings of up to an hour are read: record a few steps")
         if set(map(type, names)) != {str}:
             raise ValueError("its name is no text")
-        rows = (kind, named, lane, since, self.clock(duration), link, facts)
+        rows = (kind, named, lane, since, took, link, facts)
         columns = [np.array(row, kind) for row, kind in zip(rows, _KINDS, strict=True)]
         if columns[4].min() < 0:
             raise ValueError("a negative duration")
-        if max(columns[4].max(), abs(columns[5]).max()) >= LONGEST:
+        if abs(columns[5]).max() >= LONGEST:
             raise OverflowError
         for column, values in zip(self._columns, columns, strict=True):
             column.append(values)

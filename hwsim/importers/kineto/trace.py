@@ -242,7 +242,7 @@ def _words(event: dict[str, Any], error: Exception) -> str:
     if isinstance(error, KeyError):
         why = f"it has no {error.args[0]!r}"
     elif isinstance(error, OverflowError):
-        why = "it lasts for more than an hour, or a number is too large"
+        why = "a number is too large"
     elif isinstance(error, TypeError | AttributeError | RecursionError):
         why = "a value is of another kind than Kineto writes"
     elif "a negative duration" in str(error):
