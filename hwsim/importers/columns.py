@@ -68,7 +68,7 @@ class Columns:
         took = self.clock(duration)
         for far, what in ((max(map(abs, since)), "its time is {} h from the first event's"), (max(took), "it lasts {} h")):
             if far >= LONGEST:
-                hours = min(far // (3600 * US), 10**12) / 10**6
+                hours = far / (3600 * 10**6 * US)
                 raise ValueError(f"{what.format(f'{hours:.3g}')}, and recordings of up to an hour are read: record a few steps")
         if set(map(type, names)) != {str}:
             raise ValueError("its name is no text")
