@@ -176,7 +176,7 @@ def _unmapped(replay: Replay) -> tuple[Unmapped, ...]:
         ops = explained.ops
         length = ops.end - ops.start
         tests = {
-            "without a launch in the file: they follow their stream": ops.call < 0,
+            "without a launch in the file: they follow their stream": (ops.call < 0) & bool(len(explained.pieces)),
             "launched outside every op: they have no shape": (ops.call >= 0) & (explained.linked.op[ops.slice] < 0),
             "that start before their launch: the clocks of host and GPU differ": (ops.call >= 0) & (ops.start < ops.at),
         }

@@ -128,7 +128,7 @@ def _of_steps(findings: Findings) -> list[str]:
     if not findings.steps:
         return []
     recorded, times = (ticks.column(each) for each in list(zip(*findings.steps, strict=True))[1:])
-    worst = percent(float(np.abs(times / np.maximum(1, recorded) - 1).max()))
+    worst = percent(float(np.abs(times - recorded).max() / max(1.0, float(recorded.mean()))))
     return [f"  a step      {_pair(int(recorded.mean()), int(times.mean()))}, mean of {len(times)}; the worst is off by {worst}"]
 
 

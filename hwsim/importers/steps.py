@@ -99,28 +99,33 @@ def _window(rank: Rank, start: int, end: int, zero: int) -> Rank:
 
 
 def replayed(replay: Replay, marked: list[Step], start: Ints, end: Ints) -> list[int]:
-    """fs that each step takes in a run of the graph whose ops start and end then: on its thread or, if longer, on its GPUs.
+    """fs that each step takes in a run of the graph whose ops start and end then: until its host and its GPUs are done with it.
 
-    On the GPUs a step begins with its first op, once what was launched before it has ended, and lasts until all is done that it
-    launched: a host that runs ahead of its GPU marks steps that are shorter than the GPU's.
+    A step begins when the one before is done: a host that runs ahead of its GPU marks steps that are shorter than the GPU's. The
+    first one begins on the GPU with its first op.
     """
     times_taken = []
     numbers = [replay.piece_ops(position) for position in range(len(replay.ranks))]
     launched = [_launched(replay, position, start, end) for position in range(len(replay.ranks))]
+    done: dict[tuple[int, int], int] = {}
     for step in marked:
-        pieces = replay.ranks[step.rank].pieces
-        took = step.end - step.start
+        pieces, thread = replay.ranks[step.rank].pieces, (step.rank, step.lane)
+        first, last = step.start, step.end
         if step.lane in pieces.lanes:
             times = np.array([step.start, step.end], np.int64)  # fits
             before = pieces.before(np.full(2, pieces.lanes.index(step.lane)), times)
             first, last = (end[numbers[step.rank][before]] + times - pieces.end[before]).tolist()
-            took = last - first
         at, starts, ends = launched[step.rank]
         since, until = np.searchsorted(at, [step.start, step.end]).tolist()
-        if until > since:
-            earlier = int(ends[since - 1]) if since else 0
-            took = max(took, int(ends[until - 1]) - max(earlier, int(starts[since:until].min())))
-        times_taken.append(took)
+        earlier, until_done = (int(ends[count - 1]) if count else 0 for count in (since, until))
+        if thread in done:
+            took = max(last, until_done) - max(done[thread], first)
+        elif until > since:
+            took = max(last - first, until_done - max(earlier, int(starts[since:until].min())))
+        else:
+            took = last - first
+        done[thread] = max(last, until_done, done.get(thread, 0))
+        times_taken.append(max(0, took))
     return times_taken
 
 
