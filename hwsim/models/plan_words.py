@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hwsim.models.plan import Laid
+
+LONGEST: Final = " (the longest of the model)"
 
 
 def plan_text(laid: Laid, *, short: bool = False) -> str:
@@ -32,3 +36,10 @@ def plan_text(laid: Laid, *, short: bool = False) -> str:
         elif not short:
             parts.append("nothing recomputed")
     return ", ".join(parts if short else [*parts, plan.dtype, plan.optimizer])
+
+
+def assumed(laid: Laid) -> str:
+    """What a plan does not say and that its time hangs on, to follow its text: the length of its sequences."""
+    if laid.plan.sequence is not None or laid.unit != "tokens":
+        return ""
+    return f", sequences of {laid.sequence:,} tokens{LONGEST}"

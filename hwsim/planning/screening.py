@@ -12,7 +12,7 @@ from hwsim.costs import Amount
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.failures import Failures, NoProgress
 from hwsim.models import Cluster, NotAlike, Step, WrongPlan
-from hwsim.models.plan_words import plan_text
+from hwsim.models.plan_words import assumed, plan_text
 from hwsim.planning.axes import Axis
 from hwsim.planning.judging import judged
 from hwsim.planning.options import Option, keyed
@@ -232,7 +232,7 @@ class Screen:
             numbers={**option.numbers, **self.of_step(step, name, size, sure.half, ratio)},
             steps={**option.steps, name: steps},
             intervals={**option.intervals, name: sure},
-            plans={**option.plans, name: plan_text(step.laid, short=True)},
+            plans={**option.plans, name: plan_text(step.laid, short=True) + assumed(step.laid)},
             settings={**option.settings, **settings_of(step.laid, name)},
             ratio=ratio,
         )

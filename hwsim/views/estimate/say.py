@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.formats import format_quantity, format_share, lasting, prefixed
-from hwsim.models.plan_words import plan_text
+from hwsim.models.plan_words import LONGEST, assumed, plan_text
 from hwsim.results import invariants
 from hwsim.views.interval import say as intervals
 from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved_lines
@@ -111,6 +111,11 @@ def searched(
         out += titled("nearest", f"{plan_text(laid)}: {_fits(plans.nearest.memory, plans.nearest.verdict, size, '')}")
         return "\n".join(out) + "\n"
     unit = plans.steps[0].laid.unit
+    if unit == "tokens":
+        laid = plans.steps[0].laid
+        out += titled(
+            "batch", f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens{LONGEST if assumed(laid) else ''}"
+        )
     titles = ["step", "MFU", f"{unit}/s", "memory", "tp", "pp", "dp", "batch", "sharding", "recompute"]
     rows = []
     more = _more_axes(plans.steps[:top])

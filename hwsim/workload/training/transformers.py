@@ -22,7 +22,7 @@ from hwsim.models import (
 )
 from hwsim.models.memory import FRAGMENTS, kept_of, recomputed, state_bytes
 from hwsim.models.plan import Dtype
-from hwsim.models.plan_words import plan_text
+from hwsim.models.plan_words import assumed, plan_text
 from hwsim.spec import Mistakes, Place, Tree
 from hwsim.workload.training.kinds import kinds_of
 from hwsim.workload.training.layout import layout_of
@@ -89,7 +89,7 @@ def planned(
         ),
         network=framework.network,
         dtype=plan.dtype,
-        text=plan_text(laid),
+        text=plan_text(laid) + assumed(laid),
         count=laid.tokens,
         unit="tokens",
         flop=laid.tokens * laid.transformer.training_flop(laid.sequence),
