@@ -216,3 +216,12 @@ def test_experts_that_are_all_padded_take_as_long_for_few_tokens_as_for_some() -
     for deep, reached in ((7168, 1297e12), (2048, 1099e12)):  # four experts of 8192 rows, without padding
         call = Routed(8192, 32768, 4, tuple(32768 / tile for tile in (8, 16, 32, 64, 128, 256)), deep, 4096, weight=1.0)
         assert 2 * 32768 * 4096 * deep / kernel.product(call, rates, 4096, deep) == pytest.approx(reached, rel=0.04)
+
+
+def test_experts_few_tokens_go_to_draw_the_bytes_of_their_weights() -> None:
+    call = experts_call(8, 2, 8, 4096, 4096, 2, "tensorrt bf16", weight=2.0)
+    gpu = Gpu(flop=GPU.flop, memory=GPU.memory, sms=132, clock=1.9e9, experts={"tensorrt bf16": Grouped(efficiency=0.9)})
+    demand = gpu.compute("gpu0", Work(flop=call.flop, dtype="bf16", mix="matmul", experts=call)).demand
+    weights = call.active * 3 * 4096 * 4096 * 2.0
+    assert dict(demand.amounts)["gpu0.memory"] == pytest.approx(weights / GPU.memory.bandwidth)
+    assert demand.share == pytest.approx(weights)

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwsim.api import load_machine
 from hwsim.communication import CannotCollect, Group
 from hwsim.communication.choosing import bus, choose, hardware
 from hwsim.communication.flows import Task
 from hwsim.communication.measured import measured
+from hwsim.communication.timing import sent
 from hwsim.communication.tuning import Hardware, candidates
 from hwsim.machine import Machine, build
 from hwsim.machine.libraries.mpi import Curve, Mpi
@@ -223,3 +225,16 @@ def test_measured_numbers_of_mpi_read_and_say_where_they_are_from(name: str) -> 
     numbers = measured(Mpi, name)
     assert numbers.curves
     assert all(source.startswith("fitted") for key, source in numbers.sources.items() if key.startswith("curves"))
+
+
+def test_sums_in_the_switch_have_no_steps_and_rings_have() -> None:
+    """As single sends, what NCCL chooses starts once; the switch's sums then only flow."""
+    machine = load_machine("dgx-h100")
+    latencies = {}
+    for size in (GIB, 64 * KIB):
+        found = [send.cost for send in sent(machine, None, "all-reduce", machine.select("gpu*"), size)]
+        assert found[0].choice is not None
+        latencies[found[0].choice.name] = {round(cost.demand.latency * 1e6, 3) for cost in found}
+    summed, ring = latencies["nvls, simple"], latencies["ring, ll"]
+    assert min(summed) < min(ring) < 5.0  # a step of a ring, beyond its links
+    assert max(summed) == pytest.approx(17.2 + 4.71 + min(summed), abs=1.0)

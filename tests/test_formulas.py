@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -73,3 +74,16 @@ def test_a_simulated_flow_between_nodes_loses_what_an_estimated_one_does(part: f
     lost = KNEE * (1 - math.exp(-part)) / 1e9
     assert in_training(alone, size, "all-reduce", 0.5) == pytest.approx((alone + lost) / (NETWORK * 0.5))
     assert in_training(alone, size, "send", 0.5) == pytest.approx(alone / (NETWORK * 0.5))
+
+
+@pytest.mark.parametrize(("what", "first", "second"), [("forward", 64, 128), ("input", 128, 64)])
+def test_a_transformed_convolution_moves_tiles_of_36_points(what: Literal["forward", "input"], first: int, second: int) -> None:
+    """Lavin and Gray, F(4x4, 3x3): 8 images of 56 x 56 are 1,568 tiles, whose 36 points each go through memory once."""
+    shape = Convolution(8, 64, 128, 56, 56, (3, 3), 1, 56 * 56, what=what)
+    for dtype, width in (("fp32", 4), ("fp16", 2)):
+        _, (scatter, product, gather) = shape.ways(dtype, matrix_units=False)
+        kernels = 36 * 64 * 128 * width
+        assert scatter.writes == product.reads == 1568 * 36 * first * width + kernels
+        assert product.writes == gather.reads == 1568 * 36 * second * width
+        assert product.flop == 2 * 36 * 1568 * 64 * 128
+        assert scatter.reads + gather.writes == sum(shape.traffic(width))

@@ -431,3 +431,27 @@ def test_training_piles_up_without_its_barrier_and_stays_flat_with_it() -> None:
     )
     assert with_barrier[0] == with_barrier[1]
     assert without[1] > 3.5 * without[0]
+
+
+def test_what_a_collective_replaces_goes_with_its_last_bucket() -> None:
+    """Four buckets of 10 ms behind an op of 4 ms that they read: the old gradients stay 44 ms."""
+    machine = {
+        "hwsim": "machine/1",
+        "class": "ideal",
+        "parts": {
+            "gpu": {"kind": "gpu", "count": 2, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"bandwidth": "1 TB/s", "size": "1 GB"}}
+        },
+        "links": [{"between": ["gpu0", "gpu1"], "kind": "direct", "bandwidth": "1 GB/s"}],
+    }
+    do = [
+        {"compute": {"name": "backward", "flop": "4 GFLOP", "pieces": 4, "writes": {"x": "1 MB"}}},
+        {"allreduce": {"name": "sum", "among": "gpu*", "bytes": "40 MB", "algorithm": "ring", "overlaps": "backward",
+                       "reads": "x", "writes": {"x": "2 MB"}}},
+        {"wait": "sum"},
+        {"busy": {"time": "5 ms"}},
+    ]  # fmt: skip
+    run = api.simulate(machine, {"hwsim": "workload/1", "program": {"each": "gpu*", "do": do}})
+    found = next(each for each in memory(run.timeline, {}) if each.device == "gpu0")
+    assert found.peak == 3_000_000
+    freed = found.time[[int(taken) for taken in found.taken].index(2_000_000)] / 1e15
+    assert freed == pytest.approx(0.044, abs=1e-4)

@@ -22,7 +22,7 @@ from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import kernels as kernels_of
 from hwsim.models.library import described, load_network, read_network
 from hwsim.models.memory import network_memory
-from hwsim.models.plan import Dtype, ParallelPlan
+from hwsim.models.plan import Dtype, ParallelPlan, problems
 from hwsim.models.step import left_of_buckets
 from hwsim.spec import SpecError, find, names, read, read_text
 from published.cnn_training import data_parallel_step
@@ -243,3 +243,10 @@ def test_an_entry_has_one_key() -> None:
 def test_mistakes_of_a_file_stand_at_their_place(text: str, words: str) -> None:
     with pytest.raises(SpecError, match=words):
         read_network(read_text("hwsim: model/1\n" + text))
+
+
+@pytest.mark.parametrize("key", ["cp", "ep"])
+def test_a_network_s_plan_says_which_key_it_cannot_have(key: str) -> None:
+    plan = ParallelPlan(global_batch=8, **{key: 2})
+    found = dict(problems(load_network("resnet-50"), plan, 8))
+    assert found[key] == "a network has no sequences and no experts to split: dp and pp"

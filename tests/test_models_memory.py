@@ -135,3 +135,10 @@ def test_a_cache_holds_what_the_weights_leave() -> None:
     assert none == 0
     assert split is not None
     assert split > 2 * plain
+
+
+def test_an_interleaved_stage_keeps_two_less_for_each_one_after_it() -> None:
+    """Megatron's warm-up: (p - i - 1) 2 + (v - 1) p pieces, and the one in work; never more than there are."""
+    plan = ParallelPlan(pp=4, global_batch=32, schedule="interleaved", chunks=2)
+    assert [in_flight(plan, stage, 32) for stage in range(4)] == [5.5, 4.5, 3.5, 2.5]
+    assert [in_flight(plan, stage, 4) for stage in range(4)] == [4.0, 4.0, 3.5, 2.5]

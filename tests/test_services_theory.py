@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.queues import CASES, COMPARED, MS, by_ciw, erlang, finite, held, mva, pollaczek, repairman, simulated
 from hwsim.engine.core import is_there
+from hwsim.workload.services.program import Number
 from tests.service_cases import FIFO, run
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation" / "services.md"
@@ -77,3 +78,8 @@ def test_clients_begin_within_the_time_that_they_think() -> None:
         service = {"device": "cpu", "arrivals": keys, "request": [{"busy": {"time": "1 us"}}]}
         found = run({"s": service}, None, **lasting)["s"]
         assert found.came == pytest.approx(2000 * part, rel=0.1)
+
+
+def test_a_number_goes_on_as_its_last_measured_line() -> None:
+    measured = Number(slot=0, lines=((2.0, 0.0, 10.0), (4.0, 10.0, 5.0)))
+    assert [measured.of(drawn) for drawn in (1.0, 2.0, 3.0, 4.0, 6.0)] == [10.0, 20.0, 25.0, 30.0, 40.0]
