@@ -159,11 +159,9 @@ def _by_requests(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Cal
             raise level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
         changing = capacities_of(lowered.changes)
         for name in sorted(parts.keys() & requested.keys()):
-            if any(each.name in changing for each in parts[name].model.capacities(name)):
-                hint = "leave it at `fidelity: formula`, or leave the event out"
-                raise level.CannotPlay(
-                    f"an event happens to {name}, whose requests are served one by one at its full speed", hint
-                )
+            if not changing.isdisjoint(each.name for each in parts[name].model.capacities(name)):
+                message = f"an event happens to {name}, whose requests are served one by one at its full speed"
+                raise level.CannotPlay(message, "leave it at `fidelity: formula`, or leave the event out")
         players = level.Players(graph, plays)
         timeline = simulate(players.graph, server=players.server)
         loaded = sorted(parts.keys() & requested.keys()) if manner.latency else ()

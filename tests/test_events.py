@@ -215,6 +215,6 @@ def test_what_slows_an_exchange_is_felt_by_layer_and_refused_by_stage() -> None:
         return hwsim.simulate("d2l-4gpu-pcie", workload).timeline.makespan
 
     assert took("layer", slow) > 1.1 * took("layer", [])
-    with pytest.raises(SpecError, match="an event slows slots:psw->gpu0, from which exchanges draw") as refused:
+    with pytest.raises(SpecError, match="an event slows slots:psw->gpu0, and an op of this training holds") as refused:
         took("stage", slow)
     assert "detail: layer" in str(refused.value)

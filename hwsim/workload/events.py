@@ -206,11 +206,7 @@ def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tupl
     """(capacity, the device or the link's capacity that it is of)."""
     try:
         if event.part:
-            found = {each: _of_part(machine, each) for each in machine.select(event.part)}
-            for idle in (each for each in found if not found[each]):
-                message = f"{idle} is a {machine.device(idle).kind} that nothing draws from: the event would change nothing"
-                mistakes.add(event.place, message, "an event of what works for it, or passes there")
-            return [(capacity, each) for each, capacities in found.items() for capacity in capacities]
+            return [(capacity, each) for each in machine.select(event.part) for capacity in _of_part(machine, each)]
         ends = frozenset(machine.select(event.of)) if event.of else None
     except UnknownName as error:
         mistakes.add(event.place, error.message, error.hint)
@@ -227,10 +223,10 @@ def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tupl
 def _of_part(machine: Machine, name: str) -> list[str]:
     """What is slower while a part is: its capacities; of a switch its backplane, or what leaves it if that is a full crossbar."""
     capacities = [each.name for each in machine.device(name).model.capacities(name)]
-    if machine.device(name).kind != "switch" or capacities:
-        return capacities
     backplane = f"{name}.backplane"
-    return [backplane] if backplane in machine.capacities else [link.capacity for link in machine.links_from(name)]
+    return capacities or (
+        [backplane] if backplane in machine.capacities else [link.capacity for link in machine.links_from(name)]
+    )
 
 
 def _changes(capacity: str, happens: Sequence[tuple[Event, str]]) -> Iterator[Change]:

@@ -11,7 +11,7 @@ program:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple
 
@@ -118,11 +118,7 @@ class Job:
         "of its services, as of a workload", key="for", default=None, exclusive_minimum=0.0, example="10 min"
     )
     device: tuple[str, ...] = field(
-        "what its train, infer or services run on, or the devices or nodes that have a program or pipeline each, where that does "
-        "not say it",
-        default=(),
-        one_or_many=True,
-        example="node0..95.gpu*",
+        "what it runs on; a program or pipeline runs on each", default=(), one_or_many=True, example="node0..95.gpu*"
     )
     skip: bool = field("it is left out, as if the file did not have it", default=False)
     place: Place = place_field()
@@ -135,16 +131,12 @@ class Job:
         whole = door.is_mapping and door.get("stages") is not None
         return door.put(key, named) if whole or key == "device" else tree_of({key: named, "do": door}, door.place)
 
-    def placed(self) -> Iterator[Tree]:
+    def placed(self) -> list[Tree]:
         """What it is written as, with its devices; a train or infer without any runs on all GPUs."""
-        for door in (self.train, self.infer):
-            if door is not None:
-                tree = self.on_devices(door)
-                yield tree if tree.get("device") is not None or not tree.is_mapping else tree.put("device", tree_of("gpu*"))
-        yield from (
-            self.on_devices(each, "each") for each in (self.program, self.pipeline, *(self.programs or {}).values()) if each
-        )
-        yield from map(self.on_devices, (self.services or {}).values())
+        models = [self.on_devices(each) for each in (self.train, self.infer, *(self.services or {}).values()) if each]
+        everywhere = [tree_of({"device": "gpu*"}) for each in models if each.get("device") is None and self.services is None]
+        programs = [each for each in (self.program, self.pipeline, *(self.programs or {}).values()) if each]
+        return [*models, *everywhere, *(self.on_devices(each, "each") for each in programs)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from hwsim import ticks
 from hwsim.graph.builder import GraphBuilder, capacities_of
 from hwsim.graph.opgraph import Alike, Change, OpGraph
-from hwsim.graph.opgraph import capacities_of as capacities_changed
+from hwsim.graph.opgraph import capacities_of as changed
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout
 from hwsim.ops import CannotPlace
@@ -176,14 +176,14 @@ def _groups_of(
     for group in read_groups(tuple(trees.items()), machine, rules, workload.groups, builder, mistakes):
         body = _within(job, group.body) if job else group.body
         groups.append(replace(group, body=body, start=ticks.femtoseconds(part.start)))
-        try:
-            hosted.append(_host_runtime(group, runtime, builder))
-        except CannotPlace as error:
-            mistakes.add(trees[group.name].place, error.message, error.hint)
-    if part.pipeline is not None:
-        from hwsim.workload.pipeline import add_pipeline
+    try:
+        hosted = [_host_runtime(group, runtime, builder) for group in groups]
+        if part.pipeline is not None:
+            from hwsim.workload.pipeline import add_pipeline
 
-        add_pipeline(part.on_devices(part.pipeline, "each"), machine, builder, mistakes, name=job or MAIN, start=part.start)
+            add_pipeline(part.on_devices(part.pipeline, "each"), machine, builder, mistakes, name=job or MAIN, start=part.start)
+    except CannotPlace as error:
+        mistakes.add((part.pipeline or next(iter(trees.values()))).place, error.message, error.hint)
     if part.train is not None:
         from hwsim.workload.training import add_training  # models are slow to import
 
@@ -191,8 +191,8 @@ def _groups_of(
         folding: Writing = "never" if workload.jobs is not None or drawn else fold
         tree, name = part.on_devices(part.train), job or MAIN
         add_training(tree, machine, builder, mistakes, name=name, start=part.start, fold=folding,
-                     shared=workload.jobs is not None, marks={} if folding == "never" else _marks(disturbed),
-                     changing=capacities_changed(disturbed), others=_named_elsewhere(job, workload, machine))  # fmt: skip
+                     shared=workload.jobs is not None, marks=dict.fromkeys(changed(disturbed)) if drawn else _marks(disturbed),
+                     others=_named_elsewhere(job, workload, machine))  # fmt: skip
     return groups, hosted
 
 

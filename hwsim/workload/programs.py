@@ -53,9 +53,8 @@ def find_programs(
         return ()
     prefix = "" if name == MAIN else f"{name}."
     ranks = range(len(chosen)) if only is None else range(only, min(only + 1, len(chosen)))
-    names = {rank: chosen[rank] for rank in ranks}
     return tuple(
-        Program(f"{prefix}{device}", device, scope_of(machine, device), rank, len(chosen)) for rank, device in names.items()
+        Program(f"{prefix}{chosen[rank]}", chosen[rank], scope_of(machine, chosen[rank]), rank, len(chosen)) for rank in ranks
     )
 
 
@@ -71,18 +70,14 @@ def scope_among(machine: Machine, trees: Sequence[Tree]) -> Scope:
     That is the host of the first of them, in the order of the text, in a machine inside the machine that has CPUs; if there is
     none, of the first outside of them. Devices in several such machines leave it open.
     """
-    first: dict[str, str] = {}  # device named in each machine that has CPUs
-    home_of: dict[str, str] = {}
-    for device in (devices := named(machine, trees)):
-        node = device if device in machine.nodes else machine.node_of(device)
-        if node not in home_of:
-            home_of[node] = machine.home_of(device)
-        first.setdefault(home_of[node], device)
+    devices = named(machine, trees)
+    of_node = {machine.node_of(device): device for device in reversed(devices)}
+    first = {machine.home_of(device): device for device in of_node.values()}  # named in each machine that has CPUs
     all_cpus = set(machine.devices_of("cpu")) if len(first) > 1 else set[str]()
     cpus = {machine.node_of(device) for device in devices if device in all_cpus}
     outer = {home for home in first for each in first if each != home and each.startswith(f"{home}." if home else "")} - cpus
-    hosts = tuple(machine.host_of(device) for home, device in first.items() if home not in outer)
-    return Scope(machine, host=hosts[0] if hosts else machine.host_of(""), hosts=hosts if len(hosts) > 1 else ())
+    hosts = [machine.host_of(device) for home, device in reversed(first.items()) if home not in outer]
+    return Scope(machine, host=hosts[0] if hosts else machine.host_of(""), hosts=tuple(hosts) if len(hosts) > 1 else ())
 
 
 def named(machine: Machine, trees: Sequence[Tree]) -> dict[str, None]:
@@ -90,13 +85,12 @@ def named(machine: Machine, trees: Sequence[Tree]) -> dict[str, None]:
     found: dict[str, None] = {}
     for tree in trees:
         for key, inner in sorted(tree.items()):
-            names = [each.value for each in inner.elements()] if key in NAMING and not inner.is_mapping else ()
+            names = inner.elements() if key in NAMING and not inner.is_mapping else ()
             for name in names:
                 with suppress(UnknownName):
-                    found.update(dict.fromkeys(machine.select(name) if isinstance(name, str) else ()))
+                    found.update(dict.fromkeys(machine.select(str(name.value))))
             found |= named(machine, () if names else (inner,))
-        if tree.is_list:
-            found |= named(machine, tree.elements())
+        found |= named(machine, tree.elements() if tree.is_list else ())
     return found
 
 

@@ -55,11 +55,6 @@ def add_pipeline(
         return
     reader = Reader(keys, tree.get("dataset"), programs, mistakes)
     lines = [reader.stages(rank) for rank in range(len(programs))]
-    if any(stage.handoff for stage in lines[0]):
-        try:
-            _ = programs[0].scope.thread
-        except CannotPlace as error:
-            mistakes.add(tree.place, error.message, error.hint)
     if len(mistakes):
         return
     slowest = max((time_of(stage, machine.rates()) for stages in lines for stage in stages), default=0.0)

@@ -40,7 +40,6 @@ def add_training(
     fold: str = "auto",
     shared: bool = False,
     marks: Mapping[str, Hashable] | None = None,
-    changing: frozenset[str] = frozenset(),
     others: Collection[str] = (),
 ) -> None:
     """Append a training to the graph; its mistakes are noted.
@@ -52,7 +51,7 @@ def add_training(
             runs on the machine).
         shared: other jobs may hold memory of the same devices.
         marks: what happens to capacities during the run, by name.
-        changing: the capacities to which anything happens.  others: devices that other jobs name.
+        others: devices that other jobs name.
     """
     keys, architecture, model, framework = _read(tree, mistakes)
     if keys is None or model is None:
@@ -71,10 +70,11 @@ def add_training(
         return
     saved, job = _disturbed(keys, plan, tree, machine, mistakes)
     if plan is not None and not len(mistakes):
-        if isinstance(plan.exchange, Pieces) and (changing or others):
+        if isinstance(plan.exchange, Pieces) and (marks or others):
             used = plan.layout.devices
-            beside = changing.difference(each.name for gpu in used for each in machine.device(gpu).model.capacities(gpu))
-            plan = replace(plan, exchange=replace(plan.exchange, disturbed=beside.union(set(used).intersection(others))))
+            own = {each.name for gpu in used for each in machine.device(gpu).model.capacities(gpu)}
+            disturbed = frozenset((marks or {}).keys() - own).union(set(used).intersection(others))
+            plan = replace(plan, exchange=replace(plan.exchange, disturbed=disturbed))
         lower(
             plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared, marks=marks or {},
             saved=saved, job=job,

@@ -242,14 +242,10 @@ class Segments:
 
     def _refuse_disturbed(self, exchange: Cost, group: Names) -> None:
         """Raise CannotCompute for an exchange within an op of computing, where something else decides when either goes on."""
-        if disturbed := next((name for name, _ in exchange.demand.amounts if name in self.pieces.disturbed), ""):
-            what = f"an event slows {disturbed}, from which exchanges draw"
-        elif disturbed := next((gpu for gpu in group if gpu in self.pieces.disturbed), ""):
-            what = f"another job uses {disturbed}"
-        else:
-            return
-        hint = "experts exchange within an op whatever `detail` says" if self._by_layer else "detail: layer"
-        raise CannotCompute(f"{what}, and an op of this training holds computing and exchanges in one", hint)
+        if disturbed := [name for name in (*group, *dict(exchange.demand.amounts)) if name in self.pieces.disturbed]:
+            hint = "experts exchange within an op whatever `detail` says" if self._by_layer else "detail: layer"
+            what = f"another job uses {disturbed[0]}" if disturbed[0] in group else f"an event slows {disturbed[0]}"
+            raise CannotCompute(f"{what}, and an op of this training holds computing and exchanges in one", hint)
 
     def _waits(self, stage: int, done: Pass, last: bool) -> Spent:
         """Sharded weights that the computing of a piece waits for; what they draw is drawn by the exchange itself."""
