@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hwsim import engine as engines
 from hwsim import ticks
@@ -75,7 +75,7 @@ def play(lowered: Lowered, manner: Manner) -> Played:
     try:
         if manner.steady:
             return _steadily(lowered, manner)
-        services, running = _services(lowered, manner.slower), _running(lowered, manner.slower)
+        services, running = _services(lowered, manner), _running(lowered, manner.slower)
         played = _simulated(lowered, manner, services, running)
         return replace(
             played,
@@ -105,12 +105,13 @@ def _steadily(lowered: Lowered, manner: Manner) -> Played:
     return Played(timeline, steady=steady)
 
 
-def _services(lowered: Lowered, slower: float) -> tuple[Service, ...]:
+def _services(lowered: Lowered, manner: Manner) -> tuple[Service, ...]:
     if not lowered.services:
         return ()
     from hwsim.actors.serving import Service
 
-    return tuple(Service(plan, lowered.machine, slower) for plan in lowered.services)
+    fast: Literal["never"] | None = "never" if manner.engine == "simpy" else None
+    return tuple(Service(plan, lowered.machine, manner.slower, fast) for plan in lowered.services)
 
 
 def _running(lowered: Lowered, slower: float) -> Running | None:
@@ -129,7 +130,7 @@ def _simulated(lowered: Lowered, manner: Manner, services: Sequence[Service], ru
     if services:
         from hwsim.actors.serving import played
 
-        clocked = bool(lowered.changes or alone or manner.requests or running or manner.engine == "simpy")
+        clocked = bool(lowered.changes or alone or manner.requests or running)
         graph, more = played(services, graph, clocked=clocked)
         actors += more
     if running is not None:

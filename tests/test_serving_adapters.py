@@ -12,6 +12,7 @@ from hwsim.workload.load.draws import Draws, Uniform
 from hwsim.workload.load.numbers import stream
 from hwsim.workload.serving.adapters import Adapters
 from tests.test_serving_routers import served
+from tests.test_serving_ways import NOTHING
 
 MANY = {"count": 40, "rank": 16}
 SOME = {**MANY, "skew": 1.0, "slots": 3}
@@ -65,7 +66,7 @@ def test_a_single_request_waits_for_one_adapter_and_different_ones_cost_more() -
 ])  # fmt: skip
 def test_alone_and_on_the_clock_it_is_the_same(more: dict[str, Any]) -> None:
     keys: dict[str, Any] = {"arrivals": {"poisson": "700 1/s"}, "adapters": MANY, **more}
-    alone, clock = served(**keys), served("simpy", **keys)
+    alone, clock = served(**keys), served(events=NOTHING, **keys)
     assert [(row.first_token_s, row.end_s) for row in alone.rows] == [(row.first_token_s, row.end_s) for row in clock.rows]
     assert alone.adapters == clock.adapters
     for row in alone.rows:

@@ -56,15 +56,15 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @functools.cache
-def scaled(kind: str, engine: Any = "auto") -> tuple[ServiceStatistics, Scaling]:
-    found = only(served(engine, **{**BURSTS, **KINDS[kind]}))
+def scaled(kind: str, way: str = "auto") -> tuple[ServiceStatistics, Scaling]:
+    found = only(served(way, **{**BURSTS, **KINDS[kind]}))
     assert found.scaling is not None
     return found, found.scaling
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_runs_and_iterations_one_by_one_start_the_same_copies(kind: str) -> None:
-    assert scaled(kind) == scaled(kind, "simpy")
+    assert scaled(kind) == scaled(kind, "clock")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -106,13 +106,13 @@ def test_the_first_request_of_a_service_of_nothing_waits_for_its_copy() -> None:
     assert found.scaling.longest_s == pytest.approx(0.7)
 
 
-@pytest.mark.parametrize("engine", ["auto", "simpy"])
+@pytest.mark.parametrize("way", ["auto", "clock"])
 @pytest.mark.parametrize("by", ["requests", "waiting", "arrivals"])
 @pytest.mark.parametrize("start", ["3 s", {"disk": "disk0", "engine": "3 s"}])
-def test_a_copy_that_requests_wait_for_is_not_stopped_before_it_is_there(engine: Any, by: str, start: Any) -> None:
+def test_a_copy_that_requests_wait_for_is_not_stopped_before_it_is_there(way: str, by: str, start: Any) -> None:
     """However short the window in which requests are counted: those that came before it still wait."""
     rules = {**RULES, "least": 0, "most": 1, "by": by, "start": start, "target": 50}
-    found = only(served(engine, device="gpu0", arrivals={"every": "1 s"}, requests=3, scale=rules))
+    found = only(served(way, device="gpu0", arrivals={"every": "1 s"}, requests=3, scale=rules))
     assert found.requests == 3
     assert found.scaling is not None
     assert found.scaling.starts == 1
@@ -120,11 +120,11 @@ def test_a_copy_that_requests_wait_for_is_not_stopped_before_it_is_there(engine:
     assert 1 < found.first_token.p50 < 6
 
 
-@pytest.mark.parametrize("engine", ["auto", "simpy"])
+@pytest.mark.parametrize("way", ["auto", "clock"])
 @pytest.mark.parametrize("start", ["700 ms", {"disk": "disk0", "engine": "700 ms"}])
-def test_the_run_waits_for_the_start_of_a_copy_and_not_for_requests(engine: Any, start: Any) -> None:
+def test_the_run_waits_for_the_start_of_a_copy_and_not_for_requests(way: str, start: Any) -> None:
     keys: dict[str, Any] = {"device": "gpu0..1", "arrivals": {"every": "50 ms"}, "requests": 4}
-    run = served(engine, **keys, scale={**RULES, "least": 0, "start": start})
+    run = served(way, **keys, scale={**RULES, "least": 0, "start": start})
     waits = {str(share.cause): share.time_fs / 1e15 for share in run.limited_by}
     assert waits["start of a copy"] == pytest.approx(0.7, abs=0.16)
     assert waits.get("arrivals", 0) < 0.06
@@ -191,9 +191,9 @@ def test_a_copy_that_is_started_anew_has_lost_its_cache() -> None:
     assert (lost.scaling.starts, lost.scaling.stops) == (6, 5)
 
 
-@pytest.mark.parametrize("engine", ["auto", "simpy"])
+@pytest.mark.parametrize("way", ["auto", "clock"])
 @pytest.mark.parametrize("start", ["700 ms", {"disk": "disk0", "engine": "700 ms"}])
-def test_tiers_of_a_copy_that_is_stopped_are_lost(engine: Any, start: Any) -> None:
+def test_tiers_of_a_copy_that_is_stopped_are_lost(way: str, start: Any) -> None:
     """Six prompts are stored once by a copy that stays, and again by one that is started anew."""
     keys: dict[str, Any] = {
         "device": "gpu0",
@@ -205,7 +205,7 @@ def test_tiers_of_a_copy_that_is_stopped_are_lost(engine: Any, start: Any) -> No
         "offload": {"host": "1 GB"},
     }
     always = {**RULES, "least": 1, "most": 1, "start": start}
-    kept, lost = (only(served(engine, **keys, scale={**always, "least": least})) for least in (1, 0))
+    kept, lost = (only(served(way, **keys, scale={**always, "least": least})) for least in (1, 0))
     assert kept.scaling is not None
     assert lost.scaling is not None
     assert (kept.scaling.starts, lost.scaling.starts, lost.scaling.stops) == (0, 2, 1)

@@ -100,9 +100,9 @@ def test_the_same_as_look_by_look(scale: Scale, steps: list[tuple[int, int]]) ->
     assert told(Scaled, scale, steps) == told(LookByLook, scale, steps)
 
 
-@pytest.mark.parametrize("engine", ["auto", "simpy"])
+@pytest.mark.parametrize("way", ["auto", "clock"])
 @pytest.mark.parametrize("start", ["40 s", {"disk": "disk0", "engine": "40 s"}])
-def test_days_have_few_looks(engine: Any, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_days_have_few_looks(way: str, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
     before = Scaled._looks
 
@@ -114,12 +114,12 @@ def test_days_have_few_looks(engine: Any, start: Any, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Scaled, "_looks", counted)
     keys: dict[str, Any] = {"device": "gpu0..1", "arrivals": {"every": "4 h"}, "requests": 12, "output": 9}
     rules = {"least": 0, "most": 2, "target": 8, "start": start, "window": "60 s"}
-    found = only(served(engine, **keys, scale=rules))
+    found = only(served(way, **keys, scale=rules))
     assert found.scaling is not None
     assert found.scaling.starts == 12
     assert found.span_s > 40 * 3600
     skipped = looks
     assert skipped < 12 * 120
     monkeypatch.setattr(Scaled, "is_settled", property(lambda self: False))
-    assert only(served(engine, **keys, scale=rules)) == found
+    assert only(served(way, **keys, scale=rules)) == found
     assert looks - skipped > 50 * skipped

@@ -18,6 +18,7 @@ from hwsim.workload.serving.source import Listed
 from hwsim.workload.serving.speculating import Speculation
 from tests.test_serving_copy import drawn, requests, servers
 from tests.test_serving_routers import served
+from tests.test_serving_ways import NOTHING
 
 
 class Pieces:
@@ -86,6 +87,6 @@ def test_guesses_that_are_never_accepted_cost_and_those_that_always_are_save() -
 def test_alone_and_on_the_clock_it_is_the_same(draft: str) -> None:
     keys: dict[str, Any] = {"arrivals": {"poisson": "900 1/s"}, "requests": 60, "device": "gpu0..1", "memory": "4 %",
                             "speculate": {"tokens": 2, "acceptance": ["80 %", "50 %"], "draft": draft}}  # fmt: skip
-    alone, clock = served(**keys), served("simpy", **keys)
+    alone, clock = served(**keys), served(events=NOTHING, **keys)
     assert alone.rows == clock.rows
     assert alone.output_tokens == sum(row.output_tokens for row in alone.rows)

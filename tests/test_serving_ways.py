@@ -1,4 +1,4 @@
-"""A served model played in runs and on SimPy's clock, iteration by iteration: the same to the femtosecond; and laws of queues."""
+"""A served model played in runs and on a clock with others, iteration by iteration: the same; and laws of queues."""
 
 from __future__ import annotations
 
@@ -6,17 +6,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 import hwsim
 from hwsim.actors.serving import alone
 from hwsim.api import load_machine
 from hwsim.results.critical import limited_by
 from hwsim.results.serving import ServiceStatistics
+from hwsim.views.summary.document import document
 from tests.test_infer import FREE, SMALL
 
 KINDS: dict[str, dict[str, Any]] = {
     "one copy": {"device": "gpu0"},
     "four pairs": {"device": "gpu*", "parallel": {"tp": 2}, "arrivals": {"poisson": "1500 1/s"}},
+    "stages": {"device": "gpu*", "parallel": {"tp": 2, "pp": 2}, "arrivals": {"poisson": "600 1/s"}},
+    "stages one after another": {
+        "device": "gpu0..3",
+        "parallel": {"pp": 4},
+        "arrivals": "all at once",
+        "batching": "static",
+        "batch": 7,
+    },
     "little room": {"device": "gpu0", "memory": "3.2 %", "arrivals": "all at once"},
     "sglang": {"device": "gpu0..1", "framework": "sglang", "server": {"sequences": 6, "look": 10}},
     "tensorrt-llm": {"device": "gpu0", "framework": "tensorrt-llm", "server": {"sequences": 9}},
@@ -55,10 +66,16 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def served(engine: Any, **keys: Any) -> hwsim.Run:
+NOTHING: list[dict[str, str]] = [{"at": "0 s", "part": "nic7", "speed": "99 %"}]  # it puts the run on a clock
+
+
+def served(way: str, **keys: Any) -> hwsim.Run:
+    """Play a served model alone in runs ("auto"), by the plain engine ("simpy"), or iteration by iteration ("clock")."""
+    engine: Any = "auto" if way == "clock" else way
     infer = {"model": SMALL, "arrivals": {"poisson": "300 1/s"}, "requests": 40, "prompt": {"lognormal": {"median": 500}},
              "output": {"uniform": [1, 90]}, "seed": 3, **keys}  # fmt: skip
-    return hwsim.simulate(load_machine("dgx-h100"), {"hwsim": "workload/1", "infer": infer}, engine=engine)
+    events = {"events": NOTHING} if way == "clock" else {}
+    return hwsim.simulate(load_machine("dgx-h100"), {"hwsim": "workload/1", "infer": infer, **events}, engine=engine)
 
 
 def only(run: hwsim.Run) -> ServiceStatistics:
@@ -66,18 +83,26 @@ def only(run: hwsim.Run) -> ServiceStatistics:
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_runs_and_iterations_one_by_one_come_to_the_same(kind: str) -> None:
-    runs, ones = served("auto", **KINDS[kind]), served("simpy", **KINDS[kind])
+def same(runs: hwsim.Run, ones: hwsim.Run, *, stages: bool = False) -> None:
+    """Times, requests, causes and use of capacities are the same; only sums of parts of a second are rounded otherwise."""
     assert runs.timeline.makespan_fs == ones.timeline.makespan_fs
     assert only(runs) == only(ones)
+    causes = [{str(share.cause): share.time_fs for share in run.limited_by} for run in (runs, ones)]
+    assert causes[0] == causes[1]
+    for mine, theirs in zip(runs.usage, ones.usage, strict=True):
+        assert mine.capacity == theirs.capacity
+        if not stages:  # batches at once overlap otherwise, as a run has all of its kernels and then all of its exchanges
+            assert mine.busy_fs == pytest.approx(theirs.busy_fs, rel=1e-9)
+        assert mine.moved == pytest.approx(theirs.moved, rel=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_runs_and_iterations_one_by_one_come_to_the_same(kind: str) -> None:
+    runs, ones = served("auto", **KINDS[kind]), served("clock", **KINDS[kind])
+    same(runs, ones, stages="stages" in kind)
     assert only(runs).rows
     assert all(tier.brought_tokens for tier in only(runs).tiers)
     assert len(runs.timeline) < len(ones.timeline)
-    for mine, theirs in zip(runs.usage, ones.usage, strict=True):
-        assert mine.capacity == theirs.capacity
-        assert mine.busy_fs == pytest.approx(theirs.busy_fs, rel=1e-9)
-        assert mine.moved == pytest.approx(theirs.moved, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["four pairs", "clients"])
@@ -93,13 +118,45 @@ def test_sums_in_place_of_rows_take_no_longer(kind: str, monkeypatch: pytest.Mon
         assert mine.busy_fs == pytest.approx(theirs.busy_fs, rel=2e-3)
 
 
-@pytest.mark.parametrize("engine", ["auto", "simpy"])
-def test_a_client_that_asks_when_it_is_answered_waits_for_its_answers_not_for_arrivals(engine: Any) -> None:
-    run = served(engine, device="gpu0", arrivals={"clients": 1, "think": "30 ms"}, requests=20)
+@pytest.mark.parametrize("way", ["auto", "clock"])
+def test_a_client_that_asks_when_it_is_answered_waits_for_its_answers_not_for_arrivals(way: str) -> None:
+    run = served(way, device="gpu0", arrivals={"clients": 1, "think": "30 ms"}, requests=20)
     shares = {str(share.cause): share.time_s for share in limited_by(run.timeline)}
     assert "arrivals" not in shares or shares["arrivals"] < 0.04  # the first one thinks, too
     assert shares["clients"] >= 19 * 30e-3 * (1 - 1e-9)
     assert shares["clients"] < 0.7 * run.makespan_s
+
+
+def test_a_pipeline_of_n_stages_serves_n_batches_at_once_each_as_one_gpu_with_more_host_time_and_sends() -> None:
+    """Every stage is as busy as the others; n batches of as many clients get n times the tokens, but for host and sends."""
+    keys: dict[str, Any] = {"prompt": 64, "output": 400, "shared": None, "server": FREE}
+    one = only(served("auto", device="gpu0", **keys, arrivals={"clients": 8}, requests=80))
+    run = served("auto", device="gpu0..3", parallel={"pp": 4}, **keys, arrivals={"clients": 32}, requests=320)
+    found = only(run)
+    many, few = (dict(each.spent_s) for each in (found, one))
+    kept = [(spent["prompts"] + spent["answers"]) / sum(spent.values()) for spent in (many, few)]  # fits
+    assert kept[0] < kept[1]
+    assert found.tokens_per_s == pytest.approx(4 * one.tokens_per_s * kept[0] / kept[1], rel=0.05)
+    assert found.batch_mean == pytest.approx(one.batch_mean, rel=0.05)
+    busy = [row.busy_fs for row in run.usage if row.capacity in {f"gpu{stage}.memory" for stage in range(4)}]
+    assert len(busy) == 4
+    assert len(set(busy)) == 1
+    assert all(row.utilisation <= 1 for row in run.usage)
+
+
+def test_a_pipeline_is_told_as_less_sure_the_more_stages_it_has() -> None:
+    found = [only(served("auto", device=f"gpu0..{pp - 1}", parallel={"pp": pp})).case for pp in (1, 2, 4)]
+    assert found[1:] == ["generation", "outside"]
+    assert found[0] not in found[1:]
+
+
+@pytest.mark.parametrize("key", ["scale", "offload", "split"])
+def test_what_stages_are_not_modelled_with_is_refused(key: str) -> None:
+    part = {"device": "gpu0..1", "parallel": {"pp": 2}}
+    split = {"prefill": part, "decode": {"device": "gpu2..3"}}
+    value = {"scale": {"start": "1 s", "least": 1, "target": 8}, "offload": {"host": "1 GB"}, "split": split}[key]
+    with pytest.raises(hwsim.SpecError, match=f"stages of a pipeline are not modelled with `{key}`"):
+        served("auto", **({} if key == "split" else part), **{key: value})
 
 
 def test_beside_another_job_that_leaves_its_devices_alone_it_takes_as_long() -> None:
@@ -140,3 +197,49 @@ def test_waits_at_an_encoder_are_pollaczek_khinchine(load: float, prompt: Any) -
     expected = rate * float(np.mean(service**2)) / (2 * (1 - rate * float(service.mean())))
     assert found.wait.mean == pytest.approx(expected, rel=0.15)
     assert found.in_system_mean == pytest.approx(found.requests_per_s * found.latency.mean, rel=1e-9)
+
+
+# ---- the law: whichever way and whichever engine plays it ----
+
+ARRIVALS: list[Any] = [
+    {"poisson": "20 1/s"},
+    {"poisson": "400 1/s"},
+    {"every": "9 ms"},
+    "all at once",
+    {"clients": 3, "think": "20 ms"},
+    {"clients": 2, "think": {"exponential": "30 ms"}},
+]
+LENGTHS: list[Any] = [1, 40, {"uniform": [1, 90]}]
+DRAWN: dict[str, list[Any]] = {
+    "device": ["gpu0", "gpu6", "gpu0..1", ["gpu1", "gpu4"]],
+    "parallel": [None, None, {"tp": 2}, {"pp": 2}],
+    "framework": [None, "sglang", "tensorrt-llm", "sarathi-serve"],
+    "arrivals": ARRIVALS,
+    "prompt": [20, 700, {"lognormal": {"median": 300}}],
+    "output": LENGTHS,
+    "requests": [1, 9, 30],
+    "shared": [None, None, {"tokens": 300, "groups": 3}],
+    "memory": [None, None, "3.2 %"],
+    "batch": [None, 7],
+    "batching": [None, None, None, "static"],
+    "seed": [1, 2, 3],
+}
+
+
+def random_keys() -> st.SearchStrategy[dict[str, Any]]:
+    drawn = st.fixed_dictionaries({key: st.sampled_from(values) for key, values in DRAWN.items()})
+    return drawn.map(lambda keys: {key: value for key, value in keys.items() if value is not None}).filter(
+        lambda keys: (
+            ("parallel" not in keys or keys["device"] not in ("gpu0", "gpu6"))
+            and ("memory" not in keys or "framework" not in keys)
+            and (keys.get("batching") != "static" or ("batch" in keys and not {"shared", "memory", "framework"} & keys.keys()))
+        )
+    )
+
+
+@settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(random_keys())
+def test_whichever_engine_plays_it_the_answer_is_the_same_to_the_byte(keys: dict[str, Any]) -> None:
+    runs = served("auto", **keys)
+    assert document(runs, ops=True, rank=None) == document(served("simpy", **keys), ops=True, rank=None)
+    same(runs, served("clock", **keys), stages="pp" in keys.get("parallel", {}))

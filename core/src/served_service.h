@@ -301,7 +301,8 @@ class Service {
   // A request wakes its copy; the record of what it came after, and when that was.
   void notes_wake() {
     const Request* head = copies_[static_cast<size_t>(at_)]->head();
-    const int64_t after = head ? head->after : -1;
+    if (!head || head->at != now_ || ends_[static_cast<size_t>(at_)] == now_) return;  // it waited for the end of the last run
+    const int64_t after = head->after;
     if (after >= 0) has_asked_ = true;
     if (runs_counted_ > rows_) return;
     Sizes<6> facts{at_, -1, after, 0, 0, 0};

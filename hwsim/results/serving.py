@@ -306,6 +306,7 @@ def statistics(
     *,
     name: str,
     copies: int,
+    stages: int = 1,
     gpus: int,
     block: int,
     blocks: int | None,
@@ -313,7 +314,11 @@ def statistics(
     goal: Goal,
     risen: int = 0,
 ) -> ServiceStatistics | None:
-    """Statistics of the notes; None without a request. risen: fs from which on no more copies start."""
+    """Statistics of the notes; None without a request.
+
+    Args:
+        stages: batches that each copy works on at once, each with `blocks`. risen: fs from which on no more copies start.
+    """
     columns = log.finish()
     if not columns:
         return None
@@ -322,7 +327,7 @@ def statistics(
     span = max(1, log.last_end - began)
     lasted = max(1, log.last_end - log.first_arrival)
     spreads = {name: _binned(pile) for name, pile in totals.piles.items()} if log.sampled else _spreads(columns, log.cut)
-    course = _course(log.course, blocks, copies)
+    course = _course(log.course, blocks, copies * stages)
     came = log.last_arrival - began
     keeps = balance(log, columns, risen)
     return ServiceStatistics(
@@ -345,15 +350,15 @@ def statistics(
         queue_max=max((moment.waiting for moment in course), default=0) if log.sampled else _longest_queue(columns),
         put_off=log.put_off,
         read_again=log.read_again,
-        cache_tokens=None if blocks is None else blocks * block,
-        cache_bytes=token_bytes * (blocks or 0) * block,
+        cache_tokens=None if blocks is None else blocks * block * stages,
+        cache_bytes=token_bytes * (blocks or 0) * block * stages,
         cache_peak=log.course.most / blocks if blocks else 0.0,
-        cache_mean=log.course.area / (blocks * copies * lasted) if blocks else 0.0,
+        cache_mean=log.course.area / (blocks * copies * stages * lasted) if blocks else 0.0,
         course=course,
-        rows=_rows(columns),
+        rows=_rows(columns, stages),
         came_s=came / FEMTO,
         where=tuple(_where(log, spreads)),
-        spent_s=_spent(log),
+        spent_s=_spent(log, stages),
         goal=goal,
         good=totals.good,
         cached_tokens=totals.cached_tokens,
@@ -406,18 +411,20 @@ def _where(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
                 yield Where(measure, percentile, value, requests, sum(sums) / shared_by / FEMTO, tuple(named(times)))  # integers
 
 
-def _spent(log: Log) -> tuple[tuple[str, float], ...]:
-    """Seconds of all copies by what they did."""
+def _spent(log: Log, stages: int) -> tuple[tuple[str, float], ...]:
+    """Seconds of all copies by what they did, the mean of their batches."""
     sums = [sum(meters.spent[kind] for meters in log.meters) for kind in range(5)]  # integers
-    return tuple(zip(("prompts", "answers", "network", "shared", "host"), (total / FEMTO for total in sums), strict=True))
+    return tuple(
+        zip(("prompts", "answers", "network", "shared", "host"), (total / stages / FEMTO for total in sums), strict=True)
+    )
 
 
-def _rows(columns: Mapping[str, Column]) -> tuple[RequestRow, ...]:
+def _rows(columns: Mapping[str, Column], stages: int) -> tuple[RequestRow, ...]:
     times = ([time / FEMTO for time in columns[name].tolist()] for name in ("arrival", "begin", "first", "end"))
     parts = zip(*(columns[name].tolist() for name in PARTS), strict=True)
     counts = (columns[name].tolist() for name in ("prompt", "output", "copy"))
     return tuple(
-        RequestRow(came, begun, max(first, 0.0), went, prompt, output, copy, spent)
+        RequestRow(came, begun, max(first, 0.0), went, prompt, output, copy // stages, spent)
         for came, begun, first, went, prompt, output, copy, spent in zip(*times, *counts, parts, strict=True)
     )
 

@@ -36,12 +36,18 @@ ROWS: Final = 30_000
 END, COME, BEGIN, LOOK = range(4)
 NEVER: Final = 1 << 100
 START_OF_COPY: Final = "start of a copy"
+FRONT_END: Final = "front end"
 
 
-def labels_of(known: Registry, name: str) -> tuple[int, int, int]:
-    """Labels of a service's waits: until a request comes by itself; until one comes after an answer; for a copy to start."""
-    first, later = (known.label(Label(what, "arrivals", "", name or "main")) for what in ("arrivals", "clients"))
-    return first, later, known.label(Label(START_OF_COPY, "starting", "", name or "main"))
+def labels_of(known: Registry, name: str) -> tuple[int, int, int, int]:
+    """Return the labels of a service's waits.
+
+    They are: until a request comes by itself, until one comes after an answer, for a copy to start, and for the front end.
+    """
+    first, later, front = (
+        known.label(Label(what, "arrivals", "", name or "main")) for what in ("arrivals", "clients", FRONT_END)
+    )
+    return first, later, known.label(Label(START_OF_COPY, "starting", "", name or "main")), front
 
 
 @dataclass(slots=True)
@@ -64,31 +70,37 @@ class Written:
     _latest: dict[int, int] = field(default_factory=dict)  # by copy, its last op
     _loads: dict[tuple[int, int, int], float] = field(default_factory=dict)  # by label, queue and cost, the times of it
     _starting: int = -1
+    _front: int = -1
     _started: dict[int, int] = field(default_factory=dict)  # by copy, fs in which requests waited for it to start
 
     def __post_init__(self) -> None:
-        self._label, self._clients, self._starting = labels_of(self.ops, self.name)
+        self._label, self._clients, self._starting, self._front = labels_of(self.ops, self.name)
         self._arrivals = self.ops.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
 
     def wakes(self, copy: int, instant: int, after: tuple[int, int] = (-1, 0), starting: int = 0) -> None:
         """A request comes to an idle copy, of its own or after an answer (the op that wrote it, and its end).
 
-        starting: fs that it waited for a copy to start.
+        starting: fs that it waited for a copy to start. It is seen once it has passed the front end of the server.
         """
         op, end = after
+        if self._ends.get(copy) == instant:
+            return
         self._asked = self._asked or op >= 0
         waited = instant - (self.woken if op < 0 else end)
         starting = min(starting, waited)
+        front = min(self.costs[copy].plan.settings.api, waited - starting)
         if starting:
             self._started[copy] = self._started.get(copy, 0) + starting
         if self.runs > ROWS:
             return
         late = [IssuedOp(self._starting, -1, time=starting)] if starting else []
+        late += [IssuedOp(self._front, -1, time=front)] if front else []
+        waited -= starting + front
         if op < 0:
-            self.ops.append(0, [IssuedOp(self._label, self._arrivals, time=waited - starting), *late], ())
-            self.woken = instant - starting
+            self.ops.append(0, [IssuedOp(self._label, self._arrivals, time=waited), *late], ())
+            self.woken += waited
         else:
-            self.ops.append(0, [IssuedOp(self._clients, -1, time=waited - starting), *late], (op,))
+            self.ops.append(0, [IssuedOp(self._clients, -1, time=waited), *late], (op,))
         self._after[copy] = self._latest[copy] = len(self.ops) - 1
 
     def loads(self, copy: int, lane: Lane, counts: tuple[int, ...]) -> int:
@@ -309,11 +321,10 @@ class Alone:
         heapq.heappush(self._due, (at, kind, number, self._turns[number]))
 
     def _begins(self, number: int, instant: int) -> None:
-        """An idle copy begins, if it has something to do."""
-        if self.written is not None:
-            head = self.copies[number].head
-            after, starting = ((-1, 0), 0) if head is None else (head.after, self._late.pop(head.number, 0))
-            self.written.wakes(number, instant, after, starting)
+        """An idle copy begins, if it has something to do; a request that waited for the end of its last run wakes nothing."""
+        first = self.copies[number].first_at(instant)
+        if self.written is not None and first is not None:
+            self.written.wakes(number, instant, first.after, self._late.pop(first.number, 0))
         self._next(number, instant)
 
     def _next(self, number: int, instant: int) -> None:

@@ -273,6 +273,7 @@ class Apart(Clocked):
         for part, time in waited:  # time on the front end is no wait
             late = (*late, (part, min(time, left)))
             left -= min(time, left)
+        self._passes(driver, prompt)
         self.readers[number].add(prompt)
         _, sequence = self._pairs[prompt.number]
         self.log.came(arrival, prompt.number, number, prompt.prompt, sequence.output, prompt.at, late)

@@ -33,7 +33,7 @@ class Clocked:
     """The copies of a service on the clock of a run.
 
     Args:
-        idle: for each copy the event that wakes it while it has nothing to do; came: op of what will.
+        idle: for each copy the event that wakes it while it has nothing to do; came: op of what has.
     """
 
     copies: Many[Copy | Static]
@@ -51,6 +51,7 @@ class Clocked:
     came: list[int] = field(init=False)
     balancers: list[Balancer] = field(default_factory=list)
     _clients: int = -1
+    _front: int = -1
     _busy: dict[int, Event] = field(default_factory=dict)  # by copy, the load under way
     _follows: dict[int, int] = field(default_factory=dict)  # by request, the op of what its client did after an answer
 
@@ -69,7 +70,7 @@ class Clocked:
         """The arrivals, and a process for each copy."""
         for number in range(len(self.copies)):
             driver.env.process(self._serves(driver, number))
-        label, self._clients, starting = labels_of(driver, self.name)
+        label, self._clients, starting, self._front = labels_of(driver, self.name)
         for balancer in self.balancers:
             balancer.starting = starting
             driver.env.process(balancer.scales(driver))
@@ -124,11 +125,17 @@ class Clocked:
     def _stands(self, driver: Host, number: int, sequence: Sequence, arrival: int, late: Late = ()) -> None:
         self.copies[number].add(sequence)
         self.log.came(arrival, sequence.number, number, sequence.prompt, sequence.output, sequence.at, late)
+        self._passes(driver, sequence)
         self.wakes(driver, number, sequence.at, sequence.after[0])
+
+    def _passes(self, driver: Host, sequence: Sequence) -> None:
+        """A request passes the front end of the server, until it stands in the line."""
+        if (wait := sequence.at - int(driver.env.now)) > 0:
+            sequence.after = driver.issue([IssuedOp(self._front, -1, time=wait)], (sequence.after[0],))[1], sequence.at
 
     def wakes(self, driver: Host, number: int, at: int, op: int) -> None:
         """An idle copy begins at this instant, because of this op."""
-        if self.copies[number].is_idle and self.came[number] < 0:
+        if self.copies[number].is_idle and self.came[number] < 0 and at <= int(driver.env.now):
             self.came[number] = op
         if self.idle[number] is None:
             return
@@ -149,14 +156,18 @@ class Clocked:
 
     def _serves(self, driver: Host, number: int) -> Waits:
         copy, pace, costs = self.copies[number], self.pace[number], self.costs[number]
+        latest: tuple[int, ...] = ()
+        ended_at = -1
         while True:
             instant = int(driver.env.now)
+            first = copy.first_at(instant) if copy.is_idle and instant > ended_at else None
             run = copy.next(instant)
             if self.lanes and isinstance(copy, Copy):
                 for load in copy.returning.loads:
-                    driver.env.process(self._brings(driver, copy, load))
+                    driver.env.process(self._brings(driver, copy, load, (load.sequence.after[0], *latest)))
                 copy.returning.loads.clear()
             if run is None:
+                self.came[number] = -1
                 idle = self.idle[number] = driver.env.event()
                 if (head := copy.head) is not None and head.at > instant:
                     driver.env.process(self._later(driver, number, head.at - instant))
@@ -165,19 +176,23 @@ class Clocked:
             pace.set(run)
             run.count = 1
             after, self.came[number] = self.came[number], -1
+            if first is not None:
+                after = first.after[0]
             ended, op = driver.issue(costs.ops(run), (after,) if after >= 0 else ())
+            latest = (op,)
             yield ended
-            self.ended(driver, number, copy.done(run, int(driver.env.now)), op)
+            ended_at = int(driver.env.now)
+            self.ended(driver, number, copy.done(run, ended_at), op)
             if copy.is_idle:
                 yield driver.env.timeout(0)
 
-    def _brings(self, driver: Host, copy: Copy, load: Load) -> Waits:
+    def _brings(self, driver: Host, copy: Copy, load: Load, after: tuple[int, ...]) -> Waits:
         """Pieces that a request waits for come, after the pieces of earlier requests."""
         lane = self.lanes[copy.number]
         while (busy := self._busy.get(copy.number)) is not None:
             yield busy
         done = self._busy[copy.number] = driver.env.event()
-        ended, op = driver.issue(lane.ops(load.counts, driver), (load.sequence.after[0],))
+        ended, op = driver.issue(lane.ops(load.counts, driver), after)
         yield ended
         del self._busy[copy.number]
         done.succeed()

@@ -197,8 +197,8 @@ class Compiled:
         phases = costs.exchanged(run)
         if phases is not None:
             values[2:] = costs.exchange_label, len(phases)
-            for op, number, latency, body in phases:
-                values += [number, op.time, latency]
+            for op, number, body in phases:
+                values += [number, op.time, 0]
                 floats += [op.size, body]
         self._tells(COST, values, floats)
 

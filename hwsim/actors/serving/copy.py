@@ -105,6 +105,11 @@ class Copy(Replica):
             return self.waiting[0] if self.waiting else None
         return self.returning.head(self.waiting)
 
+    def first_at(self, instant: int) -> Sequence | None:
+        """Return the first of a line that stands in it from this instant on."""
+        loaded = self.loaded[0] if self.loaded else None
+        return loaded if loaded is not None and loaded.at == instant else Replica.first_at(self, instant)
+
     @property
     def room(self) -> float:
         """Part of the blocks that is free."""
@@ -275,6 +280,8 @@ class Copy(Replica):
             tokens = min(left, longest, rest)
             if not settings.chunked and tokens < rest and not reused.below:
                 if parts or (settings.prompts == "beside" and self.answers):
+                    if self.lower is not None:  # a piece that leaves for a tier can be brought back: it is looked at each time
+                        self._hold = self.iterations + 1
                     return self._refuse("")
                 tokens = rest
             blocks = max(0, self.growth.need(sequence.to_read) - reused.blocks)

@@ -11,8 +11,10 @@ cost is worked out for 16 numbers of tokens an octave; between them its bytes ar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import zip_longest
+from operator import attrgetter
 from typing import Final, Protocol, TypeAlias
 
 from hwsim import ticks
@@ -57,7 +59,7 @@ class Registry(Protocol):
 
 
 Phase: TypeAlias = tuple[Cost, int, float]  # (cost, fs of its latency, seconds of its body)
-Exchanged: TypeAlias = tuple[IssuedOp, int, int, float]  # (all such phases, number of their cost, its latency and body)
+Exchanged: TypeAlias = tuple[IssuedOp, int, float]  # (all such phases, number of their cost, its body)
 
 
 class Priced(dict[tuple[str, str, tuple[str, ...], float], tuple[Phase, ...]]):
@@ -81,7 +83,7 @@ class Exchanges:
 
     def seconds(self, rows: int) -> int:
         """fs of all exchanges of an iteration of `rows` tokens."""
-        return sum(op.time + latency + ticks.femtoseconds(body * op.size) for op, (_, latency, body) in self.of(rows))  # integers
+        return sum(op.time + ticks.femtoseconds(body * op.size) for op, (_, _, body) in self.of(rows))  # integers
 
     @property
     def case(self) -> Case:
@@ -108,7 +110,7 @@ class Exchanges:
                 for phase in self._priced(each)
             )
         ops = self._sizes[rows] = [
-            (IssuedOp(-1, -1, -1, self.slower * times * rows / priced, (times - 1) * phase[1]), phase) for times, phase in phases
+            (IssuedOp(-1, -1, -1, self.slower * times * rows / priced, times * phase[1]), phase) for times, phase in phases
         ]
         return ops
 
@@ -116,28 +118,60 @@ class Exchanges:
         """(cost, fs of its latency, seconds of its body) of each phase of one collective."""
         software = self.plan.software
         framework = software.all_reduce if isinstance(software, Framework) and sent.operation == "all-reduce" else ""
-        gpus = self.gpus[: sent.ranks]
+        gpus, stages = self.gpus, self.plan.stages
+        width = len(gpus) // stages
         key = framework, sent.operation, gpus, sent.size
         cached = self._known.get(key)
         if cached is None:
-            flows = timing.timed(self.machine, timing.own_kernel(framework), sent.operation, gpus, sent.size)
-            rates = self.machine.rates()
+            if sent.operation == "send":  # from each stage to the next
+                among = [gpus[at : at + width + 1 : width] for at in range(0, len(gpus) - width, width)]
+            else:
+                among = [gpus[at : at + sent.ranks] for at in range(0, len(gpus), width)]
+            own, rates = timing.own_kernel(framework), self.machine.rates()
+            every = [timing.timed(self.machine, own, sent.operation, each, sent.size).phases for each in among]
             cached = self._known[key] = tuple(
-                (replace(each.cost, choice=None), ticks.femtoseconds(each.cost.demand.latency), each.cost.demand.body(rates))
-                for each in flows.phases
+                _of_stages([phase.cost for phase in alike], stages, rates)
+                for alike in zip_longest(*every, fillvalue=every[0][-1])
             )
         return cached
 
 
+def _of_stages(costs: Sequence[Cost], stages: int, rates: Mapping[str, float]) -> Phase:
+    """One of a number of equal phases, of which each stage has as many: it draws a part of what the phase of each stage does.
+
+    A stage works for one batch at a time, so as many batches as there are stages have room. The latency is own time of the op.
+    """
+    first, part, demands = costs[0], 1.0 / len(costs), [cost.demand for cost in costs]
+    latency, body = part * math.fsum(of.latency for of in demands), part * math.fsum(of.body(rates) for of in demands)
+    demand, moved = replace(first.demand, latency=0.0), first.moved
+    if stages > 1:
+        amounts, holds, clocks = (
+            _summed((name, amount / stages) for of in demands for name, amount in pairs(of))
+            for pairs in (attrgetter("amounts"), attrgetter("holds"), attrgetter("clocks"))
+        )
+        holds = tuple(each for each in holds if each[0] not in dict(amounts))
+        demand = replace(demand, floor=body, amounts=amounts, holds=holds, clocks=clocks)
+        moved = tuple((name, part * amount, unit) for cost in costs for name, amount, unit in cost.moved)
+    return replace(first, choice=None, demand=demand, moved=moved), ticks.femtoseconds(latency), body
+
+
+def _summed(pairs: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    sums: dict[str, float] = {}
+    for name, value in pairs:
+        sums[name] = sums.get(name, 0.0) + value
+    return tuple(sorted(sums.items()))
+
+
 @dataclass(slots=True)
 class Costs:
-    """The ops of the iterations of one copy."""
+    """The ops of the iterations of one copy, or of one of the batches that a copy works on at once."""
 
     plan: ServicePlan
     pace: Pace
     exchanges: Exchanges
     known: Registry
     gpus: tuple[str, ...]
+    batch: int = 0
     queue: int = -1
     _labels: dict[str, int] = field(default_factory=dict)
     _costs: dict[tuple[float, ...], int] = field(default_factory=dict)
@@ -150,7 +184,8 @@ class Costs:
         cores = f"{self.exchanges.machine.host_of(first)}.cores"
         if cores in self.known.changing:
             self._hosted = self.known.cost(Cost(Demand(latency=1.0, clocks=((cores, 1.0),), start=1.0)))
-        self.queue = self.known.queue(Queue(f"{name}:{first}.serving" if name else f"{first}.serving", first))
+        called = f"{first}.serving{self.batch or ''}"
+        self.queue = self.known.queue(Queue(f"{name}:{called}" if name else called, first))
 
     def sums(self, run: Run, chain: Sequence[IssuedOp] = ()) -> Sequence[IssuedOp]:
         """The iterations of a run as ops that are only added up; chain: its ops, if they are made."""
@@ -176,7 +211,7 @@ class Costs:
         return None if len(self.gpus) < 2 else self._exchanged(self.pace.padded(run))
 
     def _exchanged(self, rows: int) -> list[Exchanged]:
-        return [(op, self._phase(phase), latency, body) for op, (phase, latency, body) in self.exchanges.of(rows)]
+        return [(op, self._phase(phase), body) for op, (phase, _, body) in self.exchanges.of(rows)]
 
     def ops(self, run: Run) -> list[IssuedOp]:
         """The chain of the iterations of a run: host and kernels of all of them, then their exchanges."""
@@ -195,11 +230,11 @@ class Costs:
         while kernels > LONGEST:
             kernels -= LONGEST
             chain.append(IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO))
-        for op, number, latency, body in exchanged or ():
+        for op, number, body in exchanged or ():
             if count == 1:
                 chain.append(op._replace(label=self.exchange_label, queue=self.queue, cost=number))
             else:
-                chain += self._repeated(op, number, latency, body, count)
+                chain += self._repeated(op, number, body, count)
         return chain
 
     @property
@@ -207,15 +242,14 @@ class Costs:
         """Number of the label of exchanges."""
         return self._label("all-reduce")
 
-    def _repeated(self, op: IssuedOp, cost: int, latency: int, body: float, count: int) -> list[IssuedOp]:
+    def _repeated(self, op: IssuedOp, cost: int, body: float, count: int) -> list[IssuedOp]:
         """An op of `count` like this one, to the femtosecond."""
         flowing, label, chain = count * ticks.femtoseconds(body * op.size), self.exchange_label, []
         pieces = min(max(1, -(-flowing // LONGEST)), MOST_PIECES)
-        time = count * (op.time + latency) - pieces * latency
         for number in range(pieces):
             part = flowing // pieces + (number < flowing % pieces)
             size, rest = _of(part, body)
-            chain.append(IssuedOp(label, self.queue, cost, size, rest + (0 if number else time)))
+            chain.append(IssuedOp(label, self.queue, cost, size, rest + (0 if number else count * op.time)))
         return chain
 
     def _label(self, name: str) -> int:
@@ -248,7 +282,7 @@ class Costs:
         seconds = taken.seconds
         key = tuple(rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved))
         if key not in self._costs:
-            cost = a_second(self.gpus, self.plan.gpu.memory.bandwidth, self._doubt, *key)
+            cost = a_second(self.gpus, self.plan.gpu.memory.bandwidth, self._doubt, self.plan.stages, *key)
             self._costs[key] = self.known.cost(cost)
         return self._costs[key]
 
@@ -265,6 +299,7 @@ def a_second(
     gpus: tuple[str, ...],
     bandwidth: float,
     doubt: Callable[[str], Doubt],
+    stages: int,
     compute: float,
     memory: float,
     flop: float,
@@ -274,17 +309,18 @@ def a_second(
 
     Args:
         doubt: error of what binds.
+        stages: of a pipeline, which the second goes through: a GPU works in one of them.
         compute, memory: parts of the units and of the memory of each GPU.
         flop, moved: operations and bytes.
     """
     parts = {"compute": min(compute, 1.0), "memory": min(memory, 1.0)}
-    amounts = [(f"{gpu}.{kind}", part) for gpu in gpus for kind, part in parts.items() if part > 0]
+    amounts = [(f"{gpu}.{kind}", part / stages) for gpu in gpus for kind, part in parts.items() if part > 0]
     clocks = tuple((f"{gpu}.compute", 1.0) for gpu in gpus)
     bound = next((BOUND[kind] for kind, part in parts.items() if part >= max(0.5, *parts.values())), BOUND["start"])
     natural: tuple[tuple[str, float, Unit], ...] = (("compute", flop, "FLOP"), ("memory", moved, "B"))
     return Cost(
         Demand(amounts=tuple(sorted(amounts)), floor=1.0, share=bandwidth, clocks=clocks),
-        moved=tuple((f"{gpu}.{kind}", amount, unit) for gpu in gpus for kind, amount, unit in natural if amount > 0),
+        moved=tuple((f"{gpu}.{kind}", amount / stages, unit) for gpu in gpus for kind, amount, unit in natural if amount > 0),
         why=(
             Term(
                 label=bound,

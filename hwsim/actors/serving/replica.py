@@ -49,6 +49,11 @@ class Replica:
         """The first to be seen of those that wait."""
         return self.waiting[0] if self.waiting else None
 
+    def first_at(self, instant: int) -> Sequence | None:
+        """Return the first of those that wait if it stands in the line from this instant on."""
+        head = self.waiting[0] if self.waiting else None
+        return head if head is not None and head.at == instant else None
+
     def forgets(self) -> None:
         """It is started anew: nothing is in its cache."""
 

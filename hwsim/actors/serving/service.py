@@ -64,12 +64,12 @@ class Service:
 
     def __post_init__(self) -> None:
         plan = self.plan
-        self.log = (Log if plan.scale is None else _telling())(len(plan.copies), self.goal.limits_fs, self._warm_up)
+        self.log = (Log if plan.scale is None else _telling())(len(plan.batches), self.goal.limits_fs, self._warm_up)
         if plan.prompts is not None:
             self._apart(plan, plan.prompts)
             return
         guesses = plan.speculation
-        numbers = range(len(plan.copies))
+        numbers = range(len(plan.batches))
         if guesses is not None:
             from hwsim.actors.serving.speculating import Speculating
 
@@ -94,7 +94,7 @@ class Service:
             ]
         if plan.scale is not None:
             self._scales(plan, plan.scale)
-        self._exchanges = [Exchanges(plan, self.machine, gpus, self.slower) for gpus in plan.copies]
+        self._exchanges = [Exchanges(plan, self.machine, gpus, self.slower) for gpus in plan.batches]
         tables = self.machine.kept(Tables)
         first = paced(plan)(plan, tables, self.slower, self._exchanges[0].seconds)
         self._pace = [first if number == 0 else first.also(self._exchanges[number].seconds) for number in numbers]
@@ -245,10 +245,13 @@ class Service:
         ).play()
 
     def is_alone(self, others: Iterable[Cost], drawn_by_services: Collection[str] = ()) -> bool:
-        """Whether nothing else draws from its devices and links, and its copies do not slow each other."""
+        """Whether nothing else draws from its devices and links, and its copies do not slow each other.
+
+        A stage works for one batch at a time: the batches of a copy draw a part of each stage, and all of them together no more.
+        """
         if self.plan.prompts is not None or (self.plan.scale is not None and self.plan.scale.disk):
             return False
-        drawn = [self._capacities(number) for number in range(len(self.copies))]
+        drawn = [self._capacities(number) for number in range(0, len(self.copies), self.plan.stages)]
         mine = set().union(*drawn)
         if not mine.isdisjoint(drawn_by_services) or any(
             name in mine for cost in others for name, _ in (*cost.demand.amounts, *cost.demand.holds)
@@ -282,8 +285,8 @@ class Service:
 
     def _costs(self, known: Registry) -> list[Costs]:
         return [
-            Costs(pace.plan, pace, exchanges, known, exchanges.gpus)
-            for pace, exchanges in zip(self._pace, self._exchanges, strict=True)
+            Costs(pace.plan, pace, exchanges, known, exchanges.gpus, number % pace.plan.stages)
+            for number, (pace, exchanges) in enumerate(zip(self._pace, self._exchanges, strict=True))
         ]
 
     def _source(self) -> Source:
@@ -319,6 +322,7 @@ class Service:
             self.log,
             name=plan.name,
             copies=len(plan.copies),
+            stages=plan.stages,
             gpus=len(plan.copies[0]),
             block=plan.settings.block,
             blocks=plan.blocks,

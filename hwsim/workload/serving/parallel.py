@@ -18,7 +18,7 @@ class SplitKeys:
         minimum=1,
     )  # fmt: skip
     ep: int = field("GPUs that experts are spread over; what is left of a copy's splits each expert", default=1, minimum=1)
-    pp: int = field("stages of a pipeline that an iteration passes one after another, each of `tp` x `groups` GPUs", default=1,
+    pp: int = field("stages of a pipeline, each of `tp` x `groups` GPUs; as many batches are under way at once", default=1,
                     minimum=1)  # fmt: skip
     dp: int | Literal["rest"] = field(
         "copies of the model, each with a queue of its own; rest: all GPUs that are left", default="rest"

@@ -140,8 +140,12 @@ def _planned(
     windowed = isinstance(model, Transformer) and model.cache == "window"
     verified = 1 if guesses is None else 1 + guesses.tokens
     settings = settings_of(server, answers=answers, windowed=windowed, groups=keys.parallel.groups, verified=verified)
+    stages = keys.parallel.pp
+    if stages > 1:  # each has the server's work for a batch; requests in service are of all batches
+        sequences = max(1, settings.sequences // stages)
+        settings = replace(settings, step=stages * settings.step, each=stages * settings.each, sequences=sequences)
     drawn = _drawn(keys, _longest(model), answers, tree, mistakes)
-    if drawn is None or not _room(drawn, tokens, model, settings.block, tree, mistakes):
+    if drawn is None or not _room(drawn, None if tokens is None else tokens // stages, model, settings.block, tree, mistakes):
         return None
     token_bytes = 0.0
     if isinstance(model, Transformer) and answers:
@@ -227,6 +231,13 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     if keys.speculate is not None and keys.batching == "static":
         message = "a static batch writes a token of each answer at a time: `speculate` is of continuous batching"
         mistakes.add(tree.key_place("speculate"), message, "batching: continuous")
+    plans = (keys, *(() if keys.split is None else (keys.split.prefill, keys.split.decode)))
+    if any(plan.parallel.pp > 1 for plan in plans):
+        slots = None if keys.adapters is None else keys.adapters.slots
+        for key, value in (("split", keys.split), ("scale", keys.scale), ("offload", keys.offload), ("adapters", slots)):
+            if value is not None:
+                message = f"stages of a pipeline are not modelled with `{key}`"
+                mistakes.add(_place(tree, key), message, "pp: 1, and a larger tp")
     parts = ("arrivals", "prompt", "output", "shared", "sessions", "router", "speculate", "scale")
     for key, value in ((key, getattr(keys, key)) for key in parts):
         if value is None or isinstance(value, int | str):

@@ -15,6 +15,7 @@ from hwsim.models.framework import Framework, Software
 from hwsim.models.inference import experts_by
 from hwsim.models.memory import Footprint
 from hwsim.records import dataclass
+from hwsim.results.errors import CASES
 from hwsim.spec import Warning
 from hwsim.units import BYTES
 from hwsim.workload.load.arrivals import ArrivalKeys
@@ -86,12 +87,18 @@ class ServicePlan:
 
     @property
     def case(self) -> Case:
-        """The case of its kernels on its GPU, which says how well they are known; speculation was never measured."""
-        if self.speculation is not None:
+        """The case of its kernels on its GPU, which says how well they are known.
+
+        Speculation was never measured. Two stages miss by a few per cent, more stages by up to 62 %: their batches are less even
+        than they are here.
+        """
+        if self.speculation is not None or self.stages > 2:
             return "outside"
+        call = ""
         if isinstance(self.model, Transformer) and isinstance(self.software, Framework):
-            return of_served(self.gpu, self.dtype, experts_by(self.model, self.gpu, self.dtype, self.software.kernels))
-        return of_served(self.gpu, self.dtype)
+            call = experts_by(self.model, self.gpu, self.dtype, self.software.kernels)
+        case = of_served(self.gpu, self.dtype, call)
+        return max(case, "generation", key=CASES.index) if self.stages > 1 else case
 
     @property
     def cache_format(self) -> str:
@@ -105,9 +112,19 @@ class ServicePlan:
         return isinstance(self.model, Transformer) and self.model.causal
 
     @property
+    def stages(self) -> int:
+        """Stages of each replica: it works on as many batches at once, each with its own part of the KV cache."""
+        return self.keys.parallel.pp
+
+    @property
+    def batches(self) -> tuple[tuple[str, ...], ...]:
+        """The GPUs of each batch that is worked on at once."""
+        return tuple(copy for copy in self.copies for _ in range(self.stages))
+
+    @property
     def blocks(self) -> int | None:
-        """Blocks of the KV cache of a replica."""
-        return None if self.tokens is None else self.tokens // self.settings.block
+        """Blocks of the KV cache for each batch."""
+        return None if self.tokens is None else self.tokens // self.stages // self.settings.block
 
     @property
     def held(self) -> tuple[tuple[float, int], ...]:
