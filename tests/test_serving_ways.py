@@ -150,13 +150,20 @@ def test_a_pipeline_is_told_as_less_sure_the_more_stages_it_has() -> None:
     assert found[0] not in found[1:]
 
 
-@pytest.mark.parametrize("key", ["scale", "offload", "split"])
-def test_what_stages_are_not_modelled_with_is_refused(key: str) -> None:
-    part = {"device": "gpu0..1", "parallel": {"pp": 2}}
-    split = {"prefill": part, "decode": {"device": "gpu2..3"}}
-    value = {"scale": {"start": "1 s", "least": 1, "target": 8}, "offload": {"host": "1 GB"}, "split": split}[key]
+@pytest.mark.parametrize(("key", "value"), [("scale", {"start": "1 s", "least": 1, "target": 8}), ("offload", {"host": "1 GB"})])
+def test_what_stages_are_not_modelled_with_is_refused(key: str, value: dict[str, Any]) -> None:
     with pytest.raises(hwsim.SpecError, match=f"stages of a pipeline are not modelled with `{key}`"):
-        served("auto", **({} if key == "split" else part), **{key: value})
+        served("auto", device="gpu0..1", parallel={"pp": 2}, **{key: value})
+
+
+def test_copies_that_read_prompts_have_stages_of_their_own() -> None:
+    read, write = {"device": "gpu0..3", "parallel": {"pp": 2}}, {"device": "gpu4..7", "parallel": {"pp": 4}}
+    run = served("auto", split={"prefill": read, "decode": write})
+    found = only(run)
+    assert (found.copies, found.prompt_copies) == (3, 2)
+    assert {row.copy for row in found.rows} <= {0, 1, 2}
+    assert sum(spent for _, spent in found.spent_s) <= 3 * found.lasted_s  # fits
+    assert all(row.utilisation <= 1 for row in run.usage)
 
 
 def test_beside_another_job_that_leaves_its_devices_alone_it_takes_as_long() -> None:
@@ -231,7 +238,7 @@ def random_keys() -> st.SearchStrategy[dict[str, Any]]:
     return drawn.map(lambda keys: {key: value for key, value in keys.items() if value is not None}).filter(
         lambda keys: (
             ("parallel" not in keys or keys["device"] not in ("gpu0", "gpu6"))
-            and ("memory" not in keys or "framework" not in keys)
+            and ("memory" not in keys or not {"framework", "parallel"} & keys.keys())
             and (keys.get("batching") != "static" or ("batch" in keys and not {"shared", "memory", "framework"} & keys.keys()))
         )
     )

@@ -306,7 +306,8 @@ def statistics(
     *,
     name: str,
     copies: int,
-    stages: int = 1,
+    stages: int,
+    copy_of: Sequence[int],
     gpus: int,
     block: int,
     blocks: int | None,
@@ -317,7 +318,8 @@ def statistics(
     """Statistics of the notes; None without a request.
 
     Args:
-        stages: batches that each copy works on at once, each with `blocks`. risen: fs from which on no more copies start.
+        stages: batches that each copy works on at once, each with `blocks`. copy_of: by batch, its copy.
+        risen: fs from which on no more copies start.
     """
     columns = log.finish()
     if not columns:
@@ -355,10 +357,10 @@ def statistics(
         cache_peak=log.course.most / blocks if blocks else 0.0,
         cache_mean=log.course.area / (blocks * copies * stages * lasted) if blocks else 0.0,
         course=course,
-        rows=_rows(columns, stages),
+        rows=_rows(columns, copy_of),
         came_s=came / FEMTO,
         where=tuple(_where(log, spreads)),
-        spent_s=_spent(log, stages),
+        spent_s=_spent(log, [copy_of.count(copy) for copy in copy_of]),
         goal=goal,
         good=totals.good,
         cached_tokens=totals.cached_tokens,
@@ -411,20 +413,20 @@ def _where(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
                 yield Where(measure, percentile, value, requests, sum(sums) / shared_by / FEMTO, tuple(named(times)))  # integers
 
 
-def _spent(log: Log, stages: int) -> tuple[tuple[str, float], ...]:
-    """Seconds of all copies by what they did, the mean of their batches."""
-    sums = [sum(meters.spent[kind] for meters in log.meters) for kind in range(5)]  # integers
-    return tuple(
-        zip(("prompts", "answers", "network", "shared", "host"), (total / stages / FEMTO for total in sums), strict=True)
-    )
+def _spent(log: Log, stages: Sequence[int]) -> tuple[tuple[str, float], ...]:
+    """Seconds of all copies by what they did, the mean of their batches. stages: of the copy of each batch."""
+    sums = [
+        sum(meters.spent[kind] // many for meters, many in zip(log.meters, stages, strict=True)) for kind in range(5)
+    ]  # integers
+    return tuple(zip(("prompts", "answers", "network", "shared", "host"), (total / FEMTO for total in sums), strict=True))
 
 
-def _rows(columns: Mapping[str, Column], stages: int) -> tuple[RequestRow, ...]:
+def _rows(columns: Mapping[str, Column], copy_of: Sequence[int]) -> tuple[RequestRow, ...]:
     times = ([time / FEMTO for time in columns[name].tolist()] for name in ("arrival", "begin", "first", "end"))
     parts = zip(*(columns[name].tolist() for name in PARTS), strict=True)
     counts = (columns[name].tolist() for name in ("prompt", "output", "copy"))
     return tuple(
-        RequestRow(came, begun, max(first, 0.0), went, prompt, output, copy // stages, spent)
+        RequestRow(came, begun, max(first, 0.0), went, prompt, output, copy_of[copy], spent)
         for came, begun, first, went, prompt, output, copy, spent in zip(*times, *counts, parts, strict=True)
     )
 

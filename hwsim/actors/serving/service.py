@@ -163,7 +163,7 @@ class Service:
         class Verifying(Answering, Speculating):
             """A copy that writes answers and verifies guesses."""
 
-        many, every = len(prompts.copies), (*prompts.copies, *plan.copies)
+        many, every = len(prompts.batches), (*prompts.batches, *plan.batches)
         log = self.log = Log(len(every), self.goal.limits_fs, self._warm_up)
         of_prompts = OfPrompts(log)
         self.copies = [Reading(at, prompts.settings, prompts.blocks, of_prompts, prompts.held) for at in range(many)]
@@ -198,7 +198,7 @@ class Service:
             return Clocked(*given, self._lanes, self._scaled, self._weights).actor(driver)
         from hwsim.actors.serving.apart import Apart, Links
 
-        gpus = (*plan.prompts.copies, *plan.copies)
+        gpus = (*plan.prompts.batches, *plan.batches)
         ways: dict[str, Any] = {"prompts": self._prompts, "prompt_weights": self._prompt_weights}
         links = Links(self.machine, plan.token_bytes)
         return Apart(*given, (), self._scaled, self._weights, links=links, gpus=gpus, **ways).actor(driver)
@@ -318,11 +318,14 @@ class Service:
     def statistics(self) -> ServiceStatistics | None:
         """Statistics of its requests; None without any."""
         plan = self.plan
+        parts = (plan,) if plan.prompts is None else (plan.prompts, plan)
+        stages_of = [part.stages for part in parts for _ in part.copies]
         served = statistics(
             self.log,
             name=plan.name,
             copies=len(plan.copies),
             stages=plan.stages,
+            copy_of=[at for at, stages in enumerate(stages_of) for _ in range(stages)],
             gpus=len(plan.copies[0]),
             block=plan.settings.block,
             blocks=plan.blocks,
@@ -351,7 +354,7 @@ class Service:
             started = self._prompts.statistics(len(plan.prompts.copies[0]), self.log.last_end)
             served = replace(served, prompt_scaling=started)
         readers = len(plan.prompts.copies)
-        return replace(served, copies=len(self.copies), prompt_copies=readers, prompt_gpus=len(plan.prompts.copies[0]))
+        return replace(served, copies=len(stages_of), prompt_copies=readers, prompt_gpus=len(plan.prompts.copies[0]))
 
 
 def _telling() -> type[Log]:

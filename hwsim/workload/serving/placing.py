@@ -231,13 +231,12 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     if keys.speculate is not None and keys.batching == "static":
         message = "a static batch writes a token of each answer at a time: `speculate` is of continuous batching"
         mistakes.add(tree.key_place("speculate"), message, "batching: continuous")
-    plans = (keys, *(() if keys.split is None else (keys.split.prefill, keys.split.decode)))
-    if any(plan.parallel.pp > 1 for plan in plans):
-        slots = None if keys.adapters is None else keys.adapters.slots
-        for key, value in (("split", keys.split), ("scale", keys.scale), ("offload", keys.offload), ("adapters", slots)):
-            if value is not None:
+    slots = None if keys.adapters is None else keys.adapters.slots
+    for plan in (keys, *(() if keys.split is None else (keys.split.prefill, keys.split.decode))):
+        for key, value in (("scale", plan.scale), ("offload", keys.offload), ("adapters", slots)):
+            if plan.parallel.pp > 1 and value is not None:
                 message = f"stages of a pipeline are not modelled with `{key}`"
-                mistakes.add(_place(tree, key), message, "pp: 1, and a larger tp")
+                mistakes.add(plan.parallel.place, message, "pp: 1, and a larger tp")
     parts = ("arrivals", "prompt", "output", "shared", "sessions", "router", "speculate", "scale")
     for key, value in ((key, getattr(keys, key)) for key in parts):
         if value is None or isinstance(value, int | str):
