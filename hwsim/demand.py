@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, Protocol, overload
 
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.formats import format_change
+from hwsim.origins import IDEAL, Cited, Kind, Origin
 from hwsim.records import dataclass
 
 Unit = Literal["s", "B", "FLOP", "1"]
@@ -234,42 +234,36 @@ class Demand:
 Case = Literal["known", "source", "device", "generation", "outside", "stated"]
 
 
-WHAT_IF: Final = "what-if"  # source of a number that the user states anew, and of those that go with it
-
-# Words of a source: how well its number is known. The first that fits; a plain default is an ideal, which no error covers.
-_WORDS: Final[tuple[tuple[str, Case], ...]] = (
-    (WHAT_IF, "generation"),
-    ("default: outside", "outside"),
-    (", other generations", "generation"),
-    (" of any kind", "generation"),
-    ("default: ", "device"),
-    ("guess", "device"),
-    ("fitted", "known"),
-    ("measured", "known"),
-    ("datasheet", "device"),
-    ("recalled", "device"),
-    ("stated", "known"),
-)
-
-
-@lru_cache(maxsize=4096)
-def case_of(source: str, guess: Case = "device") -> Case | None:
-    """The case of a number with this source; None for an ideal, or for one without a source.
+def case_of(source: Cited, guess: Case = "device") -> Case | None:
+    """The case of a number with this source; None for an ideal, for what a file states or a standard fixes, and for words.
 
     Args:
         guess: case of a guess that is not from another part with the same chip.
 
-    >>> case_of("default: nvidia/hopper, 3 parts, 6 %"), case_of("default: nvidia, other generations, 12 parts, 20 %")
-    ('device', 'generation')
-    >>> case_of("default: outside, gpu, no data, 60 %"), case_of("datasheet, of the H100"), case_of("default")
-    ('outside', 'device', None)
-    >>> case_of("guess, as the A100", guess="generation"), case_of("guess, as the H100, the same chip", guess="generation")
+    >>> case_of(Origin("default", "nvidia/hopper, 3 parts, 6 %", 0.06, "device")), case_of(Origin("default"))
+    ('device', None)
+    >>> case_of(Origin("guess", "as the A100"), guess="generation"), case_of(Origin("twin", "as the H100"), guess="generation")
     ('generation', 'device')
-    >>> case_of("fitted, half of the sizes")
-    'known'
+    >>> case_of(Origin("fitted", "half of the sizes; no guess")), case_of("guess, in words alone")
+    ('known', None)
     """
-    word, case = next(((word, case) for word, case in _WORDS if word in source), ("", None))
-    return guess if word == "guess" and "same chip" not in source else case
+    if not isinstance(source, Origin):
+        return None
+    match source.kind:
+        case "default":
+            return source.known or None
+        case "guess":
+            return guess
+        case "what-if":
+            return "generation"
+        case "elsewhere":
+            return "source"
+        case "fitted" | "measured":
+            return "known"
+        case "datasheet" | "recalled" | "twin":
+            return "device"
+        case _:
+            return None
 
 
 class Doubt(NamedTuple):
@@ -288,6 +282,27 @@ class Doubt(NamedTuple):
     seconds: float
 
 
+PLAIN: Final = "number"  # first word of the regime of a number that no model's errors cover: "number/guess.latency"
+LETTERS: Final = 90  # of the source of a number in the name of its error
+_UNMEASURED: Final = frozenset[Kind](("elsewhere", "guess", "what-if", "twin", "default"))
+
+
+def doubt_of(name: str, source: Origin, of: str = "any", seconds: float = 0.0) -> Doubt:
+    """The error of a number alone, by its own spread or by its source.
+
+    Args:
+        of: what it is a number of: "latency", "bandwidth", "efficiency" or "any".
+
+    >>> doubt_of("time", Origin("guess", "as others"))[:3], doubt_of("rate", Origin("stated", "as given", 0.1)).regime
+    (('number/guess.any', 'device', 'time: guess, as others'), 'number/=0.1')
+    """
+    kind = "guess" if source.kind in ("twin", "what-if") or source.plain == IDEAL else source.kind
+    regime = f"{PLAIN}/{kind}.{of}" if source.spread is None else f"{PLAIN}/={source.spread!r}"
+    case: Case = (case_of(source) or "device") if source.kind in _UNMEASURED else "known"
+    text = f"{name}: {source.plain!s}"
+    return Doubt(regime, case, text if len(text) <= LETTERS else text[:LETTERS] + "...", seconds)
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """One line of the derivation of an op's duration; an op takes the latencies plus the longest other line.
@@ -300,11 +315,12 @@ class Term:
         capacity: what would have to be faster for the line to be shorter; "" if no capacity (a stated time, a start).
         kind: how the time comes about, see `TermKind`.
         doubts: what its error comes from; none if the formula was never measured: then the sources of the inputs tell.
+            Those of the case "stated" are the workload's own, and count besides all others.
     """
 
     label: str
     formula: str
-    inputs: tuple[tuple[str, str, str], ...]
+    inputs: tuple[tuple[str, str, Cited], ...]
     seconds: float
     capacity: str = ""
     kind: TermKind = "draw"

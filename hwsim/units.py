@@ -22,17 +22,6 @@ _BASES: Final = ("s", "B", "FLOP", "T", "USD", "J", "m", "kg")
 Exponents = tuple[int, ...]
 
 
-class Unsure(float):
-    """A number that a file gives with its spread: one standard deviation of its logarithm."""
-
-    spread: float
-
-    def __new__(cls, value: float, spread: float) -> Unsure:
-        number = super().__new__(cls, value)
-        number.spread = spread
-        return number
-
-
 @dataclass(frozen=True, slots=True)
 class Dimension:
     """Dimension of a number: powers of s, B, FLOP, T (transfers), USD, J, m and kg.

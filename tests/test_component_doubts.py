@@ -11,6 +11,7 @@ from hwsim.devices.doubts import alike
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked
 from hwsim.machine import Handling
+from hwsim.origins import GIVEN, IDEAL, Origin
 from published.parts import part
 
 GB = 1e9
@@ -70,7 +71,6 @@ def test_a_core_nobody_measured_is_as_its_class() -> None:
 
 
 def test_a_source_says_how_well_a_number_is_known() -> None:
-    assert [case_of(each) for each in ("measured", "recalled, data sheet", "default", "as given", "the workload")] == [
-        "known", "device", None, None, None,
-    ]  # fmt: skip
+    sources = (Origin("measured", "no guess"), Origin("recalled", "data sheet"), IDEAL, GIVEN, "a guess, in words")
+    assert [case_of(each) for each in sources] == ["known", "device", None, None, None]
     assert (alike("node12.gpu3"), alike("cpu")) == ("node.gpu", "cpu")

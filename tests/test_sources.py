@@ -7,11 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from hwsim.origins import SOURCES
 from hwsim.spec import Origin, Tree, library_root, read, read_text, sources
 from hwsim.units import Quantity, UnitError, parse
 
-KINDS = {"datasheet", "standard", "recalled", "measured", "fitted", "guess"}
-READ = KINDS - {"fitted", "guess"}  # read off a document, or a recorded measurement: the reference alone says it all
+KINDS = set(SOURCES)
+READ = KINDS - {
+    "fitted",
+    "guess",
+    "twin",
+    "elsewhere",
+}  # read off a document, or a recorded measurement: the reference alone says it all
 MEMORY = re.compile(r"\bfrom memory\b")
 WORDS = {"source", "ref", "name", "notes", "kind", "use", "hwsim", "between", "of", "topology", "hub"}  # hold no numbers
 LIBRARY = library_root() / "machines"
@@ -58,7 +64,7 @@ def fault(origin: Origin | None, whole: str, said: str) -> str:
         return f"{origin.kind}, but quoted from memory: it is recalled"
     if origin.kind in KINDS:
         return "" if origin.ref or whole or said.startswith("d2l ") else f"{origin.kind}, but no reference"
-    return "" if origin.ref.startswith("d2l ") else f"'{origin}' is no kind of source"
+    return "" if origin.ref.startswith("d2l ") else f"'{origin!s}' is no kind of source"
 
 
 def test_every_number_has_a_source_and_a_reference() -> None:

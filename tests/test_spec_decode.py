@@ -187,11 +187,13 @@ def test_callers_read_some_keys_themselves() -> None:
 
 
 def test_sources_stand_where_a_file_has_them() -> None:
-    text = "bandwidth: {value: 16 GB/s, source: datasheet, ref: p. 3, ci95: [1, 2], points: 30}\nsource: guess\n"
+    text = "bandwidth: {value: 16 GB/s, source: standard, ref: p. 3, ci95: [1, 2], points: 30}\nsource: guess\n"
     text += "memory: {size: 1 GB, ref: x}\n"
     assert thing(text, sourced=True).bandwidth == 16e9
     assert [each[1] for each in wrong(text)] == ["unknown key 'source' in thing", "unknown key 'ref' in memory"]
     assert thing("bandwidth: 1 GB/s\nwidth: {value: 8, source: guess}\n").width == 8
+    unsure = wrong("bandwidth: 1 GB/s\nreturn: {value: 8 us, source: guess}\n")
+    assert unsure[0][1] == "no answer carries how unsure this number is (guess)"
     assert thing("bandwidth: 1 GB/s\ncores: {value: 8, source: guess}\n").cores == 8
 
 

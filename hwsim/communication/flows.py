@@ -32,6 +32,7 @@ from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
 from hwsim.machine.placed import Few
+from hwsim.origins import Cited
 from hwsim.records import dataclass
 
 _LOOKED_AT: Final = 64  # pairs of a step, for the one that waits longest
@@ -353,7 +354,7 @@ def _capacity_terms(exchange: Exchange, slowest: Sequence[Line]) -> list[Term]:
     """A line for the link that takes longest, and for the memory that does."""
     overheads, terms = exchange.overheads, []
     for unit, seconds, name, moved in slowest:
-        inputs: tuple[tuple[str, str, str], ...] = (
+        inputs: tuple[tuple[str, str, Cited], ...] = (
             ("bytes", precise(moved, "B"), WORKLOAD if unit == "B" else "read and written on the way"),
             ("bandwidth", precise(moved / seconds * (1 if unit != "B" else 1 / overheads.efficiency), "B/s"), "of the machine"),
         )
@@ -372,6 +373,6 @@ def _floor_term(body: float, floor: float, size: float, overheads: Overheads) ->
     slowest = "the steps one after another" if floor / slowdown > body else "the slowest line"
     inputs = (
         ("flow", precise(floor / slowdown, "s"), slowest),
-        ("slowdown", precise(slowdown, "1"), f"knee: {source_of(overheads.sources, 'knee')}"),
+        ("slowdown", precise(slowdown, "1"), "knee: " + source_of(overheads.sources, "knee")),
     )
     return Term("flow", "flow x slowdown", inputs, floor, kind="flow")

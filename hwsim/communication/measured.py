@@ -16,7 +16,7 @@ from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.parameter_server import ParameterServer
 from hwsim.communication.flows import Flows, Phase, Task, Together, longest
 from hwsim.communication.plan import Group
-from hwsim.demand import WHAT_IF, Case, Doubt, Term
+from hwsim.demand import Case, Doubt, Term
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import source_of
 from hwsim.formats import family, precise
@@ -28,6 +28,7 @@ from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl, Protocol
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
 from hwsim.machine.libraries.own import Own
 from hwsim.machine.placed import Few
+from hwsim.origins import Cited, Origin
 from hwsim.spec import Mistakes, decode, find, read, resolve
 
 Measured = TypeVar("Measured", Nccl, Mpi, Own)
@@ -96,7 +97,9 @@ def _default(name: str) -> Nccl:
     """The same as defaults."""
     library: Nccl = measured(Nccl, name)
     found = replace(library)
-    object.__setattr__(found, "sources", {key: f"default: {text}" for key, text in library.sources.items()})
+    object.__setattr__(
+        found, "sources", {key: Origin("default", str(text), known="device") for key, text in library.sources.items()}
+    )
     return found
 
 
@@ -121,7 +124,7 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate,
     doubt = Doubt(f"{topic}/{size_regime(task.size)}", case_of_library(source, links, most, anew=anew), f"{links} links", 0.0)
     terms = (
         Term("latency", "waiting", inputs, best.latency, kind="latency", doubts=(doubt._replace(seconds=best.latency),)),
-        flow_term(task.machine, together, flow, f"nccl: {source}", doubt),
+        flow_term(task.machine, together, flow, "nccl: " + source, doubt),
     )
     return as_one(task.machine, together, f"{best.method}, {best.protocol}", best.latency, flow, terms)
 
@@ -136,23 +139,24 @@ def is_restated(machine: Machine, devices: Sequence[str]) -> bool:
     between = machine.route(devices[0], devices[-1])
     cards = {end for link in between for end in (link.source, link.target)} - {devices[0], devices[-1]}
     models = [link.model for link in between] + [machine.device(name).model for name in cards]
-    return any(text.startswith(WHAT_IF) for model in models for text in getattr(model, "sources", {}).values())
+    return any(source.kind == "what-if" for model in models for source in getattr(model, "sources", {}).values())
 
 
-def case_of_library(source: str, links: str, together: int, *, anew: bool = False) -> Case:
+def case_of_library(source: Cited, links: str, together: int, *, anew: bool = False) -> Case:
     """The case of a library's numbers: of this machine, of other machines with such links, or of more GPUs than were measured.
 
     anew: the links have other numbers than those of the library.
 
-    >>> [case_of_library("fitted", "nvlink5", gpus) for gpus in (4, 16, 72)]
+    >>> [case_of_library(Origin("fitted"), "nvlink5", gpus) for gpus in (4, 16, 72)]
     ['known', 'generation', 'outside']
     """
     if together > _FITTED:
         return "generation" if together <= 2 * _FITTED else "outside"
     if anew:
         return "generation"
-    if not source.startswith("default"):
-        return "known" if "fitted" in source or "measured" in source else "generation"
+    kind = source.kind if isinstance(source, Origin) else "stated"
+    if kind != "default":
+        return "known" if kind in ("fitted", "measured") else "generation"
     return "device" if links in _TWINS else "generation"
 
 
@@ -165,7 +169,7 @@ def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
     ranks, operation = len(task.devices), task.operation
     start = mpi.seconds(operation, ranks, 0.0)
     flow = mpi.seconds(operation, ranks, task.size / ranks if operation in _EACH else task.size) - start
-    source = f"mpi: {source_of(mpi.sources, f'curves.{operation}.start')}"
+    source = "mpi: " + source_of(mpi.sources, f"curves.{operation}.start")
     together = task.together(algorithm)
     start, flow, like = _on_wires(task, mpi, together.busy, start, flow)
     doubt = Doubt(f"mpi/{size_regime(task.size)}", "known" if like else "device", "mpi", 0.0)
@@ -191,7 +195,7 @@ def _on_wires(task: Task, mpi: Mpi, busy: float, start: float, flow: float) -> t
     return max(0.0, start - levels * mpi.hop) + levels * message.latency, flow, alike
 
 
-def flow_term(machine: Machine, together: Together, flow: float, source: str, doubt: Doubt) -> Term:
+def flow_term(machine: Machine, together: Together, flow: float, source: Cited, doubt: Doubt) -> Term:
     """The line of a flow: the bytes on the busiest link, and the part of the link's bandwidth that they reach."""
     taken = (
         (amount / machine.capacities[name].rate, family(name), amount, name) for name, amount in together.total.demand.amounts
@@ -293,7 +297,7 @@ def _beyond(machine: Machine, a: str, b: str, seconds: float) -> float:
     return max(0.0, seconds - machine.transfer(a, b, 0.0, Handling(by="sm")).demand.latency)
 
 
-def _sources(sources: Mapping[str, str], start: str, protocol: Protocol, link: str) -> dict[str, str]:
+def _sources(sources: Mapping[str, Origin], start: str, protocol: Protocol, link: str) -> dict[str, Origin]:
     """Sources of the numbers of an overhead."""
     keys = {"start": start, "step": f"{protocol}.step", "hop": f"{protocol}.hop", "efficiency": link}
     return {name: source_of(sources, key) for name, key in keys.items()}

@@ -17,6 +17,7 @@ from hwsim.links.nvlink import Nvlink
 from hwsim.links.xgmi import Xgmi
 from hwsim.machine import Machine
 from hwsim.machine.libraries.own import Own, Timed
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 
 
@@ -27,7 +28,7 @@ class Found:
     way: Timed
     on: str  # "nvlink4"
     known: bool  # whether it was measured on this generation
-    source: str
+    source: Origin
 
     @property
     def seconds(self) -> float:
@@ -90,13 +91,13 @@ def _links(machine: Machine, devices: Sequence[str]) -> str | None:
 
 def as_own(task: Task, taken: Found) -> Flows:
     """The phases of the way that the framework takes."""
-    way, source = taken.way, f"own: {taken.source}"
+    way, source = taken.way, "own: " + taken.source
     known = taken.known and not is_restated(task.machine, task.devices)
     case: Case = (case_of(taken.source, "generation") or "known") if known else "generation"
     parts: tuple[tuple[TermKind, float], ...] = (("latency", way.latency), ("flow", way.body))
     terms = tuple(
         Term(
-            kind, kind, ((kind, precise(seconds, "s"), f"{way.name}; {source}"),), seconds, kind=kind,
+            kind, kind, ((kind, precise(seconds, "s"), f"{way.name}; " + source),), seconds, kind=kind,
             doubts=(Doubt("reduce/own", case, f"{taken.on} links", seconds),),
         )
         for kind, seconds in parts

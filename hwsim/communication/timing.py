@@ -164,7 +164,7 @@ def _chosen(cost: Cost, choice: Choice) -> Cost:
     why: Sequence[Term] = cost.why
     if why and why[0].inputs:
         (name, value, source), *inputs = why[0].inputs
-        why = (replace(why[0], inputs=((name, value, f"{source}; chosen: {choice}"), *inputs)), *why[1:])
+        why = (replace(why[0], inputs=((name, value, source + f"; chosen: {choice}"), *inputs)), *why[1:])
     return replace(cost, choice=choice, why=why)
 
 

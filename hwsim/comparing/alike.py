@@ -95,7 +95,7 @@ def _unmeasured(tree: Tree, *, is_fitted: bool) -> Tree:
 def _is_measured(node: Tree, *, is_fitted: bool) -> bool:
     number = node.get("value") or node
     origin = origin_of(node) or number.origin
-    return origin is not None and (origin.kind in FITTED or (is_fitted and origin.kind == "guess"))
+    return origin is not None and (origin.kind in FITTED or (is_fitted and origin.kind in ("guess", "twin")))
 
 
 def _restored(tree: Tree, left: Tree, filled: Tree) -> Tree:

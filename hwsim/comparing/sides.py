@@ -11,11 +11,11 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from hwsim.costs import bill_of
+from hwsim.demand import PLAIN
 from hwsim.formats import family, natural
 from hwsim.records import dataclass
 from hwsim.results.cause import HOST
 from hwsim.results.critical import critical_path
-from hwsim.results.doubts import PLAIN
 from hwsim.results.errors import table
 from hwsim.results.interval import NORMAL, Interval, Part
 from hwsim.results.ops import Ops, weights

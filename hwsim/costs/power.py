@@ -162,7 +162,7 @@ def _of_part(part: Part, inside: str, many: int, missing: list[str]) -> Iterator
     stated = drawn.memory if isinstance(drawn, GpuPowerCurve) else None
     memory = max(idle, drawn.loaded * MEMORY) if stated is None else stated
     sources = getattr(part.model, "sources", {})
-    source = sources.get("power") or sources.get("power.loaded") or ""
+    source = str(sources.get("power") or sources.get("power.loaded") or "")
     besides = BESIDES if part.kind == "gpu" else 0.0
     rated = part.model.rated if part.model is not None else None
     yield PowerItem(
@@ -177,7 +177,7 @@ def _scaled(layout: Layout, items: list[PowerItem], inside: str, many: int) -> I
     before = [(each.idle / each.changed if each.guessed else each.idle, each) for each in items]  # watts as they were measured
     idle = math.fsum(rest * each.count * (1.0 + each.besides) for rest, each in before) / many
     above = math.fsum((each.loaded / each.changed - rest) * each.count * (1.0 + each.besides) for rest, each in before) / many
-    measured = layout.drawn_source.startswith("measured")
+    measured = layout.drawn_source.kind == "measured"
     at_rest = curve.idle if curve.idle is not None else min(idle, curve.loaded) if items else curve.loaded * USUAL_IDLE
     if not items or idle <= 0 or above <= 0:
         yield from _in_place(layout, PowerCurve(loaded=curve.loaded, idle=at_rest), inside, many, measured=measured)
@@ -194,7 +194,7 @@ def _scaled(layout: Layout, items: list[PowerItem], inside: str, many: int) -> I
             besides=0.0,
             measured=measured and each.changed == 1.0,
             guessed=each.guessed and curve.idle is None,
-            source=layout.drawn_source,
+            source=str(layout.drawn_source),
         )
 
 
@@ -208,5 +208,5 @@ def _in_place(layout: Layout, curve: PowerCurve, inside: str, many: int, *, meas
         idle, loaded = (curve.idle or 0.0) / several, curve.loaded / several
         yield PowerItem(
             name, part.kind, many * len(part.names), idle, loaded, max(idle, loaded * MEMORY), 0.0, measured, False,
-            layout.drawn_source, id(part),
+            str(layout.drawn_source), id(part),
         )  # fmt: skip

@@ -111,7 +111,7 @@ class Sockets:
         sources = dict(self.model.sources)
         for key in ("cores", "memory.bandwidth", *(f"flop.{dtype}" for dtype in flop)):
             if key in sources:
-                sources[key] = f"{n} sockets together; {sources[key]}"
+                sources[key] = f"{n} sockets together; " + sources[key]
         return self.model.like(cores=self.cores, flop=flop, memory=memory, sources=sources, sockets=n)
 
     def _spread(self, name: str, cost: Cost) -> Cost:

@@ -21,6 +21,7 @@ from hwsim.devices.cpu_work import memory_time, reach, through_caches, to_memory
 from hwsim.devices.doubts import doubts
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, source_of
 from hwsim.formats import format_share, precise
+from hwsim.origins import IDEAL, Origin
 
 PREFETCHED: Final = 2048.0  # bytes: prefetchers of the L2 follow strides within a page of 4 KiB, twice at least
 
@@ -108,12 +109,12 @@ def _issuing(cpu: CpuKeys, name: str, accesses: Accesses, used: int, line: float
     seconds = count / (per_cycle * clock * used) if clock > 0 else 0.0
     inputs: tuple[Input, ...] = (
         ("accesses", precise(count, "1"), WORKLOAD + (f", {lines_each:.3g} lines each" if lines_each > 1 else "")),
-        ("loads", precise(per_cycle, "1"), f"core.loads, per cycle: {source_of(cpu.sources, 'core.loads')}"),
+        ("loads", precise(per_cycle, "1"), "core.loads, per cycle: " + source_of(cpu.sources, "core.loads")),
         ("clock", precise(clock, "Hz"), source_of(cpu.sources, "clock")),
         ("cores", str(used), WORKLOAD),
     )
     if clock <= 0:
-        return Term("accesses", "no clock is known", (("no clock is known", "0 s", "default"),), 0.0, f"{name}.cores")
+        return Term("accesses", "no clock is known", (("no clock is known", "0 s", IDEAL),), 0.0, f"{name}.cores")
     return Term("accesses", "accesses / (loads x clock x cores)", inputs, seconds, f"{name}.cores")
 
 
@@ -140,7 +141,7 @@ def _waiting(
             ("lines", precise(accesses.count * max(1.0, lines), "1"), WORKLOAD),
             latency_input,
             cores,
-            ("in_flight", precise(flight, "1"), f"caches.in_flight: {source_of(cpu.sources, 'caches.in_flight')}"),
+            ("in_flight", precise(flight, "1"), "caches.in_flight: " + source_of(cpu.sources, "caches.in_flight")),
         )
         formula = "lines x latency / (cores x in_flight)"
         terms = [Term("lines in flight", formula, inputs, seconds, f"{name}.memory", doubts=unsure(seconds))]
@@ -152,15 +153,15 @@ def _waiting(
     return terms
 
 
-def _steps(cpu: CpuKeys, working_set: float | None, busy: int, chains: int) -> str:
+def _steps(cpu: CpuKeys, working_set: float | None, busy: int, chains: int) -> Origin:
     """The latency of an access, level by level, in words."""
-    of_memory = f"memory.latency: {source_of(cpu.sources, 'memory.latency')}"
+    of_memory = "memory.latency: " + source_of(cpu.sources, "memory.latency")
     if cpu.caches is None:
         return of_memory
     steps = cpu.caches.latency(working_set, cpu.clock_of("scalar", busy) or 1.0, memory_latency(cpu), chains)
     parts = [f"{name} {precise(more, 's')} for {format_share(part)}" for name, part, more in steps if part * more > 0]
     beside = f"slowest of {chains} side by side: " if chains > 1 else ""
-    return f"{beside}{', '.join(parts)}; {of_memory}"
+    return f"{beside}{', '.join(parts)}; " + of_memory
 
 
 def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: bool, atomic: bool, sockets: int) -> Cost:
@@ -172,7 +173,7 @@ def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: 
     alone_s = times * cycles / clock
     inputs: tuple[Input, ...] = (
         ("times", precise(times, "1"), WORKLOAD),
-        ("cycles", precise(cycles, "1"), f"{key}: {source_of(cpu.sources, key)}"),
+        ("cycles", precise(cycles, "1"), f"{key}: " + source_of(cpu.sources, key)),
         ("clock", precise(clock, "Hz"), source_of(cpu.sources, "clock")),
     )
     alone = Term("increments", "times x cycles / clock", inputs, alone_s, f"{name}.cores")
@@ -188,7 +189,7 @@ def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: 
         (
             "transfer",
             precise(transfer, "s"),
-            f"coherence, mean over pairs of cores: {source_of(cpu.sources, 'coherence.cluster')}",
+            "coherence, mean over pairs of cores: " + source_of(cpu.sources, "coherence.cluster"),
         ),
     )
     unsure = doubts("latency/core", name, source_of(cpu.sources, "coherence.cluster"), line)

@@ -7,12 +7,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import WHAT_IF, Case, Cost, Doubt, Term, Unit
+from hwsim.demand import Case, Cost, Doubt, Term, Unit
 from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.kernels import Kernels, Time
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_term, source_of
 from hwsim.devices.work import Call
 from hwsim.formats import precise
+from hwsim.origins import Cited
 
 UNCALIBRATED: Final = "uncalibrated"  # labels of lines that say how well a time is known
 EXTRAPOLATED: Final = "extrapolated"
@@ -92,11 +93,11 @@ def _takes_time(cpu: CpuKeys, cost: Cost) -> bool:
 def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, unit: Unit, time: Time) -> Cost:
     """One thread from start to end, and what of its bytes comes from memory."""
     is_related = time.standing == "related"
-    sources = {"related": "functions that were measured and take alike", "usual": USUAL}
+    sources: dict[str, Cited] = {"related": "functions that were measured and take alike", "usual": USUAL}
     table = f"libraries.{call.library}" if call.library else "kernels"
     told = source_of(cpu.sources, f"{table}.{kernels.entry(call)}.call")
     source = sources.get(time.standing, told)
-    case: Case = "outside" if time.standing == "usual" else "generation" if told.startswith(WHAT_IF) else "known"
+    case: Case = "outside" if time.standing == "usual" else "generation" if told.kind == "what-if" else "known"
     doubt = Doubt(REGIMES[time.standing], case, f"{name} {call.function}", time.body)
     why = replace(_line(name, time, source), doubts=(doubt,))
     traffic = min(time.memory / cpu.memory.bandwidth, time.body)
@@ -123,12 +124,12 @@ def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, un
     return cost
 
 
-def _start(time: Time, source: str, doubt: Doubt) -> Term:
+def _start(time: Time, source: Cited, doubt: Doubt) -> Term:
     seconds = time.call * time.ratio
     return replace(latency_term("one call", seconds, source), doubts=(doubt._replace(seconds=seconds),))
 
 
-def _line(name: str, time: Time, source: str) -> Term:
+def _line(name: str, time: Time, source: Cited) -> Term:
     pieces = (
         ("computing", time.compute, "elements, inner loops, flop"),
         ("moving", time.moving, "bytes from beyond the first cache"),
@@ -136,7 +137,7 @@ def _line(name: str, time: Time, source: str) -> Term:
         ("new pages", time.pages, "bytes used for the first time"),
     )
     inputs: list[Input] = [
-        (piece, precise(seconds, "s"), f"{meaning}: {source}") for piece, seconds, meaning in pieces if seconds > 0
+        (piece, precise(seconds, "s"), f"{meaning}: " + source) for piece, seconds, meaning in pieces if seconds > 0
     ]
     formula = " + ".join(piece for piece, _, _ in inputs) or "nothing but the call"
     if abs(time.ratio - 1.0) > 1e-3:

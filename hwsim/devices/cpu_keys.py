@@ -20,6 +20,7 @@ from hwsim.devices.kernels import Kernels
 from hwsim.devices.kind import Device
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Efficiency, LocalMemory, peak_of, source_of, unknown_dtypes
 from hwsim.formats import precise
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -129,7 +130,7 @@ class CpuKeys(Device):
         return self.memory.latency
 
     def like(
-        self, *, cores: int, flop: Mapping[str, float], memory: LocalMemory, sources: Mapping[str, str], sockets: int = 1
+        self, *, cores: int, flop: Mapping[str, float], memory: LocalMemory, sources: Mapping[str, Origin], sockets: int = 1
     ) -> Self:
         """The same CPU with another number of cores, other peaks and another memory, from these sources.
 
@@ -153,11 +154,11 @@ class CpuKeys(Device):
             return self.core_bandwidth
         return streamed * self.clock_of("scalar", 1) or self.core_bandwidth
 
-    def core_rate_source(self) -> str:
-        """Source of `core_rate`, in words."""
+    def core_rate_source(self) -> Origin:
+        """Source of `core_rate`."""
         if self.core is None or self.core.streamed is None or self.clock_of("scalar", 1) <= 0:
-            return f"core_bandwidth: {source_of(self.sources, 'core_bandwidth')}"
-        return f"core.streamed, per cycle: {source_of(self.sources, 'core.streamed')}"
+            return "core_bandwidth: " + source_of(self.sources, "core_bandwidth")
+        return "core.streamed, per cycle: " + source_of(self.sources, "core.streamed")
 
     def store_rate(self) -> float | None:
         """Bytes per second that one core writes to memory alone; None if not given."""

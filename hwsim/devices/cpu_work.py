@@ -25,13 +25,14 @@ from hwsim.devices.doubts import doubts
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_terms, memory_draw, source_of
 from hwsim.devices.work import Product, Work
 from hwsim.formats import precise
+from hwsim.origins import Cited, Origin
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 # Normal numbers that numpy draws on one core each second: fitted to the text's laptop (d2l 13.2), for every core whose part says
 # nothing. An EPYC 7003 draws 48.4 million (hwsim_calibrate/data), a busy V100 server of 2021 about 10 million.
 DRAWN: Final = 32.5e6
-GUESSED: Final = "guess, for every core: as the CPU of the d2l text"
+GUESSED: Final = Origin("elsewhere", "for every core: as the CPU of the d2l text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,11 @@ def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
         amount = flop / rate
         inputs: tuple[Input, ...] = (
             ("numbers", precise(flop, "1"), WORKLOAD),
-            ("rate", precise(rate, "1/s"), f"random, of one core: {source_of(cpu.sources, 'random') if cpu.random else GUESSED}"),
+            (
+                "rate",
+                precise(rate, "1/s"),
+                "random, of one core: " + (source_of(cpu.sources, "random") if cpu.random else GUESSED),
+            ),
             ("cores", str(used), source_of(cpu.sources, "cores")),
         )
         why = Term("compute", "numbers / (rate x cores)", inputs, amount / used, capacity)
@@ -104,8 +109,8 @@ def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
             _origin(cpu, format_used, key, used) + (f"; {dtype} computed in {format_used}" if format_used != dtype else ""),
         ),
         *(part if used < cpu.cores else ()),
-        ("efficiency", precise(efficiency, "%"), f"{key_of_efficiency}: {source_of(cpu.sources, key_of_efficiency)}"),
-        *((("packing", precise(packed, "1"), f"packing: {source_of(cpu.sources, 'packing')}"),) if packed > 1 else ()),
+        ("efficiency", precise(efficiency, "%"), f"{key_of_efficiency}: " + source_of(cpu.sources, key_of_efficiency)),
+        *((("packing", precise(packed, "1"), "packing: " + source_of(cpu.sources, "packing")),) if packed > 1 else ()),
         *penalty,
     )
     formula = "flop x packing" if packed > 1 else "flop"
@@ -134,19 +139,21 @@ def _any_peak(cpu: CpuKeys, work: Work, name: str, used: int) -> tuple[str, floa
     return cpu.peak(work.dtype, name, work.isa, used)
 
 
-def _origin(cpu: CpuKeys, dtype: str, key: str, used: int) -> str:
+def _origin(cpu: CpuKeys, dtype: str, key: str, used: int) -> Origin:
     """Source of a peak; for a derived one the derivation."""
     source = source_of(cpu.sources, key)
     if key.startswith("flop."):
-        return f"{key}: {source}"
+        return f"{key}: " + source
     if key.startswith("core.isa.") and cpu.core:
         isa = key.removeprefix("core.isa.")
         instructions = cpu.core.isa[isa]
         clock = precise(cpu.clock_of(isa, used), "Hz")
         pipes = f"{instructions.lanes(dtype)} lanes x {instructions.pipes} pipes{' x 2' if instructions.fma else ''}"
-        return f"{isa}: cores x clock x {pipes} = {cpu.cores} x {clock} x {precise(instructions.per_cycle(dtype), '1')}: {source}"
+        return (
+            f"{isa}: cores x clock x {pipes} = {cpu.cores} x {clock} x {precise(instructions.per_cycle(dtype), '1')}: " + source
+        )
     clock = precise(cpu.clock or 0.0, "Hz")
-    return f"cores x clock x per_cycle = {cpu.cores} x {clock} x {precise(cpu.per_cycle[dtype], '1')}: {source}"
+    return f"cores x clock x per_cycle = {cpu.cores} x {clock} x {precise(cpu.per_cycle[dtype], '1')}: " + source
 
 
 def _wrong_guesses(cpu: CpuKeys, name: str, work: Work, used: int) -> tuple[float, tuple[Input, ...], str]:
@@ -161,7 +168,7 @@ def _wrong_guesses(cpu: CpuKeys, name: str, work: Work, used: int) -> tuple[floa
     inputs = (
         ("branches", precise(work.branches, "1"), WORKLOAD),
         ("mispredicted", precise(work.mispredicted, "%"), WORKLOAD),
-        ("cycles", precise(cpu.core.mispredict, "1"), f"core.mispredict: {source_of(cpu.sources, 'core.mispredict')}"),
+        ("cycles", precise(cpu.core.mispredict, "1"), "core.mispredict: " + source_of(cpu.sources, "core.mispredict")),
         ("clock", precise(clock, "Hz"), source_of(cpu.sources, "clock")),
         ("busy", str(used), "cores"),
     )
@@ -180,7 +187,7 @@ def _instructions(cpu: CpuKeys, name: str, work: Work, used: int) -> list[Term]:
     lost, penalty, wrong = _wrong_guesses(cpu, name, work, used)
     inputs: tuple[Input, ...] = (
         ("instructions", precise(work.instructions, "1"), WORKLOAD),
-        ("ipc", precise(rate, "1"), f"core.ipc: {source_of(cpu.sources, 'core.ipc')}"),
+        ("ipc", precise(rate, "1"), "core.ipc: " + source_of(cpu.sources, "core.ipc")),
         *(penalty or (("clock", precise(clock, "Hz"), source_of(cpu.sources, "clock")), ("busy", str(used), "cores"))),
     )
     seconds = (work.instructions / (rate * clock) + lost) / used
@@ -211,7 +218,7 @@ def through_caches(
     times = cpu.caches.moving(reads, writes, in_place, served, used, cpu.clock_of("", used), near)
     names = list(cpu.caches.levels)
     inputs = tuple(
-        (level, precise(seconds, "s"), f"its part of the bytes, caches.levels.{level}: {_level_source(cpu, level)}")
+        (level, precise(seconds, "s"), f"its part of the bytes, caches.levels.{level}: " + _level_source(cpu, level))
         for level, seconds in zip(names, times, strict=True)
     )
     formula = f"max({', '.join(names)})" if cpu.caches.overlap and len(names) > 1 else " + ".join(names)
@@ -238,7 +245,7 @@ def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
         if not traffic.why:
             return draw
         inputs = tuple(
-            (key, value, f"{source}: {traffic.why}" if key == "traffic" else source) for key, value, source in draw.why.inputs
+            (key, value, source + f": {traffic.why}" if key == "traffic" else source) for key, value, source in draw.why.inputs
         )
         return replace(draw, why=replace(draw.why, inputs=inputs))
     weight, formula, inputs = _weighted(cpu.numa, traffic, cpu)
@@ -247,7 +254,7 @@ def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
     inputs = (
         *inputs,
         ("bandwidth", precise(cpu.memory.bandwidth, "B/s"), source_of(cpu.sources, "memory.bandwidth")),
-        ("efficiency", precise(cpu.numa.efficiency, "%"), f"numa.efficiency: {source_of(cpu.sources, 'numa.efficiency')}"),
+        ("efficiency", precise(cpu.numa.efficiency, "%"), "numa.efficiency: " + source_of(cpu.sources, "numa.efficiency")),
     )
     unsure = doubts("stream/cpu", name, source_of(cpu.sources, "numa.efficiency"), seconds)
     why = Term("memory", f"{formula} / (bandwidth x efficiency)", inputs, seconds, capacity, doubts=unsure)
@@ -256,13 +263,13 @@ def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
 
 def _weighted(numa: Numa, traffic: Traffic, cpu: CpuKeys) -> tuple[float, str, tuple[Input, ...]]:
     """(bytes, a written one counted by what it costs, formula, inputs)."""
-    source = f"{WORKLOAD}: {traffic.why}" if traffic.why else WORKLOAD
+    source = WORKLOAD + (f": {traffic.why}" if traffic.why else "")
     if traffic.written <= 0:
         return traffic.read, "traffic", (("traffic", precise(traffic.read, "B"), source),)
     inputs = (
         ("read", precise(traffic.read, "B"), source),
         ("written", precise(traffic.written, "B"), source),
-        ("write_cost", precise(numa.write_cost, "1"), f"numa.write_cost: {source_of(cpu.sources, 'numa.write_cost')}"),
+        ("write_cost", precise(numa.write_cost, "1"), "numa.write_cost: " + source_of(cpu.sources, "numa.write_cost")),
     )
     return traffic.read + numa.write_cost * traffic.written, "(read + write_cost x written)", inputs
 
@@ -285,7 +292,7 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
             seconds = traffic.bytes / (used * core_rate)
             inputs: tuple[Input, ...] = (
                 ("traffic", precise(traffic.bytes, "B"), WORKLOAD),
-                ("core_bandwidth", precise(core_rate, "B/s"), cpu.core_rate_source().removeprefix("core_bandwidth: ")),
+                ("core_bandwidth", precise(core_rate, "B/s"), cpu.core_rate_source().replace("core_bandwidth: ", "")),
                 ("cores", str(used), WORKLOAD if used < cpu.cores else source_of(cpu.sources, "cores")),
             )
             formula = "traffic / (cores x core_bandwidth)"
@@ -294,7 +301,7 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
     seconds, filled = cpu.numa.seconds(used, cpu.cores, traffic.read, traffic.written, cpu.memory.bandwidth, core_rate)
     if seconds > 0:
         domains = f"{len(filled)} domains" if len(filled) > 1 else "one domain"
-        source = f"{used} cores in {domains}: {cpu.core_rate_source()}"
+        source = f"{used} cores in {domains}: " + cpu.core_rate_source()
         inputs = (
             ("traffic", precise(traffic.bytes, "B"), WORKLOAD + (f": {traffic.why}" if traffic.why else "")),
             ("reached", precise(traffic.bytes / seconds, "B/s"), source),
@@ -304,7 +311,7 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
     far = remote * traffic.bytes
     if far > 0 and cpu.numa.remote_bandwidth is not None:
         inputs = (
-            ("far", precise(far, "B"), f"{precise(remote, '%')} of the traffic: {WORKLOAD}"),
+            ("far", precise(far, "B"), f"{precise(remote, '%')} of the traffic: " + WORKLOAD),
             ("remote_bandwidth", precise(cpu.numa.remote_bandwidth, "B/s"), source_of(cpu.sources, "numa.remote_bandwidth")),
         )
         terms.append(Term("remote memory", "far / remote_bandwidth", inputs, far / cpu.numa.remote_bandwidth, f"{name}.memory"))
@@ -318,7 +325,7 @@ def _stores(cpu: CpuKeys, name: str, traffic: Traffic, used: int) -> list[Term]:
         return []
     inputs: tuple[Input, ...] = (
         ("written", precise(traffic.written, "B"), WORKLOAD),
-        ("rate", precise(rate, "B/s"), f"core.stored, per cycle: {source_of(cpu.sources, 'core.stored')}"),
+        ("rate", precise(rate, "B/s"), "core.stored, per cycle: " + source_of(cpu.sources, "core.stored")),
         ("cores", str(used), WORKLOAD if used < cpu.cores else source_of(cpu.sources, "cores")),
     )
     seconds = traffic.written / (used * rate)
@@ -326,6 +333,6 @@ def _stores(cpu: CpuKeys, name: str, traffic: Traffic, used: int) -> list[Term]:
     return [Term("stores of the cores", "written / (cores x rate)", inputs, seconds, f"{name}.cores", doubts=unsure)]
 
 
-def _level_source(cpu: CpuKeys, level: str) -> str:
+def _level_source(cpu: CpuKeys, level: str) -> Cited:
     keys = (f"caches.levels.{level}.bandwidth", f"caches.levels.{level}.per_cycle")
     return next((source_of(cpu.sources, key) for key in keys if key in cpu.sources), "no limit given")

@@ -120,7 +120,7 @@ class Disk(AccessTimes):
             raise CannotCompute(f"{depth:g} accesses at once are none", "write a depth of 1 or more")
         seconds = size * times / rate[1]
         media = f"{name}.media"
-        speed = ("bandwidth", precise(rate[1], "B/s"), f"{rate[0]}: {source_of(self.sources, rate[0])}")
+        speed = ("bandwidth", precise(rate[1], "B/s"), f"{rate[0]}: " + source_of(self.sources, rate[0]))
         number, size_input = ("times", precise(times, "1"), WORKLOAD), ("size", precise(size, "B"), WORKLOAD)
         amounts, moved = {media: seconds}, {media: size * times}
         why = [Term("media", "times x size / bandwidth", (number, size_input, speed), seconds, media)]
@@ -146,7 +146,7 @@ class Disk(AccessTimes):
             if self.iops is not None and iops[1] is not None:
                 # One capacity in reads a second; a write draws as many reads' worth as it displaces.
                 amounts[f"{name}.iops"], moved[f"{name}.iops"] = times * self.iops / iops[1], times
-                most = ("iops", precise(iops[1], "1/s"), f"{iops[0]}: {source_of(self.sources, iops[0])}")
+                most = ("iops", precise(iops[1], "1/s"), f"{iops[0]}: " + source_of(self.sources, iops[0]))
                 why.append(Term("iops", "times / iops", (number, most), times / iops[1], f"{name}.iops"))
         drawn = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
         longest = max([seconds, *(term.seconds for term in why if term.label == "iops")])

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from hwsim.demand import Doubt, case_of
+from hwsim.origins import Cited
 
 _NUMBERS: Final = re.compile(r"\d+(?=\.|$|/)")
 
@@ -21,7 +22,7 @@ def alike(name: str) -> str:
     return _NUMBERS.sub("", name)
 
 
-def doubts(regime: str, name: str, source: str, seconds: float) -> tuple[Doubt, ...]:
+def doubts(regime: str, name: str, source: Cited, seconds: float) -> tuple[Doubt, ...]:
     """The error of a line of `seconds` on a device, whose decisive number has this source; none for an ideal."""
     case = case_of(source)
     return () if case is None or seconds <= 0 else (Doubt(regime, case, f"{alike(name)} {regime}", seconds),)

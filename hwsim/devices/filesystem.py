@@ -66,18 +66,18 @@ class Filesystem(AccessTimes):
         depth = accesses.at_once(self.queue)
         alone = min(each for each in (rate, self.client, self.stream and self.stream * self.stripes) if each)
         key = "bandwidth" if alone == rate else "client" if alone == self.client else "stream"
-        source = f"{key}: {source_of(self.sources, key)}" + (f", {self.stripes} stripes" if key == "stream" else "")
+        source = f"{key}: " + source_of(self.sources, key) + (f", {self.stripes} stripes" if key == "stream" else "")
         terms: tuple[Input, ...] = (
             number(accesses),
             ("waits", precise(waits, "1"), "requests that wait for the first byte"),
-            ("latency", precise(latency, "s"), f"{slow}: {source_of(self.sources, slow)}"),
+            ("latency", precise(latency, "s"), f"{slow}: " + source_of(self.sources, slow)),
             each(accesses),
             ("alone", precise(alone, "B/s"), source),
             accesses.under_way(self.queue),
         )
         formula = "(waits x latency + times x size / alone) / at once"
         floors.append(Limit("accesses", formula, terms, (waits * latency + accesses.bytes / alone) / depth))
-        return cost_of(name, accesses, limits, floors, ("first byte", start, f"{slow}: {source_of(self.sources, slow)}"))
+        return cost_of(name, accesses, limits, floors, ("first byte", start, f"{slow}: " + source_of(self.sources, slow)))
 
     def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
         """Shared media time drawn by a transfer."""

@@ -53,6 +53,7 @@ from hwsim.devices.roofline import (
 )
 from hwsim.devices.work import Attended, Mix, Routed, Start, Work
 from hwsim.formats import precise
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -67,7 +68,7 @@ if TYPE_CHECKING:  # imported when the first kernel is lowered
 # fp32: an estimate from the two algorithms, not measured.
 DRAWING: Final = 100.0
 MULTIPROCESSORS, CLOCK = 100, 1.7e9  # of a GPU that does not state them
-GUESSED: Final = "random: guess, for every GPU: ten rounds of Philox for four numbers, and Box-Muller"
+GUESSED: Final = "random: " + Origin("guess", "for every GPU: ten rounds of Philox for four numbers, and Box-Muller")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +304,7 @@ class Gpu(Device):
             return None
         from hwsim.devices.gpu_product import Tiled
 
-        origin = f"flop.{used}: {source_of(self.sources, f'flop.{used}')}"
+        origin = f"flop.{used}: " + source_of(self.sources, f"flop.{used}")
         return Tiled(
             name=name,
             work=work,
@@ -346,7 +347,7 @@ class Gpu(Device):
             kernels=self.attention if isinstance(self.attention, Attention) else Attention(),
             rates=self.attending(work.dtype, name),
             peaks=lambda dtype: self.attending(dtype, name),
-            peak_source=f"flop.{used}: {source_of(self.sources, f'flop.{used}')}",
+            peak_source=f"flop.{used}: " + source_of(self.sources, f"flop.{used}"),
             sources=self.sources,
             share=self.attention if isinstance(self.attention, float) else None,
         )
@@ -368,17 +369,17 @@ class Gpu(Device):
         tiles = tiles_like(used, self.matmul) if mix == "matmul" else None
         if tiles is not None:  # of a large product: there is no shape to cut
             efficiency, efficiency_key = efficiency * self.matmul[tiles].efficiency, f"matmul.{tiles}.efficiency"
-        origin = f"{key}.{used}: {source_of(self.sources, f'{key}.{used}')}"
+        origin = f"{key}.{used}: " + source_of(self.sources, f"{key}.{used}")
         inputs = (
             ("flop", precise(flop, "FLOP"), WORKLOAD),
             ("peak", precise(rate, "FLOP/s"), origin + (f"; {dtype} computed in {used}" if used != dtype else "")),
-            ("efficiency", precise(efficiency, "%"), f"{efficiency_key}: {source_of(self.sources, efficiency_key)}"),
+            ("efficiency", precise(efficiency, "%"), f"{efficiency_key}: " + source_of(self.sources, efficiency_key)),
         )
         return Term("compute", "flop / (peak x efficiency)", inputs, flop / (rate * efficiency), f"{name}.compute")
 
     def _drawing(self, name: str, count: float) -> Term:
         if self.random is not None:
-            rate = precise(self.random, "1/s"), f"random: {source_of(self.sources, 'random')}"
+            rate = precise(self.random, "1/s"), "random: " + source_of(self.sources, "random")
             given = (("numbers", precise(count, "1"), WORKLOAD), ("rate", *rate))
             return Term("compute", "numbers / rate", given, count / self.random, f"{name}.compute")
         drawn = self._computing(name, count * DRAWING, "fp32", "vector")

@@ -17,6 +17,7 @@ from hwsim.devices.doubts import doubts
 from hwsim.devices.gpu_memory import SECTOR, Hierarchy, Stream
 from hwsim.devices.roofline import WORKLOAD, Draw, Input, source_of
 from hwsim.formats import precise
+from hwsim.origins import IDEAL
 from hwsim.records import dataclass
 
 
@@ -104,7 +105,7 @@ def _chased(name: str, parts: Hierarchy, accesses: Accesses, size: float) -> Ser
     over = "all of memory" if accesses.working_set is None else precise(accesses.working_set, "B")
     inputs: tuple[Input, ...] = (
         ("count", precise(accesses.count, "1"), WORKLOAD),
-        ("latency", precise(latency_s, "s"), f"of the levels that hold {over}: {source_of(parts.sources, 'l2.miss')}"),
+        ("latency", precise(latency_s, "s"), f"of the levels that hold {over}: " + source_of(parts.sources, "l2.miss")),
         ("chains", str(accesses.chains), WORKLOAD),
     )
     unsure = doubts("latency/gpu", name, source_of(parts.sources, "l2.miss"), seconds)
@@ -140,8 +141,8 @@ def _level1(name: str, parts: Hierarchy, streamed: Stream) -> _Part:
     inputs: tuple[Input, ...] = (
         ("reads", precise(streamed.reads, "B"), WORKLOAD),
         ("hits", precise(hits, "%"), f"{precise(streamed.working_set, 'B')} of {precise(cache.size, 'B')}"),
-        ("multiprocessors", str(parts.sms), f"sms: {source_of(parts.sources, 'sms')}"),
-        ("bandwidth", precise(cache.bandwidth, "B/s"), f"l1.bandwidth: {source_of(parts.sources, 'l1.bandwidth')}"),
+        ("multiprocessors", str(parts.sms), "sms: " + source_of(parts.sources, "sms")),
+        ("bandwidth", precise(cache.bandwidth, "B/s"), "l1.bandwidth: " + source_of(parts.sources, "l1.bandwidth")),
     )
     formula = "reads x hits / (multiprocessors x bandwidth)"
     unsure = doubts("cache/gpu", name, source_of(parts.sources, "l1.bandwidth"), seconds)
@@ -162,7 +163,7 @@ def _level2(name: str, parts: Hierarchy, streamed: Stream, reads: float) -> _Par
     inputs: tuple[Input, ...] = (
         ("traffic", precise(traffic, "B"), WORKLOAD),
         ("hits", precise(held, "%"), f"{precise(streamed.working_set, 'B')} of {precise(cache.size, 'B')}"),
-        ("bandwidth", precise(cache.bandwidth, "B/s"), f"l2.bandwidth: {source_of(parts.sources, 'l2.bandwidth')}"),
+        ("bandwidth", precise(cache.bandwidth, "B/s"), "l2.bandwidth: " + source_of(parts.sources, "l2.bandwidth")),
         ("efficiency", precise(part, "%"), "l2.sustained, for this share of writes"),
     )
     formula = "traffic x hits / (bandwidth x efficiency)"
@@ -181,8 +182,8 @@ def _together(name: str, parts: Hierarchy, working_set: float, traffic: float, h
     inputs: tuple[Input, ...] = (
         ("traffic", precise(traffic, "B"), WORKLOAD),
         ("close", precise(near, "%"), f"{precise(working_set, 'B')} of {precise(cache.near or cache.size, 'B')}"),
-        ("near", precise(ways.near, "B/s"), f"l2.together.near: {source_of(parts.sources, 'l2.together.near')}"),
-        ("far", precise(ways.far, "B/s"), f"l2.together.far: {source_of(parts.sources, 'l2.together.far')}"),
+        ("near", precise(ways.near, "B/s"), "l2.together.near: " + source_of(parts.sources, "l2.together.near")),
+        ("far", precise(ways.far, "B/s"), "l2.together.far: " + source_of(parts.sources, "l2.together.far")),
     )
     unsure = doubts("cache/gpu", name, source_of(parts.sources, "l2.together.near"), seconds)
     formula = "traffic x (close / near + (1 - close) / far)"
@@ -200,12 +201,12 @@ def _memory(name: str, parts: Hierarchy, reads: float, writes: float, missed: fl
         (label, precise(traffic, "B"), WORKLOAD if missed >= 1.0 else "bytes that no cache holds"),
         ("bandwidth", precise(parts.memory.bandwidth, "B/s"), source_of(parts.sources, "memory.bandwidth")),
     )
-    formula, origin = f"{label} / bandwidth", "default"
+    formula, origin = f"{label} / bandwidth", IDEAL
     if part != 1.0:
         keys = [key for key in ("read", "copy", "write") if f"sustained.{key}" in parts.sources]
         origin = source_of(parts.sources, f"sustained.{keys[0]}" if keys else "sustained")
         share = f"{writes / traffic:.0%} written" if traffic > 0 else ""
-        inputs = (*inputs, ("efficiency", precise(part, "%"), f"sustained, {share}: {origin}"))
+        inputs = (*inputs, ("efficiency", precise(part, "%"), f"sustained, {share}: " + origin))
         formula = f"{label} / (bandwidth x efficiency)"
     unsure = doubts("stream/gpu", name, origin, seconds)
     return Draw(capacity, seconds, 1.0, traffic, "B", Term("memory", formula, inputs, seconds, capacity, doubts=unsure))
@@ -238,12 +239,12 @@ def _sum(name: str, first: float, second: float, memory: float, moving: float, u
 def _soft(name: str, parts: Hierarchy, waiting: float, moving: float, total: float) -> Term:
     sharpness = parts.occupancy.sharpness if parts.occupancy is not None else math.inf
     inputs: tuple[Input, ...] = (
-        ("waiting", precise(waiting, "s"), f"occupancy: {source_of(parts.sources, 'occupancy.read')}"),
+        ("waiting", precise(waiting, "s"), "occupancy: " + source_of(parts.sources, "occupancy.read")),
         ("moving", precise(moving, "s"), "the lines above"),
     )
     if math.isinf(sharpness) or min(waiting, moving) <= 0:
         return Term("floor", "max(waiting, moving)", inputs, total, f"{name}.memory", kind="floor")
-    inputs = (*inputs, ("p", precise(sharpness, "1"), f"occupancy: {source_of(parts.sources, 'occupancy.sharpness')}"))
+    inputs = (*inputs, ("p", precise(sharpness, "1"), "occupancy: " + source_of(parts.sources, "occupancy.sharpness")))
     return Term("floor", "(waiting ** p + moving ** p) ** (1 / p)", inputs, total, f"{name}.memory", kind="floor")
 
 
@@ -251,7 +252,7 @@ def _blocks(name: str, parts: Hierarchy, streamed: Stream, starting: float) -> T
     rate = parts.occupancy.blocks if parts.occupancy is not None and parts.occupancy.blocks is not None else math.inf
     inputs: tuple[Input, ...] = (
         ("blocks", precise(streamed.blocks, "1"), WORKLOAD),
-        ("rate", precise(rate, "1/s"), f"occupancy.blocks: {source_of(parts.sources, 'occupancy.blocks')}"),
+        ("rate", precise(rate, "1/s"), "occupancy.blocks: " + source_of(parts.sources, "occupancy.blocks")),
     )
     return Term("floor", "blocks / rate", inputs, starting, f"{name}.compute", kind="floor")
 

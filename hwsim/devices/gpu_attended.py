@@ -12,6 +12,7 @@ from hwsim.devices.gpu_experts import Grouped
 from hwsim.devices.roofline import Draw, Input, assemble, latency_term, source_of
 from hwsim.devices.work import Attended, Routed, Work
 from hwsim.formats import precise
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 
 MANY: Final = 64  # tokens of an expert from which its products are bound by arithmetic
@@ -33,8 +34,8 @@ class Attending:
     kernels: Attention
     rates: Rates
     peaks: Callable[[str], Rates]
-    peak_source: str
-    sources: Mapping[str, str]
+    peak_source: Origin
+    sources: Mapping[str, Origin]
     share: float | None = None
 
     def times(self, call: Attended) -> tuple[float, float, float]:
@@ -96,16 +97,16 @@ class Attending:
         inputs = (
             ("computing", precise(parts.computing, "s"), self._many(kernel, key, share, rates.peak, reached)),
             ("memory", precise(parts.memory, "s"), "queries, keys, values and result, from memory or the last cache"),
-            ("passes", precise(parts.beside, "s"), f"over q, k and v before: {self._source(path, 'keys')}"),
+            ("passes", precise(parts.beside, "s"), "over q, k and v before: " + self._source(path, "keys")),
         )
         return path, parts, inputs, "(computing^4 + memory^4)^(1/4) + passes"
 
-    def _many(self, kernel: Blocks, key: str, share: float, peak: float, source: str) -> str:
+    def _many(self, kernel: Blocks, key: str, share: float, peak: float, source: Origin) -> Origin:
         call = self.call
         return (
             f"kernel '{key or 'typical'}': blocks of {kernel.rows} queries, {call.heads:g} heads, {call.sequences:g} sequences "
             f"on {self.rates.multiprocessors:g} multiprocessors, each sees {precise(call.seen, '1')} keys; "
-            f"{precise(share, '%')} of {precise(peak, 'FLOP/s')} ({source}; {kernel.computes or self.peak_source})"
+            f"{precise(share, '%')} of {precise(peak, 'FLOP/s')} (" + source + f"; {kernel.computes or str(self.peak_source)})"
         )
 
     def _decode(self) -> tuple[str, Parts, tuple[Input, ...], str]:
@@ -114,20 +115,20 @@ class Attending:
         path, parts = f"decode.{key}", kernel.parts(call, self._rates(kernel.computes))
         inputs = (
             ("computing", precise(parts.computing, "s"), self._strips(kernel, key)),
-            ("memory", precise(parts.memory, "s"), f"the cache, read once: {self._source(path, 'reading')}"),
-            ("joining", precise(parts.beside, "s"), f"of the pieces: {self._source(path, 'joining')}"),
+            ("memory", precise(parts.memory, "s"), "the cache, read once: " + self._source(path, "reading")),
+            ("joining", precise(parts.beside, "s"), "of the pieces: " + self._source(path, "joining")),
         )
         return path, parts, inputs, "(computing^4 + memory^4)^(1/4) + joining"
 
-    def _strips(self, kernel: Strips, key: str) -> str:
+    def _strips(self, kernel: Strips, key: str) -> Origin:
         call = self.call
         return (
             f"kernel '{key or 'typical'}': {call.sequences:g} x {call.kv_heads:g} strips of {call.context:g} tokens in pieces on "
-            f"{self.rates.multiprocessors:g} multiprocessors, {precise(kernel.rate, 'B/s')}, {precise(kernel.each, 's')} a piece "
-            f"({self._source(f'decode.{key}', 'rate')})"
+            f"{self.rates.multiprocessors:g} multiprocessors, {precise(kernel.rate, 'B/s')}, "
+            f"{precise(kernel.each, 's')} a piece (" + self._source(f"decode.{key}", "rate") + ")"
         )
 
-    def _source(self, key: str, what: str) -> str:
+    def _source(self, key: str, what: str) -> Origin:
         return source_of(self.sources, f"attention.{key}.{what}")
 
     def _regime(self) -> str:
@@ -148,7 +149,7 @@ class Attending:
         return (Doubt(self._regime(), case, f"{chip}, {kernel}", parts.seconds),)
 
 
-def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapping[str, str], *, key: str) -> Cost:
+def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapping[str, Origin], *, key: str) -> Cost:
     """The cost of a call of experts.  key: name of the kernel; "" if neither the GPU nor its class has one that was measured."""
     measured, key = bool(key), f"experts.{key or call.kernel}"
     seconds, compute, memory = kernel.seconds(call, rates), f"{name}.compute", f"{name}.memory"
@@ -167,9 +168,9 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
         for columns, depth in ((call.gates * call.inner, call.hidden), (call.hidden, call.inner))
     ]
     inputs: tuple[Input, ...] = (
-        ("up", precise(products[0], "s"), f"{_rows(call, kernel)} ({key}: {source})"),
+        ("up", precise(products[0], "s"), f"{_rows(call, kernel)} ({key}: " + source + ")"),
         ("down", precise(products[1], "s"), "the same"),
-        ("passes", precise(kernel.passes(call, rates), "s"), f"over the tokens: {source_of(sources, f'{key}.passing')}"),
+        ("passes", precise(kernel.passes(call, rates), "s"), "over the tokens: " + source_of(sources, f"{key}.passing")),
     )
     bound = "compute" if busy > drawn else "memory"
     doubts = (Doubt(regime, case, f"{chip}, {key} of {precise(kernel.efficiency, '%')}", seconds),)

@@ -14,6 +14,7 @@ from typing import Final
 from hwsim.devices.cache import hit_share
 from hwsim.devices.roofline import LocalMemory
 from hwsim.devices.work import Start
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -179,7 +180,7 @@ class Hierarchy:
     l1: Level1 | None = None
     l2: Level2 | None = None
     occupancy: Occupancy | None = None
-    sources: Mapping[str, str] = attribute(default_factory=dict)
+    sources: Mapping[str, Origin] = attribute(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from hwsim.devices.gpu_memory import Hierarchy, Stream
 from hwsim.devices.roofline import WORKLOAD, Draw, Input, latency_term, source_of
 from hwsim.devices.work import Product, Work
 from hwsim.formats import precise
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ class Tiled:
     key: str
     tiling: Tiling
     chip: Chip
-    peak_source: str
+    peak_source: Origin
     parts: Hierarchy
-    sources: Mapping[str, str]
+    sources: Mapping[str, Origin]
 
     @property
     def widths(self) -> tuple[float, float]:
@@ -78,7 +79,7 @@ class Tiled:
         if held > 0:
             formula = "(traffic - held) / (bandwidth x efficiency)"
             inputs.append(
-                ("held", precise(held, "B"), f"of the first factor, in the last cache: {source_of(self.sources, 'l2.size')}")
+                ("held", precise(held, "B"), "of the first factor, in the last cache: " + source_of(self.sources, "l2.size"))
             )
         inputs += [
             ("bandwidth", precise(memory.bandwidth, "B/s"), source_of(self.sources, "memory.bandwidth")),
@@ -141,14 +142,14 @@ class Tiled:
             starts = starts + tiling.cast.start + lines * tiling.cast.row / self.chip.multiprocessors + size / rate
         return np.maximum(starts + time, least), busy, memory
 
-    def _cast_rate(self, size: float) -> tuple[float, str]:
+    def _cast_rate(self, size: float) -> tuple[float, Origin]:
         """B/s of the kernel that casts `size` bytes, and in words where it is from."""
         cast, parts = self.tiling.cast, self.parts
         assert cast is not None
         rate, whose = math.inf if cast.rate is None else cast.rate * self.chip.multiprocessors, self._said("cast.rate")
         memory = parts.memory.bandwidth * (self.tiling.memory or parts.sustained.part(1.0, 0.0))
         if rate > memory and (cast.rate is None or parts.l2 is None or size > HELD * parts.l2.size):
-            return memory, f"as fast as memory: {source_of(self.sources, 'memory.bandwidth')}"
+            return memory, "as fast as memory: " + source_of(self.sources, "memory.bandwidth")
         return rate, whose
 
     def _doubt(self, seconds: float) -> Doubt | None:
@@ -188,15 +189,15 @@ class Tiled:
             ("start", precise(cast.start, "s"), self._said("cast.start")),
             ("rows", precise(rows, "1"), "of the first factor"),
             ("row", precise(cast.row, "s"), self._said("cast.row")),
-            ("multiprocessors", str(units), f"sms: {source_of(self.sources, 'sms')}"),
+            ("multiprocessors", str(units), "sms: " + source_of(self.sources, "sms")),
             ("bytes", precise(size, "B"), f"{product.cast:g} B read and {self.widths[0]:g} B written of each element"),
             ("rate", precise(rate, "B/s"), whose),
         )
         return Term("cast", "start + rows x row / multiprocessors + bytes / rate", inputs, seconds, kind="latency")
 
-    def _said(self, key: str) -> str:
+    def _said(self, key: str) -> Origin:
         path = f"matmul.{self.key}.{key}"
-        return f"{path}: {source_of(self.sources, path)}"
+        return f"{path}: " + source_of(self.sources, path)
 
     def _tiles(self, cut: Cut) -> tuple[Input, ...]:
         product, parts = self.product, [f"{math.ceil(self.product.m / cut.rows)} x {math.ceil(self.product.n / cut.columns)}"]
@@ -213,10 +214,10 @@ class Tiled:
         """The product of what is lost one after another, and of what it is made."""
         tiling, product = self.tiling, self.product
         aligned = tiling.alignment.keeps(product.n, product.k, self.widths[0])
-        parts = [(tiling.efficiency, f" ({self._said('efficiency')})"), *more]
-        parts += [(aligned, " for rows at odd addresses")] if aligned < 1.0 else []
-        reasons = " x ".join(precise(part, "%") + words for part, words in parts)
-        return "efficiency", precise(math.prod(part for part, _ in parts), "%"), reasons
+        lost = [*more, *([(aligned, " for rows at odd addresses")] if aligned < 1.0 else [])]
+        reasons = f"{precise(tiling.efficiency, '%')} (" + self._said("efficiency") + ")"
+        reasons += "".join(f" x {precise(part, '%')}{words}" for part, words in lost)
+        return "efficiency", precise(math.prod([tiling.efficiency, *(part for part, _ in lost)]), "%"), reasons
 
     def _computing(self, cut: Cut, seconds: float) -> Term:
         relative = self.tiling.relative(cut.rows, cut.columns)
@@ -233,7 +234,7 @@ class Tiled:
         """Small tiles wait for their operands: a tile of sides a, b computes 2 a b with a + b of them."""
         tiles, _, _, depth = self._tiles(cut)
         product, (first, second) = self.product, self.widths
-        loads = self._said("loads") + (f" x {self._said('transposed')}" if product.transposed else "")
+        loads = self._said("loads") + (f" x {self._said('transposed')!s}" if product.transposed else "")
         aligned = self.tiling.alignment.keeps(product.n, product.k, first)
         loads += f" x {precise(aligned, '%')} for rows at odd addresses" if aligned < 1.0 else ""
         step = min(product.m, cut.rows) * first + min(product.n, cut.columns) * second
@@ -243,7 +244,7 @@ class Tiled:
             ("step", precise(step, "B"), f"{rows} rows of {first:g} B and {columns} columns of {second:g} B for each of k"),
             depth,
             ("loads", precise(self.tiling.arriving(product) * aligned, "B/s"), loads),
-            ("multiprocessors", str(self.chip.multiprocessors), f"sms: {source_of(self.sources, 'sms')}"),
+            ("multiprocessors", str(self.chip.multiprocessors), "sms: " + source_of(self.sources, "sms")),
         )
         return Term("compute", "tiles x step x depth / (loads x multiprocessors)", inputs, seconds, f"{self.name}.compute")
 
@@ -273,7 +274,7 @@ class Tiled:
             inputs.append(("memory", precise(memory, "s"), "every matrix once"))
         if cut.adding > 0:
             formula += " + adding"
-            inputs.append(("adding", precise(cut.adding, "s"), f"the {cut.splits} pieces of k; {self._said('adding')}"))
+            inputs.append(("adding", precise(cut.adding, "s"), f"the {cut.splits} pieces of k; " + self._said("adding")))
         bound = "compute" if busy >= memory else "memory"
         return Term(bound, formula, tuple(inputs), cut.time, f"{self.name}.{bound}")
 

@@ -35,6 +35,7 @@ from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import CannotCompute, Input, source_of
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number
 from hwsim.formats import precise
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -132,10 +133,10 @@ class Hdd(Storage):
         return "outer", "seek"
 
     @property
-    def _told(self) -> str:
+    def _told(self) -> Origin:
         """Source of the rate."""
         key = "outer" if self.outer is not None else "platter.density"
-        return f"{key}: {source_of(self.sources, key)}"
+        return f"{key}: " + source_of(self.sources, key)
 
     def _part(self, accesses: Asked) -> float:
         """Part of its bytes that the op covers."""
@@ -160,15 +161,15 @@ class Hdd(Storage):
 
     def _sequential(self, name: str, direction: Direction, accesses: Asked, part: float) -> Cost:
         rate = self._through(self.stretch(part))
-        speed = ("bandwidth", precise(rate, "B/s"), f"{self._told}; over {part:.4g} of the disk")
+        speed = ("bandwidth", precise(rate, "B/s"), self._told + f"; over {part:.4g} of the disk")
         times, size = number(accesses), each(accesses)
         again = self._again(accesses) if direction == "read" else 0.0
         limits, floors = [], []
         if direction == "write" and accesses.sync:
             wait = self.overhead + self.turn
-            inputs = (
+            inputs: tuple[Input, ...] = (
                 times,
-                ("wait", precise(wait, "s"), f"a whole turn and the overhead, rpm: {source_of(self.sources, 'rpm')}"),
+                ("wait", precise(wait, "s"), "a whole turn and the overhead, rpm: " + source_of(self.sources, "rpm")),
             )
             seconds = (
                 max(0.0, accesses.times - 1) * wait + accesses.times * accesses.size / rate
@@ -184,15 +185,15 @@ class Hdd(Storage):
         ways = self.ways(1.0 if accesses.region is None else part)
         place = ways.mean
         start = self.overhead + place
-        source = f"seek: {source_of(self.sources, 'seek.average')}"
+        source = "seek: " + source_of(self.sources, "seek.average")
         if not accesses.of_service or accesses.times <= 0:
             return cost_of(name, accesses, limits, floors, ("first access", start, source))
         [limit] = limits
-        lead = ("overhead", precise(self.overhead, "s"), f"overhead: {source_of(self.sources, 'overhead')}")
+        lead = ("overhead", precise(self.overhead, "s"), "overhead: " + source_of(self.sources, "overhead"))
         way = ("position", precise(place, "s"), source)
         queue: tuple[Input, ...] = (
             ("queue", "1", "alone"),
-            ("gain", f"{self.gain:g}", f"gain: {source_of(self.sources, 'gain')}"),
+            ("gain", f"{self.gain:g}", "gain: " + source_of(self.sources, "gain")),
         )
         formula = f"overhead + position / queue^gain + {limit.formula}"
         limit = Limit("media", formula, (lead, way, *queue, *limit.inputs), start + limit.seconds)
@@ -230,14 +231,14 @@ class Hdd(Storage):
         where = "" if part >= 1 else f" over {part:.4g} of the disk"
         inputs: list[Input] = [
             number(accesses),
-            ("overhead", precise(self.overhead, "s"), f"overhead: {source_of(self.sources, 'overhead')}"),
+            ("overhead", precise(self.overhead, "s"), "overhead: " + source_of(self.sources, "overhead")),
             (
                 "position",
                 precise(place, "s"),
                 f"mean seek {precise(place - self.turn / 2, 's')}{where} and half a turn, {precise(self.turn / 2, 's')}",
             ),
             ("queue", f"{together:.6g}", "what is in the cache" if buffered else accesses.under_way(self.queue)[2]),
-            ("gain", f"{self.gain:g}", f"gain: {source_of(self.sources, 'gain')}"),
+            ("gain", f"{self.gain:g}", "gain: " + source_of(self.sources, "gain")),
             each(accesses),
             ("bandwidth", precise(rate, "B/s"), self._told),
         ]

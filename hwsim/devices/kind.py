@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from hwsim.demand import Capacity, Cost
 from hwsim.devices.owning import PowerCurve
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -25,7 +26,7 @@ class Device:
     """
 
     kind: ClassVar[str]
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)
+    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)
     rated: float | None = dataclasses.field(default=None, init=False, repr=False)
     power: Watts | PowerCurve | None = field(
         "the most it draws, or idle and loaded", default=None, example="{idle: 5 W, loaded: 20 W}", kw_only=True

@@ -12,6 +12,7 @@ from hwsim.devices.dram import Dram
 from hwsim.devices.kind import Device
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, installed, latency_term, source_of
 from hwsim.formats import precise
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -121,8 +122,8 @@ class Memory(Device):
         seconds = accesses.count * dram.latency() / accesses.chains
         return Term("chain", "accesses x latency / chains", inputs, seconds, f"{name}.memory")
 
-    def _says(self, what: str) -> str:
-        return f"{what}: {source_of(self.sources, 'dram.tRCD')}"
+    def _says(self, what: str) -> Origin:
+        return f"{what}: " + source_of(self.sources, "dram.tRCD")
 
 
 def _requests(name: str, dram: Dram, accesses: Accesses) -> Requests:

@@ -28,11 +28,12 @@ from hwsim.devices.crowding import Members
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.kind import Storage
-from hwsim.devices.roofline import source_of
+from hwsim.devices.roofline import WORKLOAD, source_of
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked, Direction, mixed
 from hwsim.devices.volume import Volume
 from hwsim.formats import precise
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -104,7 +105,7 @@ class Raid(Storage):
         label = "what each member does"
         does = f"accesses ({share.written:.3g} of them writes)" if share.written else f"{direction}s"
         value = f"{share.times:.6g} {does} of {precise(share.size, 'B')}, {share.depth:.4g} at once"
-        where = f"RAID {self.level} of {self.members}, level: {source_of(self.sources, 'level')}"
+        where = f"RAID {self.level} of {self.members}, level: " + source_of(self.sources, "level")
         why = [*cost.why, Term("members", label, ((label, value, where),), 0.0)]
         rates = rates_of(self.capacities(name))
         floor = cost.demand.floor
@@ -112,9 +113,9 @@ class Raid(Storage):
             body = cost.demand.body(rates)
             floor = body * idle
             line = max(cost.why, key=lambda term: term.seconds, default=Term("", "", (), 0.0))  # its numbers are as unsure
-            numbers = (source for _, _, source in line.inputs if source not in ("", "workload"))
-            sources = "; ".join(dict.fromkeys(("all members at work", *numbers)))
-            inputs = (("body", precise(body, "s"), sources), ("idle", f"{idle:.4g}", "members for each access under way"))
+            numbers = (each for each in line.inputs if isinstance(each[2], Origin) and each[2].plain != WORKLOAD)
+            idles = ("idle", f"{idle:.4g}", "members for each access under way")
+            inputs = (("body", precise(body, "s"), "all members at work"), idles, *numbers)
             doubts = tuple(doubt._replace(seconds=doubt.seconds * idle) for doubt in line.doubts)
             why.append(Term("accesses", "body x idle", inputs, floor, f"{name}.media", doubts=doubts))
         moved = tuple((capacity, accesses.bytes if unit == "B" else amount, unit) for capacity, amount, unit in cost.moved)

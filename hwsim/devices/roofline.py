@@ -18,14 +18,15 @@ from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices.dram import Dram
 from hwsim.devices.work import Mix
 from hwsim.formats import precise
+from hwsim.origins import GIVEN, IDEAL, Cited, Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Hinted, Problem, did_you_mean
 from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds
 
-Input = tuple[str, str, str]  # name, value with unit, source
+Input = tuple[str, str, Cited]  # name, value with unit, source
 
-WORKLOAD: Final = "workload"  # the source of what the op itself says
+WORKLOAD: Final = Origin("stated", "workload")  # the source of what the op itself says
 
 
 # What a device does with a type it has no units for: it computes in the next wider one.
@@ -100,13 +101,13 @@ def installed(dram: Dram | None, channels: int | None, bandwidth: float) -> tupl
     return dram, bandwidth if bandwidth > 0 else dram.stream()
 
 
-def source_of(sources: Mapping[str, str], key: str) -> str:
+def source_of(sources: Mapping[str, Origin], key: str) -> Origin:
     """Source of the number under `key`; a number the file leaves out is a default, a bandwidth may be the DRAM's."""
     if sources and key not in sources and key.endswith("bandwidth"):
         rate = sources.get(key.removesuffix("bandwidth") + "dram.rate")
         if rate is not None:
-            return f"of a stream over all channels, dram.rate: {rate}"
-    return sources.get(key, "default") if sources else "as given"
+            return "of a stream over all channels, dram.rate: " + rate
+    return sources.get(key, IDEAL) if sources else GIVEN
 
 
 def peak_of(peaks: Mapping[str, float], dtype: str, where: str) -> tuple[str, float]:
@@ -164,19 +165,19 @@ def assemble(draws: Sequence[Draw], *, clock: str, bandwidth: float, floor: floa
     )
 
 
-def latency_terms(sources: Mapping[str, str], *parts: tuple[str, str, float, str]) -> list[Term]:
+def latency_terms(sources: Mapping[str, Origin], *parts: tuple[str, str, float, str]) -> list[Term]:
     """One line for every latency (key, what it is, seconds, capacity) that is not zero."""
     return [
         latency_term(what, seconds, source_of(sources, key), capacity) for key, what, seconds, capacity in parts if seconds > 0
     ]
 
 
-def latency_term(what: str, seconds: float, source: str, capacity: str = "") -> Term:
+def latency_term(what: str, seconds: float, source: Cited, capacity: str = "") -> Term:
     """A line that is one number."""
     return Term("latency", what, ((what, precise(seconds, "s"), source),), seconds, capacity, kind="latency")
 
 
-def memory_draw(name: str, traffic: float, memory: LocalMemory, sources: Mapping[str, str]) -> Draw:
+def memory_draw(name: str, traffic: float, memory: LocalMemory, sources: Mapping[str, Origin]) -> Draw:
     """The time an op's traffic takes of a memory."""
     seconds = traffic / memory.bandwidth
     inputs: tuple[Input, ...] = (

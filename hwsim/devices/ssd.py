@@ -31,6 +31,7 @@ from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import PAGE, Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number
 from hwsim.formats import format_quantity, precise
+from hwsim.origins import GIVEN, Cited
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -182,7 +183,7 @@ class Ssd(Storage):
             return cost
         label = "lasts, if this went on"
         key = next(key for key in ("written", "per_day", "cycles") if getattr(self.endurance, key) is not None)
-        source = f"endurance.{key}: {source_of(self.sources, f'endurance.{key}')}"
+        source = f"endurance.{key}: " + source_of(self.sources, f"endurance.{key}")
         return replace(cost, why=(*cost.why, Term("wear", label, ((label, format_quantity(lasts, "s"), source),), 0.0)))
 
     def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
@@ -210,9 +211,9 @@ class Ssd(Storage):
         factor = 1.0 if self.state == "steady" else 0.0
         return self.flash.writes(1.0, self.flash.transfer(self.flash.page), factor, planes) * self.flash.page
 
-    def _where(self, key: str) -> str:
+    def _where(self, key: str) -> Cited:
         stated = self.sources.get(key)
-        return f"{key}: {stated}" if stated is not None or self.flash is None else "flash"
+        return f"{key}: " + (stated or GIVEN) if stated is not None or self.flash is None else "flash"
 
     def _sequential(self, name: str, direction: Direction, accesses: Asked) -> Cost:
         steady = self.bandwidth(direction)
@@ -229,7 +230,7 @@ class Ssd(Storage):
             start, key = self.cache.latency, "cache.latency"
         if accesses.sync and direction == "write":
             one_s = max(start, self.one("write", PAGE), self.one("write", accesses.size) - accesses.size / steady) + self.flush
-            one_input = ("one", precise(one_s, "s"), f"{self._where(key)}, flush: {source_of(self.sources, 'flush')}")
+            one_input = ("one", precise(one_s, "s"), f"{self._where(key)!s}, flush: " + source_of(self.sources, "flush"))
             inputs = (number(accesses), one_input, each(accesses), ("bandwidth", precise(steady, "B/s"), self._where("write")))
             floor = Limit(
                 "accesses", "times x (one + size / bandwidth)", inputs, accesses.times * (one_s + accesses.size / steady)
@@ -256,7 +257,7 @@ class Ssd(Storage):
         stock = cache.size if cache is not None and not accesses.of_service else 0.0
         seconds = drained(accesses.bytes, fast, steady, stock)
         written = ("bytes", precise(accesses.bytes, "B"), "workload")
-        quick = ("fast", precise(fast, "B/s"), f"cache: {source_of(self.sources, 'cache.write')}")
+        quick = ("fast", precise(fast, "B/s"), "cache: " + source_of(self.sources, "cache.write"))
         absorbed = drained_after(accesses.bytes, fast, steady, stock)
         if absorbed is None:
             return Limit("media", "bytes / fast", (written, quick), seconds)
@@ -285,7 +286,7 @@ class Ssd(Storage):
             accesses.under_way(self.queue),
             ("one", precise(one_s, "s"), self._where(latency)),
             ("most", precise(most, "1/s"), self._where(iops) + amplified),
-            ("p", f"{self.sharpness:g}", f"sharpness: {source_of(self.sources, 'sharpness')}"),
+            ("p", f"{self.sharpness:g}", "sharpness: " + source_of(self.sources, "sharpness")),
         )
         formula = "times x (at once^-p x (one^p - most^-p) + most^-p)^(1/p)"
         top = (number(accesses), inputs[3])

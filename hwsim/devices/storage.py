@@ -12,6 +12,7 @@ from hwsim.devices.crowding import Mixture
 from hwsim.devices.doubts import doubts
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, source_of
 from hwsim.formats import precise
+from hwsim.origins import Cited, Origin
 from hwsim.records import dataclass
 
 Access = Literal["sequential", "random"]
@@ -137,9 +138,9 @@ def each(accesses: Asked) -> Input:
     return "size", precise(accesses.size, "B"), WORKLOAD
 
 
-def given(name: str, value: float, unit: str, sources: Mapping[str, str], key: str) -> Input:
+def given(name: str, value: float, unit: str, sources: Mapping[str, Origin], key: str) -> Input:
     """A number of the device's file."""
-    return name, precise(value, unit), f"{key}: {source_of(sources, key)}"
+    return name, precise(value, unit), f"{key}: " + source_of(sources, key)
 
 
 def cost_of(
@@ -147,8 +148,8 @@ def cost_of(
     accesses: Asked,
     limits: Sequence[Limit],
     floors: Sequence[Limit],
-    first: tuple[str, float, str],
-    errors: tuple[str, str] = ("", ""),
+    first: tuple[str, float, Cited],
+    errors: tuple[str, Cited] = ("", ""),
     crowd: Each | None = None,
 ) -> Cost:
     """One op: the medium is busy for the longest of the limits, the op lasts at least as long as any floor.

@@ -101,11 +101,11 @@ class Volume(AccessTimes):
         if math.isfinite(can):
             waits_inputs: tuple[Input, ...] = (
                 ("waits", precise(waits, "1"), "accesses that wait for the latency"),
-                ("latency", precise(one_s, "s"), f"{key}: {source_of(self.sources, key)}"),
+                ("latency", precise(one_s, "s"), f"{key}: " + source_of(self.sources, key)),
                 accesses.under_way(self.queue),
             )
             floors.append(Limit("accesses", "waits x latency / at once", waits_inputs, waits * one_s / depth))
-        return cost_of(name, accesses, limits, floors, ("first access", start, f"{key}: {source_of(self.sources, key)}"))
+        return cost_of(name, accesses, limits, floors, ("first access", start, f"{key}: " + source_of(self.sources, key)))
 
     def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:  # noqa: ARG002 (as of any disk)
         """Media time drawn by a transfer: at the rate it keeps up, in accesses of one chunk."""
@@ -120,10 +120,10 @@ class Volume(AccessTimes):
         seconds = drained(amount, fast, base, stock)
         plain = "B" if unit == "B/s" else "1"
         amount_input: Input = ("amount", precise(amount, plain), "what counts against the limit")
-        quick: Input = ("fast", precise(fast, unit), f"{base_key}, burst: {source_of(self.sources, base_key)}")
+        quick: Input = ("fast", precise(fast, unit), f"{base_key}, burst: " + source_of(self.sources, base_key))
         burst = drained_after(amount, fast, base, stock)
         if burst is None:
             return Limit(label, "amount / fast", (amount_input, quick), seconds)
         first: Input = ("first", precise(burst, plain), f"{stock_key} of {precise(stock, plain)}, used up")
-        slow: Input = ("base", precise(base, unit), f"{base_key}: {source_of(self.sources, base_key)}")
+        slow: Input = ("base", precise(base, unit), f"{base_key}: " + source_of(self.sources, base_key))
         return Limit(label, "first / fast + (amount - first) / base", (first, quick, amount_input, slow), seconds)

@@ -84,7 +84,7 @@ def _all(machine: Tree, workload: Tree) -> Iterator[Slider | None]:
     own_paths = set(_own(machine))
     for number in Parts(machine).everything():
         group: Group = "machine" if number.path in own_paths else "parts"
-        yield made(number.path, f"{number.part} {number.key.replace('.', ' ')}", group, number.written, number.source)
+        yield made(number.path, f"{number.part} {number.key.replace('.', ' ')}", group, number.written, str(number.source))
 
 
 def _let(tree: Tree) -> Iterable[tuple[str, Tree]]:

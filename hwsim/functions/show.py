@@ -90,7 +90,7 @@ def _with_source(key: str, value: Tree, indent: str) -> Iterator[str]:
         for inner, place in value.items():
             yield from _with_source(inner, place, indent + "  ")
     else:
-        origin = f"  # {value.origin}" if value.origin is not None and _is_number(value) else ""
+        origin = f"  # {value.origin!s}" if value.origin is not None and _is_number(value) else ""
         yield f"{indent}{scalar(key)}: {_rounded(value) if _is_default(value) else _flow(value)}{origin}"
 
 

@@ -13,6 +13,7 @@ from hwsim.devices import CannotCompute, Gpu
 from hwsim.formats import precise
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, Scope
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.results.errors import CASES
 from hwsim.spec import Mistakes, decode, read
@@ -24,7 +25,7 @@ BIG, SMALL = "elementwise/big", "elementwise/tiny"
 UNSAID: Final = {"copy": "copy/*", **dict.fromkeys(("all-to-all", "gather", "scatter", "barrier", "send"), "nccl/*")}
 NEVER: Final = frozenset({"pool", "reduce", "embedding", "rnn"})  # kinds whose kernels were never measured
 TINY: Final = 10e-6  # seconds: a shorter kernel has the errors of short ones
-STAGED: Final = "guess, a core of the CPU copies to a pinned buffer before the link does"
+STAGED: Final = Origin("guess", "a core of the CPU copies to a pinned buffer before the link does")
 
 
 class CannotLower(ValueError):

@@ -22,6 +22,7 @@ from typing import Final
 
 from hwsim.formats import format_quantity
 from hwsim.links.kind import Framing, LinkKind, Protocol
+from hwsim.origins import Cited
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Metres, Ratio
@@ -55,8 +56,8 @@ class Network(LinkKind):
     def carried(self) -> float:
         return self.rate * self.efficiency
 
-    def formula(self) -> str:
-        return f"{self.called} rate as given" + self.reached(self.efficiency)
+    def formula(self) -> Cited:
+        return self.reached(f"{self.called} rate as given", self.efficiency)
 
     def label(self) -> str:
         return f"{self.called} {format_quantity(self.rate, 'b/s')}"

@@ -12,12 +12,13 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Final, Literal, final
 
+from hwsim.origins import GIVEN, IDEAL, Cited, Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 from hwsim.units import Ratio, Seconds
 
-Input = tuple[str, float, str, str]  # (name, value in SI, unit, source)
+Input = tuple[str, float, str, Cited]  # (name, value in SI, unit, source)
 Keys = Mapping[str, object]  # keys of a link as a file writes them
 Joins = Literal["host", "gpus", "sockets", "lan", "fabric", "anything"]
 Colour = Literal["blue", "orange", "green", "purple", "sky", "red", "yellow", "black"]
@@ -101,7 +102,7 @@ class LinkKind:
         maximum=2.0,
         example="1.43",
     )
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)
+    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def problems(self) -> Iterator[Problem]:
         """Values that contradict each other."""
@@ -116,11 +117,11 @@ class LinkKind:
         """Bytes per second in each direction that are reached; where there is a `framing`, wire bytes."""
         return self.peak()
 
-    def formula(self) -> str:
+    def formula(self) -> Cited:
         """Derivation of `carried`, in words."""
         return "bandwidth as given"
 
-    def origin(self, count: int = 1) -> str:
+    def origin(self, count: int = 1) -> Cited:
         """Source of the bandwidth of `count` parallel links: the file's number, or the standard's and the file's lanes."""
         stated = self.sources.get("bandwidth") or self.sources.get("rate")
         if stated is not None and self.carried() == self.peak():
@@ -159,8 +160,8 @@ class LinkKind:
         """Seconds of zero bytes from one end to the other: the sum of `waits`."""
         return math.fsum(wait.seconds for wait in self.waits())
 
-    def _source(self, key: str) -> str:
-        return self.sources.get(key, "default") if self.sources else "as given"
+    def _source(self, key: str) -> Origin:
+        return self.sources.get(key, IDEAL) if self.sources else GIVEN
 
     def framing(self, protocol: Protocol | None = None) -> Framing | None:  # noqa: ARG002 (links that frame use it)
         """Packets of a protocol, if the link counts them message by message; else None."""
@@ -178,10 +179,12 @@ class LinkKind:
         """Number of its `budget` that it takes of the device at either end."""
         return 1
 
-    def reached(self, efficiency: Ratio) -> str:
-        """End of a formula with an efficiency below one."""
+    def reached(self, formula: str, efficiency: Ratio) -> Cited:
+        """A formula with an efficiency below one."""
+        if efficiency >= 1:
+            return formula
         source = self.sources.get("efficiency")
-        return "" if efficiency >= 1 else f", {efficiency:.4g} of it reached" + (f" ({source})" if source else "")
+        return f"{formula}, {efficiency:.4g} of it reached" + ("" if source is None else " (" + source + ")")
 
 
 def void_keys(bandwidth: float | None, stated: Mapping[str, bool]) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from hwsim.links.kind import Framing, LinkKind, void_keys
+from hwsim.origins import Cited
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -71,10 +72,10 @@ class Nvlink(LinkKind):
         packets = 1.0 if self.payload is None else Framing(self.payload, self.header).share()
         return self.peak() * packets * self.efficiency
 
-    def formula(self) -> str:
+    def formula(self) -> Cited:
         which = "of a given bandwidth" if self.bandwidth is not None else f"of NVLink {self.gen} (NVIDIA)"
         packets = "" if self.payload is None else f", {self.payload:g} of {self.payload + self.header:g} bytes of a packet"
-        return f"{self.links} links {which}{packets}" + self.reached(self.efficiency)
+        return self.reached(f"{self.links} links {which}{packets}", self.efficiency)
 
     def label(self) -> str:
         return self.called if self.gen is None else f"{self.called} {self.gen}"

@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Final, Literal, cast
 
 from hwsim.links.kind import Framing, LinkKind, void_keys
+from hwsim.origins import Cited
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -92,11 +93,11 @@ class Pcie(LinkKind):
         packets = 1.0 if self.payload is None else Framing(self.payload, self.header).share()
         return self.peak() * packets * self.efficiency
 
-    def formula(self) -> str:
+    def formula(self) -> Cited:
         if self.bandwidth is not None:
             return "bandwidth as given"
         packets = "" if self.payload is None else f", {self.payload:g} of {self.payload + self.header:g} bytes of a packet"
-        return f"PCIe {self.gen}, {self.lanes} lanes (PCI-SIG){packets}" + self.reached(self.efficiency)
+        return self.reached(f"PCIe {self.gen}, {self.lanes} lanes (PCI-SIG){packets}", self.efficiency)
 
     def label(self) -> str:
         return self.called if self.gen is None or self.lanes is None else f"{self.called} {self.gen} x{self.lanes}"

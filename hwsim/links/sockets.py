@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from hwsim.links.kind import LinkKind
+from hwsim.origins import Cited
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Ratio, TransfersPerSecond
@@ -41,9 +42,9 @@ class Qpi(LinkKind):
     def carried(self) -> float:
         return self.peak() * self.efficiency
 
-    def formula(self) -> str:
+    def formula(self) -> Cited:
         wires = f"{self.links} {self.called} links at {self.rate / 1e9:g} GT/s, 2 bytes each (Intel)"
-        return wires + self.reached(self.efficiency)
+        return self.reached(wires, self.efficiency)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

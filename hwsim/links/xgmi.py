@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hwsim.links.kind import LinkKind, void_keys
+from hwsim.origins import Cited
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
@@ -46,11 +47,11 @@ class Xgmi(LinkKind):
     def carried(self) -> float:
         return self.peak() * self.efficiency
 
-    def formula(self) -> str:
+    def formula(self) -> Cited:
         which = (
             "of a given bandwidth" if self.bandwidth is not None else f"of {self.lanes} lanes at {self.rate / 1e9:g} GT/s (AMD)"
         )
-        return f"{self.links} xGMI links {which}" + self.reached(self.efficiency)
+        return self.reached(f"{self.links} xGMI links {which}", self.efficiency)
 
     def uses(self) -> int:
         return self.links

@@ -28,6 +28,7 @@ from hwsim.machine.routes import Routes
 from hwsim.machine.schema import HEADER, PART_KEYS, MachineFile, PartEntry
 from hwsim.machine.transfer import Transfers
 from hwsim.machine.wiring import wire_all
+from hwsim.origins import GIVEN
 from hwsim.spec import (
     Mistakes,
     Place,
@@ -109,7 +110,7 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bo
     layout.drawn, layout.file = file.power, _file_name(tree)
     if file.power is not None:
         stated = origins(tree)
-        layout.drawn_source = stated.get("power") or stated.get("power.loaded", "")
+        layout.drawn_source = stated.get("power") or stated.get("power.loaded", GIVEN)
         _check_drawn(file.power, tree, mistakes)
     if file.price is not None:
         layout.price = _price(file.price, mistakes)

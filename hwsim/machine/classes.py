@@ -22,17 +22,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from hwsim.machine.proportions import before, proportioned, restated
 from hwsim.records import dataclass
 from hwsim.spec import ExpressionError, Mistakes, Origin, Tree, did_you_mean, evaluate, names
 from hwsim.spec.library import folder
 from hwsim.spec.reading import read
-from hwsim.units import Quantity, UnitError, parse
+from hwsim.units import RATIO, Quantity, UnitError, parse, parse_as
 
 IDEAL: Final = "ideal"
 HEADER: Final = "class/1"
+Stand = Literal["device", "generation", "outside"]
+CASES: Final[tuple[Stand, ...]] = get_args(Stand)
 _INSIDE: Final = {"raid": ("hdd", "ssd", "disk", "volume")}  # parts inside a part
 _OF_NUMBERS: Final = ("spread", "parts", "ref")
 _CONDITIONS: Final = ("needs", "unless", "whole")
@@ -161,6 +163,13 @@ def _defaults(tree: Tree) -> Iterator[Origin]:
 # ---- files ----
 
 
+class _Devices(NamedTuple):
+    """The devices that a file's numbers are from, in words, and how a part that takes them is then known."""
+
+    called: str
+    case: Stand
+
+
 @dataclass(frozen=True, slots=True)
 class _Number:
     values: tuple[Any, ...]
@@ -184,19 +193,19 @@ def _file(name: str, root: Path | None, /) -> tuple[_Section, ...]:
     if ".." in path.parts or not path.is_file():
         return ()
     tree = read(path)
-    case = tree.text("case") or ("device" if name.count("/") == 2 else "generation")
+    stated = tree.text("case")
+    unsaid: Stand = "device" if name.count("/") == 2 else "generation"
+    case = next((each for each in CASES if each == stated), unsaid)
     called = name.removeprefix("gpu/")
-    if case == "outside":
-        called = f"outside, {called}"
-    elif case == "generation":  # see `hwsim.demand.case_of`
+    if case == "generation":
         called += ", other generations" if name.startswith("gpu/") else " of any kind"
-    section = _section(tree.without(*_OF_FILES), called, {})
+    section = _section(tree.without(*_OF_FILES), _Devices(called, case), {})
     numbers = {key: entry for key, entry in section.entries.items() if isinstance(entry, _Number)}
     return _Section(numbers), _Section({key: entry for key, entry in section.entries.items() if key not in numbers})
 
 
-def _section(tree: Tree, name: str, outer: Mapping[str, Any]) -> _Section:
-    """A mapping of a file; `name` is the class in words: "nvidia/hopper", "nvidia, other generations", "outside, gpu"."""
+def _section(tree: Tree, name: _Devices, outer: Mapping[str, Any]) -> _Section:
+    """A mapping of a file."""
     inner = {**outer, **{key: node.value for key, node in tree.items() if key in _OF_NUMBERS}}
     entries: dict[str, _Section | _Number] = {}
     for key, child in tree.items():
@@ -215,16 +224,17 @@ def _words(tree: Tree, key: str) -> tuple[str, ...]:
     return tuple(str(each.value) for each in found.elements()) if found is not None else ()
 
 
-def _number(tree: Tree, name: str, outer: Mapping[str, Any]) -> _Number:
+def _number(tree: Tree, name: _Devices, outer: Mapping[str, Any]) -> _Number:
     stated = {**outer, **{key: node.value for key, node in tree.items() if key in _OF_NUMBERS}}
     number = tree.get("value") or tree
-    parts, spread = int(stated.get("parts", 0)), str(stated.get("spread", "no spread known"))
+    parts, spread = int(stated.get("parts", 0)), stated.get("spread")
     if parts == 0:  # not one was measured: whatever the class, no device stands behind the number
-        name, devices = name if name.startswith("outside") else f"outside, {name.partition(',')[0]}", "no data"
-    else:
-        devices = f"{parts} part{'s' if parts > 1 else ''}"
-    values = tuple(each.value for each in number.elements())
-    return _Number(values, Origin("default", f"{name}, {devices}, {spread}"), _words(tree, "needs"), _words(tree, "unless"))
+        name = _Devices(name.called.partition(",")[0], "outside")
+    called, case = name
+    devices = f"{parts} part{'s' if parts > 1 else ''}" if parts else "no data"
+    ref = f"{'outside, ' if case == 'outside' else ''}{called}, {devices}, {'no spread known' if spread is None else spread}"
+    origin = Origin("default", ref, None if spread is None else parse_as(spread, RATIO), case)
+    return _Number(tuple(each.value for each in number.elements()), origin, _words(tree, "needs"), _words(tree, "unless"))
 
 
 # ---- filling in ----

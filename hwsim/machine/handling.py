@@ -16,6 +16,7 @@ from hwsim.devices.roofline import WORKLOAD, source_of
 from hwsim.formats import precise
 from hwsim.links import Protocol
 from hwsim.machine.placed import Link, PlacedDevice, network_sides
+from hwsim.origins import IDEAL, Cited, Origin
 from hwsim.records import dataclass
 
 LINE: Final = 64.0  # bytes
@@ -23,10 +24,10 @@ LINE: Final = 64.0  # bytes
 UNDER_WAY: Final = 7.0
 WORD: Final = 16.0  # bytes of one load
 HEAD: Final = 2  # loads of the first line that wait for one another, at most: 32 B take twice as long as 16
-UNDER_WAY_FROM: Final = "fitted: NVIDIA/gdrcopy@fcec3ce0bb40:README.md, half of the sizes"
+UNDER_WAY_FROM: Final = Origin("fitted", "NVIDIA/gdrcopy@fcec3ce0bb40:README.md, half of the sizes")
 STORES: Final = "stores of a core"
 LOADS: Final = "loads of a core"
-Input = tuple[str, str, str]  # a number of a derivation: name, value, source
+Input = tuple[str, str, Cited]  # a number of a derivation: name, value, source
 Pages = Literal["pinned", "pageable"]
 Mover = Literal["dma", "cpu", "sm"]
 
@@ -59,7 +60,7 @@ class Tally:
     draws: dict[str, tuple[float, float, Unit]] = field(default_factory=dict)  # capacity: amount, moved, in which unit
     holds: dict[str, float] = field(default_factory=dict)
 
-    def wait(self, what: str, seconds: float, source: str, capacity: str = "", of: str = "") -> None:
+    def wait(self, what: str, seconds: float, source: Cited, capacity: str = "", of: str = "") -> None:
         """A latency, if there is one; of: the device whose copies are started."""
         if seconds > 0:
             unsure = doubts("copy/small", of, source, seconds) if of else ()
@@ -227,7 +228,7 @@ def _staged(tally: Tally, host: PlacedDevice, gpu: Gpu, cpu: PlacedDevice | None
     rate, source = gpu.copies.pageable, source_of(gpu.sources, "copies.pageable")
     core = f"{cpu.name}.cores" if cpu is not None else ""
     if rate is None and cpu is not None and isinstance(cpu.model, Cpu) and (alone := cpu.model.core_rate()) is not None:
-        rate, source = alone / 2, f"half of {cpu.model.core_rate_source()}"
+        rate, source = alone / 2, "half of " + cpu.model.core_rate_source()
     if rate is not None:
         _floor(tally, "staging copy", size, rate, source, core)
         if core:
@@ -251,7 +252,7 @@ def _by_core(tally: Tally, start: PlacedDevice, end: PlacedDevice, cpu: PlacedDe
             _floor(tally, STORES, size, gpu.copies.stores, source_of(gpu.sources, "copies.stores"), core)
     elif (alone := model.core_rate()) is not None:
         passes = 2 if start.name == end.name else 1
-        _floor(tally, "copy by a core", passes * size, alone, model.core_rate_source().removeprefix("core_bandwidth: "), core)
+        _floor(tally, "copy by a core", passes * size, alone, model.core_rate_source().replace("core_bandwidth: ", ""), core)
 
 
 def _there_and_back(gpu: Gpu, links: Sequence[Link]) -> float:
@@ -269,8 +270,8 @@ def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: fl
     trip = _there_and_back(gpu, links)
     more = min(HEAD, math.ceil(size / WORD)) - 1 if size > 0 else 0
     inputs: list[Input] = [
-        ("back", precise(back, "s"), links[-1].model.sources.get("latency", "default")),
-        ("memory", precise(memory, "s"), f"l2.miss: {source_of(gpu.sources, 'l2.miss')}"),
+        ("back", precise(back, "s"), links[-1].model.sources.get("latency", IDEAL)),
+        ("memory", precise(memory, "s"), "l2.miss: " + source_of(gpu.sources, "l2.miss")),
         ("more", precise(more, "1"), "loads of the first line that wait for the one before"),
         ("trip", precise(trip, "s"), f"there and back to the memory of {name}"),
     ]
@@ -283,7 +284,7 @@ def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: fl
         return
     rest = max(0.0, size - LINE)
     inputs = [
-        ("bytes", precise(rest, "B"), f"{WORKLOAD}, after the first line"),
+        ("bytes", precise(rest, "B"), WORKLOAD + ", after the first line"),
         ("trip", precise(trip, "s"), f"there and back to the memory of {name}"),
         ("under_way", precise(UNDER_WAY, "1"), UNDER_WAY_FROM),
         ("line", precise(LINE, "B"), "of a CPU's buffer for combined accesses"),
@@ -294,6 +295,6 @@ def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: fl
     tally.floors.append(Term(LOADS, formula, tuple(inputs), seconds, core, doubts=unsure))
 
 
-def _floor(tally: Tally, label: str, size: float, rate: float, source: str, capacity: str) -> None:
+def _floor(tally: Tally, label: str, size: float, rate: float, source: Cited, capacity: str) -> None:
     inputs = (("bytes", precise(size, "B"), WORKLOAD), ("rate", precise(rate, "B/s"), source))
     tally.floors.append(Term(label, "bytes / rate", inputs, size / rate, capacity))

@@ -19,6 +19,7 @@ from hwsim.formats import natural
 from hwsim.machine.libraries.reading import Libraries
 from hwsim.machine.placed import Fidelity, below
 from hwsim.machine.wires import Ints, Wires
+from hwsim.origins import GIVEN
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Layout:
         self.libraries: Libraries | None = None
         self.file = ""
         self.drawn: float | PowerCurve | None = None
-        self.drawn_source = ""
+        self.drawn_source = GIVEN
         self.price: Price | None = None
         self._named: dict[str, tuple[Part, int]] = {}
         self._stems: dict[str, Part] = {}

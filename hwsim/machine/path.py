@@ -70,7 +70,8 @@ class Line:
 
     def term(self, size: float, messages: float) -> Term:
         """The line with the bytes put in."""
-        moved, formula, wire = ("bytes", precise(size, "B"), WORKLOAD), self.formula, on_wire(self.framing, size, messages)
+        moved: Input = ("bytes", precise(size, "B"), WORKLOAD)
+        formula, wire = self.formula, on_wire(self.framing, size, messages)
         if self.framing is not None:
             packets = f"packets of {self.framing.payload:g} B with {self.framing.header:.4g} B around each"
             many = f" of {messages:g} messages" if messages != 1 else ""
@@ -187,13 +188,13 @@ class Collector:
     def cross_anew(self, link: Link) -> None:
         """As `cross`, whatever is known."""
         model, name, framing = link.model, f"link {link.source}->{link.target}", link.model.framing(self.protocol)
-        rate = ("bandwidth", precise(link.bandwidth, "B/s"), model.origin(link.count))
+        rate: Input = ("bandwidth", precise(link.bandwidth, "B/s"), model.origin(link.count))
         beside = model.joins in ("host", "gpus")
         regime = "copy/large" if beside else ""
         self.draws.append(Draw(link.capacity, 1.0, 1 / link.bandwidth, name, rate, framing=framing, regime=regime))
         if link.both:
             both = link.bandwidth * model.two_way
-            source = f"both ways {model.two_way:g} x one: {source_of(model.sources, 'two_way')}"
+            source = f"both ways {model.two_way:g} x one: " + source_of(model.sources, "two_way")
             rate = ("bandwidth", precise(both, "B/s"), source)
             regime = "copy/both" if beside else ""
             self.draws.append(Draw(link.both, 1.0, 1 / both, f"{name}, both ways", rate, framing=framing, regime=regime))
@@ -240,7 +241,7 @@ class Collector:
             key = "bandwidth" if model.bandwidth is not None else "oversubscription"
             source = source_of(model.sources, key)
             if key == "oversubscription":
-                source = f"its links together / {model.oversubscription:g}: {source}"
+                source = f"its links together / {model.oversubscription:g}: " + source
             rate = ("bandwidth", precise(backplane, "B/s"), source)
             self.draws.append(Draw(f"{name}.backplane", 1.0, 1 / backplane, f"backplane {name}", rate, framing=framing))
 

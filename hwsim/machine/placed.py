@@ -25,6 +25,7 @@ class PlacedDevice:
     index: its place in the family, None for a part without `count`.
     node: the machine inside the machine that holds it ("" at the top, "node3", "pod0.node3").
     fidelity: closed form, or request by request.
+    part: the part of the library that it is, "" if its file states it.
     """
 
     name: str
@@ -34,6 +35,7 @@ class PlacedDevice:
     index: int | None
     node: str
     fidelity: Fidelity = "formula"
+    part: str = ""
 
     @property
     def forwards(self) -> bool:

@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import WHAT_IF
 from hwsim.devices.gpu_matmul import tiles_like
 from hwsim.spec import Origin, Tree
 from hwsim.spec.use import of_user
@@ -31,7 +30,7 @@ _UNTIMED: Final = re.compile(
     r"(.*\.)?(size|lanes|pcie|nvlinks|count|ports|dimms|dimm_slots|max_channels)|(price|endurance|let)\b.*"
 )
 _WHOLE: Final = ("flop", "vector", "memory", "core", "power")  # mappings whose numbers are the part's own
-_FITTED: Final = ("fitted", "measured", "guess")
+_FITTED: Final = ("fitted", "measured", "guess", "twin")
 _DTYPES: Final = ("bf16", "fp16", "fp32")
 
 Laws = tuple[tuple[re.Pattern[str], Mapping[str, float]], ...]
@@ -152,7 +151,7 @@ def _scaled(tree: Tree, path: str, kind: str, changes: Changes, known: dict[str,
         name, file = f"{path}{key}", (child.get("value") or child).place.file
         if (new := changes.get(name)) is not None:
             number = _before(new).get("value") or _before(new)
-            made[key] = replace(new, origin=new.origin or Origin(WHAT_IF, f"in place of {number.value}"))
+            made[key] = replace(new, origin=new.origin or Origin("what-if", f"in place of {number.value}", 0.0))
         elif child.is_mapping and child.get("value") is None:
             made[key] = _scaled(child, f"{name}.", kind, changes, known)
         else:
@@ -172,11 +171,11 @@ def _fitted(node: Tree, path: str, kind: str, ratios: Mapping[str, float]) -> Tr
         value = quantity.value * factor
         if factor > 1 and ("efficiency" in path or "share" in path):
             value = max(quantity.value, min(FULL, value))
-        origin = Origin(WHAT_IF, f"a guess in proportion, from {number.value}")
+        origin = Origin("what-if", f"a guess in proportion, from {number.value}")
         return Tree(replace(quantity, value=value), node.place, origin=origin, over=node)
     known = number.origin
     if known is not None and known.kind in _FITTED and any(path.startswith(_around(each)) for each in ratios):
-        return Tree(number.value, node.place, origin=Origin(WHAT_IF, f"a guess, from the part that was {known}"))
+        return Tree(number.value, node.place, origin=Origin("what-if", f"a guess, from the part that was {known!s}"))
     return node
 
 

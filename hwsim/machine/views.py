@@ -93,7 +93,7 @@ def _device(layout: Layout, name: str) -> PlacedDevice | None:
     if spot is None or (model := spot.part.model) is None:
         return None
     part, index = spot.part, spot.member if spot.part.numbered else None
-    return PlacedDevice(name, part.family, part.kind, model, index, spot.node, part.fidelity)
+    return PlacedDevice(name, part.family, part.kind, model, index, spot.node, part.fidelity, part.use)
 
 
 def kinds(layout: Layout) -> Named[str]:

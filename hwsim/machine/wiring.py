@@ -154,7 +154,7 @@ def _topology(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistak
     if entry.per is not None:
         mistakes.add(tree.key_place("per"), "'per' goes with `between`, not with a topology")
     keys = tree.without(*(key for key, _ in tree.items() if key not in topology_keys()))
-    topology = decode(keys, kind, mistakes)
+    topology = decode(keys, kind, mistakes, sourced=True)
     members = names.select(entry.of or ())
     if topology is None:
         return Edges([], [])

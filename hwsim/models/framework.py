@@ -11,6 +11,7 @@ from hwsim.devices.work import Start
 from hwsim.models.architectures import Model, Transformer
 from hwsim.models.architectures.slices import Attention
 from hwsim.models.server import ServerKeys
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, decode_all, did_you_mean, find, read, resolve
 from hwsim.spec.fields import field
@@ -93,7 +94,7 @@ class Framework:
     launch: Seconds = field("least time from one kernel to the next: what the host takes to issue one", default=0.0)
     step: Seconds = field("of each step that is no kernel", default=0.0)
     server: ServerKeys = field("how it serves", default=ServerKeys(), example="{budget: 8192, sequences: 1024}")
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 def load_framework(name: str, relative_to: Path | None = None) -> Framework:

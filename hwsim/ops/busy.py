@@ -14,13 +14,13 @@ import math
 from dataclasses import replace
 from typing import ClassVar
 
-from hwsim.demand import Cost, Doubt, Term
+from hwsim.demand import Cost, Term
 from hwsim.devices import WORKLOAD, Cpu, Gpu, Sockets
 from hwsim.formats import precise
 from hwsim.ops.op import CannotPlace, DeviceOp, Placed, Scope
 from hwsim.records import dataclass
 from hwsim.spec import field
-from hwsim.units import Seconds, Unsure
+from hwsim.units import Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +47,8 @@ class Busy(DeviceOp):
                 device, self.queue or "compute", self._side_by_side(model, model.busy(device, seconds)) if seconds else None
             )
         if isinstance(model, Cpu | Sockets | Gpu):
-            return Placed(device, self.queue or "compute", self._unsure(model.busy(device, seconds)) if seconds else None)
+            return Placed(device, self.queue or "compute", model.busy(device, seconds) if seconds else None)
         return Placed(device, self.queue or "compute", None, time=seconds)
-
-    def _unsure(self, cost: Cost) -> Cost:
-        """The cost with the spread of the time, where the file gives one."""
-        if not isinstance(self.time, Unsure):
-            return cost
-        name = f"time of {self.name}" if self.name else "the time of an op"
-        doubt = Doubt(f"number/={self.time.spread!r}", "stated", f"{name}: workload", cost.why[0].seconds)
-        return replace(cost, why=(replace(cost.why[0], doubts=(doubt,)), *cost.why[1:]))
 
     def _side_by_side(self, model: Cpu | Sockets, alone: Cost) -> Cost:
         """The same core time, drawn by several workers at once."""

@@ -18,6 +18,7 @@ from hwsim.machine.libraries.operations import MOST_SENDS, CannotCollect, Operat
 from hwsim.ops.op import CannotPlace, Op, Placed, Scope
 from hwsim.records import dataclass
 from hwsim.spec import NOWHERE, Mistakes, Tree, decode, did_you_mean, field, tree_field
+from hwsim.spec.numbers import Doubts
 from hwsim.units import Bytes
 
 if TYPE_CHECKING:  # imported when the first collective is lowered: most runs have none
@@ -63,6 +64,7 @@ class ExchangeOp(Op):
     """Keys of every collective."""
 
     kind: ClassVar[str]
+    doubts_of: ClassVar[Doubts] = ""
     does: ClassVar[Operation]
 
     among: tuple[str, ...] = field(

@@ -15,6 +15,7 @@ from hwsim.machine.names import listed
 from hwsim.records import dataclass
 from hwsim.spec import Place, did_you_mean, field, place_field
 from hwsim.spec.mistakes import Hinted
+from hwsim.spec.numbers import Doubts
 from hwsim.units import BYTES, Bytes
 
 Dtype = Literal[
@@ -183,6 +184,7 @@ class Op:
     """Keys that every op has."""
 
     kind: ClassVar[str]
+    doubts_of: ClassVar[Doubts] = "own"  # see `hwsim.ops.doubted`
 
     name: str = field("what `wait`, `after` and the results call it (default: its kind)", default="")
     queue: str = field("another queue of its device than the default; ops of one queue run in order", default="")
@@ -204,6 +206,7 @@ class Op:
         "how much of a link or part it gets beside other ops, in proportion: 100 nearly stops those of 1 while it runs",
         default=1.0,
         exclusive_minimum=0.0,
+        doubted=False,
     )
     place: Place = place_field()
 
@@ -351,10 +354,10 @@ def compute(
     return Placed(device, op.queue or "compute", cost, pieces=pieces, output=output, pointwise=pointwise)
 
 
-def saying(cost: Cost, sources: Mapping[str, str]) -> Cost:
+def saying(cost: Cost, said: Mapping[str, str]) -> Cost:
     """The cost with a derivation that says where the op's own numbers are from: name of the input -> how it came to be."""
     why = tuple(
-        replace(term, inputs=tuple([(name, value, sources.get(name, source)) for name, value, source in term.inputs]))
+        replace(term, inputs=tuple([(name, value, said.get(name, source)) for name, value, source in term.inputs]))
         for term in cost.why
     )
     return replace(cost, why=why)

@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import functools
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
 from hwsim import ticks
-from hwsim.demand import Case, Cost, Doubt, Term, case_of
+from hwsim.demand import PLAIN, Cost, Doubt, Term, doubt_of
 from hwsim.graph.opgraph import Ints, labels_where
+from hwsim.origins import LEAST_SURE, Cited, Origin
 from hwsim.records import dataclass
 from hwsim.results.cause import HOST, Cause, binding, holder
 from hwsim.results.critical import CriticalPath, critical_path
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
-LETTERS: Final = 90  # of the source of a number in the name of its error
-PLAIN: Final = "number"  # first word of the regime of a number that no model's errors cover: "number/guess.latency"
 _MODELS: Final = frozenset({"kernels", "flow"})  # lines of models: never without an error
-_SOURCE: Final = re.compile(r"\b(measured|fitted|datasheet|recalled|default|guess)\b")
 _KINDS: Final = ("latency", "bandwidth", "efficiency")
-_SPREAD: Final = re.compile(r"(?:spread |default: .*, )(\d+(?:\.\d+)?) %$")  # that the source of a number ends in
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +89,17 @@ def weights_of(timeline: Timeline, *, last: int | None = None, since: int = 0) -
             continue
         covered = 0.0
         for term, share in parts:
+            of_model = of_file = 0.0  # the file's own errors are of the same seconds as the model's
             for weight, part in errors_of(term):
                 spent = seconds * share * part
-                covered += spent
+                if weight.doubt.case == "stated":
+                    of_file = max(of_file, min(spent, seconds * share))
+                else:
+                    of_model += spent
                 weights.append(Weight(weight.doubt._replace(seconds=spent), weight.kernels))
+            covered += max(of_model, of_file)
         stated += max(0.0, seconds - covered)
-    return Weights(tuple(weights), stated, math.fsum([stated, *(weight.doubt.seconds for weight in weights)]))
+    return Weights(tuple(weights), stated, math.fsum(took.tolist()))
 
 
 def _alike(costs: Sequence[Cost], numbers: Ints) -> Ints:
@@ -124,7 +125,7 @@ def lines_of(cost: Cost, cause: Cause) -> Sequence[tuple[Term, float]]:
             terms = [max(terms, key=lambda term: term.seconds)] if terms else _longest(cost)
         case "floor":
             terms = _longest(cost)
-        case "time":
+        case "time" | "dispatch" | "return":
             line = binding(cost)
             terms = [line] if line is not None and line.doubts else []
         case _:
@@ -141,9 +142,15 @@ def _longest(cost: Cost) -> list[Term]:
 def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
     """Errors of a line, each with the part of its seconds that have it."""
     kernels = MANY if term.kind == "kernels" else 1
-    if term.doubts:
-        total = max(term.seconds, math.fsum(doubt.seconds for doubt in term.doubts))
-        for doubt in term.doubts:
+    for weight in stated_spreads(term.inputs):
+        yield weight, 1.0
+    of_model = [doubt for doubt in term.doubts if doubt.case != "stated"]
+    for doubt in term.doubts:
+        if doubt.case == "stated" and term.seconds > 0:
+            yield Weight(doubt), doubt.seconds / term.seconds
+    if of_model:
+        total = max(term.seconds, math.fsum(doubt.seconds for doubt in of_model))
+        for doubt in of_model:
             if total > 0:
                 yield Weight(doubt, kernels), doubt.seconds / total
         return
@@ -154,44 +161,31 @@ def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _of_inputs(inputs: tuple[tuple[str, str, str], ...], kind_of_line: str) -> tuple[tuple[Weight, float], ...]:
-    """The error of a line whose formula was never measured: of its least sure number."""
-    spreads = [(float(match[1]) / 100, name, source) for name, _, source in inputs if (match := _SPREAD.search(source))]
-    kinds = {kind for _, _, source in inputs for kind in _SOURCE.findall(source)}
-    least_sure = next((kind for kind in ("guess", "default", "recalled", "datasheet", "fitted", "measured") if kind in kinds), "")
-    if spreads and least_sure not in {"guess", "recalled"}:
-        spread, name, text = max(spreads)
-        return ((Weight(Doubt(f"{PLAIN}/={spread!r}", _case(text, least_sure), _named(name, text), 0.0)), 1.0),)
-    if not least_sure:
+def _of_inputs(inputs: tuple[tuple[str, str, Cited], ...], kind_of_line: str) -> tuple[tuple[Weight, float], ...]:
+    """The error of a line whose formula was never measured: of its least sure number; what says its spread has an own one."""
+    cited = [(name, source) for name, _, source in inputs if isinstance(source, Origin) and source.kind in LEAST_SURE]
+    unsure = [(name, source) for name, source in cited if source.doubts and (source.kind == "default" or source.spread is None)]
+    if not unsure:
         return ()
-    name, text = next((name, source) for name, _, source in inputs if least_sure in _SOURCE.findall(source))
+    name, source = min(unsure, key=lambda each: (LEAST_SURE.index(each[1].kind), -(each[1].spread or 0.0)))
     of = next((word for word in _KINDS if word in name or word in kind_of_line), "any")
-    return ((Weight(Doubt(f"{PLAIN}/{least_sure}.{of}", _case(text, least_sure), _named(name, text), 0.0)), 1.0),)
+    return ((Weight(doubt_of(name, source, of)), 1.0),)
 
 
-def error_of_number(name: str, source: str) -> str:
+def stated_spreads(inputs: Iterable[tuple[str, str, Cited]]) -> Iterator[Weight]:
+    """Errors that a file itself says, of the numbers of a line: they count besides all others."""
+    for name, _, source in inputs:
+        if isinstance(source, Origin) and source.spread and source.kind != "default":
+            yield Weight(doubt_of(name, source)._replace(case="stated"))
+
+
+def error_of_number(name: str, source: Origin) -> str:
     """The regime of a number's own error, by its source; "" if nothing doubts it.
 
-    >>> error_of_number("latency", "guess, as others"), error_of_number("rate", "default: nvidia, 9 parts, 12 %")
+    >>> error_of_number("latency", Origin("guess", "as others")), error_of_number("rate", Origin("default", "nvidia", 0.12))
     ('number/guess.latency', 'number/=0.12')
-    >>> error_of_number("rate", "as given")
+    >>> error_of_number("rate", Origin("stated", "as given; no guess"))
     ''
     """
     errors = _of_inputs(((name, "", source),), "")
     return errors[0][0].doubt.regime if errors else ""
-
-
-def _case(source: str, least_sure: str) -> Case:
-    """The case of a number in a formula that was never measured; the errors of such formulas hold what data sheets say."""
-    return case_of(source) or "device" if least_sure in {"default", "guess"} else "known"
-
-
-def _named(name: str, source: str) -> str:
-    """A number and its source; equal parts have equal ones, so that their errors are one.
-
-    >>> _named("rate", "the least of 4 banks: guess, a part of the 100 ns"), _named("the time", "workload, spread 5 %")
-    ('rate: guess, a part of the 100 ns', 'the time: workload, spread 5 %')
-    """
-    match = _SOURCE.search(source)
-    text = f"{name}: {source[match.start() :] if match is not None else source}"
-    return text if len(text) <= LETTERS else text[:LETTERS] + "..."

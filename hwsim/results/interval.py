@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from hwsim.demand import Case
+from hwsim.demand import PLAIN, Case
 from hwsim.records import dataclass
-from hwsim.results.doubts import PLAIN, Weight, Weights
+from hwsim.results.doubts import Weight, Weights
 from hwsim.results.errors import CASES, Table, table
 
 LEVEL: Final = 90
@@ -160,6 +160,8 @@ def interval(
             half *= math.sqrt((1.0 + composed / measured.typical**2) / 2.0)
         if case in UNMEASURED:  # wholes were measured of devices, links and formats that were known better
             half = max(half, _quantile(parts, composed, level) * math.sqrt(composed))
+        stated_by = math.fsum(part.variance for part in parts if part.case == "stated")  # files' own, besides what was measured
+        half = math.hypot(half, NORMAL[level] * math.sqrt(stated_by))
         rows, units = measured.rows, measured.units
     else:
         half = _quantile(parts, variance, level) * math.sqrt(variance)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -31,7 +30,6 @@ LEAST: Final = 0.005  # share of the variance below which an error has no bar
 AS_WHOLE: Final = "such runs as a whole"
 SAID: Final = 40  # letters of a source by which a number is known again
 TRIED: Final = 4  # numbers of each option for which a break-even is looked for
-_KIND: Final = re.compile(r"\b(measured|fitted|datasheet|recalled|default|guess)\b.*")
 
 
 class Option(NamedTuple):
@@ -253,9 +251,8 @@ def _short(text: str) -> str:
 
 def _own(term: Term, shares: Sequence[tuple[Part | None, float]]) -> list[Part]:
     """Errors of the answer's interval that are this number's own."""
-    match = _KIND.search(term.number.source)
-    source = match[0] if match is not None else term.number.source
-    return [part for part, _ in shares if part is not None and part.is_number and source[:SAID] in part.key]
+    source = str(term.number.source)[:SAID]
+    return [part for part, _ in shares if part is not None and part.is_number and source in part.key]
 
 
 def _doubts(answer: float, half: float, shares: Sequence[tuple[Part | None, float]], *, is_choice: bool) -> Iterator[Doubt]:

@@ -142,7 +142,7 @@ def _term(number: Number) -> Term | None:
     else:
         regime = error_of_number(number.key, number.source)
         sigma = (spread_of(regime, table()) or 0.0) if regime else 0.0
-        source = number.source.partition(",")[0]
+        source = str(number.source).partition(",")[0]
     return Term(f"{number.part}.{number.key}", number, sigma, source) if sigma > 0 else None
 
 

@@ -9,6 +9,7 @@ mistakes.raise_if_any()                           SpecError
 
 from __future__ import annotations
 
+from hwsim.origins import Origin
 from hwsim.spec.decode import FieldPlan, decode, decode_all, decode_value, plan, title
 from hwsim.spec.expression import KEPT, ExpressionError, Value, evaluate, mentions, names_in, parameters, substitute
 from hwsim.spec.fields import field, place_field, tree_field
@@ -16,7 +17,7 @@ from hwsim.spec.library import find, folder, library_root, names
 from hwsim.spec.mistakes import NOWHERE, Mistake, Mistakes, Place, Problem, Source, SpecError, did_you_mean
 from hwsim.spec.numbers import number_of, origin_of, sources, with_origins
 from hwsim.spec.reading import read, read_bytes, read_text
-from hwsim.spec.tree import Origin, Tree, tree_of
+from hwsim.spec.tree import Tree, tree_of
 from hwsim.spec.use import FORMATS, check_header, merge, resolve, used
 from hwsim.spec.warning import CODES, Warning, different
 

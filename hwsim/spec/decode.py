@@ -17,9 +17,22 @@ from collections.abc import Collection, Mapping
 from functools import cache, cached_property
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Mistakes, Place, did_you_mean
-from hwsim.spec.numbers import FAILED, NO_BOUNDS, SOURCE_KEYS, Bounds, Context, Shape, number_shape, origins, short
+from hwsim.spec.numbers import (
+    FAILED,
+    NO_BOUNDS,
+    SOURCE_KEYS,
+    Bounds,
+    Context,
+    Doubts,
+    Shape,
+    number_shape,
+    origins,
+    short,
+    with_origins,
+)
 from hwsim.spec.tree import Tree
 from hwsim.units import Dimension, UnitError
 
@@ -28,19 +41,23 @@ _MISSING: Final = dataclasses.MISSING
 _PART_INSIDE: Final = frozenset({"use"})  # what a part inside a part may say besides its own keys
 
 
-def decode(tree: Tree, cls: type[T], mistakes: Mistakes, *, ignore: Collection[str] = (), sourced: bool = False) -> T | None:
+def decode(
+    tree: Tree, cls: type[T], mistakes: Mistakes, *, ignore: Collection[str] = (), sourced: bool = False, sure: bool = False
+) -> T | None:
     """The dataclass a mapping writes, or None once its mistakes are noted.
 
     Args:
         ignore: keys that the caller reads itself (`kind`, `use`, `count`).
+        sure: what is unsure is refused, though the class has answers that carry it.
         sourced: `source:` and `ref:` may stand in every mapping, as in the files of machines and parts. A class with `sources`
             is given where each of its numbers is from, and its `problems()` are noted.
     """
-    value: Any = _read_dataclass(cls, tree, Context(mistakes, sourced), frozenset(ignore))
+    value: Any = _read_dataclass(cls, tree, Context(mistakes, sourced), frozenset(ignore), sure=sure)
     if value is FAILED:
         return None
-    if sourced and hasattr(value, "sources"):
+    if sourced:
         _set_sources(value, origins(tree))
+    if sourced and hasattr(value, "sources"):
         for key, message, hint in value.problems() if hasattr(value, "problems") else ():
             *path, last = key.split(".")
             node = tree
@@ -51,9 +68,10 @@ def decode(tree: Tree, cls: type[T], mistakes: Mistakes, *, ignore: Collection[s
     return decoded
 
 
-def _set_sources(value: Any, by_path: Mapping[str, str]) -> None:
+def _set_sources(value: Any, by_path: Mapping[str, Origin]) -> None:
     """Give a model, and the parts inside it, the source of each number by key."""
-    object.__setattr__(value, "sources", by_path)  # no key of the file, and the model is new
+    if hasattr(value, "sources"):
+        object.__setattr__(value, "sources", by_path)  # no key of the file, and the model is new
     cls: type = type(value)
     for entry in plan(cls):
         inner = getattr(value, entry.name)
@@ -96,6 +114,7 @@ class FieldPlan:
     doc: str
     example: str | None
     record: str = ""  # why no result depends on it
+    doubted: bool = True  # whether answers carry how unsure it is, if any of the class
 
     @cached_property
     def shape(self) -> Shape:
@@ -122,7 +141,10 @@ def plan(cls: type) -> tuple[FieldPlan, ...]:
         required = entry.default is _MISSING and entry.default_factory is _MISSING
         key, doc = given.get("key", entry.name), given.get("doc", "")
         example, record = given.get("example"), given.get("record", "")
-        plans.append(FieldPlan(entry.name, key, hints[entry.name], bounds, required, entry.default, doc, example, record))
+        doubted = given.get("doubted", True)
+        plans.append(
+            FieldPlan(entry.name, key, hints[entry.name], bounds, required, entry.default, doc, example, record, doubted)
+        )
     return tuple(plans)
 
 
@@ -146,8 +168,12 @@ def title(cls: type) -> str:
 # ---- mappings ----
 
 
-def _read_dataclass(cls: type, tree: Tree, context: Context, ignore: frozenset[str] = frozenset()) -> Any:
+def _read_dataclass(cls: type, tree: Tree, context: Context, ignore: frozenset[str] = frozenset(), *, sure: bool = False) -> Any:
+    carried: Doubts = "" if sure else getattr(cls, "doubts_of", "")
+    tree = with_origins(tree) if carried == "file" else tree
     mistakes = context.mistakes
+    exact = Context(mistakes, context.sourced) if context.doubts else context
+    doubting = Context(mistakes, context.sourced, carried) if carried else exact
     fields = plan(cls)
     if not isinstance(tree.value, dict):
         keys = ", ".join(entry.key for entry in fields[:8])
@@ -177,7 +203,8 @@ def _read_dataclass(cls: type, tree: Tree, context: Context, ignore: frozenset[s
             mistakes.add(tree.key_place(entry.key), f"'{entry.key}' has no value", _what_it_is(entry))
             complete = False
             continue
-        value = values[entry.name] = shape.read(child, context)
+        doubts = carried and entry.doubted and not child.is_list and (not child.is_mapping or child.get("value") is not None)
+        value = values[entry.name] = shape.read(child, doubting if doubts else exact)
         complete = complete and value is not FAILED
     if not complete:
         return FAILED
@@ -356,7 +383,7 @@ def _union(shapes: tuple[Shape, ...], optional: bool) -> Shape:
             return candidates[0].read(tree, context)
         for each in candidates:
             trial = Mistakes()
-            value = each.read(tree, Context(trial, context.sourced))
+            value = each.read(tree, dataclasses.replace(context, mistakes=trial))
             if value is not FAILED and not len(trial):
                 return value
         context.mistakes.add(tree.place, f"{tree.what()} is not {expects}")

@@ -24,6 +24,7 @@ def field(
     choices: Iterable[str] | None = None,
     example: str | None = None,
     record: str | None = None,
+    doubted: bool = True,
     kw_only: bool | Any = _NONE_GIVEN,
 ) -> Any:
     """A dataclass field with what its reader and its documentation need.
@@ -36,6 +37,7 @@ def field(
         one_or_many: for `tuple[X, ...]`: a single X stands for a tuple of one.
         choices: for `str`: the texts that are accepted.
         record: the reason why no result depends on the value; every other key changes a result, warns or is refused.
+        doubted: answers carry how unsure its number is, as those of its class do (`doubts_of`); False: that is refused.
         kw_only: it is given by name only: in a base of classes whose own fields must be given.
     """
     given = {
@@ -47,6 +49,7 @@ def field(
         "choices": tuple(choices) if choices is not None else None,
         "example": example,
         "record": record,
+        "doubted": None if doubted else False,
     }
     metadata = {"doc": doc, **{name: value for name, value in given.items() if value is not None}}
     if default_factory is not _NONE_GIVEN:

@@ -4,9 +4,9 @@ A number may be written with its source: `{value: 900 GB/s, source: datasheet, r
 holds for every number in it that has none of its own, as far as the same file goes: what a file takes from the library keeps
 the sources of the library.
 
-The kinds of sources, the surest first: `datasheet` and `standard` are read off the document named, `recalled` is what the
-document named is remembered to say (without the document in hand), `measured` and `fitted` come from measurements, `guess` from
-neither.
+The kinds of sources: `datasheet` and `standard` are read off the document named, `recalled` is what the document named is
+remembered to say (without the document in hand), `measured` and `fitted` come from measurements, `twin` from those of another
+part with the same chip, `elsewhere` from those of other software or another computer, `guess` from none.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from operator import is_
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from hwsim import ticks
 from hwsim.formats import format_quantity
+from hwsim.origins import GIVEN, SOURCES, Origin, Unsure
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Mistakes, did_you_mean
-from hwsim.spec.tree import Origin, Tree
-from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, Unsure, is_quantity, parse_as
+from hwsim.spec.tree import Tree
+from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, is_quantity, parse_as
 
 SOURCE_KEYS: Final = ("source", "ref")
 NUMBER_KEYS: Final = ("value", "source", "ref", "spread", "ci95", "points", "note")
-SOURCES: Final = ("datasheet", "standard", "recalled", "measured", "fitted", "guess")
 WIDEST: Final = 3.0  # spread: a factor of 20
 FAILED: Final = object()
+Doubts = Literal["", "own", "file"]
 _LONGEST: Final = ticks.LONGEST / ticks.FEMTO  # seconds
 
 
@@ -48,10 +50,17 @@ NO_BOUNDS: Final = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Arguments of a reader besides the node: where mistakes go, and whether sources may stand everywhere."""
+    """Arguments of a reader besides the node.
+
+    Args:
+        mistakes: where mistakes go.
+        sourced: sources may stand everywhere, and are kept by path.
+        doubts: answers carry how unsure the number is: by what stands beside it (own), or around it, too (file).
+    """
 
     mistakes: Mistakes
     sourced: bool
+    doubts: Doubts = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +130,8 @@ def number_shape(bounds: Bounds, dimension: Dimension | None = None, *, whole: b
             message = "must be more than 0" if above == 0 else f"must be more than {_bound(above, unit)}"
         elif most is not None and value > most:
             message = f"is more than the most, {_bound(most, unit)}"
-        elif isinstance(tree.value, dict) and "spread" in tree.value:
-            spread = _spread(tree.value["spread"], context)
-            return FAILED if spread is None else Unsure(value, spread)
+        elif isinstance(tree.value, dict) or context.doubts == "file":
+            return _unsure(value, tree, context, whole=whole)
         else:
             return value
         forgot = unit == "%" and 1 < value <= 100 and isinstance(number.value, int | float)
@@ -132,6 +140,21 @@ def number_shape(bounds: Bounds, dimension: Dimension | None = None, *, whole: b
 
     plain = "a whole number" if whole else "a number"
     return Shape(plain if dimension is None else f"{dimension.name}, such as '{dimension.example}'", "scalar", read)
+
+
+def _unsure(value: Any, tree: Tree, context: Context, *, whole: bool) -> Any:
+    """A number with its doubt, where it has one; refused where no answer would carry it."""
+    spread = tree.get("spread")
+    if spread is not None and _spread(spread, context) is None:
+        return FAILED
+    origin = origin_of(tree) if tree.is_mapping else tree.origin if context.doubts == "file" else None
+    if context.sourced or origin is None or not origin.doubts or (whole and not origin.spread):
+        return value
+    if context.doubts and not whole:
+        return Unsure(value, origin)
+    message = f"no answer carries how unsure this number is ({origin!s})"
+    context.mistakes.add(tree.place, message, "say it of a number of an op or of a time of the runtime, or leave it out here")
+    return FAILED
 
 
 def _spread(tree: Tree, context: Context) -> float | None:
@@ -190,13 +213,19 @@ def _plain_number(number: Tree, context: Context, *, whole: bool) -> Any:
 def origin_of(tree: Tree) -> Origin | None:
     """Origin stated by a mapping's own `source:` and `ref:`."""
     source, ref = (tree.text(key) for key in SOURCE_KEYS)
-    if (spread := tree.get("spread")) is not None and tree.get("value") is not None:
-        ref = f"{ref or 'as given'}, spread {spread.what().strip(chr(39))}"
+    spread = _stated_spread(tree)
     if source is None:
-        return Origin("stated", ref) if ref else None
-    if source in SOURCES:
-        return Origin(source, ref or "")
-    return Origin("stated", f"{source}, {ref}" if ref else source)
+        return Origin("stated", ref or GIVEN.ref, spread) if ref or spread is not None else None
+    for kind in SOURCES:
+        if source == kind:
+            return Origin(kind, ref or "", spread)
+    return Origin("stated", f"{source}, {ref}" if ref else source, spread)
+
+
+def _stated_spread(tree: Tree) -> float | None:
+    """The `spread:` beside a value, where it can be read."""
+    spread = tree.get("spread")
+    return None if spread is None or tree.get("value") is None else _spread(spread, Context(Mistakes(), False))
 
 
 def with_origins(tree: Tree) -> Tree:
@@ -220,7 +249,7 @@ def _stamp(tree: Tree, default: Origin | None, file: str) -> Tree:
 
 def _inside(tree: Tree, default: Origin | None, file: str) -> tuple[Origin | None, str]:
     """The source that holds inside a mapping, and the file that says so."""
-    stated = tree.get("source") or tree.get("ref")
+    stated = tree.get("source") or tree.get("ref") or (tree.get("spread") if tree.get("value") is not None else None)
     origin = origin_of(tree)
     if (
         origin is not None
@@ -229,7 +258,7 @@ def _inside(tree: Tree, default: Origin | None, file: str) -> tuple[Origin | Non
         and stated is not None
         and stated.place.file == file
     ):
-        origin = Origin(default.kind, origin.ref)  # another reference of the same kind
+        origin = replace(origin, kind=default.kind)  # another reference of the same kind
     return (origin, stated.place.file) if origin is not None and stated is not None else (default, file)
 
 
@@ -241,10 +270,10 @@ def sources(tree: Tree) -> dict[str, Origin]:
     return {path: node.origin for path, node in _values(with_origins(tree)) if node.origin is not None and _is_number(node)}
 
 
-def origins(tree: Tree) -> dict[str, str]:
-    """Source of each value of a resolved mapping in words, by path; "as given" for a list, and for values without a source."""
+def origins(tree: Tree) -> dict[str, Origin]:
+    """Source of each value of a resolved mapping, by path; as given for a list, and for values without a source."""
     return {
-        path: str(node.origin) if node.origin is not None and _is_number(node) else "as given"
+        path: node.origin if node.origin is not None and _is_number(node) else GIVEN
         for path, node in _values(tree, into_lists=False)
     }
 

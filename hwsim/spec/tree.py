@@ -9,6 +9,7 @@ from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, Final
 
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import NOWHERE, Place, SpecError
 from hwsim.units import Quantity, UnitError, parse
@@ -22,19 +23,6 @@ UNPRINTABLE: Final = re.compile(
 )
 
 Scalar = str | int | float | bool | None | Quantity
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Source of a number: datasheet, standard, recalled, measured, fitted, guess or default ('stated' for any other text)."""
-
-    kind: str
-    ref: str = ""  # the reference: which datasheet, which file
-
-    def __str__(self) -> str:
-        if self.kind == "default" and self.ref:
-            return f"default: {self.ref}"  # filled in from a class, see `hwsim.machine.classes`
-        return (self.ref if self.kind == "stated" else f"{self.kind}, {self.ref}") if self.ref else self.kind
 
 
 @dataclass(frozen=True, slots=True)

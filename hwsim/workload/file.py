@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple
 
+from hwsim.demand import Doubt, doubt_of
 from hwsim.devices import Start
 from hwsim.graph.opgraph import Freeing
+from hwsim.origins import Origin, Unsure
 from hwsim.records import dataclass
 from hwsim.spec import KEPT, Mistakes, Place, Tree, check_header, decode, field, place_field, resolve, tree_of
+from hwsim.spec.numbers import Doubts
 from hwsim.units import Seconds
 from hwsim.workload.events import Event
 from hwsim.workload.groups import RankGroups
@@ -47,6 +50,8 @@ class Rules(NamedTuple):
 class Runtime:
     """Times of the software between a program and its devices."""
 
+    doubts_of: ClassVar[Doubts] = "file"
+
     dispatch: Seconds = field("time of the program's thread to issue one op", default=0.0, example="12 us")
     layer: Seconds | None = field(
         "time of the thread to issue an op of a `call` that is not compiled: of a layer, with its Python (default: as dispatch)",
@@ -62,7 +67,7 @@ class Runtime:
         "time of the thread to start a compiled body, whose ops it then need not issue (default: it compiles none)", default=None
     )
     issue: Seconds = field("time of the thread for each op of a compiled body: an interpreter without Python", default=0.0)
-    per_op: Seconds = field("time of the queue for each op of a compiled body, before the op's own", default=0.0)
+    per_op: Seconds = field("time of the queue for each op of a compiled body, before the op's own", default=0.0, doubted=False)
     starts: Start = field(
         "what starts the kernels of a compiled body: see `launch` of a gpu; graph: of a gpu only", default="stream"
     )
@@ -82,9 +87,23 @@ class Runtime:
     use: str = field("a runtime of the library, such as mxnet or pytorch-eager; keys next to it override", default="")
     kind: Literal["runtime"] = field("what its file says it is", default="runtime", record="for readers")
     name: str = field("what it is, in a few words", default="", record="for readers")
-    source: str = field("where its numbers are from", default="", record="for readers")
-    ref: str = field("which document or measurement exactly", default="", record="for readers")
+    source: str = field("where its numbers are from: how unsure those are that do not say it themselves", default="")
+    ref: str = field("which document or measurement exactly", default="")
+    on: str = field(
+        "the library's part, a cpu, whose times they are: on any other cpu they are as unsure as times measured elsewhere",
+        default="",
+        example="d2l-laptop-cpu",
+    )
     notes: str = field("anything worth knowing", default="", record="for readers")
+
+    def doubts(self, key: str, seconds: float, host: str) -> tuple[Doubt, ...]:
+        """What makes a time of it unsure on a cpu that is this part of the library; nothing where the file states it."""
+        if not isinstance(seconds, Unsure):
+            return ()
+        source, whose = seconds.origin, key
+        if self.on and self.on != host and source.spread is None and source.kind != "stated":
+            source, whose = Origin("elsewhere", f"{self.name or 'a runtime'} on {self.on}"), "times of the runtime"
+        return (doubt_of(whose, source, seconds=seconds),)
 
     @property
     def rules(self) -> Rules:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import lcm
 from typing import Final, Literal
 
@@ -232,18 +233,18 @@ def _host_runtime(group: Group, runtime: Runtime | None, builder: GraphBuilder) 
     if runtime is None:
         return None
 
-    def time(seconds: float) -> HostTime:
-        costs = [host_cost(program, seconds, builder) for program in group.programs]
+    def time(key: str, seconds: float) -> HostTime:
+        costs = [host_cost(program, float(seconds), builder, partial(runtime.doubts, key, seconds)) for program in group.programs]
         return HostTime(tuple(costs), ticks.femtoseconds(seconds))
 
-    dispatch = time(runtime.dispatch)
+    dispatch = time("dispatch", runtime.dispatch)
     return HostRuntime(
         dispatch=dispatch,
-        layer=dispatch if runtime.layer is None else time(runtime.layer),
-        issue=time(runtime.issue),
-        back=time(runtime.return_),
-        call=time(runtime.call or 0.0),
-        compile=time(runtime.compile),
+        layer=dispatch if runtime.layer is None else time("layer", runtime.layer),
+        issue=time("issue", runtime.issue),
+        back=time("return", runtime.return_),
+        call=time("call", runtime.call or 0.0),
+        compile=time("compile", runtime.compile),
         bounded=runtime.queue_depth is not None,
         free=runtime.free,
     )

@@ -12,6 +12,7 @@ from hwsim.devices import CannotCompute, Start
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import NoRoute, UnknownName
 from hwsim.ops import CannotPlace, ComputeOp, FetchOp, Home, Op, Placed, Scope, stated
+from hwsim.ops.doubted import doubted
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes
 from hwsim.workload.file import Rules
@@ -63,7 +64,7 @@ class Placing:
             self.missed |= {(program.name, value) for value in op.reads if value not in homes}
         try:
             starts = self.rules.starts if self.rules is not None and call >= 0 else program.scope.starts
-            placed = op.lower(self._scope(program, homes, starts))
+            placed = doubted(op, lambda each: each.lower(self._scope(program, homes, starts)))
             refuse_endless(placed)
             if starts == "graph" and isinstance(op, ComputeOp) and program.scope.kind(placed.device) == "cpu":
                 raise CannotPlace(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
+from hwsim.demand import Doubt
 from hwsim.devices import Cpu
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
@@ -15,6 +17,7 @@ from hwsim.spec import Mistakes, Tree, Value
 from hwsim.spec.shelf import once
 from hwsim.workload.file import Each, Rules
 
+Doubting = Callable[[str], tuple[Doubt, ...]]
 MOST_TIMES = 32  # of host threads whose costs a study keeps
 NAMING: Final = frozenset({"among", "device", "each", "from", "to"})  # keys of statements that name devices
 MAIN = "main"  # the program of a file that has only one
@@ -127,10 +130,16 @@ class Queues:
         return self._known[key]
 
 
-def host_cost(program: Program, seconds: float, builder: GraphBuilder) -> int:
-    """Index of the cost of `seconds` of a program's thread: a core of its host; -1 without a host or without time."""
+def host_cost(program: Program, seconds: float, builder: GraphBuilder, doubts: Doubting | None = None) -> int:
+    """Index of the cost of `seconds` of a program's thread: a core of its host; -1 without a host or without time.
+
+    doubts: what makes the seconds unsure on a cpu that is this part of the library.
+    """
     host = program.scope.thread if seconds > 0 else program.scope.host
     model = program.scope.machine.devices[host].model if host else None
     if not (isinstance(model, Cpu) and seconds > 0):
         return -1
-    return builder.cost(once("busy", (model,), lambda: model.busy(host, seconds), also=(host, seconds), most=MOST_TIMES))
+    cost = once("busy", (model,), lambda: model.busy(host, seconds), also=(host, seconds), most=MOST_TIMES)
+    if doubts is not None and (unsure := doubts(program.scope.machine.devices[host].part)):
+        cost = replace(cost, why=tuple(replace(term, doubts=unsure) for term in cost.why))
+    return builder.cost(cost)

@@ -13,6 +13,7 @@ import numpy as np
 from hwsim.demand import Capacity, Choice, Cost, Demand, Doubt, Exchanged, Requests, Term
 from hwsim.graph.files.typed import refuse_unfit
 from hwsim.graph.opgraph import Alike, Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue
+from hwsim.origins import Origin
 from hwsim.spec import Place, SpecError
 from hwsim.spec.packed import commanding
 
@@ -107,7 +108,8 @@ def _plain(make: Callable[..., T]) -> Callable[[dict[str, Any]], T]:
 def _term(row: dict[str, Any]) -> Term:
     """A line of a derivation; in files that do not give its kind, the first word of the label does."""
     doubts = tuple(Doubt(*each) for each in row.get("doubts", ()))
-    return _plain(Term)({"kind": _KINDS.get(row["label"].partition(" ")[0], "draw"), **row, "doubts": doubts})
+    inputs = tuple((*each[:-1], _plain(Origin)(each[-1]) if isinstance(each[-1], dict) else each[-1]) for each in row["inputs"])
+    return _plain(Term)({"kind": _KINDS.get(row["label"].partition(" ")[0], "draw"), **row, "inputs": inputs, "doubts": doubts})
 
 
 def _cost(row: dict[str, Any]) -> Cost:

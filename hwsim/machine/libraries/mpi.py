@@ -23,6 +23,7 @@ from typing import ClassVar
 
 from hwsim.demand import softened
 from hwsim.machine.libraries.operations import CannotCollect
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Seconds
@@ -57,7 +58,7 @@ class Mpi:
         "rate from node to node of the network it was measured on; another one's is put in its place; 0: not known", default=0.0
     )
     hop: Seconds = field("latency from node to node of that network", default=0.0)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
     def seconds(self, operation: str, ranks: int, size: float) -> float:
         """Time of a message, or of a collective among `ranks`.

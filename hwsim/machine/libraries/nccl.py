@@ -37,6 +37,7 @@ from typing import ClassVar, Final, Literal
 
 from hwsim.demand import softened
 from hwsim.machine.libraries.operations import CannotCollect, Group, Operation
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, BytesPerSecond, Ratio, Seconds
@@ -146,7 +147,7 @@ class Nccl:
     issue: Seconds = field("least time from one to the next: what the host takes to issue one", default=0.0)
     channels: int = field("channels of rings and trees, each on a multiprocessor of its own; 0: not known", default=0, minimum=0)
     nvls_channels: int = field("channels of sums in the switch", default=0, minimum=0)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
     def estimates(self, operation: Operation, group: Group, size: float, bus: Bus) -> tuple[Estimate, ...]:
         """All that it may do, the fastest first.

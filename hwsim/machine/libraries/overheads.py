@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from hwsim.demand import softened
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, Ratio, Seconds
@@ -32,9 +33,9 @@ class Overheads:
     efficiency: Ratio = field("part of the links' rate that long messages reach", default=1.0, exclusive_minimum=0.0)
     knee: Bytes = field("bytes of extra time that a message has grown to once it is long", default=0.0)
     compute: Ratio = field("part of each GPU's compute it holds while it runs", default=0.0)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
-    def told(self, sources: Mapping[str, str]) -> Overheads:
+    def told(self, sources: Mapping[str, Origin]) -> Overheads:
         """The same, knowing where its numbers are from."""
         found = dataclasses.replace(self)
         object.__setattr__(found, "sources", sources)

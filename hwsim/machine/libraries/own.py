@@ -20,6 +20,7 @@ import math
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Bytes, Ratio, Seconds
@@ -74,7 +75,7 @@ class Own:
     kind: ClassVar[str] = "own"
 
     links: Mapping[str, Kernels] = field("kind and generation of links (nvlink3, nvlink4, nvlink5, pcie) -> its kernels there")
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
 
     def on(self, link: str, generation: int) -> tuple[str, Kernels] | None:
         """The kernels on links of a generation, or of the nearest that was measured; None if there are none for the kind."""

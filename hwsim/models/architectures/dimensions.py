@@ -8,6 +8,7 @@ from typing import Literal
 
 from hwsim.models.architectures.entries import MOST_LAYERS
 from hwsim.models.architectures.layer_parts import Biased, Latent, Patches, Quantised, Run, biases
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
@@ -63,7 +64,7 @@ class Dimensions:
     patches: Patches | None = field("an image is cut into squares, in place of words (ViT)", default=None)
     classes: int = field("of a linear map of the first token", default=0, minimum=0)
     quantised: Quantised | None = field("weights that a server keeps in a narrower format", default=None)
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def of_kv_heads(self) -> int:

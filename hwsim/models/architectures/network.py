@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from hwsim.models.architectures.entries import Shape
 from hwsim.models.architectures.units import Unit
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Problem
 
@@ -19,7 +20,7 @@ class Network:
 
     kind: ClassVar[str]
 
-    sources: Mapping[str, str] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def input(self) -> Shape:

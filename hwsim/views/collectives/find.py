@@ -20,6 +20,7 @@ from typing import Final
 from hwsim.communication import ALGORITHMS, OPERATIONS, Algorithm, CannotCollect, Operation
 from hwsim.communication.timing import is_ideal, library_of, timed, usual
 from hwsim.demand import Choice, Exchanged
+from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.records import dataclass
@@ -185,6 +186,6 @@ def measure(
                 progress(number * len(wanted) + at + 1, len(sizes) * len(wanted))
     library = library_of(machine, devices)
     done = tuple(name for name in wanted if name not in cannot)
-    assumed = isinstance(library, Nccl) and library.sources.get("start", "").startswith("default")
+    assumed = isinstance(library, Nccl) and source_of(library.sources, "start").kind == "default"
     kind = "" if library is None else library.kind
     return Measured(operation, tuple(devices), done, tuple(rows), kind, assumed, tuple(cannot.items()))

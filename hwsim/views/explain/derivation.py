@@ -122,9 +122,14 @@ def lines(cost: Cost) -> tuple[Line, ...]:
     body = max((term.seconds for term in cost.why if term.kind != "latency"), default=0.0)
     terms = sorted(((term, term.kind == "latency") for term in cost.why), key=lambda pair: not pair[1])
     return tuple(
-        Line(term.label, term.formula, put_in(term), term.seconds, not first and term.seconds >= body > 0, term.inputs, first)
+        Line(term.label, term.formula, put_in(term), term.seconds, not first and term.seconds >= body > 0, printed(term), first)
         for term, first in terms
     )
+
+
+def printed(term: Term) -> tuple[tuple[str, str, str], ...]:
+    """The inputs of a line with their sources in words."""
+    return tuple([(name, value, str(source)) for name, value, source in term.inputs])
 
 
 def put_in(term: Term) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 
 from hwsim.demand import Cost, Term
 from hwsim.formats import family
+from hwsim.origins import Cited
 from hwsim.records import dataclass
 from hwsim.results.cause import Cause, binding, holder, link
 from hwsim.views.explain.numbers import Number, Parts, together
@@ -232,9 +233,9 @@ def _device(capacity: str) -> str:
     return "" if link(capacity) else capacity.rpartition(".")[0]
 
 
-def _is_mentioned(number: Number, source: str) -> bool:
+def _is_mentioned(number: Number, source: Cited) -> bool:
     """`flop.fp32: datasheet` mentions flop.fp32, and `coherence, mean over pairs` every time in `coherence`."""
-    if not re.search(rf"(?<![\w.]){re.escape(number.key)}(?![\w.])", source) or "." not in number.key:
-        start = re.match(r"([\w.]+)[,:]", source)
+    if not re.search(rf"(?<![\w.]){re.escape(number.key)}(?![\w.])", str(source)) or "." not in number.key:
+        start = re.match(r"([\w.]+)[,:]", str(source))
         return start is not None and (number.key == start[1] or number.key.startswith(f"{start[1]}."))
     return True

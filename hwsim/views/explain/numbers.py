@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from hwsim.formats import precise
+from hwsim.origins import GIVEN, Cited, Origin
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, resolve
 from hwsim.spec.numbers import sources
@@ -48,7 +49,7 @@ class Number:
     value: float
     unit: str
     written: str
-    source: str = ""
+    source: Origin = GIVEN
     spread: float = 0.0
 
     @property
@@ -74,11 +75,14 @@ class Number:
         """Path and value of the number made twice as good."""
         return self.path, self.times(0.5 if self.better == "halved" else 2)
 
-    def says(self, value: str, source: str) -> bool:
+    def says(self, value: str, source: Cited) -> bool:
         """Whether the input of a derivation is this number."""
-        if not self.better or not self.source or self.source not in source:
-            return False
-        return precise(self.value, self.unit) == value
+        return (
+            bool(self.better)
+            and isinstance(source, Origin)
+            and source.plain == self.source
+            and precise(self.value, self.unit) == value
+        )
 
 
 class Parts:
@@ -186,7 +190,7 @@ def _numbers(tree: Tree, part: str, path: str) -> Iterator[Number]:
                     yield from walk(entry, f"{key}.{name}" if key else name)
         elif (quantity := node.quantity) is not None and quantity.value:
             unit = "1/s" if quantity.dimension.unit == "Hz" else quantity.dimension.unit
-            yield Number(part, key, f"{path}.{key}", quantity.value, unit, written(node), str(origins.get(key) or "as given"))
+            yield Number(part, key, f"{path}.{key}", quantity.value, unit, written(node), origins.get(key) or GIVEN)
 
     yield from walk(tree, "")
 

@@ -82,7 +82,7 @@ def as_dict(services: Services) -> dict[str, Any]:
                         "label": line.label,
                         "formula": line.formula,
                         "seconds_s": line.seconds,
-                        "inputs": [list(each) for each in line.inputs],
+                        "inputs": [[name, value, str(source)] for name, value, source in line.inputs],
                     }
                     for line in (() if statement.cost is None else statement.cost.why)
                 ],

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.demand import Cost
+from hwsim.devices import WORKLOAD
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.results.cause import Cause
 from hwsim.spec import SpecError, Tree, used
@@ -134,7 +136,7 @@ def _stated(cost: Cost) -> Iterator[float]:
     """Times that the workload states among the inputs of a derivation."""
     for term in cost.why:
         for _, value, source in term.inputs:
-            if source.startswith("workload"):
+            if isinstance(source, Origin) and source.plain == WORKLOAD:
                 try:
                     quantity = parse(value)
                 except UnitError:

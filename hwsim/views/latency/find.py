@@ -16,6 +16,7 @@ from typing import Final, Literal
 from hwsim.demand import Term
 from hwsim.devices import CannotCompute
 from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.views.latency import of_cpu, of_gpu, of_network, of_storage
 from hwsim.views.latency.probe import MEGABYTE, PAGE, Lacks, Timed
@@ -46,7 +47,9 @@ class Row:
     @property
     def uses_text(self) -> bool:
         """Whether a number of the derivation comes from the text: then the row is no prediction of the text."""
-        return any(TEXT in source for term in self.why for _, _, source in term.inputs)
+        return any(
+            isinstance(source, Origin) and source.ref.startswith(TEXT) for term in self.why for _, _, source in term.inputs
+        )
 
     @property
     def ratio(self) -> float | None:

@@ -45,8 +45,8 @@ def cache_hit(machine: Machine, at: int) -> Timed:
     clock = cpu.clock_of("scalar", 1)
     key = f"caches.levels.{level}.cycles"
     inputs = (
-        ("cycles", f"{cache.cycles or 0.0:g}", f"{key}: {source_of(cpu.sources, key)}"),
-        ("clock", precise(clock, "Hz"), f"one core busy: {source_of(cpu.sources, 'clock')}"),
+        ("cycles", f"{cache.cycles or 0.0:g}", f"{key}: " + source_of(cpu.sources, key)),
+        ("clock", precise(clock, "Hz"), "one core busy: " + source_of(cpu.sources, "clock")),
     )
     how = f"{level}, {cache.cycles or 0.0:g} cycles at {precise(clock, 'Hz')}"
     return Timed(seconds, name, how, (Term("latency", "cycles / clock", inputs, seconds, kind="latency"),))

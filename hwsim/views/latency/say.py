@@ -55,7 +55,7 @@ def document(latencies: Latencies) -> dict[str, Any]:
     for row in latencies.rows:
         why = [
             picked(term, "label", "formula", time_s="seconds")
-            | {"inputs": [{"name": name, "value": value, "source": source} for name, value, source in term.inputs]}
+            | {"inputs": [{"name": name, "value": value, "source": str(source)} for name, value, source in term.inputs]}
             for term in row.why
         ]
         names = picked(row, "key", "name", "table", "ratio", "uses_text", "part", time_s="seconds")
@@ -83,11 +83,11 @@ def _derivation(row: Row | Missing) -> list[str]:
             continue
         if len(term.inputs) == 1:  # one number, by its name
             name, value, source = term.inputs[0]
-            lines += _wrapped(f"    {term.label}: {name} = {value}   ({source})")
+            lines += _wrapped(f"    {term.label}: {name} = {value}   ({source!s})")
             continue
         lines += _wrapped(f"    {term.label}: {term.formula} = {put_in(term)} = {seconds(term.seconds)}")
         for name, value, source in term.inputs:
-            lines += _wrapped(f"        {name} = {value}   ({source})")
+            lines += _wrapped(f"        {name} = {value}   ({source!s})")
     return lines
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from hwsim.formats import family, format_quantity, format_share
+from hwsim.origins import Origin
 from hwsim.results.critical import families, limited_by
 from hwsim.results.ops import weights
 from hwsim.results.result import Result
-from hwsim.spec.numbers import SOURCES
 from hwsim.ticks import FEMTO
 from hwsim.views.interval import say as interval
 from hwsim.views.kit.lanes import Lane as Row
@@ -27,7 +28,7 @@ LANES: Final = 64  # rows of the timeline
 SPANS: Final = 50_000  # in all of them
 CAUSES: Final = 12
 ASSUMED: Final = 40  # numbers with their source
-_FROM: Final = re.compile(rf"(?:(?P<key>[\w.*-]+): )?(?P<source>(?:{'|'.join(SOURCES)}|default)\b.*)")  # not of another line
+_KEY: Final = re.compile(r"(?:([\w.*-]+): )?")  # before the source of a number that is not of another line
 ABOVE: Final = frozenset({"time", "interval", "doubt", "limited by"})  # facts that the head says
 
 
@@ -163,8 +164,10 @@ def _assumed(result: Result) -> Table | None:
         part = family(flat.graph.labels[devices[number]].device) if number in devices else ""
         for term in cost.why if times else ():
             for name, value, source in term.inputs:
-                if (marked := _FROM.fullmatch(source)) is not None:
-                    row = part, marked["key"] or name, marked["source"]
+                if not isinstance(source, Origin) or source.kind == "stated":
+                    continue
+                if (key := _KEY.fullmatch(source.before)) is not None:
+                    row = part, key[1] or name, str(replace(source, before=""))
                     spent_on[row] = max(spent_on.get(row, (0.0, value)), (times * term.seconds, value))
     longest = sorted(spent_on, key=lambda row: (-spent_on[row][0], row))[:ASSUMED]
     if not longest:

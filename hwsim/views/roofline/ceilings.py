@@ -50,7 +50,7 @@ def memory_ceilings(machine: Machine, name: str, *, links: bool = False) -> tupl
         count = len(model.names) if isinstance(model, Sockets) else 1
         reached = STREAM / _body(model, name, Work(reads=STREAM))
         peak = single.memory.bandwidth * count
-        ceilings.append(Ceiling("memory", "memory", peak, min(reached, peak), source_of(single.sources, "memory.bandwidth")))
+        ceilings.append(Ceiling("memory", "memory", peak, min(reached, peak), str(source_of(single.sources, "memory.bandwidth"))))
     ceilings += _link(machine, name) if links and isinstance(model, Gpu) else []
     return tuple(sorted(ceilings, key=lambda ceiling: -ceiling.peak))
 
@@ -81,7 +81,9 @@ def _cpu_caches(cpu: Cpu, name: str, sockets: int) -> Iterator[Ceiling]:
         alone = changed(cpu, caches=replace(cpu.caches, levels={level: cache}))
         rate = sockets * STREAM / _body(alone, name, Work(reads=STREAM, working_set=LINE))
         keys = (f"caches.levels.{level}.{key}" for key in ("bandwidth", "per_cycle", "together"))
-        yield Ceiling(level, "memory", rate, rate, next((source_of(cpu.sources, key) for key in keys if key in cpu.sources), ""))
+        yield Ceiling(
+            level, "memory", rate, rate, next((str(source_of(cpu.sources, key)) for key in keys if key in cpu.sources), "")
+        )
 
 
 def _gpu_caches(gpu: Gpu, name: str) -> Iterator[Ceiling]:
@@ -90,10 +92,12 @@ def _gpu_caches(gpu: Gpu, name: str) -> Iterator[Ceiling]:
         cost = gpu.stream(name, stream)
         rate = gpu.l1.bandwidth * gpu.sms
         reached = STREAM / cost.demand.body(rates(gpu.capacities(name)))
-        yield Ceiling("L1", "memory", rate, min(rate, reached), source_of(gpu.sources, "l1.bandwidth"))
+        yield Ceiling("L1", "memory", rate, min(rate, reached), str(source_of(gpu.sources, "l1.bandwidth")))
     if gpu.l2 is not None and gpu.l2.bandwidth is not None:
         reached = STREAM / _body(gpu, name, Work(reads=STREAM, working_set=gpu.l2.size / 16))
-        yield Ceiling("L2", "memory", gpu.l2.bandwidth, min(gpu.l2.bandwidth, reached), source_of(gpu.sources, "l2.bandwidth"))
+        yield Ceiling(
+            "L2", "memory", gpu.l2.bandwidth, min(gpu.l2.bandwidth, reached), str(source_of(gpu.sources, "l2.bandwidth"))
+        )
 
 
 def _link(machine: Machine, name: str) -> Iterator[Ceiling]:
@@ -102,7 +106,7 @@ def _link(machine: Machine, name: str) -> Iterator[Ceiling]:
     route = machine.route(cpu, name) if cpu else ()
     if route:
         narrow = min(route, key=lambda link: link.bandwidth)
-        yield Ceiling(narrow.kind, "memory", narrow.model.peak() * narrow.count, narrow.bandwidth, narrow.model.formula())
+        yield Ceiling(narrow.kind, "memory", narrow.model.peak() * narrow.count, narrow.bandwidth, str(narrow.model.formula()))
 
 
 def _units(gpu: Gpu, name: str) -> Iterator[Ceiling]:
@@ -113,11 +117,15 @@ def _units(gpu: Gpu, name: str) -> Iterator[Ceiling]:
             work = Work(flop=2.0 * SIDE**3, reads=2 * size, writes=size, dtype=dtype, mix="matmul", product=shape)
             peak = gpu.flop[dtype]
             yield Ceiling(
-                dtype, "compute", peak, min(peak, work.flop / _body(gpu, name, work)), source_of(gpu.sources, f"flop.{dtype}")
+                dtype,
+                "compute",
+                peak,
+                min(peak, work.flop / _body(gpu, name, work)),
+                str(source_of(gpu.sources, f"flop.{dtype}")),
             )
         if dtype in gpu.vector:
             rate = gpu.vector[dtype]
-            source = source_of(gpu.sources, f"vector.{dtype}")
+            source = str(source_of(gpu.sources, f"vector.{dtype}"))
             yield Ceiling(f"{dtype} vector", "compute", rate, rate * gpu.efficiency.vector, source)
 
 
@@ -128,9 +136,9 @@ def _instructions(cpu: Cpu, busy: int) -> Iterator[Ceiling]:
         if dtype in cpu.flop or dtype in cpu.per_cycle:
             _, stated, key = cpu.peak(dtype)
             if not any(math.isclose(stated, rate, rel_tol=1e-9) for rate in classes.values()):  # the widest class says as much
-                yield Ceiling(dtype, "compute", stated, stated * best, source_of(cpu.sources, key))
+                yield Ceiling(dtype, "compute", stated, stated * best, str(source_of(cpu.sources, key)))
         for isa, rate in classes.items():
-            yield Ceiling(f"{dtype} {isa}", "compute", rate, rate * best, source_of(cpu.sources, "clock"))
+            yield Ceiling(f"{dtype} {isa}", "compute", rate, rate * best, str(source_of(cpu.sources, "clock")))
 
 
 def _classes(cpu: Cpu, dtype: str, busy: int) -> dict[str, float]:

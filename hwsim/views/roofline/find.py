@@ -205,7 +205,7 @@ def _units(cost: Cost) -> tuple[float, str]:
         for name, value, source in term.inputs:
             if name == "peak":
                 try:
-                    return parse(value).value, source.partition(":")[0].removeprefix("flop.")
+                    return parse(value).value, str(source).partition(":")[0].removeprefix("flop.")
                 except UnitError:  # a derivation in words
                     continue
     return math.inf, ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from hwsim.demand import Cost, Demand, Term
@@ -15,6 +16,7 @@ from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Handling, Machine, NoRoute, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, Op, Placed
 from hwsim.ops.disk import Read
+from hwsim.ops.doubted import doubted
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute, tree_of
 from hwsim.workload.pipeline.cache import hit_rate
@@ -156,7 +158,7 @@ class Reader:
 
     def _placed(self, op: Op, program: Program) -> Iterator[Placed]:
         """In the first epoch, and in those after it as far as they differ."""
-        cold = op.lower(program.scope)
+        cold = doubted(op, lambda each: each.lower(program.scope))
         yield cold
         cache, data = self.keys.cache, self.keys.dataset
         if not isinstance(op, Read) or cache is None or data is None:
@@ -164,13 +166,18 @@ class Reader:
         keeper = program.scope.one(cache.device) if cache.device else program.scope.thread
         hosts = len({each.scope.host for each in self.programs})
         held = cache_bytes(cache, self.machine, keeper)
+
+        def again(rate: float, read: Read) -> Placed:
+            lowered = read.lower(program.scope)
+            return replace(lowered, cost=cached(read, rate, lowered, keeper, program))
+
         before = 0.0
         for epoch in range(1, self.keys.epochs):
             rate = hit_rate(cache.policy, held / self._read_here(data, hosts), epoch, shuffled=data.shuffle, hosts=hosts)
             if rate <= before * (1 + 1e-9) and epoch > 1:
                 return
             before = rate
-            yield replace(cold, cost=cached(op, rate, cold, keeper, program)) if rate > 0 else cold
+            yield doubted(op, partial(again, rate)) if rate > 0 else cold
 
     @staticmethod
     def _read_here(data: Dataset, hosts: int) -> float:

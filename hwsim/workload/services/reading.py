@@ -364,7 +364,7 @@ class Reader:
 
     def _placed(self, kind: str, tree: Tree, mistakes: Mistakes) -> tuple[Op, Placed] | None:
         before = len(mistakes)
-        op: Any = decode(self._known(tree, {}), OPS[kind], mistakes)
+        op: Any = decode(self._known(tree, {}), OPS[kind], mistakes, sure=True)
         if op is None or len(mistakes) > before:
             return None
         if self._scope is None:
