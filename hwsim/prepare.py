@@ -187,7 +187,7 @@ def _program(
     shared = {name for cost in graph.costs for name, _ in (*cost.demand.amounts, *cost.demand.holds)}
     if workload.written_as("infer"):  # it issues ops while it runs
         shared |= machine.capacities.keys()
-    return plan(workload, machine, mistakes, shared, {change.capacity for change in disturbed})
+    return plan(workload, machine, mistakes, shared, disturbed)
 
 
 def _parts_of_days(program: Program) -> Iterator[Warning]:

@@ -110,7 +110,6 @@ def one_service(
         locks=(),
         draws=tuple(Drawn(("web", str(at)), each) for at, each in enumerate(draws)),
         loads=(Load((0,), requests),),
-        asks=(0,),
         resources=tuple(station.name for station in stations),
         seed=seed,
     )
@@ -155,7 +154,6 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
         "send": (3, 0),
         **dict.fromkeys(("reach", "reaches", "stream"), (5, 0)),
     }
-    asks = [0] * count
     caches: list[Cache] = []
 
     def a_draw(service: int, distribution: Distribution) -> int:
@@ -217,13 +215,12 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
                 steps += [Fork(tuple(begins), begin), *(step for part in parts for step in part)]
             elif kind == "ask" and service + 1 < count:
                 other = draw(st.integers(service + 1, count - 1))
-                asks[other] += 1
                 timeout, retries = draw(st.sampled_from([(NONE, 0), (5 * MS, 0), (3 * MS, 2), (20 * MS, 1)]))
                 jitter = draw(st.sampled_from([0.0, 0.5]))
                 steps.append(
                     Ask(
                         other,
-                        asks[other] - 1,
+                        draw(st.integers(0, 2**64 - 1)),
                         timeout,
                         retries,
                         draw(st.sampled_from([0, MS])),
@@ -303,7 +300,6 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
         locks,
         tuple(drawn),
         loads,
-        tuple(asks),
         tuple(caches),
         ("cpu.cores", "disk.media", "net.tx"),
         tuple(events),

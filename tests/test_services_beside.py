@@ -13,6 +13,8 @@ from hwsim.engine import Driver
 from hwsim.engine.fluid import _merged
 from hwsim.prepare import prepare
 from hwsim.results.timeline import PaceChange, Timeline
+from hwsim.workload.load.numbers import mixed
+from hwsim.workload.services.program import Ask
 from tests.service_cases import MACHINE, busy, workload
 
 
@@ -114,10 +116,9 @@ def test_a_request_that_comes_again_draws_anew() -> None:
 def test_visits_of_one_request_have_numbers_of_their_own() -> None:
     program = prepare(MACHINE, workload(FEEDBACK, requests=1)).program
     assert program is not None
-    ways = program.asks[1]
-    assert ways % 2
+    [key] = [step.key for step in program.services[2].steps if isinstance(step, Ask)]
     seen, visit = {0}, 0
-    for _ in range(200):  # of 64 bits, which are full after 20
-        visit = (visit * ways * 3 + 1) % 2**64
+    for number in range(400):
+        visit = mixed(mixed(visit, key), number % 2)
         assert visit not in seen
         seen.add(visit)

@@ -104,7 +104,7 @@ def test_whom_another_asks_may_ask_a_third() -> None:
     services = [ServiceProgram(f"s{at}", each, arrivals=key) for at, (each, key) in enumerate(zip(steps, keys, strict=True))]
     costs = (served("compute", 0),)
     stations = (Station("shared", (CORES,), (WORKS["compute"][0],)),)
-    program = Program(tuple(services), costs, stations, (), (), (Load((0,), 100),), (0, 1, 1), resources=("cpu.cores",))
+    program = Program(tuple(services), costs, stations, (), (), (Load((0,), 100),), resources=("cpu.cores",))
     for play in (Play(program), CompiledPlay(program)):
         play.until(NEVER)
         for notes in play.notes:

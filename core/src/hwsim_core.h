@@ -13,7 +13,7 @@
 #endif
 
 // One more whenever a declaration below changes, comes or goes; `hwsim.engine.core.ABI` is the same number.
-#define HWSIM_CORE_ABI 14
+#define HWSIM_CORE_ABI 15
 
 HWSIM_CORE_API int32_t hwsim_core_abi(void);
 

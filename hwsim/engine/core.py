@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-ABI: Final = 14  # of core/src/hwsim_core.h
+ABI: Final = 15  # of core/src/hwsim_core.h
 DONE, TOO_FAR, NO_MEMORY, MORE = range(4)  # what kernels return
 PATIENCE: Final = 50_000_000  # ns of a call before Python may hear an interrupt
 

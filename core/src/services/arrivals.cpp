@@ -38,7 +38,7 @@ int64_t Run::come(int64_t number, int64_t place) {
   int64_t* row = service(number);
   ++row[CAME];
   row[LAST_CAME] = now();
-  return enter(new_strand(number, place * count(counts::ENTRIES) + row[ENTRY], 0));
+  return enter(new_strand(number, place, 0));
 }
 
 // Set the timer after which a client asks.

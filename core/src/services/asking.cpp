@@ -13,9 +13,9 @@ void Run::ask(int64_t number) {
   const int64_t attempts = row[ATTEMPTS]++;
   row[ASKING] = ++count(counts::SET);
   const int64_t* main = strand(row[MAIN]);
-  const int64_t ways = service(asking[ASKED])[service::ASKS];
-  const int64_t visit = main[VISIT] * ways * count(counts::WORST) + asking[ASK_NUMBER] + ways * attempts;
-  const int64_t child = new_strand(asking[ASKED], main[ROOT], visit);
+  const uint64_t asks = mixed(static_cast<uint64_t>(main[VISIT]), static_cast<uint64_t>(asking[ASK_KEY]));
+  const uint64_t visit = mixed(asks, static_cast<uint64_t>(attempts));
+  const int64_t child = new_strand(asking[ASKED], main[ROOT], static_cast<int64_t>(visit));
   strand(child)[CALLER] = number;
   strand(child)[ATTEMPT] = row[ASKING];
   if (attempts > 0) ++service(asking[ASKED])[service::ASKED_AGAIN];
@@ -50,7 +50,8 @@ void Run::ask_again(int64_t number) {
   const double jitter = floats(asking[WAITS_AT])[1];
   if (jitter > 0 && wait > 0) {
     const int64_t* main = strand(row[MAIN]);
-    wait *= 1.0 - jitter * drawn(step(asking[JITTER_DRAW]), of_.floats, main[ROOT], main[VISIT] * count(counts::WORST) + attempts);
+    const uint64_t visit = mixed(static_cast<uint64_t>(main[VISIT]), static_cast<uint64_t>(attempts));
+    wait *= 1.0 - jitter * drawn(step(asking[JITTER_DRAW]), of_.floats, main[ROOT], static_cast<int64_t>(visit));
   }
   waits(number)[count(counts::RESOURCES) - 2] += fs_of(wait);
   set_timer(now() + fs_of(wait), timer::RETRY, number);
@@ -63,7 +64,7 @@ int64_t Run::answer(int64_t number) {
   const int64_t caller = row[CALLER], of = row[SERVICE];
   if (caller < 0) {
     const int64_t clients = service(of)[service::CLIENTS];
-    if (clients > 0) think(of, row[ROOT] / count(counts::ENTRIES) + clients);
+    if (clients > 0) think(of, row[ROOT] + clients);
     forget(number);
     return NONE;
   }

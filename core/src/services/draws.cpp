@@ -41,13 +41,6 @@ constexpr double BELOW_TAILS[] = {
     2.0442631033899397e-15, 1.421511758316446e-07, 1.8463183175100548e-05, 0.0007868691311456133, 0.014875361290850615,
     0.1369298809227358, 0.599832206555888, 1.0};
 
-uint64_t mixed(uint64_t state, uint64_t number) {
-  state = (state ^ number) + 0x9E3779B97F4A7C15;
-  state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9;
-  state = (state ^ (state >> 27)) * 0x94D049BB133111EB;
-  return state ^ (state >> 31);
-}
-
 // Horner's scheme, the highest power first.
 template <size_t Terms>
 double polynomial(const double (&factors)[Terms], double number) {
@@ -86,6 +79,13 @@ double normal(double share) {
 }
 
 }  // namespace
+
+uint64_t mixed(uint64_t state, uint64_t number) {
+  state = (state ^ number) + 0x9E3779B97F4A7C15;
+  state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9;
+  state = (state ^ (state >> 27)) * 0x94D049BB133111EB;
+  return state ^ (state >> 31);
+}
 
 double uniform(uint64_t key, uint64_t request, uint64_t visit) {
   const uint64_t word = mixed(mixed(key, request), visit);

@@ -5,6 +5,9 @@
 
 namespace hwsim::services {
 
+// One round: 64 bits of a state and a number.
+uint64_t mixed(uint64_t state, uint64_t number);
+
 // A number in (0, 1).
 double uniform(uint64_t key, uint64_t request, uint64_t visit);
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heappop
 
-from hwsim.actors.services.stations import NEVER, Line, Member
+from hwsim.actors.services.stations import NEVER, Line, Member, Serves
 from hwsim.workload.load.numbers import stream, uniform
 from hwsim.workload.services.arms import scales, seen
 from hwsim.workload.services.program import Station
@@ -13,15 +13,14 @@ from hwsim.workload.services.program import Station
 class Arms(Line):
     """Arms and one line. An arm that has ended an access chooses a femtosecond later, when all of that instant have come."""
 
-    __slots__ = ("_begun", "_key", "_latest", "_scales", "_seen")
+    __slots__ = ("_key", "_latest", "_scales", "_seen")
 
-    def __init__(self, of: Station, seed: int) -> None:
-        Line.__init__(self, of.servers)
+    def __init__(self, of: Station, seed: int, engine: Serves | None = None) -> None:
+        Line.__init__(self, of.servers, engine)
         self._scales = [scales(accesses) for accesses in of.accesses]
         self._seen = seen(of.accesses)
         self._key = stream(seed, of.name)
         self._latest: Member = None  # whose access began last
-        self._begun = 0
 
     def join(self, flow: int, time: int, member: Member, instant: int) -> None:  # noqa: ARG002 (the member knows both)
         """An access comes."""
@@ -61,7 +60,4 @@ class Arms(Line):
         else:
             time = member.base + round(member.reach * sizes[under_way])
         self._latest = member
-        self._begun += 1
-        self._free -= 1
-        heappush(self._ends, (instant + time, self._begun, member))
-        self.due = self._ends[0][0]
+        self._begin(member.flow, time, member, instant)

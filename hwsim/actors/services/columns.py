@@ -80,8 +80,6 @@ class Columns:
         self.draws = [self._drawn(stream(program.seed, *each.names), each.distribution) for each in program.draws]
         self.cache_rows = [self._cache(each) for each in program.caches]
         self.classes: list[tuple[int, Any]] = []  # of crowds: row of the class, the class
-        wanted = [step for service in program.services for step in service.steps if isinstance(step, Ask)]
-        self.most = (1 + max((step.retries for step in wanted), default=0)) | 1
         forks = [len(step.branches) for service in program.services for step in service.steps if isinstance(step, Fork)]
         self.margin = 8 + 2 * max(forks, default=0) + 2 * len(program.services)
         self.entries = [number for load in program.loads for number in load.services]
@@ -150,7 +148,7 @@ class Columns:
             for column, value in (
                 (code.BASE, bases[number]), (code.WORKERS, service.workers), (code.LIMIT_OF_LINE, service.limit),
                 (code.DROPS, int(service.drops)), (code.CLIENTS, clients), (code.THINK, think), (code.START, service.start),
-                (code.ENTRY, entry), (code.LOAD, len(program.services) + load), (code.ASKS, program.asks[number]),
+                (code.ENTRY, entry), (code.LOAD, len(program.services) + load),
                 (code.RESOURCE_OF, first + number), (code.WINDOWS_AT, windows), (code.FREE, service.workers),
                 (code.LINE_HEAD, NONE), (code.LINE_TAIL, NONE), (code.PARKED, NONE), (code.PARKED_TAIL, NONE),
                 (code.FIRST_CAME, NONE), (code.LAST_CAME, NONE), (code.WINDOW, _FIRST_WINDOW), (code.EDGE, _FIRST_WINDOW),
@@ -187,7 +185,7 @@ class Columns:
                 waits = [step.first * step.times**retry for retry in range(max(1, step.retries))]
                 places = [self.floats.add(float(wait), step.jitter) for wait in waits]
                 draw = NONE if step.draw < 0 else self.draws[step.draw]
-                return [code.ASK, step.service, step.number, step.timeout, step.retries, int(step.again), places[0], draw]
+                return [code.ASK, step.service, _signed(step.key), step.timeout, step.retries, int(step.again), places[0], draw]
             case Take(lock=lock, end=end):
                 return [code.TAKE, self.first_lock + lock, base + end]
             case Give(lock=lock):

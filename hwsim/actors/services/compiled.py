@@ -86,12 +86,8 @@ class CompiledPlay:
         ]
         counts = np.zeros(names.COUNTS, np.int64)
         held = 1 + sum(type(step).__name__ == "Take" for service in program.services for step in service.steps)
-        counts[[names.SERVICES, names.STATIONS, names.ENTRIES]] = (
-            len(program.services),
-            len(program.stations),
-            len(columns.entries),
-        )
-        counts[[names.RESOURCES, names.WORST, names.WORKED_AT]] = columns.resources, columns.most, columns.worked
+        counts[[names.SERVICES, names.STATIONS]] = len(program.services), len(program.stations)
+        counts[[names.RESOURCES, names.WORKED_AT]] = columns.resources, columns.worked
         if columns.cache_rows:
             counts[[names.CACHES, names.CACHES_END]] = columns.cache_rows[0], columns.cache_rows[-1] + 1
         self._margin = columns.margin

@@ -20,7 +20,7 @@ from hwsim.results.services.notes import ServiceNotes
 from hwsim.spec.limits import LIMITS, REQUESTS, refuse_beyond
 from hwsim.workload.load.arrivals import beginnings, instants, thoughts
 from hwsim.workload.load.draws import Draws
-from hwsim.workload.load.numbers import stream
+from hwsim.workload.load.numbers import mixed, stream
 from hwsim.workload.load.traces import read_trace
 from hwsim.workload.services.program import NONE, Ask, Program, Take
 
@@ -53,8 +53,6 @@ class Play:
         self.draws = [Draws(stream(program.seed, *each.names), each.distribution) for each in program.draws]
         self.hits: list[float | None] = [None] * len(program.caches)
         self.lookups = [NONE] * len(program.caches)  # since it was empty; NONE: it is full
-        wanted = [step for service in program.services for step in service.steps if isinstance(step, Ask)]
-        self._most = (1 + max((step.retries for step in wanted), default=0)) | 1  # odd: see `Program.asks`
         self.slower = slower
         self.worked = [0] * len(program.served)  # fs alone, of each
         for service in self.services:
@@ -84,8 +82,7 @@ class Play:
 
     def until(self, limit: int) -> None:
         """Play all instants before a limit."""
-        timers, dues, stations = self._timers, self.dues, self.stations
-        served, ready, run = self._served, self._ready, self._run
+        timers, dues, ready, run = self._timers, self.dues, self._ready, self._run
         while True:
             soonest = min(dues) if dues else NEVER
             if timers and timers[0][0] < soonest:
@@ -98,15 +95,18 @@ class Play:
                 continue
             if soonest >= limit:
                 return
-            self.now = soonest
-            at = dues.index(soonest)
-            first = stations[at]
-            ended = first.leave(soonest)
-            dues[at] = first.due
-            for strand in ended:
-                served(strand)
-                while ready:
-                    run(*ready.popleft())
+            self.leave_station(dues.index(soonest), soonest)
+
+    def leave_station(self, number: int, instant: int) -> None:
+        """Works end at a station; their requests go on."""
+        self.now = instant
+        first, ready = self.stations[number], self._ready
+        ended = first.leave(instant)
+        self.dues[number] = first.due
+        for strand in ended:
+            self._served(strand)
+            while ready:
+                self._run(*ready.popleft())
 
     def later(self, time: int, strand: Strand) -> None:
         """A strand goes on after so long."""
@@ -167,7 +167,7 @@ class Play:
     def _begin(self, number: int, count: int) -> None:
         service = self.services[number]
         service.notes.came(self.now)
-        self._enter(Strand(service, count * len(self._entries) + self._entries.index(number), 0, self.now))
+        self._enter(Strand(service, count, 0, self.now))
 
     def _think(self, number: int, count: int) -> None:
         """A client thinks, then asks for the `count`-th time of the run."""
@@ -249,7 +249,7 @@ class Play:
         """The client of a request from outside has its answer, and thinks."""
         keys = strand.service.of.arrivals
         if keys is not None and keys.clients is not None:
-            self._think(strand.service.number, strand.root // len(self._entries) + keys.clients)
+            self._think(strand.service.number, strand.root + keys.clients)
 
     def leave(self, strand: Strand) -> None:
         """A request gives its worker back, and the first of the line comes in."""
@@ -308,8 +308,7 @@ class Play:
         strand.attempts = attempts + 1
         self._set += 1
         strand.asking = self._set
-        ways = self.program.asks[step.service]
-        visit = strand.main.visit * ways * self._most + step.number + ways * attempts
+        visit = mixed(mixed(strand.main.visit, step.key), attempts)
         child = Strand(self.services[step.service], strand.main.root, visit, self.now)
         child.caller, child.attempt = strand, strand.asking
         if attempts:
@@ -338,9 +337,8 @@ class Play:
     def _again(self, strand: Strand, step: Ask) -> None:
         wait = step.first * step.times ** (strand.attempts - 1)
         if step.jitter and wait:
-            wait *= 1.0 - step.jitter * self.draws[step.draw].at(
-                strand.main.root, strand.main.visit * self._most + strand.attempts
-            )
+            main = strand.main
+            wait *= 1.0 - step.jitter * self.draws[step.draw].at(main.root, mixed(main.visit, strand.attempts))
         wait = round(wait)
         if wait:
             self._waited(strand, self._retrying, wait)

@@ -8,8 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from simpy.events import EventPriority
+
+from hwsim.actors.services.arms import Arms
 from hwsim.actors.services.play import Play
-from hwsim.actors.services.stations import NEVER, Counts, Member, Serves
+from hwsim.actors.services.stations import NEVER, Counts, Fifo, Member, Serves
 from hwsim.demand import Capacity, Cost, Demand, Unit
 from hwsim.engine import Host, IssuedOp, Waits
 from hwsim.engine.fast import Choice, plays
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from hwsim.actors.services.compiled import CompiledPlay
 
 LARGE: Final = 500  # requests from which compiled code pays, if it is there
+AFTER: Final = EventPriority(5)  # SimPy priority: of an instant, works of the engine end first
 RETRYING, GIVEN_UP = "the wait before a retry", "attempts that were given up"
 
 
@@ -69,7 +73,7 @@ class Running:
 
     def actor(self, driver: Host) -> Waits:
         """The requests; each service that is alone on its capacities is an op from its first request to its last answer."""
-        if all(station.kind != "issued" for station in self.program.stations):
+        if not any(station.issued for station in self.program.stations):
             play = self.play = played(self.program, self._slower)
             for chain in _spans(driver, self.program, play):
                 driver.issue(chain)
@@ -105,7 +109,7 @@ class Running:
         even = not program.draws and all(_is_even(each) for each in program.services)
         kept = not any(notes.refused or notes.dropped or notes.failed or notes.timeouts for notes in play.notes)
         over = steps.overloaded(even=even) if kept and not closed and program.has_one_rate else frozenset()
-        steady = program.may_be_steady
+        steady = program.may_be_steady(round(self.end_s * FEMTO))
         for service, notes in zip(program.services, play.notes, strict=True):
             answers += answers_of(
                 notes,
@@ -169,12 +173,18 @@ class Running:
         stations: Sequence[Counts] = play.stations
         for of, first in zip(self.program.stations, stations, strict=True):
             first.count(max(end, play.now))
-            if of.kind in ("shared", "arms") and any(demand.crowd is not None for demand in of.demands) and end > 0:
+            queues = {demand.crowd.capacity for demand in of.demands if demand.crowd is not None}
+            in_turn, at_once = (
+                of.kind == "arms" and not (of.issued and self._kept),
+                of.kind == "shared" and queues and not of.issued,
+            )
+            if end > 0 and (in_turn or at_once):
                 drawn[of.name] = first.used(end) * end / FEMTO  # less, of an arm that has a choice
+            drawn |= {name: min(drawn[name], end / FEMTO) for name in queues & drawn.keys()}  # several take less than each alone
         return drawn
 
     def _is_kept(self, served: Served) -> bool:
-        return self._kept and served.station >= 0 and self.program.stations[served.station].kind == "issued"
+        return self._kept and served.station >= 0 and self.program.stations[served.station].issued
 
     def _added(self, row: Usage, seconds: float, moved: Mapping[Unit, float], makespan_s: float) -> Usage:
         if seconds <= 0 or makespan_s <= 0:
@@ -245,7 +255,7 @@ class _Beside:
         self._closed = False
         self.under_way = 0  # works that the engine has
         self.visits = not driver.keeps_all and not any(
-            _is_lighter_together(demand) for station in program.stations if station.kind == "issued" for demand in station.demands
+            _is_lighter_together(demand) for station in program.stations if station.issued for demand in station.demands
         )
 
     def begin(self, play: Play) -> None:
@@ -253,9 +263,21 @@ class _Beside:
         self._play = play
         self._go_on(int(self._env.now))
 
-    def station(self, _: Station, number: int) -> Serves:
-        """A station whose work the engine does."""
-        return (_Visiting if self.visits else _Issuing)(self, self._driver, self._program, number)
+    def station(self, of: Station, number: int) -> Serves:
+        """A station whose work the engine does: all of it at once, or of those whose turn it is."""
+        engine = (_Visiting if self.visits else _Issuing)(self, self._driver, self._program, number)
+        if of.kind not in ("fifo", "arms"):
+            return engine
+        line: Fifo | Arms = Fifo(of.servers, engine) if of.kind == "fifo" else Arms(of, self._program.seed, engine)
+
+        def over(member: Member, now: int) -> None:
+            line.over(member, now)
+            if self._play is not None:
+                self._play.leave_station(number, now)
+                self._go_on(now)
+
+        engine.over = over
+        return line
 
     def ended(self, member: Member, now: int) -> None:
         """Work has ended: its request goes on."""
@@ -276,9 +298,11 @@ class _Beside:
                 for chain in _spans(self._driver, self._program, play):
                     self._driver.past(chain)
         elif due < self._armed_for:
-            wake = self._env.timeout(max(due, instant) - int(self._env.now))
-            self._armed, self._armed_for = wake, due
+            wake = self._env.event()
+            wake._ok, wake._value = True, None  # noqa: SLF001  (an event born triggered, as SimPy's Timeout is)
             wake.callbacks.append(self._wake)
+            self._env.schedule(wake, AFTER, max(due, instant) - int(self._env.now))
+            self._armed, self._armed_for = wake, due
 
     def _wake(self, wake: Any) -> None:
         if wake is self._armed and self._play is not None:
@@ -298,7 +322,7 @@ class _Engine:
     """Work that draws from what others draw from, too: the engine does it."""
 
     def __init__(self, beside: _Beside, driver: Host, program: Program, number: int) -> None:
-        self._beside, self._driver = beside, driver
+        self._beside, self._driver, self.over = beside, driver, beside.ended
         self.due, self.area, self.busy = NEVER, 0, 0
         self._there = self._last = 0
         works = sorted((each for each in program.served if each.station == number), key=lambda one: one.flow)
@@ -316,7 +340,7 @@ class _Engine:
         self.count(now)
         self._there -= 1
         self._beside.under_way -= 1
-        self._beside.ended(member, now)
+        self.over(member, now)
 
     def leave(self, now: int) -> list[Member]:  # noqa: ARG002
         """Nobody: the engine says when work ends."""
@@ -364,8 +388,8 @@ class _Issuing(_Engine):
 
 def _bare(served: Served, program: Program) -> Cost:
     """The cost of a work without its latency, which the player waits for."""
-    cost = served.cost or Cost(program.stations[served.station].demands[served.flow])
-    return replace(cost, demand=replace(cost.demand, latency=0.0))
+    demand = replace(program.stations[served.station].demands[served.flow], latency=0.0)
+    return replace(served.cost or Cost(demand), demand=demand)
 
 
 def _spans(driver: Host, program: Program, play: Play | CompiledPlay) -> Iterator[list[IssuedOp]]:

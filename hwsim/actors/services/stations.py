@@ -46,16 +46,35 @@ class Serves(Protocol):
 
 
 class Line:
-    """A number of servers and one line, counted; who is next is the station's."""
+    """A number of servers and one line, counted; who is next is the station's.
 
-    __slots__ = ("_ends", "_free", "_last", "_line", "area", "busy", "due", "servers")
+    engine: does the work of those whose turn it is; None: it takes its time.
+    """
 
-    def __init__(self, servers: int) -> None:
+    __slots__ = ("_begun", "_ends", "_engine", "_free", "_last", "_line", "area", "busy", "due", "servers")
+
+    def __init__(self, servers: int, engine: Serves | None = None) -> None:
         self.servers = self._free = servers
+        self._engine, self._begun = engine, 0
         self._line: deque[Any] = deque()
         self._ends: list[tuple[int, int, Member]] = []
         self._last = self.area = self.busy = 0
         self.due = NEVER
+
+    def _begin(self, flow: int, time: int, member: Member, now: int) -> None:
+        """Work begins at a free server."""
+        self._begun += 1
+        self._free -= 1
+        if self._engine is None:
+            heappush(self._ends, (now + time, self._begun, member))
+        else:
+            self.busy += time * FULL // self.servers
+            self._engine.join(flow, time, (self._begun, member), now)
+        self.due = self._ends[0][0] if self._ends else NEVER
+
+    def over(self, began: tuple[int, Member], now: int) -> None:
+        """The engine has done a work."""
+        heappush(self._ends, (now, *began))
 
     def used(self, end: int) -> float:
         """Part of it that was used, from 0 to `end`."""
@@ -67,7 +86,8 @@ class Line:
         inside = working + len(self._line)
         passed = instant - self._last
         self.area += inside * passed
-        self.busy += working * FULL // self.servers * passed
+        if self._engine is None:
+            self.busy += working * FULL // self.servers * passed
         self._last = instant
         return inside
 
@@ -75,20 +95,15 @@ class Line:
 class Fifo(Line):
     """First come first served."""
 
-    __slots__ = ("_joined",)
+    __slots__ = ()
 
-    def __init__(self, servers: int) -> None:
-        Line.__init__(self, servers)
-        self._joined = 0
-
-    def join(self, flow: int, time: int, member: Member, instant: int) -> None:  # noqa: ARG002 (one kind of work)
+    def join(self, flow: int, time: int, member: Member, instant: int) -> None:
         """A member comes that takes a server `time` fs."""
         self.count(instant)
         if self._free:
-            self._free -= 1
-            self._begin(time, member, instant)
+            self._begin(flow, time, member, instant)
         else:
-            self._line.append((time, member))
+            self._line.append((flow, time, member))
 
     def leave(self, instant: int) -> list[Member]:
         """Members that end now."""
@@ -96,18 +111,12 @@ class Fifo(Line):
         ended = []
         while self._ends and self._ends[0][0] <= instant:
             ended.append(heappop(self._ends)[2])
+            self._free += 1
             if self._line:
-                time, waiting = self._line.popleft()
-                self._begin(time, waiting, instant)
-            else:
-                self._free += 1
+                flow, time, member = self._line.popleft()
+                self._begin(flow, time, member, instant)
         self.due = self._ends[0][0] if self._ends else NEVER
         return ended
-
-    def _begin(self, time: int, member: Member, now: int) -> None:
-        self._joined += 1
-        heappush(self._ends, (now + time, self._joined, member))
-        self.due = self._ends[0][0]
 
 
 class Shared:
@@ -369,7 +378,7 @@ def station(of: Station, number: int, seed: int = 0, issue: Issue | None = None)
     Args:
         number: its place.  seed: of the program.  issue: makes one whose work is issued to the engine.
     """
-    if of.kind == "issued":
+    if of.issued:
         if issue is None:
             raise ValueError(f"the work of {of.name} needs someone to issue it")
         return issue(of, number)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from hwsim import ticks
 from hwsim.devices import Cpu, Sockets
+from hwsim.graph.opgraph import Change
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, Warning, decode, did_you_mean
@@ -17,11 +18,11 @@ from hwsim.ticks import FEMTO
 from hwsim.workload.file import Workload
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.traces import read_trace
-from hwsim.workload.services.program import ENDLESS, NONE, Happening, Load, Program, Serve, ServiceProgram, Step
+from hwsim.workload.services.program import ENDLESS, NONE, Ask, Happening, Load, Program, Serve, ServiceProgram, Step
 from hwsim.workload.services.reading import Reader
-from hwsim.workload.services.rings import asked_again, endless
+from hwsim.workload.services.rings import endless
 from hwsim.workload.services.schema import ServiceKeys
-from hwsim.workload.services.stations import stations_of
+from hwsim.workload.services.stations import NotInTurn, stations_of
 
 MOST_SAID: Final = 1e30  # requests; more are said to be as many
 
@@ -74,11 +75,11 @@ def _ways(tree: Tree) -> Iterator[str]:
 
 
 def plan(
-    workload: Workload, machine: Machine, mistakes: Mistakes, shared: Collection[str], changed: Collection[str] = ()
+    workload: Workload, machine: Machine, mistakes: Mistakes, shared: Collection[str], changes: Sequence[Change] = ()
 ) -> Program | None:
     """The program; None once mistakes are noted.
 
-    shared: capacities that others than services draw from, too. changed: those whose speed changes in the run.
+    shared: capacities that others than services draw from, too. changes: of the speed of capacities, in the run.
     """
     before = len(mistakes)
     made: Program | None = None
@@ -91,10 +92,26 @@ def plan(
     events = tuple(_happenings(workload, made, mistakes))
     steps = [step for service in made.services for step in service.steps if isinstance(step, Serve)]
     sizes = {step.cost: step.size for step in steps if not step.size.is_fixed}
-    served, stations, waited = stations_of(
-        made.served, machine.capacities, shared={*shared, *changed}, in_turn=_in_turn(machine), sizes=sizes
+    reached = _reached(made)
+    works = sorted(
+        (each for each, work in enumerate(made.served) if work.service in reached),
+        key=lambda each: (made.services[made.served[each].service].name, each),
     )
     if len(mistakes) > before:
+        return None
+    place = next(tree.place for part in parts_of(workload) for tree in part.services.values())
+    try:
+        served, stations, waited = stations_of(
+            made.served,
+            machine.capacities,
+            shared=shared,
+            changed={each.capacity for each in changes},
+            in_turn=_in_turn(machine),
+            sizes=sizes,
+            works=works,
+        )
+    except NotInTurn as error:
+        mistakes.add(place, str(error), "`serves: shared` of the cpu, or another cpu for them")
         return None
     drawn = {name for each in served if each.cost is not None for name, _ in each.cost.demand.amounts}
     program = replace(
@@ -103,12 +120,11 @@ def plan(
         stations=stations,
         resources=waited,
         events=events,
-        disturbed=not drawn.isdisjoint(changed),
+        disturbed=tuple(each.at for each in changes if each.capacity in drawn),
         seed=workload.seed,
     )
-    if any(each.since < 0 for each in made.services) and not program.may_be_steady:
+    if any(each.since < 0 for each in made.services) and not program.may_be_steady(ticks.LONGEST):
         message = "there is no steady state to wait for: requests come now more and now less, or something happens in the run"
-        place = next(tree.place for part in parts_of(workload) for tree in part.services.values() if tree.text("warm_up"))
         mistakes.add(place, message, "warm_up: 10 s, or without it")
         return None
     return program
@@ -118,6 +134,17 @@ def check_services(workload: Workload, mistakes: Mistakes) -> None:
     """Note every mistake that needs no machine to be seen."""
     for part in parts_of(workload):
         _program(part, None, mistakes)
+
+
+def _reached(program: Program) -> set[int]:
+    """Services that requests come to, from outside or by others."""
+    reached: set[int] = set()
+    waiting = [number for load in program.loads for number in load.services]
+    while waiting:
+        if (number := waiting.pop()) not in reached:
+            reached.add(number)
+            waiting += [step.service for step in program.services[number].steps if isinstance(step, Ask)]
+    return reached
 
 
 def _in_turn(machine: Machine) -> set[str]:
@@ -134,9 +161,6 @@ def _program(part: Part, machine: Machine | None, mistakes: Mistakes) -> Program
     before = len(mistakes)
     services = {name: decode(tree, ServiceKeys, mistakes) for name, tree in part.services.items()}
     reader = Reader(machine, tuple(services), part.prefix, mistakes)
-    again = asked_again({name: () if keys is None else keys.request for name, keys in services.items()})
-    for name in again:
-        reader.asks[reader.services.index(name)] = 1  # visit 0 is the one from outside
     programs: list[ServiceProgram] = []
     for number, (name, keys) in enumerate(services.items()):
         if keys is None:
@@ -174,7 +198,6 @@ def _program(part: Part, machine: Machine | None, mistakes: Mistakes) -> Program
         locks=tuple(reader.locks.values()),
         draws=tuple(reader.draws),
         loads=(load,),
-        asks=tuple(many | 1 if name in again else many for name, many in zip(services, reader.asks, strict=True)),
         caches=tuple(reader.caches),
     )
     for ring, growth in endless(made):
@@ -193,7 +216,8 @@ def _circle(names: list[str]) -> str:
 
 
 def _load(part: Part, programs: list[ServiceProgram], mistakes: Mistakes) -> Load | None:
-    entries = tuple(number for number, entry in enumerate(programs) if entry.arrivals is not None)
+    asked = [number for number, entry in enumerate(programs) if entry.arrivals is not None]
+    entries = tuple(sorted(asked, key=lambda number: programs[number].name))  # whatever their order in the file
     place = next(iter(part.services.values())).place if part.services else None
     if place is None:
         return None
@@ -258,7 +282,6 @@ def _joined(first: Program, second: Program) -> Program:
         locks=(*first.locks, *second.locks),
         draws=(*first.draws, *second.draws),
         loads=(*first.loads, *(replace(each, services=tuple(at + services for at in each.services)) for each in second.loads)),
-        asks=(*first.asks, *second.asks),
         caches=(*first.caches, *(replace(each, service=each.service + services) for each in second.caches)),
     )
 

@@ -130,7 +130,7 @@ class Ask:
 
     Args:
         service: its place in the program.
-        number: this step's among the asks of the program: a visit there has numbers of its own.
+        key: 64 bits of the asking service's name and of this step's place among its asks: a visit there has numbers of its own.
         timeout: until the attempt is given up; NONE: it never is.
         retries: further attempts after one that was given up.
         first, times, jitter: wait before a retry: first x times^(retry - 1), less a part up to `jitter` by chance.
@@ -139,7 +139,7 @@ class Ask:
     """
 
     service: int
-    number: int
+    key: int
     timeout: int = NONE
     retries: int = 0
     first: int = 0
@@ -208,7 +208,7 @@ class Served:
     resource: int = NONE
 
 
-StationKind = Literal["shared", "fifo", "arms", "network", "issued"]
+StationKind = Literal["shared", "fifo", "arms", "network"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +219,11 @@ class Station:
         kind: shared: a capacity that all who are there share, max-min fair. fifo: `servers`, first come first served.
             arms: `servers`, one access at a time each, any of those that wait next.
             network: several capacities that one piece of work may draw from at once.
-            issued: capacities that others draw from, too: each piece of work is an op that is issued to the engine.
         capacities: what is drawn from; the first one names the station.
         demands: kinds of work, each with what it draws of these capacities alone; `hwsim.engine.compile.flow_class` makes
             their weights and paces.
         accesses: at arms, what each kind of work asks of them.
+        issued: whether others draw from it, or its speed changes: the engine does the work, of those whose turn it is.
     """
 
     kind: StationKind
@@ -231,6 +231,7 @@ class Station:
     demands: tuple[Demand, ...] = ()
     servers: int = 1
     accesses: tuple[Accesses, ...] = ()
+    issued: bool = False
 
     @property
     def name(self) -> str:
@@ -332,10 +333,9 @@ class Program:
 
     Args:
         loads: the workload's, or each job's.
-        asks: numbers of steps that ask each service; odd where it asks itself, so that no visit has the number of another.
         resources: capacities that works wait for. Waits are counted by number: these, the locks, the workers of each service,
             the wait before a retry, attempts that were given up.
-        disturbed: whether the speed of something that works draw from changes in the run.
+        disturbed: fs at which the speed of something that works draw from changes.
         seed: that all draws share.
     """
 
@@ -345,12 +345,11 @@ class Program:
     locks: tuple[Lock, ...]
     draws: tuple[Drawn, ...]
     loads: tuple[Load, ...]
-    asks: tuple[int, ...]
     caches: tuple[Cache, ...] = ()
     resources: tuple[str, ...] = ()
     events: tuple[Happening, ...] = ()
-    disturbed: bool = False
     seed: int = 0
+    disturbed: tuple[int, ...] = ()
 
     @property
     def has_one_rate(self) -> bool:
@@ -358,15 +357,15 @@ class Program:
         keys = [service.arrivals for service in self.services if service.arrivals is not None]
         return all(each.day is None and each.trace is None for each in keys)
 
-    @property
-    def may_be_steady(self) -> bool:
-        """Whether they do, and nothing happens to services and parts meanwhile."""
-        return self.has_one_rate and not (self.events or self.disturbed or len(self.loads) > 1)
+    def may_be_steady(self, end: int) -> bool:
+        """Whether they do, and nothing happens to services and parts until the end (fs)."""
+        happens = (*self.disturbed, *(event.at for event in self.events))
+        return self.has_one_rate and not any(at < end for at in happens)
 
     @property
     def compiles(self) -> bool:
         """Whether no work is issued to the engine, and what is shared follows from how many of each kind are there."""
-        return all(station.kind in ("shared", "fifo", "arms") or station.is_tied for station in self.stations)
+        return all(not each.issued and (each.kind != "network" or each.is_tied) for each in self.stations)
 
     def accesses_of(self, cost: int) -> Accesses | None:
         """The accesses of a work to an arm that serves one at a time."""

@@ -16,6 +16,7 @@ from hwsim.ops import OPS, CannotPlace, ExchangeOp, FetchOp, Op, Placed, Scope
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, decode, did_you_mean, substitute
 from hwsim.workload.load.draws import Uniform
+from hwsim.workload.load.numbers import stream
 from hwsim.workload.placing import refuse_endless
 from hwsim.workload.programs import scope_among, scope_of
 from hwsim.workload.services.drawn import Random, draws_in, filled, kept_in, lines_of, read_draw
@@ -81,13 +82,13 @@ class Reader:
         self.locks: dict[str, Lock] = {}
         self.caches: list[Cache] = []
         self._caches_at: dict[Place, int] = {}  # one that is written once is one, however often it is done
-        self.asks = [0] * len(services)  # of each service
         self._rates = {} if machine is None else rates_of(machine.capacities.values())
         self._number = 0
         self._scope: Scope | None = None
         self._steps: list[Step] = []
         self._slots: dict[str, tuple[int, Random]] = {}
         self._choices: list[str] = []
+        self._shares = self._asks = 0  # of the service, so far
         self._statement = 0
         self._within: list[str] = []  # locks around the statement
         self._names: tuple[str, ...] = ()
@@ -95,6 +96,7 @@ class Reader:
     def read(self, number: int, keys: ServiceKeys) -> Read:
         """The steps of a service."""
         self._number, self._steps, self._slots, self._choices, self._statement = number, [], {}, [], 0
+        self._shares = self._asks = 0
         if self.machine is not None and not self._stand(self.machine, keys):
             return Read((End(),), 0, ())
         self._body(keys.request)
@@ -276,7 +278,7 @@ class Reader:
         for _ in range(keys.times if keys.times <= MOST_STEPS else MOST_STEPS + 1):
             step = Ask(
                 service=service,
-                number=self.asks[service],
+                key=stream(0, self.prefix + self.services[self._number], f"ask {self._asks}"),
                 timeout=NONE if keys.timeout is None else ticks.femtoseconds(keys.timeout),
                 retries=keys.retries,
                 first=ticks.femtoseconds(back.first),
@@ -285,7 +287,7 @@ class Reader:
                 draw=self._share("ask") if back.jitter and keys.retries else NONE,
                 again=keys.refused == "retry",
             )
-            self.asks[service] += 1
+            self._asks += 1
             self._steps.append(step)
 
     # ---- ops
@@ -403,9 +405,8 @@ class Reader:
         return len(self.draws) - 1
 
     def _share(self, what: str) -> int:
-        self.draws.append(
-            Drawn((self.prefix + self.services[self._number], f"{self._statement} {what} {len(self.draws)}"), _SHARE)
-        )
+        self._shares += 1
+        self.draws.append(Drawn((self.prefix + self.services[self._number], f"{self._statement} {what} {self._shares}"), _SHARE))
         return len(self.draws) - 1
 
     def _append(self, step: Step) -> int:

@@ -7,12 +7,11 @@ end where the largest eigenvalue of its part of a is 1 or more. They are then a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-from hwsim.spec import Tree
 from hwsim.workload.services.ladder import asks_of
 from hwsim.workload.services.program import Program
 
@@ -33,28 +32,3 @@ def endless(program: Program) -> Iterator[tuple[list[int], float]]:
         growth = float(np.abs(np.linalg.eigvals(asks[np.ix_(ring, ring)])).max())
         if growth >= _ALMOST:
             yield ring, growth
-
-
-def asked_again(requests: Mapping[str, Sequence[Tree]]) -> frozenset[str]:
-    """Services that ask themselves, at once or by others: a request may come to them any number of times."""
-    reached = {name: {each for tree in trees for each in _asked_in(tree)} & requests.keys() for name, trees in requests.items()}
-    for through in requests:
-        for names in reached.values():
-            if through in names:
-                names |= reached[through]
-    return frozenset(name for name, names in reached.items() if name in names)
-
-
-def _asked_in(tree: Tree) -> Iterator[str]:
-    """Names of services that a statement asks."""
-    if isinstance(tree.value, dict):
-        for key, inner in tree.items():
-            if key == "ask":
-                name = inner.value if isinstance(inner.value, str) else inner.text("service")
-                if name is not None:
-                    yield name
-            else:
-                yield from _asked_in(inner)
-    elif isinstance(tree.value, list):
-        for inner in tree.elements():
-            yield from _asked_in(inner)

@@ -10,7 +10,7 @@ a disk are left out on most machines.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -23,59 +23,75 @@ _ROUNDED: Final = 1e-6  # where lines meet
 _DEPTHS: Final = tuple(2**power for power in range(17))  # accesses at a device
 
 
+class NotInTurn(Exception):
+    """Works cannot be served first come first served where they would have to be."""
+
+
 def stations_of(
     served: Sequence[Served],
     capacities: Mapping[str, Capacity],
     *,
     shared: Collection[str] = (),
+    changed: Collection[str] = (),
     in_turn: Collection[str] = (),
     sizes: Mapping[int, Number] | None = None,
+    works: Iterable[int] | None = None,
 ) -> tuple[tuple[Served, ...], tuple[Station, ...], tuple[str, ...]]:
     """The works with their stations, the stations, and the capacities that works wait for.
 
     Args:
-        shared: capacities that others than services draw from, too.
+        shared: capacities that others than services draw from, too.  changed: those whose speed changes in the run.
         in_turn: capacities whose servers serve first come first served.
         sizes: by work, where its size differs from request to request.
+        works: those that are ever done, in an order that is the same whatever others there are; None: all.
+
+    Raises:
+        NotInTurn: works cannot be served first come first served there.
     """
     drawing = {
-        number: each.cost.demand for number, each in enumerate(served) if each.cost is not None and _names(each.cost.demand)
+        number: cost.demand
+        for number in (range(len(served)) if works is None else works)
+        if (cost := served[number].cost) is not None and _names(cost.demand)
     }
-    outside = _reached(drawing, shared)
-    issued = [number for number, demand in drawing.items() if outside & set(_names(demand))]
-    inside = {number: demand for number, demand in drawing.items() if number not in issued}
-    binding = _binding(list(inside.values()), capacities)
-    cut = {number: _only(demand, binding) for number, demand in inside.items()}
+    outside = _reached(drawing, {*shared, *changed})
+    binding = _binding(list(drawing.values()), capacities)
+    cut = {number: _only(demand, binding) for number, demand in drawing.items()}
     stations: list[Station] = []
     out, rates = list(served), rates_of(capacities.values())
     for names in _components(list(cut.values())):
         members = {number: demand for number, demand in cut.items() if names & set(_names(demand))}
         kind: StationKind = "shared" if len(names) == 1 and not any(each.holds for each in members.values()) else "network"
+        issued = any(outside & set(_names(drawing[number])) for number in members)
         servers = 1
         if names <= set(in_turn) and kind == "shared" and all(_is_one(each) for each in members.values()):
             kind, servers = "fifo", round(capacities[next(iter(names))].rate)
-        accesses = {number: accesses_of(drawing[number], rates) for number in members} if kind == "shared" else {}
+        drawn_by_others = names & set(shared)
+        accesses = (
+            {each: accesses_of(drawing[each], rates) for each in members} if kind == "shared" and not drawn_by_others else {}
+        )
         at_arms = _at_arms(accesses, sizes or {})
         if at_arms:
-            for flow, number in enumerate(members):
-                out[number] = replace(out[number], station=len(stations), flow=flow)
-            place, kinds = tuple(capacities[name] for name in names), tuple(members.values())
-            stations.append(Station("arms", place, kinds, at_arms[0].arms, at_arms))
-            continue
+            kind, servers = "arms", at_arms[0].arms
+        if (fifo := names & set(in_turn)) and (kind != "fifo" or drawn_by_others):
+            name = served[next(iter(members))].name
+            why = (
+                "jobs or models draw from them, too"
+                if drawn_by_others
+                else f"'{name}' takes more than one of them, or memory besides"
+            )
+            raise NotInTurn(f"{min(fifo)} are served first come first served, and {why}")
         demands: list[Demand] = []
         for number, demand in members.items():
-            alike = next((at for at, second in enumerate(demands) if _alike(demand, second)), len(demands))
+            apart = issued or at_arms
+            alike = len(demands) if apart else next((at for at, each in enumerate(demands) if _alike(demand, each)), len(demands))
             if alike == len(demands):
-                demands.append(demand)
+                whole = drawing[number] if issued else demand
+                demands.append(replace(whole, crowd=None) if issued and at_arms else whole)
             out[number] = replace(out[number], station=len(stations), flow=alike)
-        stations.append(Station(kind, tuple(capacities[name] for name in sorted(names)), tuple(demands), servers))
-    if issued:
-        demands = []
-        for number in issued:
-            out[number] = replace(out[number], station=len(stations), flow=len(demands))
-            demands.append(drawing[number])
-        names = frozenset(name for number in issued for name in _names(drawing[number]))
-        stations.append(Station("issued", tuple(capacities[name] for name in sorted(names)), tuple(demands)))
+        places = {name for number in members for name in _names(drawing[number])} if issued else names
+        stations.append(
+            Station(kind, tuple(capacities[each] for each in _sorted(places, names)), tuple(demands), servers, at_arms, issued)
+        )
     first = {number: _first(demand, capacities, rates)[0] for number, demand in drawing.items()}
     waited = tuple(dict.fromkeys(first[number] for number in sorted(first)))
     return (
@@ -85,6 +101,11 @@ def stations_of(
         tuple(stations),
         waited,
     )
+
+
+def _sorted(places: Collection[str], names: Collection[str]) -> list[str]:
+    """The places by name, first those that name the station."""
+    return sorted(places, key=lambda name: (name not in names, name))
 
 
 def _at_arms(works: Mapping[int, Accesses | None], sizes: Mapping[int, Number]) -> tuple[Accesses, ...]:

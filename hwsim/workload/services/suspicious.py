@@ -42,7 +42,7 @@ def suspicions(program: Program, alone: Mapping[str, float], entered: Mapping[st
     for number, served in enumerate(program.served):
         crowd = None if served.cost is None else served.cost.demand.crowd
         if crowd is not None and is_arm(crowd.each) and program.accesses_of(number) is None:
-            issued = program.stations[served.station].kind == "issued"
+            issued = program.stations[served.station].issued
             why = "jobs draw from it, too" if issued else "not every statement there asks for one after another"
             arms.setdefault((program.services[served.service].name, crowd.capacity.rpartition(".")[0]), (crowd.each, why))
     for (name, disk), (access, why) in sorted(arms.items(), key=lambda row: row[0]):

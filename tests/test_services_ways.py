@@ -1,0 +1,102 @@
+"""The answers of services hang on what they do alone: not on their order in the file, on who else is there, or who plays them."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pytest
+
+import hwsim
+from hwsim.results.services.answers import Answers
+from tests.random_services import File, random_machine, random_services
+from tests.service_cases import busy
+
+COUNT: Final = int(os.environ.get("HWSIM_LAWS", "18"))
+Told = dict[str, tuple[Any, ...]]
+
+
+def told(machine: File, workload: File, **keys: Any) -> Told | str:
+    """Counts, times and waits of each service of the workload itself; or the mistake that refuses it."""
+    try:
+        found = hwsim.simulate(machine, workload, expect=False, **keys).services
+    except hwsim.SpecError as error:
+        return str(error)
+    assert found is not None
+    return {each.name: tuple(_of(each)) for each in found.answers}
+
+
+def _of(each: Answers) -> Iterator[Any]:
+    yield each.came, each.outside, each.served, each.refused, each.failed, each.wasted, each.dropped, each.timeouts, each.good
+    yield each.there_most, each.waiting_most
+    for number in (each.span_s, each.stay_s, each.there_mean, each.waiting_mean):
+        yield pytest.approx(number, rel=1e-9, abs=1e-12)
+    if each.latency is not None:
+        for number in (each.latency.mean.value, each.latency.most, *(known.value for _, known in each.latency.percentiles)):
+            yield pytest.approx(number, rel=1e-9, abs=1e-12)
+
+
+def only(found: Told | str, names: Told | str) -> Told | str:
+    return found if isinstance(found, str) or isinstance(names, str) else {name: found[name] for name in names}
+
+
+def order_and_others_change_nothing(dice: random.Random, machine: File, workload: File) -> None:
+    first = told(machine, workload)
+    services = list(workload["services"].items())
+    dice.shuffle(services)
+    assert told(machine, {**workload, "services": dict(services)}) == first
+    unasked = {"device": "cpu", "workers": 2, "request": [busy("1 ms"), {"read": {"from": "disk", "bytes": "1 MB"}}, {"ask": {
+        "service": dice.choice(services)[0], "retries": 5, "timeout": "1 s"}}]}  # fmt: skip
+    assert only(told(machine, {**workload, "services": {"a": unasked, **dict(services)}}), first) == first
+    apart = {"device": "idle", "request": [busy({"exponential": "1 ms"}, "idle")], "arrivals": {"poisson": "90 1/s"}}
+    jobs = {"apart": {"services": {"a": apart}, "requests": 90}}
+    assert only(told(machine, {**workload, "jobs": jobs}), first) == first
+
+
+def who_plays_changes_nothing(_: random.Random, machine: File, workload: File) -> None:
+    first = told(machine, workload)
+    assert told(machine, workload, engine="simpy") == first
+    for fast in ("never", "always"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HWSIM_FAST", fast)
+            assert told(machine, workload) == first
+
+
+def an_event_of_nothing_changes_nothing(_: random.Random, machine: File, workload: File) -> None:
+    first = told(machine, workload)
+    for named in ({"part": "cpu"}, {"part": "disk"}, {"link": "wire"}, {"service": "web"}):
+        late = {"at": "10 h", "down": "1 s"}
+        assert told(machine, {**workload, "events": [{**named, **late}]}) == first, named
+        if "service" not in named:
+            assert told(machine, {**workload, "events": [{**named, "at": "10 ms", "speed": "100 %"}]}) == first, named
+
+
+def a_job_of_nothing_changes_nothing(_: random.Random, machine: File, workload: File) -> None:
+    first = told(machine, workload)
+    for what in (busy("1 fs"), busy("1 fs", "far"), busy("1 fs", "idle")):
+        found = told(machine, {**workload, "jobs": {"nothing": {"start": "1 h", "program": [what]}}})
+        assert "first come first served" in found if isinstance(found, str) else found == first, what
+
+
+LAWS: Final = (
+    order_and_others_change_nothing, who_plays_changes_nothing, an_event_of_nothing_changes_nothing,
+    a_job_of_nothing_changes_nothing,
+)  # fmt: skip
+
+
+def check(law: Callable[[random.Random, File, File], None], seeds: range) -> None:
+    for seed in seeds:
+        dice = random.Random(seed)
+        machine, workload = random_machine(dice), random_services(dice)
+        assert not isinstance(told(machine, workload), str)
+        try:
+            law(dice, machine, workload)
+        except AssertionError as error:
+            raise AssertionError(f"{law.__name__}, seed {seed}: {error}\n{machine}\n{workload}") from error
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_laws_of_random_services(law: Callable[[random.Random, File, File], None]) -> None:
+    check(law, range(COUNT))
