@@ -104,6 +104,16 @@ class Capacity:
     unit: Unit = "s"
 
 
+def parted(capacity: str) -> tuple[str, str]:
+    """The device and the resource of a capacity; of a link none. The only place that knows how capacities are called.
+
+    >>> parted("node0.gpu1.compute"), parted("slot:cpu->node.compute")
+    (('node0.gpu1', 'compute'), ('', ''))
+    """
+    device, _, resource = ("", "", "") if ":" in capacity else capacity.rpartition(".")
+    return device, resource
+
+
 def rates_of(capacities: Iterable[Capacity]) -> dict[str, float]:
     """Rate of each capacity by its name."""
     return dict(map(attrgetter("name", "rate"), capacities))

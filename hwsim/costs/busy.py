@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hwsim.costs.power import Power, PowerItem
+from hwsim.demand import parted
 from hwsim.graph.opgraph import Alike, Floats, Ints
 from hwsim.machine import Machine
 from hwsim.results.result import Result
@@ -67,7 +68,7 @@ def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem]) -> t
     for cost in flat.graph.costs:
         rows: dict[str, list[tuple[float, int]]] = {}
         for capacity, amount, times in cost.demand.drawn:
-            name, _, kind = capacity.rpartition(".")
+            name, kind = parted(capacity)
             if kind in PARTS and part(name):
                 rows.setdefault(capacity, []).append((amount, times))
         drawn.append(rows)
@@ -126,9 +127,9 @@ def _units(alike: Alike | None, drawn: Iterable[str]) -> dict[Unit, tuple[str, .
     members = {} if alike is None else alike.members
     leads: dict[str, list[str]] = {}  # by GPU the capacities that stand for its compute and its memory
     for capacity in drawn:
-        at = capacity.endswith(".memory")
+        at = parted(capacity)[1] == "memory"
         for member in members.get(capacity, (capacity,)):
-            leads.setdefault(member.rpartition(".")[0], ["", ""])[at] = capacity
+            leads.setdefault(parted(member)[0], ["", ""])[at] = capacity
     gpus: dict[Unit, list[str]] = {}
     for name, (compute, memory) in leads.items():
         gpus.setdefault(Unit(compute, memory), []).append(name)
@@ -200,13 +201,14 @@ def _others(result: Result, gpus: set[str]) -> dict[str, tuple[float, int]]:
     worked: dict[str, float] = {}  # by capacity
     many: dict[str, int] = {}  # of devices that no name is known of
     for usage in result.usage:
-        if ":" in usage.capacity or not usage.busy_fs or usage.capacity.rpartition(".")[0] in gpus:
+        device, _ = parted(usage.capacity)
+        if not device or not usage.busy_fs or device in gpus:
             continue  # of a link, or never used
         names = members.get(usage.capacity, (usage.capacity,)) if usage.alike > 1 else (usage.capacity,)
         worked |= dict.fromkeys(names, usage.utilisation * result.makespan_s)
-        many[usage.capacity.rpartition(".")[0]] = usage.alike - len(names) + 1
+        many[device] = usage.alike - len(names) + 1
     busy: dict[str, tuple[float, int]] = {}
     for capacity, seconds in worked.items():
-        device = capacity.rpartition(".")[0]
+        device, _ = parted(capacity)
         busy[device] = max(seconds, busy[device][0] if device in busy else 0.0), many.get(device, 1)
     return busy

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-from hwsim.demand import Capacity, Cost, Crowd, Demand, Term
+from hwsim.demand import Capacity, Cost, Crowd, Demand, Term, parted
 from hwsim.devices.crowding import Knee, Streams
 from hwsim.devices.kind import AccessTimes
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, source_of
@@ -152,6 +152,6 @@ class Disk(AccessTimes):
         longest = max([seconds, *(term.seconds for term in why if term.label == "iops")])
         return Cost(
             Demand(latency=start, amounts=drawn, floor=floor, share=longest * rate[1] or 1.0, crowd=crowd),
-            moved=tuple((capacity, moved[capacity], "1" if capacity.endswith(".iops") else "B") for capacity, _ in drawn),
+            moved=tuple((capacity, moved[capacity], "1" if parted(capacity)[1] == "iops" else "B") for capacity, _ in drawn),
             why=tuple(why),
         )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Cost, Doubt, Term, rates_of
+from hwsim.demand import Cost, Doubt, Term, parted, rates_of
 from hwsim.devices.convolution import Convolution
 from hwsim.devices.convolving import CONVOLVING, Convolving, matrix_units, units_of
 from hwsim.devices.gpu import Gpu
@@ -109,7 +109,7 @@ def lengthened(cost: Cost, slower: float, rates: Mapping[str, float]) -> Cost:
     amounts = []
     for name, amount in demand.amounts:
         most = body * rates[name]
-        wanted = most if name.endswith(".compute") and slower > 1.0 else amount * min(slower, 1.0)
+        wanted = most if parted(name)[1] == "compute" and slower > 1.0 else amount * min(slower, 1.0)
         amounts.append((name, min(wanted, most)))
     longest = max((amount / rates[name] for name, amount in amounts), default=0.0)
     peak = [each for term in cost.why for each in term.inputs if each[0] == "peak"][:1]
@@ -118,7 +118,7 @@ def lengthened(cost: Cost, slower: float, rates: Mapping[str, float]) -> Cost:
         ("times", precise(slower, "1"), "what libraries reach of it: devices/convolving"),
         *peak,
     )
-    compute = next((name for name, _ in amounts if name.endswith(".compute")), "")
+    compute = next((name for name, _ in amounts if parted(name)[1] == "compute"), "")
     why = Term(CONVOLUTION, "product x times", inputs, body, compute)
     latencies = tuple(term for term in cost.why if term.kind == "latency")
     floor = body if longest < body * (1 - 1e-12) else 0.0

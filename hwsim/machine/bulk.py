@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from hwsim.demand import Cost, Demand, Later, Term
+from hwsim.demand import Cost, Demand, Later, Term, parted
 from hwsim.machine.attached import Attached
 from hwsim.machine.capacities import oversubscription
 from hwsim.machine.handling import Handling
@@ -306,7 +306,7 @@ class Bulk:
             of |= {link.both: ("both", at, "") for at, link in enumerate(links) if link.both}
             places = []
             for name, _ in cost.demand.amounts:
-                device, _, suffix = name.rpartition(".")
+                device, suffix = parted(name)
                 places.append(of[name] if name in of else ("device", place[device], suffix))
             shape = self._shapes[signature] = len(self._known)
             self._known.append(_Shape(source, target, tuple(places)))

@@ -8,7 +8,7 @@ from dataclasses import field
 from operator import attrgetter
 from typing import Final, Literal
 
-from hwsim.demand import Term, Unit
+from hwsim.demand import Term, Unit, parted
 from hwsim.devices import Cpu, Gpu, Memory, Nic
 from hwsim.devices.doubts import doubts
 from hwsim.devices.network import ON_CORES
@@ -70,7 +70,7 @@ class Tally:
     def clocks(self) -> tuple[tuple[str, float], ...]:
         """The core at whose speed the longest floor goes, if it is work of a core and not its waiting for a bus."""
         longest = max(self.floors, key=lambda term: term.seconds, default=None)
-        if longest is None or not longest.capacity.endswith(".cores") or longest.label in (STORES, LOADS):
+        if longest is None or parted(longest.capacity)[1] != "cores" or longest.label in (STORES, LOADS):
             return ()
         return ((longest.capacity, 1.0),)
 
@@ -143,7 +143,7 @@ def _core(devices: Mapping[str, PlacedDevice], stops: Sequence[str], at: int, le
 
 
 def _cores(devices: Mapping[str, PlacedDevice], capacity: str) -> int:
-    model = devices[capacity.removesuffix(".cores")].model
+    model = devices[parted(capacity)[0]].model
     return model.cores if isinstance(model, Cpu) else 1
 
 

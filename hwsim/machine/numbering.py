@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.demand import Cost
+from hwsim.demand import Cost, parted
 from hwsim.machine.capacities import oversubscription
 from hwsim.machine.layout import Layout, Part
 from hwsim.machine.net import BOTH, Net
@@ -140,7 +140,7 @@ class Numbering:
         if self._net.drawing(name):
             layout, prefix, wire, which = self._net.wire_of[name]
             return self.wire(prefix, layout, wire, which)
-        device, _, suffix = name.rpartition(".")
+        device, suffix = parted(name)
         if self._net.layout.find(device) is None:
             raise UnknownName(f"there is no capacity '{name}'")
         return self.device(device, suffix)

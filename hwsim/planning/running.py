@@ -182,7 +182,8 @@ def _numbers(run: Run) -> dict[str, float]:
     if shares:
         numbers["memory"] = max(shares)
     if "busy" not in numbers:
-        gpus = [usage for usage in run.usage if usage.capacity.endswith(".compute") and "gpu" in usage.capacity]
+        computing = {f"{name}.compute" for name, kind in run.devices.items() if kind == "gpu"}
+        gpus = [usage for usage in run.usage if usage.capacity in computing]
         if gpus:
             many = sum(usage.alike for usage in gpus)  # integers
             numbers["busy"] = math.fsum(usage.utilisation * usage.alike for usage in gpus) / many

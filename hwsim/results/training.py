@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hwsim.demand import parted
 from hwsim.graph.opgraph import Floats, Ints, Trained
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
@@ -222,7 +223,7 @@ def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
     members = {} if flat.graph.alike is None else flat.graph.alike.members
     for number in np.flatnonzero(sizes).tolist():
         for name, amount in flat.graph.costs[number].demand.amounts:
-            if name.endswith(".compute"):
+            if parted(name)[1] == "compute":
                 drawn[name] = drawn.get(name, 0.0) + float(sizes[number]) * amount
     drawn |= {name: drawn[first] for first, names in members.items() if first in drawn for name in names}
     kinds = [

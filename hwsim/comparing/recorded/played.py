@@ -13,7 +13,7 @@ from typing import Final, Literal
 import numpy as np
 
 from hwsim.comparing.recorded import families
-from hwsim.comparing.recorded.where import SHARED, Where, is_gpu, of_cause, of_op, recorded_name
+from hwsim.comparing.recorded.where import SHARED, Where, gpus_of, of_cause, of_op, recorded_name
 from hwsim.formats import natural
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
@@ -36,6 +36,7 @@ class Device:
 
     name: str
     spent: Spent
+    is_gpu: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,8 +149,8 @@ def of_timeline(
     """The places and ops of a run. works: kinds of work of names."""
     timeline = result.timeline
     flat, labels = timeline.flat, timeline.flat.graph.labels
-    has_gpu = any(is_gpu(label.device) for label in labels)
-    place_of = np.array([of_op(label, has_gpu=has_gpu) for label in labels] + [Where.WAITING], np.int64)
+    gpus = gpus_of({label.device for label in labels}, result.devices)
+    place_of = np.array([of_op(label, gpus) for label in labels] + [Where.WAITING], np.int64)
     place = place_of[flat.label]
     called = [(_called(label), label.kind) for label in labels]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(called))}
@@ -174,13 +175,13 @@ def of_timeline(
     path = critical_path(timeline)
     spent = dict.fromkeys(Where, 0)
     pairs, index = np.unique(np.column_stack([flat.label[path.op], path.cause]).reshape(-1, 2), axis=0, return_inverse=True)
-    where = [of_cause(labels[label], path.causes[cause], has_gpu=has_gpu) for label, cause in pairs.tolist()]
+    where = [of_cause(labels[label], path.causes[cause], gpus) for label, cause in pairs.tolist()]
     for which, took in zip(index.reshape(-1).tolist(), (path.end - path.start).tolist(), strict=True):
         spent[where[which]] += took
     shared = np.array([label.kind in SHARED for label in labels] + [False], np.bool_)[flat.label]
     seen = np.where(np.isin(place, _BUSY) & ~shared, Where.WAITING, place)  # by other GPUs
     idle = _Idle(timeline, latency, place, seen, last_predecessors(timeline))
-    computing = _devices(spans, shown, entry[ops], idle, timeline.makespan_fs, has_gpu=has_gpu)
+    computing = _devices(spans, shown, entry[ops], idle, timeline.makespan_fs, gpus)
     return Played(
         how, title, timeline.makespan_fs, steps, spent, computing, shown, tuple(numbers), spans, works, notes,
         interval=result.interval if how == "simulated" and result.sure and not result.serving else None,
@@ -195,21 +196,21 @@ def _called(label: Label) -> str:
     return label.name if label.kind in REPLAYED else label.name.partition(": ")[0] or label.kind
 
 
-def idle_unknown(spans: Spans, names: tuple[str, ...], makespan: int, *, has_gpu: bool) -> tuple[Device, ...]:
+def idle_unknown(spans: Spans, names: tuple[str, ...], makespan: int, gpus: frozenset[str]) -> tuple[Device, ...]:
     """The GPUs of a run whose document does not say what they waited for."""
-    return _devices(spans, names, np.full(len(spans.name), -1), None, makespan, has_gpu=has_gpu)
+    return _devices(spans, names, np.full(len(spans.name), -1), None, makespan, gpus)
 
 
 def _devices(
-    spans: Spans, names: tuple[str, ...], entry: Ints, idle: _Idle | None, makespan: int, *, has_gpu: bool
+    spans: Spans, names: tuple[str, ...], entry: Ints, idle: _Idle | None, makespan: int, gpus: frozenset[str]
 ) -> tuple[Device, ...]:
     """GPUs that compute; of a run without any, hosts that do."""
     works = np.isin(spans.place, (Where.KERNELS, Where.TRANSFER))
     numbered = {name: number for number, name in enumerate(names)}
     return tuple(
-        Device(name, _of_device(spans, number, entry, idle, makespan))
+        Device(name, _of_device(spans, number, entry, idle, makespan), name in gpus)
         for name, number in sorted(numbered.items(), key=lambda each: natural(each[0]))
-        if (is_gpu(name) or not has_gpu) and bool((works & (spans.device == number)).any())
+        if (name in gpus or not gpus) and bool((works & (spans.device == number)).any())
     )
 
 

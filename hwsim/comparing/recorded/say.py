@@ -58,7 +58,7 @@ def _lines(both: AgainstTrace, *, every: bool) -> Iterator[str]:
     yield from _table(both, "along the critical path", both.causes)
     if both.of_gpu:
         many = [side.gpus for side in (both.first, both.second)]
-        is_host = not any("gpu" in each.name for each in both.first.devices)
+        is_host = not any(each.is_gpu for each in both.first.devices)
         title = (
             "a host"
             if is_host

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Final
 
@@ -66,30 +66,31 @@ _OF_KIND: Final[Mapping[str, Where]] = {  # kinds of ops of replays, and of prog
     **dict.fromkeys((*AMONG, *COLLECTIVES), Where.TRANSFER),
 }
 _OF_NAME: Final = {"launch": Where.LAUNCH, "gap": Where.LAUNCH, "delay": Where.UNEXPLAINED, "start": Where.OUTSIDE}
+_OF_IMPORTERS: Final = re.compile(r"(rank\d+\.)?gpu\d*")
 _NUMBERED: Final = re.compile(r" no\. \d+$")
 SHARED: Final = frozenset({*AMONG, *COLLECTIVES} - {REPLAYED})  # ops of several GPUs that stand on one
 
 
-def is_gpu(device: str) -> bool:
-    """Whether a device is a GPU: `gpu0`, `rank3.gpu0`, `node1.gpu*`.
+def gpus_of(devices: Iterable[str], kinds: Mapping[str, str]) -> frozenset[str]:
+    """The GPUs among some devices: by their kinds, and those that no machine has by the names that importers give.
 
-    >>> is_gpu("rank3.gpu0"), is_gpu("gpu"), is_gpu("cpu0"), is_gpu("rank3.host")
-    (True, True, False, False)
+    >>> sorted(gpus_of(["rank3.gpu0", "rank3.host", "accel", "gpux"], {"accel": "gpu", "gpux": "cpu"}))
+    ['accel', 'rank3.gpu0']
     """
-    return device.rpartition(".")[2].startswith("gpu")
+    return frozenset(name for name in devices if kinds.get(name, "gpu" if _OF_IMPORTERS.fullmatch(name) else "") == "gpu")
 
 
-def of_op(label: Label, *, has_gpu: bool) -> Where:
+def of_op(label: Label, gpus: frozenset[str]) -> Where:
     """The place of the time in which an op runs.
 
-    >>> [of_op(Label("x", kind, device), has_gpu=True).words for kind, device in
+    >>> [of_op(Label("x", kind, device), frozenset({"gpu0"})).words for kind, device in
     ...  (("kernel", "gpu0"), ("matmul", "gpu0"), ("matmul", "cpu"), ("allreduce", "gpu0"), ("gap", "gpu0"))]
     ['kernels', 'kernels', 'host', 'transfer', 'launch gaps']
     """
     place = _OF_KIND.get(label.kind) if label.kind != "busy" else _of_name(label.name)
     if place is not None:
         return place
-    return Where.KERNELS if is_gpu(label.device) or not has_gpu else Where.HOST
+    return Where.KERNELS if label.device in gpus or not gpus else Where.HOST
 
 
 def recorded_name(name: str) -> str:
@@ -108,11 +109,11 @@ def _of_name(name: str) -> Where | None:
     return _OF_NAME.get(recorded_name(name))
 
 
-def of_cause(label: Label, cause: Cause, *, has_gpu: bool) -> Where:
+def of_cause(label: Label, cause: Cause, gpus: frozenset[str]) -> Where:
     """The place of a piece of a critical path: an op that runs, or waits for a cause."""
     if cause.kind in ("wait", "pool"):
         return Where.WAITING
     if cause.kind in ("dispatch", "return"):
         return Where.HOST
-    place = of_op(label, has_gpu=has_gpu)
+    place = of_op(label, gpus)
     return Where.LAUNCH if cause.kind == "latency" and place == Where.KERNELS else place

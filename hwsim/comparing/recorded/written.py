@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.comparing.recorded.played import Played, Spans, idle_unknown
-from hwsim.comparing.recorded.where import Where, is_gpu, of_op
+from hwsim.comparing.recorded.where import Where, gpus_of, of_op
 from hwsim.comparing.sides import interval_of
 from hwsim.graph.opgraph import Label
 from hwsim.spec import SpecError
@@ -33,7 +33,7 @@ def of_document(document: Mapping[str, Any], called: str, *, has_marks: bool) ->
     if not rows:
         raise SpecError.of(None, f"{called}: this run has no ops", "write it with `hwsim simulate ... --json --ops`")
     labels = [Label(str(row["name"]), str(row["kind"]), str(row["device"])) for row in rows]
-    has_gpu = any(is_gpu(label.device) for label in labels)
+    gpus = gpus_of({label.device for label in labels}, document.get("devices", {}))
     names = {(label.name.partition(": ")[0] or label.kind, label.kind): 0 for label in labels}
     numbers = {name: number for number, name in enumerate(names)}
     devices = tuple(dict.fromkeys(label.device for label in labels))
@@ -44,7 +44,7 @@ def of_document(document: Mapping[str, Any], called: str, *, has_marks: bool) ->
     columns = (
         [numbers[label.name.partition(": ")[0] or label.kind, label.kind] for label in labels],
         [devices.index(label.device) for label in labels],
-        [of_op(label, has_gpu=has_gpu) for label in labels],
+        [of_op(label, gpus) for label in labels],
     )
     name, device, place = (np.array(column, np.int64)[order] for column in columns)
     spans = Spans(
@@ -59,8 +59,8 @@ def of_document(document: Mapping[str, Any], called: str, *, has_marks: bool) ->
         f"{document['workload']}  on  {document['machine']}",
         makespan,
         max(1, int(trained[0].get("steps", 1))),
-        _path(document["limited_by"], makespan, has_gpu=has_gpu),
-        idle_unknown(spans, devices, makespan, has_gpu=has_gpu),
+        _path(document["limited_by"], makespan, gpus),
+        idle_unknown(spans, devices, makespan, gpus),
         devices,
         tuple(names),
         spans,
@@ -70,20 +70,20 @@ def of_document(document: Mapping[str, Any], called: str, *, has_marks: bool) ->
     )
 
 
-def _path(rows: list[Mapping[str, Any]], makespan: int, *, has_gpu: bool) -> dict[Where, int]:
+def _path(rows: list[Mapping[str, Any]], makespan: int, gpus: frozenset[str]) -> dict[Where, int]:
     spent = dict.fromkeys(Where, 0)
     for row in rows:
-        spent[_of_cause(str(row["kind"]), str(row["cause"]), has_gpu=has_gpu)] += round(float(row["time_s"]) * FEMTO)
+        spent[_of_cause(str(row["kind"]), str(row["cause"]), gpus)] += round(float(row["time_s"]) * FEMTO)
     longest = max(spent, key=lambda where: spent[where])
     spent[longest] += makespan - sum(spent.values())  # integers: times in seconds have lost their last digits
     return spent
 
 
-def _of_cause(kind: str, cause: str, *, has_gpu: bool) -> Where:
+def _of_cause(kind: str, cause: str, gpus: frozenset[str]) -> Where:
     """The place of a cause in words.
 
     >>> causes = (("capacity", "gpu0.memory"), ("capacity", "slots:psw->gpu0"), ("floor", "flow of x on gpu0"), ("time", "x"))
-    >>> [_of_cause(kind, cause, has_gpu=True).words for kind, cause in causes]
+    >>> [_of_cause(kind, cause, frozenset({"gpu0"})).words for kind, cause in causes]
     ['kernels', 'transfer', 'transfer', 'host']
     """
     if kind in _OF_KIND:
@@ -91,6 +91,6 @@ def _of_cause(kind: str, cause: str, *, has_gpu: bool) -> Where:
     if ":" in cause or "link " in cause or cause.startswith("flow of "):
         return Where.TRANSFER
     device = cause.rpartition(" on ")[2].partition(" ")[0] if kind != "capacity" else cause.rpartition(".")[0]
-    if not is_gpu(device):
-        return Where.HOST if has_gpu else Where.KERNELS
+    if device not in gpus:
+        return Where.HOST if gpus else Where.KERNELS
     return Where.LAUNCH if kind == "latency" else Where.KERNELS

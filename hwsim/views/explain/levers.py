@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from hwsim.demand import Cost, Term
+from hwsim.demand import Cost, Term, parted
 from hwsim.formats import family
 from hwsim.origins import Cited
 from hwsim.records import dataclass
@@ -108,12 +108,12 @@ class Levers:
             yield from self._of_link(name)
             return
         terms = [term for cost in costs for term in _draws(cost, family(name))]
-        exact = [] if name.endswith(".compute") else self._inputs(terms, name, loosely=False)
+        exact = [] if parted(name)[1] == "compute" else self._inputs(terms, name, loosely=False)
         listed = list(self._listed(name))
         if exact:
             yield from _grouped(self._whole(exact))
             return
-        if name.endswith(".cores") and any("cores" in term.formula and term.formula.endswith("/ cores") for term in terms):
+        if parted(name)[1] == "cores" and any("cores" in term.formula and term.formula.endswith("/ cores") for term in terms):
             cores = [number for number in self._parts.of_device(_device(name)) if number.key == "cores"]
             if cores:
                 yield Lever.of(cores)
@@ -123,7 +123,7 @@ class Levers:
         yield from map(Lever.of, listed)
 
     def _listed(self, name: str) -> Iterator[list[Number]]:
-        device, _, last = name.rpartition(".")
+        device, last = parted(name)
         numbers = self._parts.of_device(device)
         for keys in OF_CAPACITY.get((self._parts.kind(device), last), ()):
             if group := [number for number in numbers if re.fullmatch(keys, number.key) and number.better]:
@@ -154,7 +154,7 @@ class Levers:
         spent = dict.fromkeys(names, 0.0)
         for name, amount in drawn:
             spent[family(name)] = max(spent[family(name)], amount / self._rates.get(name, float("inf")))
-        carries = [name for name in names if link(names[name]) or name.endswith((".tx", ".rx"))]
+        carries = [name for name in names if link(names[name]) or parted(name)[1] in ("tx", "rx")]
         flows = any((term := binding(cost)) is not None and term.kind == "flow" for cost in costs)
         if not flows:
             yield from (lever for name in names if name not in carries for lever in self.of_capacity(names[name]))
@@ -230,7 +230,7 @@ def _draws(cost: Cost, capacity: str) -> list[Term]:
 
 
 def _device(capacity: str) -> str:
-    return "" if link(capacity) else capacity.rpartition(".")[0]
+    return parted(capacity)[0]
 
 
 def _is_mentioned(number: Number, source: Cited) -> bool:

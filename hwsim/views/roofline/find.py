@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Cost, Term
+from hwsim.demand import Cost, Term, parted
 from hwsim.devices import Cpu, Gpu, Sockets
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine, UnknownName
@@ -178,7 +178,7 @@ def _points(
         if flop <= 0:
             idle[f"{name} ({kind})"] = idle.get(f"{name} ({kind})", 0) + times
             continue
-        moved = size * math.fsum(amount for where, amount, unit in cost.moved if unit == "B" and where.endswith(".memory"))
+        moved = size * math.fsum(amount for where, amount, unit in cost.moved if unit == "B" and parted(where)[1] == "memory")
         seconds = cost.demand.latency + size * cost.demand.body(rates)
         peak, unit = _units(cost)
         point = Point(name, kind, 0, flop, moved, seconds, min(peak, most), _bound(cost, size, unit))
@@ -234,5 +234,5 @@ def _called(term: Term, unit: str) -> str:
     if term.label == "compute":
         return f"compute, {unit}" if unit else "compute"
     if term.kind == "floor":
-        return f"compute, {unit}: waves of tiles" if term.capacity.endswith(".compute") and unit else "memory and caches"
+        return f"compute, {unit}: waves of tiles" if parted(term.capacity)[1] == "compute" and unit else "memory and caches"
     return WORDS.get(term.label, term.label)

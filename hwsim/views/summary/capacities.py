@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from hwsim.demand import parted
 from hwsim.formats import family, format_quantity, format_share, natural, prefixed
 from hwsim.records import dataclass
 from hwsim.results.critical import Share
@@ -33,7 +34,7 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
     """
     fullest: dict[str, Usage] = {}
     for one in usage:
-        device = one.capacity.rpartition(".")[0]
+        device, _ = parted(one.capacity)
         if not device:  # a link
             continue
         fullest[device] = max(fullest.get(device, one), one, key=lambda each: (each.utilisation, each.busy_fs))

@@ -108,6 +108,10 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
     if (covered := coverage(result.simulated)) is not None:
         entries["calibrated"] = asdict(covered)
     if ops:
+        kinds = result.devices
+        entries["devices"] = {
+            name: kinds[name] for name in sorted({label.device for label in result.timeline.flat.graph.labels} & {*kinds})
+        }
         entries["ops"] = [asdict(row) for row in (result.ops if rank is None else result.rank(rank))]
     return entries
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from hwsim.demand import Cost, Demand, Term
+from hwsim.demand import Cost, Demand, Term, parted
 from hwsim.devices import CannotCompute
 from hwsim.devices.roofline import Input
 from hwsim.formats import format_quantity, precise
@@ -273,7 +273,7 @@ def _in_turn(missed: Cost, copied: Cost) -> Cost:
         if missed.requests is not None and missed.requests.count > 0
         else missed.demand.crowd,
     )
-    media = next((term.capacity for term in missed.why if term.capacity.endswith(".media")), "")
+    media = next((term.capacity for term in missed.why if parted(term.capacity)[1] == "media"), "")
     inputs = (
         ("missed", precise(missed.demand.floor, "s"), "what the cache has not, from the disk"),
         ("cached", precise(copied.demand.floor, "s"), "what it has"),
