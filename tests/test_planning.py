@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -226,3 +227,50 @@ def test_an_objective_that_nothing_tells_is_a_reason() -> None:
     assert answer.best is None
     assert [each.reasons[0].constraint for each in answer.rejected] == ["MFU"] * 2
     assert "nothing tells it" in str(answer)
+
+
+# ---- what an answer does not claim
+
+
+def test_axes_that_no_plan_has_are_named_and_a_best_without_them_is_none_where_such_trainings_need_them() -> None:
+    short = asked(minimise="training", simulate=0)
+    assert short.is_best
+    assert short.left == {"cp": False, "chunks": False}
+    assert "\n  not tried    cp (context parallel), chunks" in str(short)
+    train = {**TRAINING["train"], "sequence": 65536, "recompute": "full"}
+    long = asked(workload={**TRAINING, "train": train}, set={"let.nodes": 8}, minimise="training", simulate=0)
+    assert not long.is_best
+    assert "\n  best tried" in str(long) or "none of the plans tried" in str(long)
+    assert (long.to_json()["is_best"], long.to_json()["not_tried"]["cp"]) == (False, True)
+    stated = {**TRAINING["train"], "parallel": {"tp": 1, "dp": "rest"}}
+    assert asked(workload={**TRAINING, "train": stated}, minimise="training", simulate=0).left == {}
+
+
+def test_experts_are_split_and_a_prime_number_of_layers_has_stages() -> None:
+    model, framework = load_transformer("deepseek-v3"), load_framework("megatron-core")
+    cluster = replace(cluster_of(load_machine(CLUSTER)), gpus=512)
+    start = ParallelPlan(global_batch=3840, sequence=4096)
+    fixed = frozenset({"microbatch", "sequence_parallel"})
+    found, whole = (Search(model, start, framework, fixed | more).on(cluster, few=1) for more in (frozenset(), frozenset({"ep"})))
+    assert found.steps[0].laid.plan.ep > 1
+    assert found.steps[0].laid.plan.pp > 1
+    assert not whole.steps or found.steps[0].seconds < whole.steps[0].seconds
+
+
+def test_a_faster_store_of_checkpoints_is_better_for_sure_if_nothing_else_differs() -> None:
+    train = {**TRAINING["train"], "parallel": {"tp": 1, "dp": "rest"}, "checkpoint": {"every": "auto", "bandwidth": "1 GB/s"}}
+    rates = {"workload.train.checkpoint.bandwidth": ["100 MB/s", "1 GB/s"]}
+    answer = asked(workload={**TRAINING, "train": train}, vary=rates, failures="meta-llama-3", minimise="training", simulate=0)
+    (against,) = answer.ratios.values()
+    assert against.is_told
+    assert against.value > 1
+
+
+def test_a_price_of_a_whole_machine_against_a_sum_of_parts_tells_nothing() -> None:
+    question = {"machine": ["dgx-h100", "mi300x-8"], "workload": TRAINING, "failures": "none", "simulate": 0}
+    answer = plan({**question, "minimise": "cost"})
+    (against,) = answer.ratios.values()
+    assert not against.is_told
+    assert "a price of a whole machine" in against.unlike
+    assert "cannot be told" in str(answer)
+    assert "whole machine" not in next(iter(plan({**question, "minimise": "training"}).ratios.values())).unlike

@@ -110,3 +110,20 @@ def test_a_service_that_does_not_keep_up_is_a_warning_wherever_rows_are_compared
     assert [each.code for each in shop.warnings] == ["overloaded"]
     short = hwsim.simulate(GPU, CHAT, set={"workload.let.rate": "100 1/s", "workload.let.requests": 60})
     assert [each.code for each in short.warnings] == ["still-filling"]
+
+
+DAY = "{day: {mean: 10 1/s, peak: 20 1/s, at: 14 h}}"
+
+
+def test_a_part_of_a_day_answers_no_plan_and_a_day_is_shared_by_machines() -> None:
+    night = CHAT.replace("{poisson: $rate}", DAY)
+    answer = asked(night, vary={"replicas": "1..4"}, require=["ttft_p95 at most 1 h"])
+    assert answer.best is None
+    assert {reason.constraint for each in answer.rejected for reason in each.reasons} == {"day"}
+    assert "864,000 requests are a whole cycle" in str(answer)
+    day = shared(
+        tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"day": {"mean": "10 1/s", "peak": "20 1/s"}}}}), 4
+    )
+    assert day.plain()["infer"]["arrivals"]["day"] == {"mean": "2.5 1/s", "peak": "5.0 1/s"}
+    with pytest.raises(ValueError, match="requests of `bursts` are not shared"):
+        shared(tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"bursts": {"rate": "1 1/s"}}}}), 4)

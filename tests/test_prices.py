@@ -15,6 +15,7 @@ from hwsim.costs import (
     price_of,
 )
 from hwsim.costs.listed import is_as_listed
+from hwsim.spec import SpecError
 from tests.test_costs import MACHINE, PRICES, refused
 from tests.test_train_checks import CLUSTER
 
@@ -180,3 +181,12 @@ def test_power_that_contradicts_itself(tmp_path: Path, power: str, place: str, s
     printed = refused("check", tmp_path / "m.yaml")
     assert f"m.yaml:{place}: " in printed
     assert said in printed
+
+
+def test_a_machine_of_one_provider_at_the_prices_of_another_says_so_and_terms_are_told() -> None:
+    rented = price_of(api.load_machine("p5e.48xlarge")).of_way("on_demand")
+    assert any("p5e.48xlarge is of AWS" in item.name for item in rented)
+    assert "is of" not in price_of(api.load_machine("g6e.48xlarge")).of_way("on_demand")[0].name
+    assert "for terms of 24 h" in str(price_of(api.load_machine("p5e.48xlarge")).of_way("reserved")[0])
+    with pytest.raises(SpecError, match="one of AWS, Azure"):
+        load_prices(provider="Amazon")

@@ -54,22 +54,8 @@ def paying_of(prices: str | None, rent: str | None, provider: str | None, site: 
 
     with in_words():
         lists = load_prices(None if prices in (None, ALL) else find("prices", str(prices)), provider=provider or "")
-        if provider is not None:
-            _refuse_unknown(provider, lists)
         place = None if site is None else _site(site, lists)
     return Paying(None if prices is None else lists, cast("Any", WAYS[rent or "no"]), place)
-
-
-def _refuse_unknown(provider: str, prices: Prices) -> None:
-    """Refuse a provider that offers nothing."""
-    from hwsim.spec import did_you_mean
-
-    providers = prices.providers
-    if provider not in providers:
-        hint = did_you_mean(provider, providers)
-        raise click.BadParameter(
-            f"no provider '{provider}' offers anything" + (f"; {hint}" if hint else ""), param_hint="--provider"
-        )
 
 
 def _site(text: str, prices: Prices) -> Site:

@@ -18,7 +18,7 @@ from hwsim.costs.amount import Amount
 from hwsim.costs.site import Site, SiteKeys, read_site
 from hwsim.devices.offers import A_DATE, WAYS, Held, Offer, OfferKeys, Price, PriceKeys, Way, is_date, read_price
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Tree, check_header, decode, field, find, folder, names, read
+from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, field, find, folder, names, read
 from hwsim.units import YEAR, Ratio, Seconds
 
 HEADER: Final = "prices/1"
@@ -116,32 +116,44 @@ class Prices:
         return replace(self, site=self.sites[name].over(self.site))
 
 
-def load_prices(source: Path | str | Tree | None = None, *, provider: str = "") -> Prices:
+def load_prices(source: Path | str | Tree | None = None, *, provider: str = "", place: Place | None = None) -> Prices:
     """Prices of a file of the user's own before the library's.
 
     Args:
         source: the file, its text or its tree; None: the library's alone.
-        provider: take this one's offers alone.
+        provider: take this one's offers alone; place: where a file says so.
 
     Raises:
         SpecError: its mistakes.
     """
     library = _library()
     if source is None:
-        return replace(library, provider=provider) if provider else library
+        return _only(library, provider, place)
     mistakes = Mistakes()
     listed = _read(source if isinstance(source, Tree) else read(source), mistakes, dict(library.sites))
     mistakes.raise_if_any()
-    return Prices(
+    both = Prices(
         own=listed.own,
         library=library.library,
         site=listed.site.over(library.site),
         sites=listed.sites,
         lifetime=listed.lifetime or library.lifetime,
         residual=library.residual if listed.residual < 0 else listed.residual,
-        provider=provider,
         given=True,
     )
+    return _only(both, provider, place)
+
+
+def _only(prices: Prices, provider: str, place: Place | None) -> Prices:
+    """The offers of one provider alone; of all if it is "".
+
+    Raises:
+        SpecError: it offers nothing.
+    """
+    if provider and provider not in prices.providers:
+        hint = f"one of {', '.join(sorted(prices.providers))}"
+        raise SpecError.of(place, f"no provider '{provider[:40]}' offers anything", hint)
+    return replace(prices, provider=provider) if provider else prices
 
 
 def check_prices(tree: Tree, mistakes: Mistakes) -> None:

@@ -7,7 +7,7 @@ A volume of a cloud is rented along with its machine, be that bought or rented: 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,6 +16,7 @@ from hwsim.costs.listed import swapped
 from hwsim.costs.prices import CABLES, OLD, Prices, Taken, load_prices, months_old, taken
 from hwsim.devices.offers import WAYS, Held, Offer, Way
 from hwsim.devices.owning import loaded_watts
+from hwsim.formats import lasting
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout, Part
 from hwsim.records import dataclass
@@ -40,6 +41,7 @@ class PricedItem:
     Args:
         name: the part's in the library, else in the file. count: how many. amount: for all of them, USD or USD/s.
         date, mark, provider, source: the offer that decides; offers: how many there are, of several providers.
+        term: seconds that a reserved rent is for; whole: it is the price of a whole machine.
     """
 
     name: str
@@ -51,6 +53,8 @@ class PricedItem:
     provider: str = ""
     source: str = ""
     offers: int = 1
+    term: float = 0.0
+    whole: bool = False
 
     @property
     def months(self) -> int | None:
@@ -68,7 +72,9 @@ class PricedItem:
         >>> str(PricedItem("p5.48xlarge", "on_demand", 1, Amount.exact(1.0), date="2026-01", mark="list", provider="AWS"))
         'AWS, list, 2026-01'
         """
-        return ", ".join(filter(None, (self.provider or short(self.source), self.mark, self.date))) or "no source, no date"
+        term = f"for terms of {lasting(self.term)}" if self.term else ""
+        said = ", ".join(filter(None, (self.provider or short(self.source), self.mark, self.date))) or "no source, no date"
+        return f"{said}, {term}" if term else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +163,7 @@ def _of_scope(
     called = (layout.file,) if layout.file and cards is not None else ()
     of_machine = taken(prices.of_machine(called, layout.price, way), Held())
     if of_machine is not None:
-        yield _item(layout.file or "the machine", way, many, of_machine, terms)
+        yield replace(_item(layout.file or "the machine", way, many, of_machine, terms), whole=True)
         yield from cards or ()
         return
     lacking: list[str] = []
@@ -178,10 +184,19 @@ def _of_scope(
             lacking.append(f"{name} ({part.use})" if part.use else name)
     if way != "purchase" and any(part.kind == "gpu" for part in layout.parts):  # a GPU's hour has its share of the node in it
         lacking = [each for each in lacking if not _is_of_kind(layout, each, inside, "cpu")] if items else lacking
-    yield from items
+    yield from _of_others(items, layout, prices)
     missing += lacking
     if way == "purchase":
         yield from _cables(layout, inside, many, prices, missing)
+
+
+def _of_others(items: Sequence[PricedItem], layout: Layout, prices: Prices) -> Iterator[PricedItem]:
+    """The parts of a machine; those of other providers than the one who rents the machine say so."""
+    ways = [prices.of_machine((layout.file,), layout.price, way) for way in WAYS] if layout.file else []
+    renting = {offer.provider for offers in ways[1:] for offer in offers if offer.provider}
+    for item in items:
+        strange = item.provider and renting and item.provider not in renting and item.way != "purchase"
+        yield replace(item, name=f"{item.name} ({layout.file} is of {', '.join(sorted(renting))})") if strange else item
 
 
 def _cards(
@@ -247,7 +262,8 @@ def _item(name: str, way: Way, count: int, chosen: Taken, terms: list[float]) ->
     terms[0] = max(terms[0], offer.billed if way == "on_demand" else 0.0)
     terms[1] = max(terms[1], offer.term if way == "reserved" else 0.0)
     return PricedItem(
-        name, way, count, chosen.amount * count, offer.date, offer.mark, offer.provider, offer.source, chosen.offers
+        name, way, count, chosen.amount * count, offer.date, offer.mark, offer.provider, offer.source, chosen.offers,
+        offer.term if way == "reserved" else 0.0,
     )  # fmt: skip
 
 

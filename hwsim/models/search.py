@@ -1,10 +1,11 @@
 """Plans of a training, tried one after another: those that fit into the memory, by the estimate of their step.
 
     tp            powers of two that divide the heads, up to a node's GPUs.
-    pp            numbers that divide the layers.
+    pp            numbers that divide the layers; of a prime number of layers powers of two, with stages that differ by a layer.
     microbatch    1, 2, 4, 8, as far as the global batch allows.
     sharding      none, the optimizer's states (zero-1), everything (zero-3, if pp is 1); not zero-2 and fsdp (see `space`).
     recompute     nothing, attention scores (if they are kept), all of a layer.
+    ep            powers of two that divide the experts of every layer that has some.
 
 A network of convolutions or a perceptron has stages (pp) and micro-batches: the batch of a replica in 1, 2, 4, ... parts.
 Everything else is as the plan at hand says, and so is whatever is fixed. The global batch may differ by a part (`within`), so
@@ -15,13 +16,13 @@ that more numbers of replicas divide it.
 Plans that model and number of GPUs allow, and their memory, are the same on every GPU: `Search` keeps them for further clusters.
 
 **Error**: of the estimate, see `docs/validation/models.md`; plans nearer to each other than that are equally good.
-**Range**: what the estimate knows; it is no search over orders of axes, interleaving or context parallel.
+**Range**: what the estimate knows. It makes no claim about plans with more than one of the axes that `left_at_one` names.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field, replace
 from functools import partial
 from itertools import product
@@ -41,6 +42,8 @@ from hwsim.records import dataclass
 MICROBATCHES: Final = (1, 2, 4, 8)
 SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-3")
 ROUNDING: Final = 1.0 - 1e-9
+LONG: Final = 32_768  # tokens of a sequence, from which on published trainings split it
+AXES: Final[Mapping[str, str]] = {"cp": "context parallel", "chunks": "interleaved stages"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Searched:
         refused: plans that do not divide, by the key that does not.
         estimated: number of plans whose step was estimated; the others cannot be faster than the fastest.
         least: the plan that needs least memory among those that do not fit, and its bytes.
+        left: axes that no plan has more than one of, though it might, and whether plans of such a training usually have.
     """
 
     steps: tuple[Step, ...]
@@ -77,6 +81,7 @@ class Searched:
     refused: tuple[Refused, ...] = ()
     estimated: int = 0
     least: tuple[Laid, float] | None = None
+    left: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,8 @@ class Search:
         if not steps:
             nearest = step(min(needs, key=lambda each: each.need).laid, cluster, self.framework, times)
         beyond = None if least is None else (least.laid, least.need)
-        return Searched(tuple(steps), len(candidates), len(fitting), nearest, refused, estimated, beyond)
+        left = left_at_one(self.model, self.plan, self.fixed, cluster.gpus)
+        return Searched(tuple(steps), len(candidates), len(fitting), nearest, refused, estimated, beyond, left)
 
     def _fastest(self, fitting: list[Candidate], cluster: Cluster, times: KernelTimes, few: int | None) -> tuple[list[Step], int]:
         """(steps, fastest first, number of estimates); of a few the others only as long as they could be among them."""
@@ -213,6 +219,30 @@ class Search:
         return replace(plan, global_batch=batch) if near else plan
 
 
+def left_at_one(model: Model, plan: ParallelPlan, fixed: Collection[str], gpus: int) -> dict[str, bool]:
+    """Axes that a search leaves as they are, and whether plans of such a training usually have more than one of them.
+
+    >>> model = Transformer(layers=8, hidden=128, heads=2, vocab=64)
+    >>> left_at_one(model, ParallelPlan(global_batch=8, sequence=131072), (), 64)
+    {'cp': True, 'chunks': False}
+    """
+    if gpus == 1 or not isinstance(model, Transformer) or {"tp", "pp"} <= set(fixed):
+        return {}
+    left = {axis: False for axis in AXES if axis not in fixed and (axis != "chunks" or plan.chunks == 1)}
+    if "cp" in left:
+        left["cp"] = (plan.sequence or model.sequence) >= LONG and plan.cp == 1
+    return left
+
+
+def not_tried(left: Mapping[str, bool]) -> str:
+    """Axes in words.
+
+    >>> not_tried({"cp": True, "chunks": False})
+    'cp (context parallel), chunks (interleaved stages): all plans have one of each'
+    """
+    return ", ".join(f"{axis} ({AXES[axis]})" for axis in left) + ": all plans have one of each"
+
+
 def search(
     model: Model,
     plan: ParallelPlan,
@@ -255,7 +285,12 @@ def _plans(
         again = ("none", "selective", "full")
     tps = (plan.tp,) if "tp" in fixed else _powers(min(per_node, model.heads))
     stages = tuple(n for n in range(1, min(model.layers, gpus) + 1) if model.layers % n == 0)
-    for tp, pp, microbatch, sharding, recompute in product(
+    if not any(1 < n < model.layers for n in stages) and "uneven" not in fixed:  # a prime number of layers
+        stages = tuple(sorted({*stages, *_powers(min(model.layers // 2, gpus))}))
+    experts = [kind.experts for kind in model.kinds if kind.experts > 1]
+    eps = _powers(gpus) if experts and "ep" not in fixed else (plan.ep,)
+    for ep, tp, pp, microbatch, sharding, recompute in product(
+        [ep for ep in eps if all(count % ep == 0 for count in experts)] if experts else eps,
         tps,
         (plan.pp,) if "pp" in fixed else stages,
         (plan.microbatch,) if "microbatch" in fixed else MICROBATCHES,
@@ -264,8 +299,10 @@ def _plans(
     ):
         yield replace(
             plan,
+            ep=ep,
             tp=tp,
             pp=pp,
+            uneven=plan.uneven or model.layers % pp > 0,
             chunks=plan.chunks if pp > 1 else 1,
             microbatch=microbatch,
             sharding=sharding,

@@ -136,10 +136,9 @@ def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
     """Everything that the GPUs of one stage of a transformer do: embedding (the first), blocks, head (the last)."""
     model, plan, part = laid.transformer, laid.plan, slice_of(laid, framework)
     kinds = laid.kinds_of(number)
+    blocks = blocks_of(laid, framework)
     middle = tuple(
-        replace(layer, times=kinds.get(kind, 0))
-        for kind, layer in enumerate(blocks_of(laid, framework))
-        if kind in kinds or not model.runs
+        replace(layer, times=kinds.get(kind, 0)) for kind, layer in enumerate(blocks) if kind in kinds or not model.runs
     )
     layers = (
         *((embedding_layer(model, part),) if number == 0 else ()),
@@ -151,7 +150,7 @@ def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
     return Stage(
         number=number,
         layers=layers,
-        passed=middle[0].output_bytes / parted if plan.pp > 1 else 0.0,
+        passed=blocks[0].output_bytes / parted if plan.pp > 1 else 0.0,
         gathered=gathered_of(laid, framework, parameters),
         adding=adding_of(laid, framework, parameters),
         ending=ending_of(laid, framework, parameters),

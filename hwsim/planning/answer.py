@@ -31,6 +31,7 @@ class Answer(Drawn):
         of_each: the best of each kind of machine.
         ratios: objective of an option over the objective of the best, by the number of the option.
         untried: options that were not simulated, because what is known of them is worse than the best.
+        left: axes of parallel plans that were not looked at, and whether plans of such trainings usually have more than one.
         otherwise: the best with its nodes in the other order: by chance, or as they stand.
         points, plans, simulations: counts of what was looked at; seconds: of CPU.
     """
@@ -48,8 +49,14 @@ class Answer(Drawn):
     simulations: int
     seconds: float
     outlay: Outlay
+    left: Mapping[str, bool]
     otherwise: Option | None = None
     TABLE: ClassVar = "options"
+
+    @property
+    def is_best(self) -> bool:
+        """Whether the best option may be called that: no plan of a kind that such trainings usually have was left out."""
+        return self.best is not None and not any(self.left.values())
 
     @cached_property
     def nearest(self) -> Rejected | None:

@@ -97,6 +97,7 @@ def _answer(searching: Searching, seconds: float) -> Answer:
         simulations=searching.simulations,
         seconds=seconds,
         outlay=searching.screen.outlay,
+        left={axis: needed for each in options.values() for axis, needed in each.left.items()},
         otherwise=None if best is None else searching.otherwise(best),
     )
 

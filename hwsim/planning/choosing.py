@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from hwsim.comparing.alike import is_unlike
+from hwsim.formats import lasting
 from hwsim.planning.options import Option
 from hwsim.planning.question import Question
 from hwsim.planning.wants import Objective, Quantity
@@ -20,11 +22,13 @@ class Against:
 
     Args:
         value: ratio; half: half width of its 90 % range, as a logarithm; is_told: whether one of both is better for sure.
+        unlike: why no ratio of the two is sure, however large it is.
     """
 
     value: float
     half: float
     is_told: bool
+    unlike: str = ""
 
 
 def order(question: Question, options: Iterable[Option]) -> list[Option]:
@@ -124,11 +128,34 @@ def against(question: Question, option: Option, best: Option) -> Against:
     halves = [_half(entry, objective) for entry in (option, best)]
     timed, outside, square = _time(option, best)
     others = [math.sqrt(max(0.0, half**2 - time**2)) for half, time in zip(halves, timed, strict=True)]
-    if not (option.offers and option.offers == best.offers):
+    if option.offers != best.offers or not (option.offers or square == 0):  # of one run at equal prices all is shared
         square += others[0] ** 2 + others[1] ** 2
     half = math.sqrt(square) if max(halves) > 0 else 0.0
     value = score_here / score_best
-    return Against(value, half, is_told=not outside and abs(math.log(value)) > half)
+    unlike = _unlike(question, option, best)
+    told = not outside and not unlike and abs(math.log(value)) > half and _is_steady(option, best)
+    return Against(value, half, told, unlike)
+
+
+def _unlike(question: Question, option: Option, best: Option) -> str:
+    """Why the numbers of two options are of different kinds: `hwsim compare` withholds such an answer as well."""
+    objective = question.objectives[0]
+    if any(quantity.measure.unit == "USD" for quantity, _ in objective.weights) and option.basis != best.basis:
+        named = ["a price of a whole machine" if whole else "a sum of parts" for whole, _ in (best.basis, option.basis)]
+        if named[0] == named[1]:
+            named = [f"terms of {lasting(term)}" if term else "no term" for _, term in (best.basis, option.basis)]
+        return f"{named[1]} against {named[0]}"
+    for name in option.intervals:
+        if option.point.shown != best.point.shown and is_unlike(option.intervals[name], best.intervals.get(name)):
+            return "one GPU was measured, the other has the defaults of its class"
+    return ""
+
+
+def _is_steady(option: Option, best: Option) -> bool:
+    """Whether more goodput stays more, whatever the rates of failures are in their range: both have the same rates."""
+    goods = [(option.wholes[name].good, best.wholes[name].good) for name in option.wholes if name in best.wholes]
+    pairs = [(a, b) for a, b in goods if a is not None and b is not None]
+    return all(len({a.share < b.share, a.low < b.low, a.high < b.high}) == 1 for a, b in pairs)
 
 
 def _half(option: Option, objective: Objective) -> float:
@@ -148,6 +175,8 @@ def _time(option: Option, best: Option) -> tuple[tuple[float, float], bool, floa
         return halves, False, halves[0] ** 2 + halves[1] ** 2
     name = both[0]
     first, second = (each.intervals[name].of(_seconds(each, name)) for each in (option, best))
+    if first == second:  # the same run twice: whatever it misses by, both miss by it
+        return (first.half, second.half), False, 0.0
     quotient = ratio(first, second)
     return (first.half, second.half), quotient.outside, quotient.half**2
 

@@ -26,6 +26,8 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "direction": "maximise" if question.objectives and question.objectives[0].most else "minimise",
         "axes": [quantity.key for quantity, _ in axes_of(question)],
         "met": answer.best is not None,
+        "is_best": answer.is_best,
+        "not_tried": dict(answer.left),
         "points": answer.points,
         "plans": answer.plans,
         "simulations": answer.simulations,
@@ -53,8 +55,12 @@ def _option(option: Option, ratio: Against | None) -> dict[str, Any]:
         "checkpoints": {name: training.saved.as_dict() for name, training in option.wholes.items()},
         "estimated": _numbers(option.estimated),
         "notes": list(option.notes),
-        "ratio": None if ratio is None else {"value": ratio.value, "half": _finite(ratio.half), "told": ratio.is_told},
+        "ratio": None if ratio is None else _ratio(ratio),
     }
+
+
+def _ratio(ratio: Against) -> dict[str, Any]:
+    return {"value": ratio.value, "half": _finite(ratio.half), "told": ratio.is_told, "unlike": ratio.unlike}
 
 
 def _numbers(numbers: Mapping[str, Amount]) -> dict[str, Any]:

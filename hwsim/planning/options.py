@@ -31,8 +31,9 @@ class Option:
         steps: by workload, of trainings: the step in closed form, then steps of other plans that are nearly as fast; wholes.
         intervals: how sure the time of each workload is.
         plans: parallel plans in words, by workload; settings: the same as settings.
-        tried: parallel plans that were looked at.
+        tried: parallel plans that were looked at; left: axes of plans that were not (`hwsim.models.search.left_at_one`).
         offers: prices that its cost comes from; options that have them alike share their errors.
+        basis: what kind of price the dearest of them is: of a whole machine or of parts, and for which term.
         said: the same in words, with source and date.
         items: what its cost adds up from.
         ratio: by which the closed form was corrected, as a simulation next to it was slower; rank: place of its plan by estimate.
@@ -50,8 +51,10 @@ class Option:
     plans: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
     tried: int = 0
+    left: Mapping[str, bool] = field(default_factory=dict)
     estimated: Mapping[str, Amount] = field(default_factory=dict)
     offers: tuple[str, ...] = ()
+    basis: tuple[bool, float] = (False, 0.0)
     said: tuple[str, ...] = ()
     items: tuple[CostItem, ...] = ()
     ratio: float = 1.0

@@ -50,6 +50,7 @@ def paid(
     cost = outlay.cost(facts, seconds, energy, spares, half)
     items: tuple[CostItem, ...] = ()
     offers = () if cost is None else tuple(f"{each.name} {each.provider} {each.date}" for each in cost.prices)
+    basis = (cost.prices[0].whole, cost.prices[0].term) if cost is not None and cost.prices else option.basis
     if energy is not None:
         numbers["energy"] = energy.joules.wider(half) * many
         if energy.carbon is not None:
@@ -64,7 +65,7 @@ def paid(
     if cost is not None and cost.total is None and not any(each.constraint == "price" for each in reasons):
         reasons = (*reasons, Reason("price", f"no price of {', '.join(cost.missing[:4])}"))
     sources = () if cost is None else cost.said
-    return replace(option, numbers=numbers, reasons=reasons, offers=offers, said=sources, items=items)
+    return replace(option, numbers=numbers, reasons=reasons, offers=offers, basis=basis, said=sources, items=items)
 
 
 def _ended(question: Question, option: Option) -> list[str]:

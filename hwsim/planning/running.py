@@ -21,9 +21,10 @@ from hwsim.planning.reasons import Reason
 from hwsim.planning.screening import Screen
 from hwsim.planning.variants import Unbuilt, in_a_line, put
 from hwsim.planning.wants import MEASURES
+from hwsim.results.expect import PartOfDay
 from hwsim.results.serving import ServiceStatistics
 from hwsim.results.serving_errors import sure_of
-from hwsim.spec import Mistakes, SpecError, Tree, resolve, tree_of
+from hwsim.spec import Mistake, Mistakes, SpecError, Tree, resolve, tree_of
 from hwsim.studies.measures import measures
 from hwsim.units import DAY, RATE, TIME, Quantity, parse_as
 from hwsim.views.explain.starving import epoch_s, pipelines
@@ -124,6 +125,9 @@ def _row(option: Option, screen: Screen, *, ends: bool, scattered: bool) -> Row:
         return {"runs": {name: _run(machine, workload, screen, ends=ends) for name, workload in shares.items()}}
     except Unbuilt as error:
         return {"reason": ["machine", str(error)]}
+    except PartOfDay as error:
+        hint = "a run of a whole cycle, or `poisson` at the rate of the busiest time"
+        return {"reason": ["day", f"{error.mistakes[0].message} ({hint})"]}
     except SpecError as error:
         return {"reason": ["workload", in_a_line(error.mistakes)]}
     except OutOfMemory as error:
@@ -142,6 +146,9 @@ def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row
 
     wanted = {each.measure.name for each in screen.question.asked} if ends else set[str]()
     run, counts = long_enough(play, wanted)
+    part = next((each for each in run.warnings if each.code == "part-of-a-day"), None)
+    if part is not None:
+        raise PartOfDay([Mistake(part.place, part.text)])
     load = load_of(run, lengthened=bool(counts))
     if ends and serves(workload) and not any(sure_of(each) for each in run.serving):
         run = play(counts, "runs")
@@ -230,8 +237,16 @@ def _part_of(service: Tree, resolved: Tree, replicas: int) -> Tree:
             value = parse_as(given.value, dimension) * factor
             unit = "1/s" if dimension is RATE else "s"
             return service.put("arrivals", tree_of({key: f"{value!r} {unit}"}, arrivals.place))
+    day = arrivals.get("day") if arrivals is not None else None
+    if arrivals is not None and day is not None:
+        rates = {key: given.value for key in ("mean", "peak") if (given := day.get(key)) is not None}
+        shares = {key: parse_as(rate, RATE) / replicas for key, rate in rates.items() if isinstance(rate, str | float | Quantity)}
+        part = tree_of({**day.plain(), **{key: f"{rate!r} 1/s" for key, rate in shares.items()}}, arrivals.place)
+        return service.put("arrivals", arrivals.put("day", part))
     clients = arrivals.get("clients") if arrivals is not None else None
     if arrivals is not None and clients is not None and isinstance(clients.value, int):
         share = tree_of(-(-clients.value // replicas), arrivals.place)  # the busiest machine has the one more
         return service.put("arrivals", arrivals.put("clients", share))
-    raise Unbuilt("requests of a trace, or all at once, are not shared by replicas: arrivals: {poisson: 50 1/s}")
+    ways = [key for key, _ in arrivals.items()] if arrivals is not None and arrivals.is_mapping else []
+    came = f"requests of `{ways[0]}`" if ways else "requests that are all there at once"
+    raise Unbuilt(f"{came} are not shared by replicas: arrivals: {{poisson: 50 1/s}}")

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from hwsim.costs import CostItem
 from hwsim.formats import percent
+from hwsim.models.search import not_tried
 from hwsim.planning.answer import Answer, short, where
 from hwsim.planning.choosing import axes_of
 from hwsim.planning.options import Option
@@ -23,6 +24,8 @@ MANY: Final = 10  # rows of the frontier and of reasons
 OF_ONE: Final = ("training", "gpu_hours", "step", "mfu", "memory")
 OF_ALL: Final = ("gpu_hours",)
 WIDE: Final = 200  # letters of a reason
+# **Source**: 6.4 million hours of Llama 3 70B (its model card, 2024), where steps as benchmarks have them come to 5.0.
+CAMPAIGN: Final = "evaluation, stragglers, ramps of the batch, restarts to older data: Llama 3 70B took 1.3 times its steps"
 
 
 @invariants.guarded
@@ -37,7 +40,7 @@ def text(answer: Answer) -> str:
     if len(answer.of_each) > 1:
         out += ["", "best of each", *_table(answer, answer.of_each)]
     if answer.best is not None and len(answer.options) > 1:
-        out += ["", "best", *_table(answer, answer.options[:FEW])]
+        out += ["", "best" if answer.is_best else "best tried", *_table(answer, answer.options[:FEW])]
         left = len(answer.options) - FEW
         out += [f"  and {left:,} more that hold"] if left > 0 else []
     if len(axes_of(question)) > 1 and len(answer.frontier) > 1:
@@ -69,12 +72,17 @@ def facts(answer: Answer) -> Iterator[tuple[str, str]]:
     if question.requirements:
         yield "must hold", "; ".join(each.text for each in question.requirements)
     yield from _none(answer) if answer.best is None else _best(answer, answer.best)
+    if answer.left:
+        yield "not tried", not_tried(answer.left)
+    if any(answer.left.values()):
+        claim = "plans with them may be faster" if answer.best is not None else "plans with them may meet the requirements"
+        yield "no claim", f"sequences this long are usually split: {claim}; state some under vary: workload.train.parallel"
     yield from question.keys.compare.items()
     yield from _assumed(answer)
 
 
 def _best(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:
-    yield "best", where(best.point.shown) or "as the files say"
+    yield "best" if answer.is_best else "best tried", where(best.point.shown) or "as the files say"
     for name, each in best.plans.items():
         yield f"plan of {name}" if name else "plan", each
     for quantity in _shown(answer):
@@ -95,12 +103,19 @@ def _best(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:
         often = f"a failure every {shown(good.mtbf_s)}, a checkpoint every {shown(good.every_s)}"
         yield "goodput", f"{percent(good.share)}: {often}, {spares}"
         yield "checkpoint", str(training.saved)
+    if training is not None:
+        yield "not counted", CAMPAIGN
     yield from _placed(answer, best)
     for note in best.notes:
         yield "simulated", note
     if best.how == "estimate":
         yield "known from", "closed forms alone: nothing was simulated"
-    alike = [number for number, each in answer.ratios.items() if not each.is_told]
+    for reason in dict.fromkeys(each.unlike for each in answer.ratios.values() if each.unlike):
+        numbers = {number for number, each in answer.ratios.items() if each.unlike == reason}
+        named = [where(each.point.shown) for each in answer.options if each.point.number in numbers]
+        more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+        yield "not told", f"{'; '.join(named[:3])}{more}: {reason}"
+    alike = [number for number, each in answer.ratios.items() if not each.is_told and not each.unlike]
     if alike:
         equals = [each for each in answer.options if each.point.number in set(alike)]
         first = "; ".join(where(each.point.shown) for each in equals[:3])
@@ -146,7 +161,10 @@ def _margin(answer: Answer, quantity: Quantity) -> str:
 
 
 def _none(answer: Answer) -> Iterator[tuple[str, str]]:
-    yield "best", "nothing meets the requirements"
+    yield (
+        "best",
+        "nothing meets the requirements" if not any(answer.left.values()) else "none of the plans tried meets the requirements",
+    )
     nearest = answer.nearest
     if nearest is None:
         return
@@ -236,7 +254,10 @@ def _against(answer: Answer, option: Option) -> str:
     how = "" if option.how == "simulation" else "estimate" if option.ratio == 1.0 else f"estimate x {option.ratio:.2f}"
     if quotient is None:
         return how
-    verdict = "as good" if not quotient.is_told else f"{_change(quotient.value)}, worse for sure"
+    if quotient.unlike:
+        verdict = f"{_change(quotient.value)}, cannot be told"
+    else:
+        verdict = "as good" if not quotient.is_told else f"{_change(quotient.value)}, worse for sure"
     return f"{verdict}; {how}" if how else verdict
 
 

@@ -198,7 +198,7 @@ class Screen:
             return replace(option, reasons=(*option.reasons, Reason("gpu", error.message, lift=error.hint or "")))
         except SpecError as error:
             return replace(option, reasons=(*option.reasons, Reason("workload", in_a_line(error.mistakes))))
-        option = replace(option, tried=option.tried + plans.tried)
+        option = replace(option, tried=option.tried + plans.tried, left={**option.left, **plans.left})
         if not plans.steps:
             reason = memory_reason(plans, size or float("inf"), self.margin)
             share = {} if plans.nearest is None or size is None else {keyed(name, "memory"): Amount.exact(reason.needed or 0.0)}
@@ -246,7 +246,9 @@ class Screen:
             return option
         numbers = self.of_machine(facts, option.point)
         steps = option.steps[name][place:]
-        fresh = Option(option.point, "estimate", numbers, steps=option.steps, tried=option.tried, rank=option.rank + place)
+        fresh = Option(
+            option.point, "estimate", numbers, steps=option.steps, tried=option.tried, left=option.left, rank=option.rank + place
+        )
         return judged(
             self.question,
             paid(self.question, self.outlay, self._stepped(fresh, cluster, facts, name, training, steps, ratio), facts),

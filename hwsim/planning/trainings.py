@@ -32,7 +32,7 @@ from hwsim.spec import Mistakes, SpecError, Tree
 from hwsim.workload.training.saving import rates_of
 from hwsim.workload.training.stated import Stated, stated
 
-FREE: Final = ("tp", "pp", "microbatch", "sharding", "recompute")  # what `parallel: auto` of a plan looks for
+FREE: Final = ("tp", "pp", "ep", "microbatch", "sharding", "recompute")  # what `parallel: auto` of a plan looks for
 FEW: Final = 4  # plans of a point that may be simulated
 
 
@@ -141,6 +141,7 @@ def settings_of(laid: Laid, workload: str = "") -> dict[str, object]:
         f"{start}.recompute": plan.recompute,
         f"{start}.sequence_parallel": plan.sequence_parallel,
         f"{start}.chunks": plan.chunks,
+        f"{start}.uneven": plan.uneven,
     }
 
 

@@ -168,13 +168,10 @@ def _paying(keys: StudyKeys, tree: Tree, folder: Path, mistakes: Mistakes) -> Pa
 
     try:
         listed = None if keys.prices in (None, "library") else find("prices", keys.prices, folder, tree.key_place("prices"))
-        prices = load_prices(listed, provider=keys.provider)
+        prices = load_prices(listed, provider=keys.provider, place=tree.key_place("provider"))
     except SpecError as error:
         mistakes.extend(error.mistakes)
         return None
-    if keys.provider and keys.provider not in prices.providers:
-        hint = did_you_mean(keys.provider, prices.providers)
-        mistakes.add(tree.key_place("provider"), f"no provider '{keys.provider[:40]}' offers anything", hint)
     site = None if keys.site is None else read_site(keys.site, mistakes, dict(prices.sites))
     return Paying(None if keys.prices is None else prices, keys.rent or "purchase", site)
 

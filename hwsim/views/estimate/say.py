@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.formats import format_quantity, format_share, lasting, prefixed
 from hwsim.models.plan_words import LONGEST, assumed, plan_text
+from hwsim.models.search import not_tried
 from hwsim.results import invariants
 from hwsim.views.interval import say as intervals
 from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved_lines
@@ -106,6 +107,10 @@ def searched(
     bill: the bill of the first plan.
     """
     out = [title, *titled("plans", f"{plans.tried:,} tried, {plans.fitting:,} fit; {framework}")]
+    if plans.left:
+        out += titled("not tried", not_tried(plans.left))
+    if any(plans.left.values()):
+        out += titled("no best", "sequences this long are usually split: `--plan every`, or --cp")
     if plans.nearest is not None:
         laid = plans.nearest.laid
         out += titled("nearest", f"{plan_text(laid)}: {_fits(plans.nearest.memory, plans.nearest.verdict, size, '')}")
@@ -279,6 +284,7 @@ def of_search(plans: Searched, size: float | None, top: int, tokens: float | Non
     return {
         "tried": plans.tried,
         "fitting": plans.fitting,
+        "not_tried": dict(plans.left),
         "plans": [of_training(each, size, tokens) for each in plans.steps[:top]],
         "nearest": None if plans.nearest is None else of_training(plans.nearest, size, tokens),
     }
