@@ -2,6 +2,7 @@
 
     peaks          clock x units, unless they are stated anew themselves
     times          1 / clock
+    memory         channels x rate of its modules, unless its bandwidth is stated anew itself
     rates          of one unit: peak / units; of one unit out of memory: bandwidth / units; of caches: the larger of both
     efficiency     (power / peak)^0.6 if the power is stated anew, at most 97 %
     power          clock^(1 / 0.6) x units
@@ -21,7 +22,7 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim.devices.gpu_matmul import tiles_like
-from hwsim.spec import Origin, Tree
+from hwsim.spec import Origin, Tree, find, read
 from hwsim.spec.use import of_user
 
 POWER: Final = 0.6
@@ -40,20 +41,24 @@ def _laws(*rows: tuple[str, dict[str, float]]) -> Laws:
     return tuple((re.compile(pattern), exponents) for pattern, exponents in rows)
 
 
-_POWER = (r"power(\.(loaded|memory))?", {"clock": 1 / POWER, "units": 1.0})
+_RATE: Final = ("memory", "dram", "rate")
+_MEMORY: Final = (r"memory\.bandwidth", {"bandwidth": 1.0})
+_POWER: Final = (r"power(\.(loaded|memory))?", {"clock": 1 / POWER, "units": 1.0})
 _LAWS: Final[Mapping[str, Laws]] = {  # by kind of part: path of a number, and what it goes with
     "gpu": _laws(
         (r"(flop|vector)\.\w+|random|occupancy\.blocks", {"clock": 1, "units": 1}),
         (r"l2\.(bandwidth|together\.(near|far))", {"cache": 1}),
         (r"l1\.bandwidth", {"cache": 1, "units": -1}),
-        (r"l[12]\.(latency|near|far|miss)|occupancy\.start", {"clock": -1}),
+        (r"l[12]\.(latency|far|miss)|occupancy\.start", {"clock": -1}),
         (r"(matmul|attention|experts)\..*\.(start|adding|each|joining|row|kernel)", {"clock": -1}),
         (r"(attention\.decode|experts)\..*\.rate", {"bandwidth": 1, "units": -1}),
         (r"(matmul|attention|experts)\..*\.(loads|rate|passing|tokens|cached)", {"peak": 1, "units": -1, "reach": 1}),
         (r"(matmul|experts)\..*\.efficiency|attention\..*\.share(\.\w+)?|efficiency\.matmul", {"reach": 1}),
+        _MEMORY,
         _POWER,
     ),
     "cpu": _laws(
+        _MEMORY,
         (r"flop\.\w+", {"clock": 1, "units": 1}),
         (r"core\.isa\..*clock|random|(kernels|libraries\.\w+)\.products\..*\.flop", {"clock": 1}),
         (r"(kernels|libraries\.\w+)\.levels\.memory\.(read|write|update)", {"bandwidth": 1}),
@@ -71,7 +76,12 @@ def restated(tree: Tree, kind: str) -> Changes:
     """Numbers of a part or a link that the user states anew and that have a part in times, by path."""
     if tree.over is None:
         return {}
-    return {path: node for path, node in _numbers(tree) if _is_anew(path, kind) and _ratio(node) is not None}
+    changes = {path: node for path, node in _numbers(tree) if _is_anew(path, kind) and _ratio(node) is not None}
+    name, rate = tree.at(("memory", "use")), tree.at(_RATE)
+    if name is not None and name.over is not None and of_user(name) and rate is not None:  # other modules in its place
+        old = read(find("memory", str(_before(name).value))).at(_RATE[1:])
+        changes[".".join(_RATE)] = replace(rate, place=name.place, over=old)
+    return changes
 
 
 def before(tree: Tree, changes: Changes, path: str = "") -> Tree:
@@ -187,8 +197,9 @@ def _around(path: str) -> str:
 
 def _factor(path: str, kind: str, ratios: Mapping[str, float]) -> float:
     exponents = next((exponents for pattern, exponents in _LAWS.get(kind, ()) if pattern.fullmatch(path)), {})
-    clock, memory = ratios.get("clock", 1.0), ratios.get("memory.bandwidth", 1.0)
-    units = ratios.get("sms", ratios.get("cores", 1.0))
+    clock, units = ratios.get("clock", 1.0), ratios.get("sms", ratios.get("cores", 1.0))
+    channels = math.prod(ratios.get(f"memory.{each}", 1.0) for each in ("channels", "dram.channels", "dram.rate"))
+    memory = ratios.get("memory.bandwidth", channels)
     words = re.split(r"[.\s-]", path)
     formats = words if words[0] == "matmul" else (*words, *_DTYPES)
     peak = next((ratios[f"flop.{each}"] for each in formats if f"flop.{each}" in ratios), clock * units)
