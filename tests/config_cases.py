@@ -26,6 +26,7 @@ DRAWN: Final[dict[str, Drawn]] = {
     "granite": {**SIZES, **BIASED, "mlp_bias": [True, False]},
     "mistral": {**SIZES, "head_dim": [16, 24], "sliding_window": [None, 32]},
     "mixtral": {**SIZES, "num_local_experts": [2, 4], "num_experts_per_tok": [1, 2], "head_dim": [16]},
+    "minimax_m2": {**SIZES, "num_local_experts": [2, 4], "num_experts_per_tok": [1, 2], "head_dim": [16, 32]},
     "qwen2": {**SIZES, "use_sliding_window": [True, False], "sliding_window": [32], "max_window_layers": [0, 1, 3]},
     "qwen2_moe": {**SIZES, **EXPERTS, "num_experts": [4, 6], "shared_expert_intermediate_size": [32, 40],
                   "decoder_sparse_step": [1, 2, 3], "mlp_only_layers": [[], [0]], "qkv_bias": [True, False]},

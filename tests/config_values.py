@@ -47,6 +47,11 @@ PARAMETERS: Final[dict[str, tuple[Keys, int]]] = {
     "phi-2": (of("phi", 32, 2560, 32, 32, 10240, 51200), 2_779_683_840),
     "mixtral-8x7b": (of("mixtral", 32, 4096, 32, 8, 14336, 32000, num_local_experts=8, num_experts_per_tok=2), 46_702_792_704),
     "mixtral-8x22b": (of("mixtral", 56, 6144, 48, 8, 16384, 32768, num_local_experts=8, num_experts_per_tok=2), 140_630_071_296),
+    "minimax-m2": (
+        of("minimax_m2", 62, 3072, 48, 8, 1536, 200064, num_local_experts=256, num_experts_per_tok=8, head_dim=128,
+           use_qk_norm=True),
+        228_689_748_992,
+    ),
     "qwen2.5-7b": (of("qwen2", 28, 3584, 28, 4, 18944, 152064, use_sliding_window=False, sliding_window=131072), 7_615_616_512),
     "qwen3-0.6b": (of("qwen3", 28, 1024, 16, 8, 3072, 151936, **{**QWEN3, "tie_word_embeddings": True}), 596_049_920),
     "qwen3-8b": (of("qwen3", 36, 4096, 32, 8, 12288, 151936, **QWEN3), 8_190_735_360),

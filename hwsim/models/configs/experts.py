@@ -61,6 +61,16 @@ def olmoe(config: Config) -> Keys:
     return keys
 
 
+def minimax_m2(config: Config) -> Keys:
+    """MiniMax M2: all layers have experts; queries and keys have norms over all heads."""
+    keys = stack(config)
+    _chosen(config, keys, ("num_local_experts",), ("num_experts_per_tok",))
+    if config.flag("use_qk_norm", default=True).value:
+        config.refuse_unless("qk_norm_type", ("per_layer", None), "norms of each head are none of this family's")
+        keys["qk_norm"] = Told("whole", "use_qk_norm")
+    return keys
+
+
 def qwen2_moe(config: Config) -> Keys:
     """Qwen 2 with experts: one more network, with a gate."""
     keys = stack(config)

@@ -47,6 +47,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "kimi_k2": Family(experts.deepseek),
     "llama": Family(decoders.llama),
     "llama4_text": Family(experts.llama4, {"head_dim": 128, "attention_chunk_size": 8192}),
+    "minimax_m2": Family(experts.minimax_m2, {"head_dim": 128}),
     "mistral": Family(decoders.mistral),
     "mixtral": Family(experts.mixtral),
     "olmo2": Family(decoders.olmo2),
