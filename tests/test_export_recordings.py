@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import hwsim
 from hwsim.cli import main
-from hwsim.importers.formats import read
+from hwsim.importers.findings import find
+from hwsim.importers.formats import files_of, read
 from hwsim.importers.recording import Recording, What
 from hwsim.importers.replay import Part, explain
 from hwsim.importers.saved import save
 from hwsim.importers.steps import one_step, steps
+from hwsim.ticks import FEMTO
 from tests.recorded import US, Row, rank, recording
 from tests.test_compare_traces import one
 
@@ -111,3 +114,25 @@ def test_a_last_mark_in_which_nothing_starts_is_no_step() -> None:
     busy = recording(rank([*rows, Row(What.OP, "aten::mm", "main", 305, 10)]))
     assert len(steps(busy)) == 3
     assert one_step(busy, "3").ranks[0].slices.what.tolist().count(What.OP) == 1
+
+
+PLANS = ("{dp: 2, tp: 4}", "{dp: 4, tp: 2}", "{dp: 2, tp: 2, pp: 2}", "{dp: 8}", "{pp: 4, tp: 2}")
+
+
+@pytest.mark.parametrize("tool", ["kineto", "chakra"])
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_training_comes_back_whole(plan: str, tool: str, tmp_path: Path) -> None:
+    """Every GPU of a team computes in its own file, every group meets, and what-ifs are those of the run."""
+    train = f"{{model: gpt2, parallel: {plan}, global_batch: 16, microbatch: 2, sequence: 128, sharding: none}}"
+    (tmp_path / "w.yaml").write_text(f"hwsim: workload/1\ntrain: {train}\n")
+    assert run("export", tool, "dgx-a100", tmp_path / "w.yaml", "--no-fold", "-o", tmp_path / "out").exit_code == 0
+    makespan = round(hwsim.simulate("dgx-a100", tmp_path / "w.yaml").makespan_s * FEMTO)
+    found = find(explain(read(tool, files_of([tmp_path / "out"], tool))))
+    if "pp" not in plan:  # stages that send to one another are GPUs of one rank
+        assert [len(explained.ops) for explained in found.replay.ranks] == [len(found.replay.ranks[0].ops)] * 8
+    assert found.recorded == pytest.approx(makespan, abs=2)
+    assert found.replayed == pytest.approx(makespan, rel=1e-3)
+    assert found.unexplained <= 1e-3 * makespan
+    assert not [row for row in found.unmapped if "without a launch" in row.why]
+    assert not found.replay.meetings.notes
+    assert all(row.waiting >= 0 for row in found.traffic)

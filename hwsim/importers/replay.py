@@ -25,6 +25,7 @@ from hwsim.importers.meeting import Meetings, meetings, none_of
 from hwsim.importers.recording import Ints, Recording, Small, What
 from hwsim.importers.threads import Piece
 from hwsim.records import dataclass
+from hwsim.views.trace.slices import UNSEEN
 
 Mode = Literal["rules", "exact"]
 
@@ -235,7 +236,7 @@ class _Writer:
                 labels[mine & (name == number)] = self._label(rank.names[number], word, device, program)
         labels[pieces.kind == Piece.BETWEEN] = self._label("python", "python", device, program)
         is_start = pieces.kind == Piece.START
-        labels[is_start] = self._label("before its first call", "start", device, program)
+        labels[is_start] = self._label(UNSEEN, "start", device, program)
         time = pieces.end - np.minimum(begins, pieces.end)
         return self.columns.add(
             len(pieces),

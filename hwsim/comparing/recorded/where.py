@@ -19,7 +19,7 @@ from typing import Final
 from hwsim.graph.opgraph import Label
 from hwsim.results.cause import Cause
 from hwsim.studies.work import AMONG
-from hwsim.views.trace.slices import COLLECTIVES, REPLAYED
+from hwsim.views.trace.slices import COLLECTIVES, REPLAYED, UNSEEN
 
 
 class Where(IntEnum):
@@ -65,7 +65,7 @@ _OF_KIND: Final[Mapping[str, Where]] = {  # kinds of ops of replays, and of prog
     "return": Where.HOST,
     **dict.fromkeys((*AMONG, *COLLECTIVES), Where.TRANSFER),
 }
-_OF_NAME: Final = {"launch": Where.LAUNCH, "gap": Where.LAUNCH, "delay": Where.UNEXPLAINED, "start": Where.OUTSIDE}
+_OF_NAME: Final = {"launch": Where.LAUNCH, "gap": Where.LAUNCH, "delay": Where.UNEXPLAINED, UNSEEN: Where.OUTSIDE}
 _OF_IMPORTERS: Final = re.compile(r"(rank\d+\.)?gpu\d*")
 _NUMBERED: Final = re.compile(r" no\. \d+$")
 SHARED: Final = frozenset({*AMONG, *COLLECTIVES} - {REPLAYED})  # ops of several GPUs that stand on one

@@ -25,9 +25,11 @@ COLLECTIVES: Final = frozenset({
     "allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "reduce", "gather", "scatter", "barrier", "exchange",
     "all-reduce", "all-gather", "all-to-all", "collective",
 })  # fmt: skip
+COMPUTE: Final = ".compute"  # the end of the capacity of a GPU that computes
 REPLAYED: Final = "collective"  # kind of a collective's kernel in a recording that is run again
 _OF_GPUS: Final = frozenset({"kernel", "set", REPLAYED})  # kinds of ops of such a run that only GPUs execute
 _REPLAYS: Final = frozenset({"kernel", "set", "call", "python", "op"})  # kinds of ops that only such runs have
+UNSEEN: Final = "before its first call"  # of a thread of such a run: kind `start`
 _BETWEEN: Final = frozenset({ARRIVE, "gap", "delay", "start"})  # names and kinds of what is between the ops of such a run
 Waits = dict[int, int]
 """Track -> the last slice on it that must have ended."""
@@ -81,7 +83,7 @@ def kinds_of(result: Result) -> Mapping[str, str]:
 def between(labels: Sequence[Label]) -> NDArray[np.bool_]:
     """Labels of a recording that is run again that are no event of it, but time between two."""
     replays = _is_replay(labels)
-    return np.array([replays and label.kind in _BETWEEN and label.name == label.kind for label in labels], np.bool_)
+    return np.array([replays and label.kind in _BETWEEN and label.name in (label.kind, UNSEEN) for label in labels], np.bool_)
 
 
 def _is_replay(labels: Sequence[Label]) -> bool:
@@ -131,7 +133,9 @@ def slices_of(result: Result) -> Slices:
         return Slices(tuple(tracks), tuple(made), tuple(tuple(part.tolist()) for part in order), ({},) * len(made), {}, {})
     members, works, copies = _met(result, kinds, made, before)
     names = list(tracks)
-    for number, (op, device) in enumerate(copies, len(made)):  # the parts of other GPUs in a collective of one op
+    teams = _teams(result, kinds, [part.op for part in made if names[part.track].on_gpu and part.op not in members])
+    copies += [(op, device) for op, team in teams.items() for device in team if device not in of_op[op]]
+    for number, (op, device) in enumerate(copies, len(made)):  # the parts of other GPUs in an op of several
         mine = made[next(iter(of_op[op].values()))]
         called = names[mine.track].name.replace(names[mine.track].device, device, 1)
         track = tracks.setdefault(Track(device, called, True), len(tracks))
@@ -147,11 +151,16 @@ def slices_of(result: Result) -> Slices:
         free = 0
         for number in numbers:
             part = made[number]
-            if len(of_op[part.op]) > 1 and waits[number]:
+            if part.op in members and len(of_op[part.op]) > 1 and waits[number]:
                 came = max(free, *(made[last].end for last in waits[number].values()))
                 made[number] = part._replace(start=came, waiting=part.start - came) if came < part.start else part
             free = part.end
-    met = {number: members[part.op] for number, part in enumerate(made) if part.op in members}
+    places = {device: place for team in teams.values() for place, device in enumerate(team)}
+    met = {
+        number: _group(result, part.op, members[part.op], names[part.track].device, places)
+        for number, part in enumerate(made)
+        if part.op in members
+    }
     return Slices(tuple(tracks), tuple(made), tuple(map(tuple, orders)), waits, met, works)
 
 
@@ -274,6 +283,27 @@ def _met(
     alone = [(op, graph.labels[flat.label[op]].device) for ops in shown.values() if len(ops) == 1 for op in ops]
     copies = [(op, further) for op, mine in alone if mine in members[op] for further in members[op] if further != mine]
     return members, works, copies
+
+
+def _teams(result: Result, kinds: Mapping[str, str], ops: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    """The GPUs that compute one op together, as those of tensor parallelism do: its own device stands for all."""
+    flat = result.timeline.flat
+    teams: dict[int, tuple[str, ...]] = {}
+    for op in ops:
+        demand = flat.graph.costs[int(flat.cost[op])].demand if flat.cost[op] >= 0 else None
+        named = [name.removesuffix(COMPUTE) for name, _ in demand.amounts if name.endswith(COMPUTE)] if demand is not None else []
+        gpus = tuple(dict.fromkeys(name for name in named if kinds.get(name) == "gpu"))
+        if len(gpus) > 1 and flat.graph.labels[flat.label[op]].device in gpus:
+            teams[op] = gpus
+    return teams
+
+
+def _group(result: Result, op: int, members: tuple[str, ...], device: str, places: Mapping[str, int]) -> tuple[str, ...]:
+    """Those of a collective's GPUs that exchange with this one: an op may be the same collective of several groups."""
+    flat = result.timeline.flat
+    exchange = flat.graph.costs[int(flat.cost[op])].exchange if flat.cost[op] >= 0 else None
+    mine = tuple(member for member in members if places.get(member) == places.get(device))
+    return mine if exchange is not None and len(mine) == exchange.ranks < len(members) else members
 
 
 def _gpus(cost: Cost, kinds: Mapping[str, str]) -> Iterator[str]:
