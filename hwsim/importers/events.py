@@ -154,23 +154,20 @@ def _stated(rank: Rank, linked: Linked, streams: Streams) -> tuple[Ints, Ints, S
     slices = rank.slices
     is_stated = np.array([each.kind == WAIT_WORDS for each in rank.facts] + [False], bool)[slices.facts]
     stated = np.flatnonzero((slices.what == What.WAIT) & is_stated & (linked.call >= 0))
-    lane_of = {(lane.device, lane.number): number for number, lane in enumerate(rank.lanes)}
     facts = [rank.facts[number] for number in slices.facts[stated].tolist()]
     target = slices.lane[stated]
-    source = np.array(
-        [
-            lane_of.get((rank.lanes[lane].device, each.waits_on_stream), NONE)
-            for lane, each in zip(target.tolist(), facts, strict=True)
-        ],
-        np.int64,
-    )
+    source = np.array([each.waits_on_stream for each in facts], np.int64)
     calls = linked.call[stated]
     recorded = _starts_of_links(rank, np.array([each.waits_on_link for each in facts], np.int64), slices.start[calls])
     before, then = np.full(len(stated), NONE, np.int64), np.full(len(stated), NONE, np.int64)
+    latest = np.full(len(stated), NONE, np.int64)
     for lane in streams.by_lane:
-        on = source == lane
-        before[on] = streams.last_on(lane, recorded[on])
-        on = target == lane
+        on = np.flatnonzero((source == rank.lanes[lane].number) & (target != lane))
+        last = streams.last_on(lane, recorded[on])
+        launched = np.where(last >= 0, streams.launched[last], NONE)
+        is_later = launched > latest[on]  # of streams with one number on several GPUs, the one that was launched on last
+        before[on[is_later]], latest[on[is_later]] = last[is_later], launched[is_later]
+        on = np.flatnonzero(target == lane)
         then[on] = streams.first_on(lane, slices.start[calls[on]])
     return before, then, calls
 
