@@ -133,7 +133,8 @@ def against(question: Question, option: Option, best: Option) -> Against:
     half = math.sqrt(square) if max(halves) > 0 else 0.0
     value = score_here / score_best
     unlike = _unlike(question, option, best)
-    told = not outside and not unlike and abs(math.log(value)) > half and _is_steady(option, best)
+    steady = half > 0 or max(halves) == 0 or _is_steady(option, best)
+    told = not outside and not unlike and abs(math.log(value)) > half and steady
     return Against(value, half, told, unlike)
 
 
