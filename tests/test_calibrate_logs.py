@@ -16,6 +16,7 @@ from hwsim.devices.accesses import Accesses
 from hwsim.results.doubts import error_of_number
 from hwsim.results.errors import table
 from hwsim.results.interval import spread_of
+from hwsim.spec.tree import Origin
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log
 from hwsim_calibrate.logs.base import base_of
 from hwsim_calibrate.logs.result import REPEATS, number_of
@@ -201,7 +202,7 @@ def test_runs_together_say_how_far_they_are_apart() -> None:
 
 
 def test_the_spread_of_runs_is_the_one_that_intervals_assume() -> None:
-    regime = error_of_number("bandwidth", "measured, as a log says")
+    regime = error_of_number("bandwidth", Origin("measured", "as a log says"))
     assert regime is not None
     assert spread_of(regime, table()) == REPEATS
 

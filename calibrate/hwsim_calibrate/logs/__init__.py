@@ -58,7 +58,7 @@ TOOLS: Final = {
 }
 NAMED: Final = 3  # files in the source of a number
 MEDIAN: Final = 0.15  # of a row that the fit is off by, above which it is none; and at worst
-WORST: Final = 1.0
+WORST: Final = 2.0
 _READERS: Final = Kinds[Callable[[Sequence[Log], Ask], Result]](
     {name: f"hwsim_calibrate.logs.{tool.module}{'' if ':' in tool.module else ':fit'}" for name, tool in TOOLS.items()}
 )
