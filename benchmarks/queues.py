@@ -220,7 +220,7 @@ def simulated(name: str, seed: int = 0) -> Found:
     notes.flush()
     choice = CASES[name].choice
     of: Batched = notes.answers if choice is None else notes.by_choice[choice]
-    mean = of.estimate().mean
+    mean = of.estimate(warm_up=0).mean
     little = sum(abs(each.area - each.stay) for each in play.notes)  # integers
     return Found(mean, notes.refused / max(1, notes.entered), process_time() - began, little)
 
@@ -286,4 +286,4 @@ def by_ciw(name: str, seed: int = 0, requests: int | None = None) -> Found:
     batched = Batched()
     for first, last in sorted(spans.values(), key=lambda span: span[1]):
         batched.add(round((last - first) * FEMTO) / FEMTO)
-    return Found(batched.estimate().mean, lost / (lost + len(spans)), seconds, 0)
+    return Found(batched.estimate(warm_up=0).mean, lost / (lost + len(spans)), seconds, 0)

@@ -25,10 +25,10 @@ def told(machine: File, workload: File, **keys: Any) -> Told | str:
     except hwsim.SpecError as error:
         return str(error)
     assert found is not None
-    return {each.name: tuple(_of(each)) for each in found.answers}
+    return {each.name: tuple(of_answers(each)) for each in found.answers}
 
 
-def _of(each: Answers) -> Iterator[Any]:
+def of_answers(each: Answers) -> Iterator[Any]:
     yield each.came, each.outside, each.served, each.refused, each.failed, each.wasted, each.dropped, each.timeouts, each.good
     yield each.there_most, each.waiting_most
     for number in (each.span_s, each.stay_s, each.there_mean, each.waiting_mean):

@@ -1,0 +1,93 @@
+"""A key is felt on every way there: each example of every key has one answer, whoever plays it and with nothing beside it.
+
+A run may be played by compiled code, in Python or by SimPy, its equal ranks once or one by one, alone, beside a job that does
+nothing, and with an event after its end. A way may be refused. A new key is tried as soon as it has an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from typing import Any, Final
+
+import pytest
+
+import hwsim
+from hwsim import api
+from tests.keys.examples import EXAMPLES
+from tests.keys.feeling import Example, changes, put
+from tests.service_cases import busy
+from tests.test_services_ways import of_answers
+
+FEW: Final = 3  # parts to which something happens after the end
+LATE: Final = "100 day"
+PLAYED: Final = tuple(at for at, example in enumerate(EXAMPLES) if example.framework is None)
+
+
+@cache
+def machine_of(number: int) -> Any:
+    return api.load_machine(EXAMPLES[number].machine)
+
+
+def told(machine: Any, workload: Any, example: Example, fast: str = "", **way: Any) -> Any:
+    """The numbers of a run; the mistake that refuses it."""
+    with pytest.MonkeyPatch.context() as patch:
+        if fast:
+            patch.setenv("HWSIM_FAST", fast)
+        try:
+            run = api.simulate(machine, workload, expect=False, interval=False, requests=example.requests, **way)
+        except (hwsim.SpecError, api.OutOfMemory, hwsim.Deadlock) as error:
+            return str(error)
+    served = [(each.name, each.requests, each.span_s, each.latency, each.first_token, each.each_token) for each in run.serving]
+    answers = () if run.services is None else run.services.answers
+    return (
+        run.makespan_s if not answers else 0.0,
+        [(job.name, job.end_s) for job in run.jobs if job.name != "nothing"],
+        served,
+        {each.name: tuple(of_answers(each)) for each in answers},
+    )
+
+
+def ways(number: int, workload: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """(name, workload, arguments) of each way to play an example."""
+    for name, given in (
+        ("in Python", {"fast": "never"}), ("compiled", {"fast": "always"}), ("SimPy", {"engine": "simpy"}),
+        ("unfolded", {"fold": "never"}), ("folded", {"fold": "always"}),
+    ):  # fmt: skip
+        yield name, workload, given
+    served, events, kinds = "services" in workload, workload.get("events", ()), machine_of(number).kinds
+    for device in list(kinds)[:: max(1, len(kinds) // FEW)][: FEW if served else 1]:
+        yield f"{device} down after the end", {**workload, "events": [*events, {"at": LATE, "part": device, "down": "1 s"}]}, {}
+    if served:
+        late = {"at": LATE, "service": next(iter(workload["services"])), "down": "1 s"}
+        yield "service down after the end", {**workload, "events": [*events, late]}, {}
+        for device in [name for name, kind in kinds.items() if kind == "cpu"][:FEW]:
+            nothing = {"nothing": {"start": "1 day", "program": [busy("1 fs", device)]}}
+            yield f"a job of nothing on {device}", {**workload, "jobs": {**workload.get("jobs", {}), **nothing}}, {}
+
+
+def differ(number: int, workload: dict[str, Any]) -> list[str]:
+    """Ways on which an example has another answer."""
+    example, machine = EXAMPLES[number], machine_of(number)
+    first = told(machine, workload, example)
+    if isinstance(first, str):
+        return []
+    answers = ((name, told(machine, changed, example, **given)) for name, changed, given in ways(number, workload))
+    return [f"{name}: {answer} is not {first}" for name, answer in answers if not isinstance(answer, str) and answer != first]
+
+
+@pytest.mark.parametrize("number", PLAYED, ids=lambda number: EXAMPLES[number].name)
+def test_an_example_has_one_answer_on_all_ways(number: int) -> None:
+    example = EXAMPLES[number]
+    assert not isinstance(told(machine_of(number), example.workload, example), str)
+    assert differ(number, dict(example.workload)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", PLAYED, ids=lambda number: EXAMPLES[number].name)
+def test_a_changed_key_has_one_answer_on_all_ways(number: int) -> None:
+    example = EXAMPLES[number]
+    for file, found in example.given():
+        for value in islice(changes(example, found), 1) if file == "workload" else ():
+            assert differ(number, put(example.workload, found.path, value)) == [], (found.key, value)
