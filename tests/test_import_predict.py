@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from hwsim.importers.placing import WrongMachine
 from hwsim.importers.predicting import Predicted, predict
 from hwsim.importers.recording import Recording
 from hwsim.importers.replay import explain
+from hwsim.importers.saved import save
 from hwsim.importers.shaping import OtherModel, shaped
 from hwsim.models.library import load_network
 from hwsim.prepare import load_machine
+from hwsim.spec import SpecError
 
 MACHINE = """hwsim: machine/1
 class: ideal
@@ -233,3 +236,10 @@ def test_an_op_may_take_hours_on_another_machine(tmp_path: Path, machine: Any) -
     events = op("aten::mm", 0.0, [("gemm", 10.0, 100.0)], dims=[[2_000_000, 1_000_000], [1_000_000, 100_000]])
     found = predict(explain(recording(tmp_path, events)), machine)
     assert times(found, "gemm") == pytest.approx([2 * 2e6 * 1e6 * 1e5 / 10e12], rel=0.01)  # 11 h: more fs than an int64
+
+
+def test_a_step_of_hours_is_no_op_graph_s_file(tmp_path: Path, machine: Any) -> None:
+    events = op("aten::mm", 0.0, [("gemm", 10.0, 100.0)], dims=[[2_000_000, 1_000_000], [1_000_000, 100_000]])
+    found = predict(explain(recording(tmp_path, events)), machine)
+    with pytest.raises(SpecError, match="simulate the workload itself"):
+        save(replace(explain(recording(tmp_path, events)), graph=found.graph), tmp_path / "step.npz")

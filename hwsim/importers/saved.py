@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.graph.files import npz
+from hwsim.graph.files import npz, refuse_long
 from hwsim.graph.files.tables import mistake, tuples
 from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.recording import Collective, Edges, Facts, Lane, Left, Memory, Rank, Recording, Slices
@@ -47,7 +47,9 @@ def save(replay: Replay, path: Path, graph: OpGraph | None = None) -> Path:
         if rank.stated is not None:
             arrays |= {f"recording.{number}.stated.{name}": getattr(rank.stated, name) for name in _STATED}
     arrays["recording.tables"] = np.frombuffer(json.dumps(tables).encode(), np.uint8)
-    npz.save(replay.graph if graph is None else graph, path, arrays)
+    graph = replay.graph if graph is None else graph
+    refuse_long(graph, path)
+    npz.save(graph, path, arrays)
     return path
 
 

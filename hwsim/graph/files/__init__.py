@@ -38,13 +38,18 @@ def save_graph(graph: OpGraph, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix not in FORMATS:
         raise ValueError(f"an op graph is written as {' or '.join(FORMATS)}, not as '{path.name}'")
+    refuse_long(graph, path)
+    FORMATS[path.suffix].save(graph, path)
+    return path
+
+
+def refuse_long(graph: OpGraph, path: Path) -> None:
+    """Raise SpecError for an op whose own time does not fit the 64 bits of a file."""
     for number, block in enumerate(graph.blocks):
         if block.time.dtype == object:
             longest = int(block.time.max()) / ticks.FEMTO
             hint = "files of op graphs hold own times up to 9223 s (2.56 h): simulate the workload itself"
             raise mistake(str(path), f"'{number}.time' has an op that takes {longest:.6g} s", hint)
-    FORMATS[path.suffix].save(graph, path)
-    return path
 
 
 def load_graph(path: str | Path) -> OpGraph:
