@@ -189,3 +189,8 @@ def test_a_recorded_collective_waits_once(tmp_path: Path) -> None:
     count = np.bincount(replay.part, minlength=len(Part))
     assert count[[Part.ARRIVE, Part.MEET, Part.COLLECTIVE]].tolist() == [3, 1, 3]
     assert save(replay, tmp_path / "step.npz").exists()
+
+
+def test_a_stream_that_was_busy_before_the_recording_is_said() -> None:
+    found = find(explain(recording(rank([*launched("gemm", 0, 5000, 100, 1), *launched("next", 100, 5101, 100, 2)]))))
+    assert [(row.count, row.time / US) for row in found.unmapped if "not in the file" in row.why] == [(1, 100)]

@@ -12,9 +12,10 @@ import hwsim.engine
 from hwsim import ticks
 from hwsim.importers.replay import Replay
 from hwsim.importers.steps import Step, replayed, steps
-from hwsim.importers.threads import IDLE, Piece
+from hwsim.importers.threads import IDLE, US, Piece
 from hwsim.records import dataclass
 
+BUSY: Final = 100 * US  # fs after which a stream's first op may start by the rules, beyond which the stream was not idle
 TRIED: Final = (0.5, 2.0)  # GPU ops half and twice as long: what tells rules from gaps
 
 
@@ -177,6 +178,9 @@ def _unmapped(replay: Replay) -> tuple[Unmapped, ...]:
         length = ops.end - ops.start
         tests = {
             "without a launch in the file: they follow their stream": (ops.call < 0) & bool(len(explained.pieces)),
+            "first of their stream, and late: it worked on, or waited for, what is not in the file": (ops.call >= 0)
+            & (ops.previous < 0)
+            & (ops.start - explained.ready > BUSY),
             "launched outside every op: they have no shape": (ops.call >= 0) & (explained.linked.op[ops.slice] < 0),
             "that start before their launch: the clocks of host and GPU differ": (ops.call >= 0) & (ops.start < ops.at),
         }
