@@ -20,6 +20,7 @@ from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, different, r
 from hwsim.spec.expression import unused
 from hwsim.spec.shelf import same, shared_by
 from hwsim.workload import Workload, changes, check_statements, disturbances, lower, read_workload, sources, suspicions
+from hwsim.workload.events import unfelt
 from hwsim.workload.lower import Writing
 from hwsim.workload.names import place_of_op
 from hwsim.workload.sources import changed, names_of_machine, title, tree_from
@@ -140,6 +141,7 @@ def prepare(
             [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
             *(service.warnings for service in services),
             () if program is None else _parts_of_days(program),
+            unfelt(written.events, built, _drawn(graph, program)) if written and written.events and not services else (),
         ),
         changes=_of_classes(disturbed, graph),
         jobs=starts,
@@ -184,10 +186,16 @@ def _program(
         return None
     from hwsim.workload.services.plan import plan
 
-    shared = {name for cost in graph.costs for name, _ in (*cost.demand.amounts, *cost.demand.holds)}
+    shared = _drawn(graph, None)
     if workload.written_as("infer"):  # it issues ops while it runs
         shared |= machine.capacities.keys()
     return plan(workload, machine, mistakes, shared, disturbed)
+
+
+def _drawn(graph: OpGraph, program: Program | None) -> set[str]:
+    """The capacities that anything draws from or waits for."""
+    costs = [*graph.costs, *(each.cost for each in (program.served if program else ()) if each.cost is not None)]
+    return {name for each in costs for name, _ in (*each.demand.amounts, *each.demand.holds, *each.demand.clocks)}
 
 
 def _parts_of_days(program: Program) -> Iterator[Warning]:

@@ -16,6 +16,9 @@ def random_cluster_pair(dice: random.Random) -> Pair:
     """A cluster, its jobs and what happens to it."""
     machine, nodes = random_cluster(dice)
     jobs = {f"job{number}": _job(dice, machine, nodes) for number in range(dice.randint(1, 3))}
+    if all("services" in job for job in jobs.values()):  # nobody else may use cores that serve in turn
+        for family in dict.fromkeys(node.rstrip("0123456789") for node in nodes):
+            machine["parts"][family]["parts"]["cpu"]["serves"] = dice.choice(["shared", "fifo"])
     return Pair(machine, {"hwsim": "workload/1", "name": "random jobs", "jobs": jobs, "events": _events(dice, machine, nodes)})
 
 
@@ -44,7 +47,7 @@ def random_cluster(dice: random.Random) -> tuple[File, list[str]]:
 def _node(dice: random.Random, count: int) -> File:
     gpus = dice.randint(1, 3)
     cpu: File = {
-        "kind": "cpu", "serves": dice.choice(["shared", "fifo"]), "cores": dice.randint(1, 4),
+        "kind": "cpu", "cores": dice.randint(1, 4),
         "flop": {"fp32": quantity(dice, 1e10, 1e13, "FLOP/s")},
         "memory": {"size": "64 GiB", "bandwidth": quantity(dice, 1e9, 1e11, "B/s")},
     }  # fmt: skip

@@ -205,6 +205,13 @@ def test_a_part_that_is_simulated_request_by_request_knows_no_events() -> None:
         hwsim.simulate({**ALL, "parts": parts}, workload)
 
 
+def test_an_event_where_nothing_works_is_told() -> None:
+    events = [{"at": "1 h", "part": "gpu0", "down": "1 s"}, {"at": "0 s", "link": "slots", "of": "gpu3", "speed": "50 %"}]
+    run = hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [COPY], "events": events})
+    assert [each.code for each in run.warnings] == ["no-effect"]
+    assert "the event of link slots of gpu3 has no effect: nothing in the run works there" in run.warnings[0].text
+
+
 def test_what_slows_an_exchange_is_felt_by_layer_and_refused_by_stage() -> None:
     """One op of a stage holds computing and exchanges: half of a link's speed would hide behind the computing."""
     train = {"model": "gpt2", "dtype": "fp32", "global_batch": 8, "sequence": 512, "parallel": {"tp": 4}}

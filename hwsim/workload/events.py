@@ -25,7 +25,7 @@ Kerbyson, Pakin, "The case of the missing supercomputer performance", SC 2003, f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush, merge
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, overload
@@ -34,7 +34,7 @@ from hwsim import ticks
 from hwsim.graph.opgraph import Change, LazyChanges
 from hwsim.machine import Machine, UnknownName
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Place, Problem, did_you_mean, field, place_field
+from hwsim.spec import Mistakes, Place, Problem, Warning, did_you_mean, field, place_field
 from hwsim.units import Ratio, Seconds
 
 if TYPE_CHECKING:
@@ -218,6 +218,13 @@ def _capacities(event: Event, machine: Machine, mistakes: Mistakes) -> list[tupl
     elif not capacities:
         mistakes.add(event.place, f"no link '{event.link}' ends at {', '.join(event.of)}")
     return [(capacity, capacity) for capacity in dict.fromkeys(capacities)]
+
+
+def unfelt(events: Sequence[Event], machine: Machine, drawn: Collection[str]) -> Iterator[Warning]:
+    """A warning of each event on what nothing draws from.  drawn: the capacities that a run draws from."""
+    for event, told in zip([each for each in events if not each.service], disturbances(events), strict=True):
+        if not any(capacity in drawn for capacity, _ in _capacities(event, machine, Mistakes())):
+            yield Warning("no-effect", f"the event of {told.what} has no effect: nothing in the run works there", event.place)
 
 
 def _of_part(machine: Machine, name: str) -> list[str]:
