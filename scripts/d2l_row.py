@@ -9,6 +9,7 @@ from typing import Literal
 
 from hwsim.api import Run
 
+EXACT = 1e-4  # half of a range, as a logarithm, below which there is none
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "d2l.md"
 
 
@@ -45,3 +46,8 @@ class Row:
     changed: Mapping[str, object] = field(default_factory=dict)
     figure: Callable[[Run], float] = total
     unit: Literal["s", "B"] = "s"
+
+    def ends(self, run: Run) -> tuple[float, float] | None:
+        """Ends of the range in which nine of ten such figures lie; None of what has none: bytes, single ops, and exact times."""
+        sure = run.issued_interval if self.figure is issued else run.interval if self.figure is total else None
+        return None if sure is None or sure.half < EXACT else (sure.low, sure.high)

@@ -30,7 +30,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "the time of a call is this figure / 1000",
+                "a call of five ops takes this figure / 1000; half of a layer's time is taken for the call itself",
                 {RUNTIME: "mxnet-hybrid"},
             ),
             Row(
@@ -78,7 +78,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "the time of a call is this figure / 1000, less 50 ms of tracing, five nodes and what the CPU computes",
+                "a call of five ops takes this figure / 1000, less 50 ms of tracing and what the CPU computes; as above",
                 {RUNTIME: "tf-function"},
             ),
             Row(
@@ -392,10 +392,10 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "p3.16xlarge",
                 "d2l/copy-overlap",
                 (
-                    "the notebooks copy 3.2 GB through pageable memory, 2.3 s alone at 1.4 GB/s; with non_blocking=True they "
-                    "measured products and copies together as faster than the copies alone. Here the copies go at PCIe's rate"
+                    "the notebooks copy 3.2 GB through pageable memory, at 1.4 GB/s; with non_blocking=True they measured "
+                    "products and copies together as faster than the copies alone"
                 ),
-                {"gpu": "gpu0", "cpu": "cpu0", "n": 4000, "times": 50},
+                {"gpu": "gpu0", "cpu": "cpu0", "n": 4000, "times": 50, "memory": "pageable"},
             ),
         ),
     ),

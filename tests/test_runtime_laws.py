@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.spec import SpecError, find, names, read, tree_of
 from hwsim.spec.paths import apply_set
+from hwsim.ticks import femtoseconds
 from hwsim.workload import Runtime
 
 MACHINE = api.load_machine(
@@ -74,7 +75,7 @@ def test_every_compiling_runtime_has_an_imperative_partner() -> None:
 @pytest.mark.parametrize(("eager", "compiled"), PAIRS)
 @settings(max_examples=12, deadline=None)
 @given(
-    kinds=st.lists(st.booleans(), min_size=2, max_size=6),
+    kinds=st.lists(st.booleans(), min_size=1, max_size=6),
     count=st.sampled_from([64, 4096, 262144, 16777216]),
     device=st.sampled_from(["cpu", "gpu"]),
 )
@@ -87,8 +88,19 @@ def test_compiled_is_never_slower_in_the_steady_state_and_never_takes_more_memor
     for name, runtime in (("eager", runtime_of(eager, compiled)), ("compiled", {"use": compiled})):
         one, two = run(runtime, body, 20), run(runtime, body, 40)
         times[name], peaks[name] = fs(two) - fs(one), max(each.peak for each in two.memory)
-    assert times["compiled"] <= times["eager"]
+    alone = compiled == "cuda-graph" and len(kinds) == 1  # to start a graph takes longer than to start its one kernel
+    assert times["compiled"] <= times["eager"] + (20 * femtoseconds(6.795e-6 - 3.495e-6) if alone else 0)
     assert peaks["compiled"] <= peaks["eager"]
+
+
+@pytest.mark.parametrize(("eager", "compiled"), [pair for pair in PAIRS if pair[0]])
+def test_what_compiling_gains_grows_with_the_layers_and_stays_in_what_the_text_says(eager: str, compiled: str) -> None:
+    gains = []
+    for layers in (1, 5, 200):
+        body = network([True] * layers, 64, "cpu")
+        took = [fs(run({"use": name}, body, 40)) - fs(run({"use": name}, body, 20)) for name in (eager, compiled)]
+        gains.append(took[0] / took[1])
+    assert 1.0 <= gains[0] <= gains[1] <= gains[2] < 6.0  # "from small percentage points to more than twice the speed"
 
 
 def test_a_graph_of_a_gpu_computes_nothing_on_a_cpu() -> None:

@@ -47,14 +47,15 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str, links: Case | Non
     return tuple(errors)
 
 
-def of_steps(dtype: str, split: int, *, transformer: bool) -> str:
+def of_steps(dtype: str, split: int, *, transformer: bool, eager: bool = False) -> str:
     """The kind of step whose errors were measured: of networks of convolutions, or of transformers by how they are split.
 
     Args:
         split: GPUs that hold one replica, by tensor and pipeline parallelism.
+        eager: by a framework as notebooks use it, not as a container's.
     """
     if not transformer:
-        return "step/cnn"
+        return "step/eager" if eager else "step/cnn"
     if dtype == "fp8":
         return "step/fp8"
     return "step/tp" if split > 1 else "step/sharded"

@@ -122,6 +122,7 @@ class Software:
         gradient: bytes of a gradient that is sent.
         array: seconds of the host for each array of gradients that is exchanged: buckets filled, norms and scales looked at.
         hidden: part of the backward pass behind which gradients can be sent.
+        eager: it is as notebooks use it: its steps are as unsure as theirs.
     """
 
     moved: float = 1.0
@@ -133,6 +134,7 @@ class Software:
     gradient: float = 4.0
     array: float = 0.0
     hidden: float = 1.0
+    eager: bool = False
 
     @property
     def kernels(self) -> Framework:
@@ -155,10 +157,10 @@ SOFTWARE: Final[Mapping[str, Software]] = {
     "mxnet-ngc": Software(moved=0.59, dispatch=10e-6, step=2e-3, waits=1.2e-3, array=10e-6),
     "tensorflow-ngc": Software(moved=1.31, dispatch=24e-6, number=2e-9, step=2e-3, waits=1.4e-3, array=30e-6),
     # Python issues every op, as the text's loop of additions does: 42 us each (d2l 13.2); nothing else is known of it.
-    "mxnet-eager": Software(dispatch=42e-6, array=42e-6),
+    "mxnet-eager": Software(dispatch=42e-6, array=42e-6, eager=True),
     # The text's notebooks: cells that `calibrate/published/cnn_d2l.py` does not score say what is moved, and Keras's step.
-    "pytorch-eager": Software(moved=1.6, dispatch=50e-6, step=2e-3, array=60e-6),
-    "tensorflow-keras": Software(moved=1.2, dispatch=24e-6, number=2e-9, step=3e-3, array=30e-6),
+    "pytorch-eager": Software(moved=1.6, dispatch=50e-6, step=2e-3, array=60e-6, eager=True),
+    "tensorflow-keras": Software(moved=1.2, dispatch=24e-6, number=2e-9, step=3e-3, array=30e-6, eager=True),
     "tensorflow-xla": Software(moved=0.83, dispatch=22e-6, number=1.75e-9, step=2e-3, waits=2.6e-3, array=30e-6),
 }
 

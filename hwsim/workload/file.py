@@ -90,7 +90,7 @@ class Runtime:
     source: str = field("where its numbers are from: how unsure those are that do not say it themselves", default="")
     ref: str = field("which document or measurement exactly", default="")
     on: str = field(
-        "the library's part, a cpu, whose times they are: on any other cpu they are as unsure as times measured elsewhere",
+        "the cpu that its times were measured on, a part of the library: on another they are as unsure as those from elsewhere",
         default="",
         example="d2l-laptop-cpu",
     )

@@ -148,6 +148,13 @@ def range_text(interval: Interval) -> str:
     return f"{number if high.endswith(f' {its_unit}') else low} to {high}"
 
 
+def ends(interval: Interval | None) -> str:
+    """` (9 of 10: 4 to 6 ms)`; "" where nothing is unsure."""
+    if interval is None or interval.half < EXACT:
+        return ""
+    return f" (9 of 10: {' to '.join(format_between(interval.low, interval.high, 's'))})"
+
+
 def within(interval: Interval) -> str:
     """`-9 to +10 %`, of the answer; "" where nothing is unsure."""
     if interval.half < EXACT:

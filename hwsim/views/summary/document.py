@@ -11,6 +11,7 @@ from hwsim.results import invariants
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
 from hwsim.results.critical import limited_by
+from hwsim.results.interval import Interval
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.starving import pipelines
@@ -30,6 +31,10 @@ def document(result: Result, *, ops: bool = False, rank: int | None = None) -> s
     return invariants.document(as_dict(result, ops=ops, rank=rank))
 
 
+def _ends(sure: Interval | None) -> dict[str, Any] | None:
+    return None if sure is None else picked(sure, "level", "case", low_s="low", high_s="high")
+
+
 def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> dict[str, Any]:
     """The document as dicts and lists.
 
@@ -41,6 +46,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "hwsim": "result/1",
         **picked(result, "machine", "workload", "makespan_s", "issued_s"),
         "makespan_fs": result.simulated.makespan_fs,
+        "issued_interval": _ends(result.issued_interval),
         "interval": interval.as_dict(result.interval, kernels=bool(result.serving)) if result.sure else None,
         "op_count": result.op_count,
         "fold": _fold(result),
@@ -58,7 +64,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "jobs": [
             {
                 **picked(job, "name", "start_s", "end_s", "makespan_s"),
-                "interval": None if sure is None else picked(sure, "level", "case", low_s="low", high_s="high"),
+                "interval": _ends(sure),
             }
             for job, sure in zip(result.jobs, result.job_intervals, strict=True)
         ],

@@ -103,7 +103,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "limited by", ", ".join(shown) or "nothing: no op takes any time"
     yield from _fold(result)
     if result.issued_s is not None:
-        yield "front end", f"issued its last op at {format_quantity(result.issued_s, 's')}"
+        yield "front end", f"issued its last op at {format_quantity(result.issued_s, 's')}{interval.ends(result.issued_interval)}"
     if result.simulated.flat.graph.lines:
         from hwsim.views.explain.starving import pipelines
         from hwsim.views.summary import pipeline

@@ -279,5 +279,11 @@ def _worth(plan: Plan, steps: Steps, name: str, start: float, written: Represent
         start=ticks.femtoseconds(start),
         replicas=layout.dp if written.folds else 1,
         classes=tuple([(first, written.stands_for(first)) for first in written.replicas]) if written.folds else (),
-        errors=of_steps(plan.dtype, layout.tp * layout.pp, transformer=isinstance(plan.exchange, Pieces)),
+        errors=_errors(plan),
     )
+
+
+def _errors(plan: Plan) -> str:
+    """The kind of steps whose measured errors its steps have."""
+    eager = not isinstance(plan.exchange, Pieces) and plan.exchange.software.eager
+    return of_steps(plan.dtype, plan.layout.tp * plan.layout.pp, transformer=isinstance(plan.exchange, Pieces), eager=eager)

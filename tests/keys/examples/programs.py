@@ -110,7 +110,7 @@ COMPILED: Final = program(
     {"wait": "all"},
     runtime={"call": "10 us", "per_op": "3 us", "compile": "1 ms", "fuse": "elementwise", "starts": "stream",
         "dispatch": "5 us", "issue": "20 us",
-             "kind": "runtime", "name": "mine", "source": "guess", "ref": "none", "notes": "none"},
+             "kind": "runtime", "name": "mine", "source": "guess", "ref": "none", "on": "d2l-laptop-cpu", "notes": "none"},
 )  # fmt: skip
 LAYERED: Final = program(
     {"call": {"name": "net", "do": [{"elementwise": {"device": "cpu", "count": 1e6, "writes": "x"}}]}},
