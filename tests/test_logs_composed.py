@@ -244,3 +244,24 @@ def test_runs_at_a_limit_measure_no_link() -> None:
         fitted("iperf3", json.dumps(content))
     content["start"]["test_start"]["target_bitrate"] *= 2
     assert fitted("iperf3", json.dumps(content)).numbers()
+
+
+def test_the_table_of_sglang_is_read() -> None:
+    text = """============ Serving Benchmark Result ============
+Backend:                                 sglang
+Traffic request rate:                    2.0
+Max request concurrency:                 not set
+Successful requests:                     996
+Benchmark duration (s):                  498.25
+Total input tokens:                      342460
+Total generated tokens:                  218257
+Total generated tokens (retokenized):    103837
+Request throughput (req/s):              2.00
+Output token throughput (tok/s):         438.05
+Mean E2E Latency (ms):                   2098.07
+Mean TTFT (ms):                          74.09
+"""
+    content = fitted("vllm", text, model="qwen3-8b").content()
+    assert content["infer"]["framework"] == "sglang"
+    assert content["infer"]["arrivals"] == {"poisson": "2 1/s"}
+    assert set(content["expect"]) == {"requests_per_s", "tokens_per_s", "ttft_mean", "latency_mean"}

@@ -25,10 +25,10 @@ _LINES: Final = {  # of the printed table, and the key of the JSON
     "total generated tokens": "total_output_tokens", "request throughput (req/s)": "request_throughput",
     "output token throughput (tok/s)": "output_throughput", "maximum request concurrency": "max_concurrency",
     "max request concurrency": "max_concurrency", "request rate configured (rps)": "request_rate",
-    "traffic request rate": "request_rate", "failed requests": "failed",
+    "traffic request rate": "request_rate", "failed requests": "failed", "backend": "backend",
 }  # fmt: skip
 _LINE: Final = re.compile(r"^\s*([A-Z][A-Za-z0-9 ()/]*?)\s*:\s+(\S+(?: set)?)\s*$")
-_TIME: Final = re.compile(r"^(mean|median|std|p\d\d(?:\.\d+)?) (ttft|tpot|itl|e2el) \(ms\)$")
+_TIME: Final = re.compile(r"^(mean|median|std|p\d\d(?:\.\d+)?) (ttft|tpot|itl|e2el|e2e latency) \(ms\)$")
 _HINT: Final = "it is the JSON of `vllm bench serve --save-result`, or its table `Serving Benchmark Result`"
 _OPENS: Final = re.compile(r"Serving Benchmark Result|^\s*(?:Traffic request rate|Starting initial single prompt)")
 _ROW: Final = re.compile(r"^\s*Successful requests:")
@@ -58,7 +58,7 @@ def _table(log: Log, lines: Sequence[tuple[int, str]]) -> Entry:
             continue
         title = match[1].lower()
         if time := _TIME.match(title):
-            key = f"{time[1]}_{time[2]}_ms"
+            key = f"{time[1]}_{time[2].replace(' ', '_')}_ms"
         elif title in _LINES:
             key = _LINES[title]
         else:
