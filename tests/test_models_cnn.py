@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwsim.demand import Cost, Demand
 from hwsim.devices import Gpu
 from hwsim.devices.convolution import Convolution
 from hwsim.devices.convolving import CONVOLVING, units_of
+from hwsim.devices.gpu_convolution import lengthened
 from hwsim.models.architectures.cnn import Cnn
 from hwsim.models.architectures.entries import Basic, Bottleneck, Branches, Conv, Entry, Linear, Pool
 from hwsim.models.architectures.mlp import Mlp
@@ -250,3 +252,11 @@ def test_a_network_s_plan_says_which_key_it_cannot_have(key: str) -> None:
     plan = ParallelPlan(global_batch=8, **{key: 2})
     found = dict(problems(load_network("resnet-50"), plan, 8))
     assert found[key] == "a network has no sequences and no experts to split: dp and pp"
+
+
+@pytest.mark.parametrize(("slower", "compute", "memory"), [(2.0, 4e-3, 1e-3), (0.5, 1e-3, 0.5e-3), (0.25, 0.5e-3, 0.25e-3)])
+def test_a_slower_kernel_holds_the_units_longer_and_moves_no_more(slower: float, compute: float, memory: float) -> None:
+    cost = Cost(Demand(latency=0.0, amounts=(("gpu.compute", 2e-3), ("gpu.memory", 1e-3))))
+    told = lengthened(cost, slower, {"gpu.compute": 1.0, "gpu.memory": 1.0}).demand
+    assert dict(told.amounts) == {"gpu.compute": compute, "gpu.memory": memory}
+    assert told.body({"gpu.compute": 1.0, "gpu.memory": 1.0}) == pytest.approx(2e-3 * slower)

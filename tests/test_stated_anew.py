@@ -16,7 +16,7 @@ from hwsim.spec import names, tree_of
 from hwsim.views.explain.numbers import Number, Parts
 
 Op = dict[str, dict[str, Any]]
-OPS: Final[dict[str, dict[str, Op]]] = {
+OPS: dict[str, dict[str, Op]] = {
     "gpu": {
         "product": {"matmul": {"device": "it", "m": 4096, "n": 4096, "k": 4096, "dtype": "fp16"}},
         "thin product": {"matmul": {"device": "it", "m": 8, "n": 4096, "k": 4096, "dtype": "fp16"}},
@@ -36,6 +36,8 @@ OPS: Final[dict[str, dict[str, Op]]] = {
         "writes": {"write": {"to": "it", "bytes": "1 GB"}},
     },
 }
+LINKS: Final = ("pcie", "nvlink", "ethernet", "infiniband", "upi", "xgmi", "wifi", "slingshot", "omnipath")
+OPS |= {kind: {"copy": {"copy": {"from": "a", "to": "b", "bytes": "100 MB"}}} for kind in LINKS}
 PARTS: Final = sorted((kind, name) for kind in OPS for name in names(kind))
 LARGE: Final[Op] = {"matmul": {"device": "gpu0", "m": 8192, "n": 8192, "k": 8192, "dtype": "bf16"}}
 
@@ -45,13 +47,18 @@ def run(machine: Any, op: Op, **set: object) -> hwsim.Run:  # noqa: A002 (the wo
 
 
 def alone(kind: str, name: str) -> dict[str, Any]:
-    return {"hwsim": "machine/1", "parts": {"it": {"kind": kind, "use": name}}}
+    if kind not in LINKS:
+        return {"hwsim": "machine/1", "parts": {"it": {"kind": kind, "use": name}}}
+    end = {"kind": "cpu", "cores": 1, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"bandwidth": "100 TB/s"}}
+    link = {"name": "it", "between": ["a", "b"], "kind": kind, "use": name}
+    return {"hwsim": "machine/1", "parts": {"a": end, "b": end}, "links": [link]}
 
 
 def numbers_of(kind: str, name: str) -> list[Number]:
     """Those that are better when larger, or smaller, whatever else there is: the sides of a platter are not."""
     numbers = Parts(tree_of(alone(kind, name))).everything()
-    return [number for number in numbers if number.better and not number.key.startswith("platter")]
+    mine = [number for number in numbers if number.path.startswith(("machine.it.", "machine.links.it."))]
+    return [number for number in mine if number.better and not number.key.startswith("platter")]
 
 
 def case(run: hwsim.Run) -> str:

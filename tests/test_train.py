@@ -314,6 +314,8 @@ def test_two_jobs_side_by_side_have_their_own_steps() -> None:
 def test_days_follow_from_the_last_step() -> None:
     found = trained(NODE, model="opt-125m", global_batch=64, tokens=1e9)
     assert found.days == pytest.approx(1e9 / (64 * 2048) * found.step_s / 86_400)
+    passes = trained(NODE, model="opt-125m", global_batch=64, epochs=3, samples=100_000, sequence=1024)
+    assert passes.days == pytest.approx(3 * 100_000 / 64 * passes.step_s / 86_400)
 
 
 def test_a_step_of_one_node_is_lowered_and_played_in_a_second() -> None:
