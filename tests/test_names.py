@@ -171,7 +171,7 @@ def told_by_names(tree: ast.AST) -> Iterator[int]:
             words = [node.left] if of.endswith((".capacity", ".name", ".device", "capacity", "device", "name")) else []
         texts = [each.value for each in words if isinstance(each, ast.Constant) and isinstance(each.value, str)]
         if any(text.strip(".*") in (*RESOURCES, *KINDS) for text in texts):
-            yield node.lineno
+            yield getattr(node, "lineno", 0)
 
 
 def test_no_decision_is_made_by_a_name() -> None:
