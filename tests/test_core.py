@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from ctypes import ArgumentError
 from dataclasses import replace
+from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -43,9 +45,22 @@ def found_anew() -> Iterator[None]:
         kept.cache_clear()
 
 
-def test_the_interface_has_one_number() -> None:
+def hash_of_sources() -> str:
+    """As core/CMakeLists.txt has it."""
+    files = {path.relative_to(SOURCES).as_posix(): path for path in SOURCES.rglob("*") if path.suffix in (".cpp", ".h")}
+    rows = [(name, sha256(files[name].read_bytes().replace(b"\r\n", b"\n")).hexdigest()) for name in sorted(files)]
+    return sha256("".join(f"{name} {row}\n" for name, row in rows).encode()).hexdigest()
+
+
+def test_hwsim_calls_the_library_of_these_sources(update: bool) -> None:
+    now = hash_of_sources()
+    if update:
+        home = Path(core.__file__)
+        text = re.sub(r'(?m)^SOURCES: Final = "\w+"', f'SOURCES: Final = "{now}"', home.read_text("utf-8"))
+        home.write_text(text, encoding="utf-8", newline="\n")
+        return
+    assert now == core.SOURCES, "see `pytest --update`, and build the library again"
     header = (SOURCES / "hwsim_core.h").read_text("utf-8")
-    assert f"#define HWSIM_CORE_ABI {core.ABI}\n" in header
     states = dict(re.findall(r"HWSIM_(\w+) = (\d+)", header))
     assert {name: int(number) for name, number in states.items()} == {name: getattr(core, name) for name in states}
 
@@ -61,8 +76,7 @@ def test_a_library_that_is_missing_or_damaged_is_left_alone(
     if content is not None:
         for name in ("hwsim_core.so", "hwsim_core.dll"):
             (package / name).write_text(content, "utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "hwsim_core", raising=False)
+    monkeypatch.setattr(core, "find_spec", lambda _: SimpleNamespace(submodule_search_locations=[str(package)]))
     assert not core.is_there()
     assert ("no library of hwsim's" if content else "pip install 'hwsim[fast]'") in str(core.found())
     assert not plays(10**9, choice="auto")
@@ -73,10 +87,32 @@ def test_a_library_that_is_missing_or_damaged_is_left_alone(
 
 @installed
 @pytest.mark.usefixtures("found_anew")
-def test_a_library_with_another_interface_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "ABI", core.ABI + 1)
-    assert f"has interface {core.ABI - 1}, not {core.ABI}" in str(core.found())
+def test_a_library_of_other_sources_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "SOURCES", "0" * 64)
+    assert "made of other sources than this hwsim calls" in str(core.found())
     assert not core.is_there()
+
+
+@installed
+@pytest.mark.usefixtures("found_anew")
+@pytest.mark.parametrize("part", [0.0, 0.01, 0.5, 0.999, "changed", "no hashes"])
+def test_part_of_a_library_is_never_loaded(part: float | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full while pip writes leaves a file that ends the process without a word once it is loaded."""
+    spec = find_spec("hwsim_core")
+    assert spec is not None
+    places = [Path(place) for place in spec.submodule_search_locations or ()]
+    there = next(file for place in places for name in ("hwsim_core.so", "hwsim_core.dll") if (file := place / name).is_file())
+    package = tmp_path / "hwsim_core"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    content = there.read_bytes()
+    kept = content[: int(len(content) * part)] if isinstance(part, float) else content[:-1] + bytes([content[-1] ^ 1])
+    (package / there.name).write_bytes(content if part == "no hashes" else kept)
+    if part != "no hashes":
+        (package / "hashes.txt").write_bytes((there.parent / "hashes.txt").read_bytes())
+    monkeypatch.setattr(core, "find_spec", lambda _: SimpleNamespace(submodule_search_locations=[str(package)]))
+    assert ("no library of hwsim's" if part == "no hashes" else "is damaged") in str(core.found())
+    assert not plays(10**9, choice="auto")
 
 
 @installed

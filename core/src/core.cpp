@@ -2,8 +2,6 @@
 
 #include "words.h"
 
-int32_t hwsim_core_abi(void) { return HWSIM_CORE_ABI; }
-
 int32_t hwsim_words(const uint64_t* one, const uint64_t* two, const uint64_t* three, uint64_t* found) {
   const hwsim::Three first = hwsim::three_at(one), second = hwsim::three_at(two), third = hwsim::three_at(three);
   const hwsim::Three results[] = {

@@ -12,11 +12,6 @@
 #define HWSIM_CORE_API extern "C" __attribute__((visibility("default")))
 #endif
 
-// One more whenever a declaration below changes, comes or goes; `hwsim.engine.core.ABI` is the same number.
-#define HWSIM_CORE_ABI 15
-
-HWSIM_CORE_API int32_t hwsim_core_abi(void);
-
 // What every kernel returns.
 enum hwsim_status {
   HWSIM_DONE = 0,

@@ -7,6 +7,7 @@ import math
 import weakref
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-ABI: Final = 15  # of core/src/hwsim_core.h
+SOURCES: Final = "a65b1949da5d39725f5643c580aa8c100edf153bcbdb81b4a8542e5e7ac8a96d"  # of core/src: tests/test_core.py
 DONE, TOO_FAR, NO_MEMORY, MORE = range(4)  # what kernels return
 PATIENCE: Final = 50_000_000  # ns of a call before Python may hear an interrupt
 
@@ -34,13 +35,14 @@ def found() -> ctypes.CDLL | str:
     if not files:
         return "hwsim-core is not installed: pip install 'hwsim[fast]'"
     try:
-        library = ctypes.CDLL(str(files[0]))
-        abi = library.hwsim_core_abi()
-    except (OSError, AttributeError) as error:
+        sources, itself = (files[0].parent / "hashes.txt").read_text("ascii").split()
+        if sources != SOURCES:
+            return "the installed hwsim-core is made of other sources than this hwsim calls: pip install --upgrade 'hwsim[fast]'"
+        if sha256(files[0].read_bytes()).hexdigest() != itself:  # part of a file ends the process once it is loaded
+            return f"{files[0]} is damaged: pip install --force-reinstall hwsim-core"
+        return ctypes.CDLL(str(files[0]))
+    except (OSError, ValueError) as error:
         return f"{files[0]} is no library of hwsim's: {error}"
-    if abi != ABI:
-        return f"the installed hwsim-core has interface {abi}, not {ABI}: pip install --upgrade 'hwsim[fast]'"
-    return library
 
 
 def is_there() -> bool:
