@@ -142,7 +142,7 @@ def test_the_page_of_a_comparison(tmp_path: Path) -> None:
 
     loop = "d2l/async-loop"
     both = compare(
-        ("d2l-laptop", "d2l-laptop"), (loop, loop), set_a={"blocking": True, "n": 50}, set_b={"blocking": False, "n": 60}
+        ("d2l-laptop", "d2l-laptop"), (loop, loop), set_a={"blocking": True, "n": 50}, set_b={"blocking": False, "n": 50}
     )
     page = of_comparison(both)
     assert page.answer == sentence(both)
