@@ -241,91 +241,6 @@ class Shared:
         self.due = due
 
 
-class Alike:
-    """One capacity that members share who all draw alike: as `Shared`, with one kind of work and no queue of a device."""
-
-    __slots__ = (
-        "_alone",
-        "_draws",
-        "_joined",
-        "_members",
-        "_pace",
-        "_paces",
-        "_since",
-        "_virtual",
-        "_weight",
-        "area",
-        "busy",
-        "due",
-    )
-
-    def __init__(self, flow: FlowClass) -> None:
-        [(_, weight)] = flow.weights
-        self._alone, self._weight, self._draws = flow.alone, weight, flow.alone * weight
-        self._paces = [flow.alone]  # by the number of members
-        self._members: list[tuple[int, int, Member]] = []
-        self._virtual = self._since = self._joined = 0
-        self._pace = flow.alone
-        self.area = self.busy = 0
-        self.due = NEVER
-
-    def join(self, flow: int, time: int, member: Member, instant: int) -> None:  # noqa: ARG002 (one kind of work)
-        """A member comes that alone would take `time` fs."""
-        members, passed = self._members, instant - self._since
-        many = len(members)
-        if many:
-            if passed:
-                self.area += many * passed
-                self.busy += self._pace * many * passed
-                self._virtual += self._pace * passed
-        else:
-            self._virtual = 0
-        self._since = instant
-        self._joined += 1
-        heappush(members, (self._virtual + self._alone * time, self._joined, member))
-        pace = self._pace = self._paces[many + 1] if many + 1 < len(self._paces) else self._pace_of(many + 1)
-        self.due = max(instant, instant - (self._virtual - members[0][0]) // pace)  # its all may have come within this fs
-
-    def leave(self, instant: int) -> list[Member]:
-        """Members that end now."""
-        members, passed = self._members, instant - self._since
-        many = len(members)
-        self.area += many * passed
-        self.busy += self._pace * many * passed
-        reached = self._virtual = self._virtual + self._pace * passed
-        self._since = instant
-        ended = [heappop(members)]
-        while members and members[0][0] <= reached:
-            ended.append(heappop(members))
-        if members:
-            pace = self._pace = self._paces[len(members)]
-            self.due = instant - (reached - members[0][0]) // pace
-        else:
-            self.due = NEVER
-        if len(ended) > 1:
-            ended.sort(key=_joining)
-        return [member for _, _, member in ended]
-
-    def _pace_of(self, many: int) -> int:
-        """The pace of each of this number of members."""
-        for number in range(len(self._paces), many + 1):
-            self._paces.append(self._alone if number * self._draws <= FULL else FULL // (number * self._weight))
-        return self._paces[many]
-
-    def count(self, instant: int) -> int:
-        """Members there; time is counted up to now."""
-        many, passed = len(self._members), instant - self._since
-        self.area += many * passed
-        self.busy += self._pace * many * passed
-        self._virtual += self._pace * passed
-        self._since = instant
-        return many
-
-    def used(self, end: int) -> float:
-        """Part of it that was used, from 0 to `end`."""
-        return self.busy * self._weight / FULL / end
-
-
 class _Class:
     """Members of a shared station that draw alike; virtual: what each has received since the first of them came."""
 
@@ -391,7 +306,7 @@ def station(of: Station, number: int, seed: int = 0, issue: Issue | None = None)
     numbers = {capacity.name: number for number, capacity in enumerate(of.capacities)}
     flows = [flow_class(demand, rates_of(of.capacities), numbers) for demand in of.demands]
     if of.kind == "shared":
-        return Alike(flows[0]) if len(flows) == 1 and flows[0].crowd is None else Shared(flows)
-    from hwsim.actors.services.networks import Network, Tied
+        return Shared(flows)
+    from hwsim.actors.services.networks import Network
 
-    return Tied(flows) if of.is_tied else Network(flows, len(of.capacities))
+    return Network(flows, len(of.capacities))
