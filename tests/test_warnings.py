@@ -98,6 +98,24 @@ let: {n: 8}
 infer: {model: gpt2, dtype: fp16, framework: vllm, requests: $n, arrivals: {clients: 4, think: 9 ms, ramp: 0 s},
   prompt: 50, output: 5}
 """
+APART_BY_NICS: Final = (CPU + GPU).replace("COUNT", "2") + """  nic: {kind: nic, count: 2, bandwidth: 200 Gb/s}
+links:
+  - {name: slot, between: [gpu0, nic0], kind: pcie, use: pcie4-x16}
+  - {name: other, between: [gpu1, nic1], kind: pcie, use: pcie4-x16}
+  - {name: wire, between: [nic0, nic1], kind: direct, bandwidth: 25 GB/s}
+"""
+EXPERTS: Final = """hwsim: workload/1
+let: {n: 5}
+infer:
+  model: {kind: transformer, layers: 2, hidden: 256, heads: 4, vocab: 1000, sequence: 512, experts: 4, top_k: 2}
+  dtype: fp16
+  framework: vllm
+  parallel: {groups: 2, ep: 2}
+  requests: $n
+  arrivals: {poisson: 100 1/s}
+  prompt: 50
+  output: 10
+"""
 FULL: Final = """hwsim: workload/1
 let: {n: 300}
 infer: {model: gpt2, dtype: fp16, framework: vllm, requests: $n, arrivals: {poisson: 30000 1/s}, prompt: 50, output: 50}
@@ -167,6 +185,7 @@ CASES: Final = {
         machine(gpus(1)), SERVICE.replace("900, sigma: 1}}", "90, sigma: 0.1}}").replace("poisson: 100 1/s", DAY), vary="n=10,20"
     ),
     "slower-than-slot": Case(machine(gpus(1).replace("    power", "    pcie: 3\n    power")), repeat(BUSY)),
+    "tokens-gathered": Case(machine(APART_BY_NICS), EXPERTS, vary="n=5,10"),
     "requests-cut": Case(machine(gpus(1)), SERVICE, vary="n=10,20"),
     "wider-format": Case(machine(gpus(1)), NARROW),
     "overloaded": Case(machine(gpus(1)), FULL, vary="n=300,400", ran=True),

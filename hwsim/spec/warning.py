@@ -39,6 +39,7 @@ CODES: Final = {
     "stall-loses-nothing": "a part is down in a run with checkpoints: it stalls and goes on, and no work is lost",
     "still-filling": "a service still filled when its last request came: with more requests its times are longer",
     "timeout-too-short": "a `timeout` is shorter than what the service takes alone in the mean",
+    "tokens-gathered": "groups that share experts gather all tokens over NICs, as servers without a dispatch to experts do",
     "unlike-provenance": "parts are compared of which some were measured, and others are filled in from their class",
     "wider-format": "the GPU has no such number format: products are timed in the next wider one, which a framework may refuse",
     "working-set-too-large": "a working set is larger than the memory that holds it; nothing is swapped here",

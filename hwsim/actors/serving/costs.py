@@ -291,7 +291,7 @@ class Costs:
         phase = "prefill" if bound == BOUND["compute"] else "decode"
         phase = phase if isinstance(self.plan.model, Transformer) else "cnn"
         number = "matmul" if phase == "prefill" else "sustained.read"
-        sure = case(self.plan.gpu, number, self.plan.dtype)
+        sure: Case = "outside" if self.plan.is_unlike else case(self.plan.gpu, number, self.plan.dtype)
         return Doubt(f"infer/{phase}", sure, family(self.gpus[0]), 1.0)
 
 

@@ -313,7 +313,8 @@ class Service:
         """The case of its kernels, or of its exchanges if they are less sure and take time worth the name."""
         spent = dict(served.spent_s)
         case: Case = self._exchanges[0].case if spent.get("network", 0.0) > COUNTS * math.fsum(spent.values()) else "known"
-        return max(self.plan.case, case, key=CASES.index)
+        parts = (self.plan,) if self.plan.prompts is None else (self.plan, self.plan.prompts)
+        return max(case, *(part.case for part in parts), key=CASES.index)
 
     def statistics(self) -> ServiceStatistics | None:
         """Statistics of its requests; None without any."""

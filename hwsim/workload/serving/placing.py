@@ -185,7 +185,17 @@ def _planned(
         offload=offload,
         scale=scale,
         requests=drawn,
+        is_spread=keys.parallel.groups > 1 and _over_nics(machine, copies[0]),
     )
+
+
+def _over_nics(machine: Machine, gpus: Sequence[str]) -> bool:
+    """Whether the way from the first GPU to the last leads over NICs."""
+    try:
+        ends = [link.target for link in machine.route(gpus[0], gpus[-1])]
+    except NoRoute:
+        return False
+    return any(machine.device(end).kind == "nic" for end in ends)
 
 
 def check_service(tree: Tree, mistakes: Mistakes) -> None:
