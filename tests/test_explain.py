@@ -224,7 +224,7 @@ def test_each_part_of_a_latency_is_a_cause_of_what_holds_it(run: api.Run) -> Non
             name = f"link {before}" if colon else before.rpartition(".")[0] or label.device
             due[name] = due.get(name, 0.0) + term.seconds * FEMTO
         found: dict[str, int] = {}
-        for piece in pieces(timeline, op):
+        for piece in pieces(timeline, np.array([op])):
             if piece.cause.kind == "latency":
                 found[piece.cause.name] = found.get(piece.cause.name, 0) + piece.end_fs - piece.start_fs
         assert found == pytest.approx(due, abs=1)

@@ -98,12 +98,15 @@ let: {n: 8}
 infer: {model: gpt2, dtype: fp16, framework: vllm, requests: $n, arrivals: {clients: 4, think: 9 ms, ramp: 0 s},
   prompt: 50, output: 5}
 """
-APART_BY_NICS: Final = (CPU + GPU).replace("COUNT", "2") + """  nic: {kind: nic, count: 2, bandwidth: 200 Gb/s}
+APART_BY_NICS: Final = (
+    (CPU + GPU).replace("COUNT", "2")
+    + """  nic: {kind: nic, count: 2, bandwidth: 200 Gb/s}
 links:
   - {name: slot, between: [gpu0, nic0], kind: pcie, use: pcie4-x16}
   - {name: other, between: [gpu1, nic1], kind: pcie, use: pcie4-x16}
   - {name: wire, between: [nic0, nic1], kind: direct, bandwidth: 25 GB/s}
 """
+)
 EXPERTS: Final = """hwsim: workload/1
 let: {n: 5}
 infer:

@@ -102,10 +102,9 @@ def critical_path(timeline: Timeline, *, pools: bool = True, last: int | None = 
     return pieces
 
 
-def pieces(timeline: Timeline, op: int) -> tuple[Segment, ...]:
-    """Causes of one op from its start to its end, on the path or not."""
-    start = int(timeline.start[op])
-    return tuple(piece for piece in _pieces(timeline, np.array([op], np.int64)) if piece.start_fs >= start)
+def pieces(timeline: Timeline, ops: Ints) -> tuple[Segment, ...]:
+    """Causes of each of some ops from its start to its end, on the path or not."""
+    return tuple(piece for piece in _pieces(timeline, ops) if piece.start_fs >= timeline.start[piece.op])
 
 
 def at_paces(timeline: Timeline, path: CriticalPath) -> CriticalPath:

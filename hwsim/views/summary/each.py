@@ -5,7 +5,7 @@
             nccl-tests count it; else bytes or FLOP of the capacity that limited it; else its FLOP, or the bytes of the copy.
     count/s accesses, increments or messages per second of that time.
 
-The last column is the longest cause of the slowest op.
+The last column is the longest cause of the slowest op; of a served model, of all its ops, as a slow one is many iterations.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
 _DIGITS: Final = str.maketrans("", "", "0123456789")
+SERVED: Final = "infer"  # kind of the ops of a served model
+LONGEST: Final = 4096  # of its ops, whose causes are looked at
 MOST: Final = 12  # kinds of ops; a run with more has no rows, a pipeline the longest ones
 
 
@@ -63,7 +65,7 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
     kinds = []
     met = arrivals(timeline)
     stands_for = weights(timeline)
-    for (name, _, device), members in rows.items():
+    for (name, kind, device), members in rows.items():
         ops = np.concatenate([by_label[bounds[number] : bounds[number + 1]] for number in members])
         if met is not None:  # a rank's end takes no time; the collective has rows of its own
             ops = ops[~met.leaves[ops]]
@@ -73,8 +75,8 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
         many = stands_for[ops]
         seconds = ticks.total(ticks.multiply(took, many)) / FEMTO
         times = int(many.sum())
-        slowest = int(ops[int(np.argmax(took))])
-        cause = _limit(timeline, slowest)
+        slowest = np.sort(np.argsort(took)[-LONGEST:]) if kind == SERVED else [int(np.argmax(took))]
+        cause = _limit(timeline, ops[slowest])
         rate, count = _rates([(flat.graph.costs[number], size) for number, size in _sizes(timeline, ops, many)], seconds, cause)
         title = name if names.count(name) == 1 else f"{name} on {_device(labels, members, device)}"
         limit = family(cause.of_op) if max(len(members), many.max()) > 1 else cause.of_op
@@ -125,12 +127,12 @@ def _sizes(timeline: Timeline, ops: Ints, many: Ints) -> Iterator[tuple[int, flo
     yield from ((number, size) for number, size in zip(costs.tolist(), sizes.tolist(), strict=True) if number >= 0)
 
 
-def _limit(timeline: Timeline, op: int) -> Cause:
-    """The longest cause of an op."""
+def _limit(timeline: Timeline, ops: Ints) -> Cause:
+    """The longest cause of some ops."""
     spent: dict[Cause, int] = {}
-    for piece in pieces(timeline, op):
+    for piece in pieces(timeline, ops):
         spent[piece.cause] = spent.get(piece.cause, 0) + piece.end_fs - piece.start_fs
-    label = timeline.flat.graph.labels[int(timeline.flat.label[op])]
+    label = timeline.flat.graph.labels[int(timeline.flat.label[ops[0]])]
     return max(spent, key=lambda cause: (spent[cause], cause), default=Cause("time", label.device, label.name))
 
 

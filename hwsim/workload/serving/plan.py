@@ -166,7 +166,9 @@ class ServicePlan:
         """Warnings of a plan that is right but probably not meant."""
         whose = f"{self.name}: " if self.name else ""
         if self.is_spread or (self.prompts is not None and self.prompts.is_spread):
-            message = "groups gather all tokens on every GPU, over NICs; a server that sends tokens to the GPUs of their experts alone"
+            message = (
+                "groups gather all tokens on every GPU, over NICs; a server that sends tokens to the GPUs of their experts alone"
+            )
             return (Warning("tokens-gathered", f"{whose}{message} (DeepEP), and overlaps it, was 2 to 3 times as fast"),)
         arrivals = self.keys.arrivals
         if isinstance(arrivals, ArrivalKeys) and (part := arrivals.part_of_day(len(self.requests))):
