@@ -20,7 +20,7 @@ class Static(Replica):
 
     Args:
         under_way: sequences of the batch whose answers are not yet written; places: that it has; longest: tokens it is padded to.
-        left: iterations until its longest answer is written.
+        left: iterations until its longest answer is written. is_full: a request waits for a place.
     """
 
     under_way: list[Sequence] = field(default_factory=list)
@@ -29,6 +29,7 @@ class Static(Replica):
     left: int = 0
     steps: int = 0
     used: int = 0
+    is_full: bool = False
 
     @property
     def requests(self) -> int:
@@ -51,7 +52,9 @@ class Static(Replica):
         return not self.places
 
     def cut(self, run: Run, at: int) -> None:
-        """Nobody joins a batch under way."""
+        """Let a run end before the iteration in which a request first waits for a place: nobody joins a batch under way."""
+        if not self.is_full:
+            run.count = min(run.count, max(1, run.after(at - 1)))
 
     def catches_up(self, run: Run, instant: int) -> None:
         """Blocks are held from the beginning."""
@@ -60,7 +63,8 @@ class Static(Replica):
         """The next iterations of the batch, or the first of the next batch."""
         if not self.places:
             return self._first(instant)
-        self.log.refuses(self.number, "seats" if self.waiting else "")
+        self.is_full = bool(self.waiting) and self.waiting[0].at <= instant
+        self.log.refuses(self.number, "seats" if self.is_full else "")
         run = Run(self.iterations, instant, instant, [], self.places, self.places * (self.longest + self.steps), self.places)
         outputs = [each.output - each.written for each in self.under_way]
         run.most = min(outputs, default=self.left)
