@@ -225,19 +225,6 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     )
 
 
-def exchanging(machine: Machine, names: Sequence[str], framework: str) -> Callable[[Operation, float, int], float]:
-    """Seconds of a collective (bytes of one GPU's array, GPUs) among the first of these; sums by a framework's own kernels."""
-    kernel, rates = timing.own_kernel(framework), machine.rates()
-
-    def seconds(operation: Operation, size: float, ranks: int) -> float:
-        if ranks < 2 or size <= 0:
-            return 0.0
-        algorithm = kernel if operation == "all-reduce" else None
-        return timing.timed(machine, algorithm, operation, names[:ranks], size).alone(rates)
-
-    return seconds
-
-
 def _bus(machine: Machine, names: list[str]) -> float:
     """B/s that pass each rank of the rings that are found among them, or of what takes least if their library does that.
 

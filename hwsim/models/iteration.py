@@ -19,9 +19,8 @@ Times are tabled (`hwsim.models.kernel_tables`). An iteration of answers is a li
 from __future__ import annotations
 
 import functools
-import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -29,24 +28,11 @@ from hwsim.models.architectures import transformer_layers as blocks
 from hwsim.models.architectures.slices import Slice
 from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.inference import passed, served
-from hwsim.models.kernel_tables import NOTHING, SMOOTH, ByContext, ByPrompt, ByRows, Counted, OneByOne, Taken, between, knot
+from hwsim.models.kernel_tables import NOTHING, ByContext, ByPrompt, ByRows, Counted, OneByOne, Taken
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Operation, kernels
 
 SQUARE: Final = 4.0  # bytes of a sum of squares
-Exchanging = Callable[[Operation, float, int], float]  # (operation, bytes of one GPU's array, GPUs): seconds
-
-
-class Line(NamedTuple):
-    """Seconds of an iteration of answers, which grow in proportion to the mean context from one knot to the next.
-
-    Args:
-        seconds: at the context that was asked for; slope: more for each token of mean context; until: context of the next knot.
-    """
-
-    seconds: float
-    slope: float
-    until: float
 
 
 class Sent(NamedTuple):
@@ -89,27 +75,23 @@ class Iterations:
         tp: int,
         dtype: str,
         graphs: tuple[int, ...] = (),
-        exchange: Exchanging | None = None,
         tokens: int = 1,
         groups: int = 1,
         ep: int = 1,
-        pp: int = 1,
         cache: str = "",
     ) -> None:
         """
         Args:
             tp: GPUs that attention and dense networks are split over.
             graphs: numbers of tokens that a graph was captured for: fewer are padded to the next.
-            exchange: seconds of a collective among the first GPUs of the group; without it, kernels alone.
             tokens: tokens of each answer that pass at once: one, and drafts that are verified.
             groups: groups of `tp` GPUs, each with sequences of its own; experts are shared by all (data-parallel attention).
             ep: GPUs that experts are spread over; what is left of all of them splits each expert.
-            pp: stages of a pipeline, each of `tp` x `groups` GPUs.
             cache: number format of keys and values, if another than the model's or `dtype`.
         """
         self.model, self.times, self.tp, self.dtype = model, times, tp, dtype
-        self.graphs, self.exchange, self.tokens = graphs, exchange, tokens
-        self.groups, self.ep, self.pp, self.cache = groups, ep, pp, cache
+        self.graphs, self.tokens = graphs, tokens
+        self.groups, self.ep, self.cache = groups, ep, cache
         self.host = max(0.0, times.framework.step)
         alone = OneByOne(times)
         self.sparse = any(kind.experts > 1 for kind in model.kinds)
@@ -118,9 +100,7 @@ class Iterations:
         self._output = ByRows(alone, self._of_output)
         self._answers = ByContext(alone, self._of_answers, tokens)
         self._prompts = ByPrompt(alone, self._of_prompts)
-        self._sent: dict[int, Taken] = {}
         self._around: dict[tuple[int, int, int], float] = {}
-        self._lines: dict[tuple[int, int], tuple[float, float]] = {}
 
     @functools.cached_property
     def starts(self) -> int:
@@ -131,24 +111,6 @@ class Iterations:
             for layer in passed(self.model, self._slice(1, 1, 1))[:-1]
             for item in layer.forward
         )
-
-    def line(self, answers: int, context: float) -> Line:
-        """An iteration of answers alone, exchanges included, at a mean context and as it grows."""
-        low, step = knot(context)
-        kept = self._lines.get((answers, low))
-        if kept is None:
-            before, after = self.answers(answers, low).seconds, self.answers(answers, low + step).seconds
-            start = self.around(self.rows_of((), answers), answers * self.tokens, answers * self.tokens) + before
-            kept = self._lines[answers, low] = start, (after - before) / step
-        start, slope = kept
-        return Line(start + slope * (context - low), slope, float(low + step))
-
-    def seconds(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> float:
-        """An iteration, exchanges included; arguments as of `of`."""
-        taken = self.around(self.rows_of(prompts, answers), ended, self.total_of(prompts, answers))
-        if prompts:
-            taken += self.read(prompts).seconds
-        return taken + self.answers(answers, context).seconds if answers else taken
 
     def of(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> Taken:
         """One iteration, without exchanges.
@@ -190,7 +152,7 @@ class Iterations:
         return -(-many // self.groups)
 
     def around(self, rows: int, ended: int, total: int | None = None) -> float:
-        """Seconds of all of an iteration but attention, exchanges included.
+        """Seconds of all of an iteration but attention and exchanges.
 
         rows: tokens of the group with most of them; ended: tokens that are written; total: tokens of all groups (default: all
         have as many).
@@ -198,7 +160,7 @@ class Iterations:
         total = rows * self.groups if total is None else total
         seconds = self._around.get((rows, ended, total))
         if seconds is None:
-            seconds = self.linear(rows, total).seconds + self.exchanged(rows, total) + self.output(ended).seconds + self.host
+            seconds = self.linear(rows, total).seconds + self.output(ended).seconds + self.host
             self._around[rows, ended, total] = seconds
         return seconds
 
@@ -217,12 +179,6 @@ class Iterations:
         """Attention of all layers, of sequences that grow."""
         return self._answers.at(self._of_group(answers), context)
 
-    def exchanged(self, rows: int, total: int | None = None) -> float:
-        """Seconds of what the GPUs exchange; arguments as of `around`."""
-        if self.exchange is None or self.tp * self.groups * self.pp == 1 or not rows:
-            return 0.0
-        return between(self.padded(rows if total is None else self.passing(rows, total)), SMOOTH, self._exchanged).seconds
-
     def passing(self, rows: int, total: int) -> int:
         """Tokens of each group in the even split whose exchanges take as long as those in the uneven split.
 
@@ -239,15 +195,6 @@ class Iterations:
         """The tokens that kernels are started for: of the smallest graph that has room; as many as there are beyond all."""
         at = bisect_left(self.graphs, rows)
         return self.graphs[at] if at < len(self.graphs) and rows > 0 else rows
-
-    def _exchanged(self, rows: int) -> Taken:
-        taken = self._sent.get(rows)
-        if taken is None:
-            assert self.exchange is not None
-            sent = sends(self.model, rows, tp=self.tp, groups=self.groups, pp=self.pp, width=self._slice(1, 1, 1).width)
-            taken = Taken(math.fsum(each.times * self.exchange(each.operation, each.size, each.ranks) for each in sent))
-            self._sent[rows] = taken
-        return taken
 
     def _slice(self, sequences: int, tokens: int, context: int) -> Slice:
         part = served(sequences, tokens, context, self.tp, self.dtype, self.times.framework.attention, self.times.gpu,

@@ -256,8 +256,8 @@ def iterations_of(
     """The iterations of a copy, without exchanges."""
     parallel = plan.keys.parallel
     sparse = any(kind.experts > 1 for kind in model.kinds)
-    verified, ep, pp = tokens or plan.settings.verified, parallel.ep if sparse else 1, parallel.pp if tokens is None else 1
-    key = model, plan.gpu, framework, graphs, plan.dtype, parallel.tp, parallel.groups, verified, ep, pp, plan.keys.kv or ""
+    verified, ep = tokens or plan.settings.verified, parallel.ep if sparse else 1
+    key = model, plan.gpu, framework, graphs, plan.dtype, parallel.tp, parallel.groups, verified, ep, plan.keys.kv or ""
     for made_of, table in tables:
         if made_of == key:
             return table
@@ -270,7 +270,6 @@ def iterations_of(
         tokens=verified,
         groups=parallel.groups,
         ep=ep,
-        pp=pp,
         cache=plan.keys.kv or "",
     )
     tables[:] = [*tables[1 - MOST_TABLES :], (key, made)]
