@@ -15,6 +15,7 @@ from hwsim.machine import Machine, build
 from hwsim.results.timeline import Timeline
 from hwsim.spec import Mistakes, SpecError, Tree, read_text, tree_of
 from hwsim.workload import lower, read_workload
+from hwsim.workload.statements import Issue, PlacedOp, Repeat, Wait
 from tests.workload_oracle import Statements, interpret, names
 
 US = 10**9  # fs
@@ -404,3 +405,10 @@ parts:
     assert {queue.device for queue in on_gpus.queues if queue.name.startswith("node1.gpu1")} == {"node1.cpu", "node1.gpu1"}
     on_nodes = lowered(ranked(text % ("node*", "gpu1")), machine)
     assert {queue.device for queue in on_nodes.queues} == {f"node{n}.{part}" for n in range(2) for part in ("cpu", "gpu1")}
+
+
+def test_a_repeat_is_looked_back_on_by_waits_for_an_op_of_its_own_among_others() -> None:
+    outer, inner = (Issue((PlacedOp(name=name, label=0, dispatch=0, insert=0, back=0, queue=0),)) for name in "ab")
+    for waited, reach in ((("a",), 2), (("b",), 0), (("b", "a"), 2), (("a", "b"), 2), ((), 0)):
+        repeat = Repeat(9, (outer, Repeat(2, (inner, Wait(waited, 2, (0,))))))
+        assert repeat.reach == reach

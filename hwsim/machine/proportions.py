@@ -31,7 +31,7 @@ _UNTIMED: Final = re.compile(
     r"(.*\.)?(size|lanes|pcie|nvlinks|count|ports|dimms|dimm_slots|max_channels)|(price|endurance|let)\b.*"
 )
 _WHOLE: Final = ("flop", "vector", "memory", "core", "power")  # mappings whose numbers are the part's own
-_FITTED: Final = ("fitted", "measured", "guess", "twin")
+_FITTED: Final = ("fitted", "measured", "elsewhere", "guess", "twin")
 _DTYPES: Final = ("bf16", "fp16", "fp32")
 
 Laws = tuple[tuple[re.Pattern[str], Mapping[str, float]], ...]
