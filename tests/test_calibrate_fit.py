@@ -231,7 +231,11 @@ def test_the_row_that_measures_a_call_is_that_call(op: str, params: dict[str, ob
 def test_products_with_a_vector_are_functions_of_their_own() -> None:
     assert product_call(64, 32, 1, dtype="fp64").function == "matvec"
     assert product_call(1, 32, 64, dtype="fp64").function == "vecmat"
-    assert product_call(64, 32, 16, dtype="fp64").function == "matmul"
+    call = product_call(64, 32, 16, dtype="fp64", since=(1.0, 2.0, 3.0))
+    assert call.function == "matmul"
+    assert [(each.bytes, each.role, each.since) for each in call.operands] == [
+        (16384, "read", 1.0), (4096, "read", 2.0), (8192, "write", 3.0),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.json.gz")), ids=lambda path: path.stem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from contextlib import ExitStack
 from pathlib import Path
@@ -230,3 +231,10 @@ def test_every_function_that_a_recorder_writes_is_known() -> None:
     from hwsim_calibrate.recording.ops import LOOKUPS
 
     assert {*GENERAL, *REDUCTIONS, *TWO, *DRAWN, *ONE, *LOOKUPS, "bincount", "where", "sort", "argsort"} <= FUNCTIONS
+
+
+def test_measured_calls_are_weighted_by_how_near_they_are() -> None:
+    """Half way between two calls, one factor of two from each, with a width of two: exp(-1/8) each, drawn towards 1 by 0.5."""
+    found = Corrections(width=2.0, shrink=0.5, points={"f fp64 new": ((4.0, 1.0, 2.0), (16.0, 1.0, 4.0))})
+    each = math.exp(-1 / 8)
+    assert found.of("f fp64 new", (8.0, 1.0))[0] == pytest.approx(8 ** (each / (2 * each + 0.5)))
