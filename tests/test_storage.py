@@ -506,3 +506,11 @@ def test_a_disk_is_no_faster_than_its_interface() -> None:
     }
     for op in ({"read": {"from": "disk", "bytes": "10 GB"}}, {"write": {"to": "disk", "bytes": "10 GB"}}):
         assert api.simulate(machine, {"hwsim": "workload/1", "program": [op]}).makespan_s == pytest.approx(10.0, rel=1e-4)
+
+
+def test_a_disk_counts_accesses_of_its_iops_and_bytes_of_its_media() -> None:
+    disk = Disk(read_bandwidth=2e9, latency=1e-4, iops=1e5)
+    cost = disk.serve("d", "read", Asked(size=4096.0, times=1000, access="random", depth=32))
+    assert {name: (amount, unit) for name, amount, unit in cost.moved} == {
+        "d.iops": (1000, "1"), "d.media": (4096.0 * 1000, "B"),
+    }  # fmt: skip

@@ -80,3 +80,15 @@ def test_a_workload_has_one_front_door() -> None:
     both = {**pipeline([1], 1, 1), "program": []}
     with pytest.raises(SpecError, match="program and pipeline"):
         hwsim.simulate(MACHINE, both)
+
+
+def test_a_stage_of_all_gpus_exchanges_each_batch() -> None:
+    """Four batches of 5 ms, each with 160 MB summed in 15 ms by a ring of four GPUs."""
+    stage = {
+        "do": [
+            {"busy": {"device": "$self", "time": "5 ms"}},
+            {"allreduce": {"among": "gpu*", "bytes": "160 MB", "algorithm": "ring"}},
+        ]
+    }
+    told = hwsim.simulate("d2l-4gpu-pcie", {"hwsim": "workload/1", "pipeline": {"each": "gpu*", "batches": 4, "stages": [stage]}})
+    assert told.makespan_s == pytest.approx(4 * 0.020, rel=0.01)
