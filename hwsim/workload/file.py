@@ -147,8 +147,8 @@ class Job:
         if not self.device or door.get(key) is not None or not (door.is_mapping or key == "each"):
             return door
         named = tree_of(self.device[0] if len(self.device) == 1 else list(self.device), self.place)
-        whole = door.is_mapping and door.get("stages") is not None
-        return door.put(key, named) if whole or key == "device" else tree_of({key: named, "do": door}, door.place)
+        is_whole = key == "device" or door.get("stages") is not None
+        return door.put(key, named) if is_whole else tree_of({key: named, "do": door}, door.place)
 
     def placed(self) -> list[Tree]:
         """What it is written as, with its devices; a train or infer without any runs on all GPUs."""

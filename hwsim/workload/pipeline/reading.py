@@ -18,7 +18,7 @@ from hwsim.ops import OPS, CannotPlace, ExchangeOp, Op, Placed
 from hwsim.ops.disk import Read
 from hwsim.ops.doubted import doubted
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Tree, Value, decode, did_you_mean, substitute, tree_of
+from hwsim.spec import Mistakes, Tree, decode, did_you_mean, substitute, tree_of
 from hwsim.workload.pipeline.cache import hit_rate
 from hwsim.workload.pipeline.keys import Cache, Dataset, PipelineKeys, StageKeys
 from hwsim.workload.pipeline.step import first_gpu, pace, step_graph
@@ -137,8 +137,7 @@ class Reader:
             self.mistakes.add(tree.key_place(kind), f"there is no op '{kind}'", did_you_mean(kind, sorted(OPS)))
             return
         program = self.programs[rank]
-        names: Mapping[str, Value] = {"self": program.own, "rank": rank, "ranks": len(self.programs)}
-        filled = with_defaults(kind, substitute(inner, names, self.mistakes, keep=()), self.keys, self.dataset)
+        filled = with_defaults(kind, substitute(inner, program.values, self.mistakes, keep=()), self.keys, self.dataset)
         cls: type[Op] = OPS[kind]
         op = decode(filled, cls, self.mistakes)
         for key in NOT_HERE:

@@ -126,7 +126,7 @@ class Writer:
             labels = [self._label(rank, each) for each in written]
             together = [self._steps(number, at) for at in range(len(written))]
             first, left = self._ends(rank, number, 0)[0], self._ends(rank, number, len(written) - 1)[1]
-            last = Label(f"{stage.name} handed over", "busy", self._host(rank), self.programs[rank].name)
+            last = Label(f"{stage.name} handed over", "busy", self.programs[rank].scope.host, self.programs[rank].name)
             ops = tuple(label for each, steps in zip(labels, together, strict=True) for label in (steps or (each,)))
             shown.append(
                 LineStage(stage.name, labels[-1].device, first, last if stage.handoff else left, ops, stage.at_once, stage.ahead)
@@ -216,8 +216,8 @@ class Writer:
         """The host takes the batch over from a worker."""
         program = self.programs[rank]
         cost = host_cost(program, stage.handoff, self.builder)
-        label = self.builder.label(f"{stage.name} handed over", "busy", self._host(rank), program.name)
-        queue = self._queue(rank, f"{stage.name} handed over", self._host(rank))
+        label = self.builder.label(f"{stage.name} handed over", "busy", program.scope.host, program.name)
+        queue = self._queue(rank, f"{stage.name} handed over", program.scope.host)
         return self.builder.indexed(label, cost, [op], time=0 if cost >= 0 else ticks.femtoseconds(stage.handoff), queue=queue)
 
     def _save(self, rank: int, saving: Saving) -> OpRef:
@@ -271,9 +271,6 @@ class Writer:
             program = self.programs[rank].name
             self._queues[rank, name] = self.builder.queue(name if program == MAIN else f"{program}:{name}", device)
         return self._queues[rank, name]
-
-    def _host(self, rank: int) -> str:
-        return self.programs[rank].scope.host
 
     def _label(self, rank: int, written: Written) -> Label:
         return Label(written.name, written.op.kind, written.op.at(0).device, self.programs[rank].name)
