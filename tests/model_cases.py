@@ -13,10 +13,23 @@ from hwsim.models import (
     Framework,
     Kernel,
     ParallelPlan,
+    Slice,
     Step,
     Transformer,
     estimate,
 )
+from hwsim.models.inference import served
+
+
+def prefill(sequences: int, tokens: int, cached: int = 0, *, tp: int = 1, dtype: str = "bf16", attention: Any = "flash") -> Slice:
+    """The part of a prefill on a GPU; `cached` tokens of each sequence have their keys and values already."""
+    return served(sequences, tokens, tokens + cached, tp, dtype, attention)
+
+
+def decode(sequences: int, context: int, *, tp: int = 1) -> Slice:
+    """The part of a step of decoding on a GPU: one token of each sequence, which looks at `context` tokens."""
+    return served(sequences, 1, context, tp, "bf16", "flash")
+
 
 NODES = """
 hwsim: machine/1

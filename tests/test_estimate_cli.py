@@ -21,11 +21,11 @@ from hwsim.models import (
     load_framework,
     load_transformer,
     one_pass,
-    prefill,
 )
 from hwsim.models.inference import serve
 from hwsim.models.search import search
 from hwsim.models.server import HostTimes
+from tests.model_cases import prefill
 
 NODE = "dgx-h100"
 SIXTEEN = (NODE, "llama-3-70b", "--nodes", "16", "--global-batch", "1024")

@@ -18,19 +18,17 @@ from hwsim.models import (
     ParallelPlan,
     WrongPlan,
     cluster_of,
-    decode,
     estimate,
     lay,
     load_framework,
     load_transformer,
     one_pass,
-    prefill,
     stage_of,
 )
 from hwsim.models.layer import kernels as kernels_of
 from hwsim.spec import SpecError, find, names, read
 from tests.effort import effort
-from tests.model_cases import NODES, gpus, run, small
+from tests.model_cases import NODES, decode, gpus, prefill, run, small
 
 # As the authors publish them, or as the published weights count.
 PARAMETERS = {

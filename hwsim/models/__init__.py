@@ -15,7 +15,7 @@ from hwsim.models.architectures.transformer_layers import backward, embedding, f
 from hwsim.models.cluster import Cluster, NotAlike, cluster_of
 from hwsim.models.framework import Framework, load_framework
 from hwsim.models.generations import GENERATIONS
-from hwsim.models.inference import decode, one_pass, prefill
+from hwsim.models.inference import one_pass
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Kernel, Layer
 from hwsim.models.library import load_network, load_transformer
@@ -42,7 +42,6 @@ __all__ = [
     "activations",
     "backward",
     "cluster_of",
-    "decode",
     "embedding",
     "estimate",
     "forward",
@@ -52,7 +51,6 @@ __all__ = [
     "load_transformer",
     "one_pass",
     "output",
-    "prefill",
     "stage_of",
     "step",
     "training_memory",

@@ -55,18 +55,6 @@ class Pass:
     verdict: str
 
 
-def prefill(
-    sequences: int, tokens: int, cached: int = 0, *, tp: int = 1, dtype: str = "bf16", attention: Attention = "flash"
-) -> Slice:
-    """The part of a prefill on a GPU; `cached` tokens of each sequence have their keys and values already."""
-    return served(sequences, tokens, tokens + cached, tp, dtype, attention)
-
-
-def decode(sequences: int, context: int, *, tp: int = 1, dtype: str = "bf16", attention: Attention = "flash") -> Slice:
-    """The part of a step of decoding on a GPU: one token of each sequence, which looks at `context` tokens."""
-    return served(sequences, 1, context, tp, dtype, attention)
-
-
 def served(
     sequences: int,
     tokens: int,

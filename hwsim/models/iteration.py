@@ -100,7 +100,6 @@ class Iterations:
         self._output = ByRows(alone, self._of_output)
         self._answers = ByContext(alone, self._of_answers, tokens)
         self._prompts = ByPrompt(alone, self._of_prompts)
-        self._around: dict[tuple[int, int, int], float] = {}
 
     @functools.cached_property
     def starts(self) -> int:
@@ -158,11 +157,7 @@ class Iterations:
         have as many).
         """
         total = rows * self.groups if total is None else total
-        seconds = self._around.get((rows, ended, total))
-        if seconds is None:
-            seconds = self.linear(rows, total).seconds + self.output(ended).seconds + self.host
-            self._around[rows, ended, total] = seconds
-        return seconds
+        return self.linear(rows, total).seconds + self.output(ended).seconds + self.host
 
     def linear(self, rows: int, total: int | None = None) -> Taken:
         """All kernels of all layers but attention, and the embedding; arguments as of `around`."""
