@@ -480,7 +480,7 @@ def first_sentence_is_about_ops(machine: str, name: str) -> None:
     ops = {family(label.name) for label in run.simulated.flat.graph.labels} | {
         label.name for label in run.simulated.flat.graph.labels
     }
-    assert first.startswith(("Waiting for ", *(word.capitalize() for _, word in WORDS.values()))) or any(
+    assert first.startswith(("Waiting for ", *(word.capitalize() for word in WORDS.values()))) or any(
         said[1].startswith((op, f"'{op}'")) for op in ops if op
     ), first
 

@@ -102,9 +102,7 @@ def test_no_row_is_the_fastest_where_busy_states_different_times(points: list[tu
         assert " times as fast" not in curves(found).title
 
 
-def test_time_for_each_is_said_where_the_work_grows_with_a_number() -> None:
-    found = sweep("d2l-laptop", "d2l/async-loop", {"n": "250..4000:x2"}, workers=1)
-    assert "time / n: 30.0 us to 30.1 us" in str(found)
+def test_the_same_work_has_a_fastest_row() -> None:
     assert "fastest" in str(sweep("d2l-laptop", "d2l/async-loop", {"blocking": [True, False]}, workers=1))
 
 

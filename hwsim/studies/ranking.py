@@ -63,7 +63,7 @@ def ranking(rows: Sequence[Row], by: str = "") -> Ranking:
     amounts = sorted({work.amount for row in ran for work in row.work if work.unit == unit})
     why = f"the rows do different amounts of work, {_amounts(amounts[0], amounts[-1], unit)}"
     if unit in UNCOUNTED:
-        return Ranking(None, (None,) * len(rows), f"no row is the fastest: {why}", unit)
+        return Ranking(None, (None,) * len(rows), f"no row is the fastest: {why}")
     paces = [next((work.per_s for work in row.work if work.unit == unit), None) for row in rows]
     return Ranking(throughput(unit), tuple(paces), why, unit)
 

@@ -10,10 +10,9 @@ from string import ascii_letters
 from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import format_quantity, format_share, percent
-from hwsim.studies.curves import numbers
 from hwsim.studies.grid import written
 from hwsim.studies.measures import TIME, measure
-from hwsim.studies.ranking import AS_ASKED, SAME
+from hwsim.studies.ranking import AS_ASKED
 from hwsim.views.interval.say import rough, within
 from hwsim.views.kit.lines import WIDTH, titled
 from hwsim.views.kit.table import Column, aligned, shortened
@@ -194,16 +193,6 @@ def _ahead(measure: Measure, ran: Sequence[tuple[float, Row]]) -> float:
     return max(values) if measure.most else min(values)
 
 
-def _apiece(sweep: Sweep, unit: str) -> Iterator[str]:
-    """Time for each of what one path counts, where the work grows with it."""
-    ran = [(row, each.value) for row, each in zip(sweep.rows, numbers([row.values[0] for row in sweep.rows]), strict=False)
-           if row.makespan_s is not None and each.dimension.plain]  # fmt: skip
-    amounts = [work.amount / value for row, value in ran for work in row.work if work.unit == unit and value > 0]
-    if len(sweep.paths) == 1 and len(amounts) == len(ran) > 0 and max(amounts) <= (1 + SAME) * min(amounts):
-        times = sorted((row.makespan_s or 0.0) / value for row, value in ran)
-        yield f"time / {sweep.paths[0]}: {format_quantity(times[0], 's')} to {format_quantity(times[-1], 's')}"
-
-
 def ended(sweep: Sweep) -> Iterator[str]:
     """Lines below the table: the best point, why rows are compared by that measure, failures, points that did not run."""
     compared, why = sweep.ranking.measure, sweep.ranking.why
@@ -224,8 +213,6 @@ def ended(sweep: Sweep) -> Iterator[str]:
     if len(sweep.rows) > 1 and why and why != AS_ASKED:
         by_time = "compared by time: " if compared is not None and compared.column == TIME else ""
         yield (by_time if compared is None or by_time else f"compared by {compared.title}, not by time: ") + why
-    if compared is None and sweep.ranking.unit:
-        yield from _apiece(sweep, sweep.ranking.unit)
     if sweep.failed:
         yield f"{len(sweep.failed)} of {len(sweep.rows)} points failed"
         times = Counter(row.error for row in sweep.failed)

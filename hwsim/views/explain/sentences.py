@@ -18,15 +18,10 @@ HELP: Final = 1.01  # a speed-up below it is none
 COUNTED: Final = 100  # largest number of ops that is mentioned
 MAIN: Final = 0.9  # part of the run: an activity that takes more of it hides everything else
 
-# sort of ops -> (verb, gerund)
-WORDS: Final = {
-    "compute": ("computes", "computing"),
-    "copy": ("copies", "copying"),
-    "read": ("reads", "reading"),
-    "write": ("writes", "writing"),
-    "dispatch": ("issues ops", "issuing"),
-    "return": ("returns from waiting", "returning from waiting"),
-}
+WORDS: Final = {  # of sorts of ops
+    "compute": "computing", "copy": "copying", "read": "reading", "write": "writing", "dispatch": "issuing",
+    "return": "returning from waiting",
+}  # fmt: skip
 
 
 NOUNS: Final = {"convolution": "convolutions", "copy": "copies", "access": "accesses", "read": "reads", "write": "writes"}
@@ -48,7 +43,8 @@ def _sentences(makespan: int, done: Sequence[Activity], tried: Tried | None) -> 
     yield _main(main, makespan)
     yield from (_main(each, makespan) for each in coming if SMALL * makespan <= each.path_fs <= main.path_fs)
     if main.hidden_fs >= SMALL * makespan:
-        also = f"{_subject(main.device)} {_verb(main)} for another {duration(main.hidden_fs)}"
+        ops, many = _ops(main)
+        also = f"{ops} {'take' if many > 1 else 'takes'} another {duration(main.hidden_fs)}"
         yield f"{also}, in which the run waits for something else."
     serial = all(activity.hidden_fs == 0 and activity.work_fs == activity.busy_fs for activity in done)
     if serial and len(done) > 1:
@@ -84,7 +80,7 @@ def _ops(activity: Activity) -> tuple[str, int]:
     names = list(dict.fromkeys(family(name) for name in activity.names))
     first = names[0] if len(names) > 1 else activity.names[0]
     if first == activity.sort and first in WORDS:
-        first = WORDS[first][1].capitalize()
+        first = WORDS[first].capitalize()
     first, *rest = [f"'{name}'" if " " in name else name for name in (first, *names[1:])]
     more = f"{len(rest)} more {NOUNS.get(activity.sort, 'ops')}" if len(rest) > 1 else "".join(rest)
     device = activity.waited or activity.device
@@ -145,27 +141,16 @@ def _help(rows: Sequence[WhatIf]) -> str:
     return f"What helps most is {best.change}{at_once}: {duration(best.makespan_fs)}, {best.speedup:.3g} times as fast{then}."
 
 
-def _subject(device: str) -> str:
-    """The device at the beginning of a sentence: `The GPU`, `The disk`, `gpu*`."""
-    return _object(device).replace("the ", "The ", 1) if device else "The program"
-
-
-def _verb(activity: Activity) -> str:
-    if activity.sort in WORDS:
-        return WORDS[activity.sort][0]
-    return f"is busy with {activity.names[0]}" if len(activity.names) == 1 else "is busy"
-
-
 def _doing(activity: Activity) -> str:
     name = f" {activity.names[0]}" if len(activity.names) == 1 and activity.names[0] != activity.sort else ""
     where = f" on {_object(activity.device)}" if activity.device else ""
     match activity.sort:
         case "dispatch" | "return":
-            return WORDS[activity.sort][1]
+            return WORDS[activity.sort]
         case "compute":
             return f"computing{where}"
         case _ if activity.sort in WORDS:
-            return f"{WORDS[activity.sort][1]}{name}"
+            return f"{WORDS[activity.sort]}{name}"
     more = len(activity.names) - 1
     return f"{activity.names[0]}{f' and {more} more' if more else ''}{where}"
 
