@@ -103,7 +103,7 @@ class Scope:
         """
         if self.hosts:
             first = self.machine.home_of(self.hosts[0])
-            hint = f"program: {{each: {first}, do: [...]}} runs on {first}, and so does a job with device: {first}"
+            hint = f"`each: {first}` of a program or pipeline, or `device: {first}` of a job or service, says which"
             raise CannotPlace(f"this hangs on the program's host, and its devices have several: {listed(self.hosts)}", hint)
         return self.host
 
