@@ -92,3 +92,23 @@ def test_of_the_sockets_of_a_node_the_nearest_works_for_a_device() -> None:
     hosts = {machine.host_of(gpu) for gpu in machine.devices_of("gpu")}
     assert hosts == set(machine.devices_of("cpu"))
     assert all(machine.host_of(cpu) == cpu for cpu in hosts)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        {"train": {"model": "mlp-mnist", "global_batch": 4096, "threads": "one"}},
+        {"pipeline": {
+            "each": "gpu*", "batch": 2, "epochs": 2, "dataset": {"samples": 64, "bytes": "1 GB"}, "cache": {"bytes": "500 GB"},
+            "stages": [{"read": {"from": "disk0"}}],
+        }},
+    ],
+)  # fmt: skip
+def test_sockets_of_one_node_are_one_host_for_what_belongs_to_all_of_it(workload: dict[str, Any]) -> None:
+    """One thread for all GPUs stays one; a page cache that holds what the node reads, not what each socket does."""
+    run = hwsim.simulate("dgx-a100", {"hwsim": "workload/1", **workload})
+    if "train" in workload:
+        threads = {queue.device for queue in run.timeline.flat.graph.queues if queue.name.endswith(".host")}
+        assert threads == {"cpu0"}
+    else:
+        assert next(row.moved for row in run.usage if row.capacity == "disk0.media") < 1.1 * 64e9

@@ -163,7 +163,7 @@ class Reader:
         if not isinstance(op, Read) or cache is None or data is None:
             return
         keeper = program.scope.one(cache.device) if cache.device else program.scope.thread
-        hosts = len({each.scope.host for each in self.programs})
+        hosts = len({self.machine.home_of(each.scope.host) for each in self.programs})
         held = cache_bytes(cache, self.machine, keeper)
 
         def again(rate: float, read: Read) -> Placed:

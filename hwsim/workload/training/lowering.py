@@ -68,7 +68,7 @@ def lower(
     many = len(layout.devices) > GPUS if kernels else layout.dp * layout.pp > GROUPS
     unseen = fold == "unseen" and kernels and not many
     try:
-        hosts = [machine.host_of(device) for device in layout.devices] if kernels else []
+        hosts = _hosts(plan, machine)
         written = everyone(layout.dp)
         search = partial(_represented, plan, machine, hosts, exchanging, saved)
         if layout.dp > 1 and (many or unseen or fold == "always") and fold != "never":
@@ -111,9 +111,8 @@ def lower(
             steps, ends = write(plan, saved, begin, builder, ops, steps_of)
         _hold(plan if saved is None else steps.plan, steps, machine, builder, shared=shared)
         if plan.evaluation is not None:
-            devices = plan.evaluation.layout.devices
-            hosts = [machine.host_of(device) for device in devices]
-            many_of = written.among(layout.devices, devices)
+            hosts = _hosts(plan.evaluation, machine)
+            many_of = written.among(layout.devices, plan.evaluation.layout.devices)
             evaluation = Steps(plan.evaluation, machine, builder, exchanging, hosts, name=name, represented=many_of)
             evaluation.evaluate(ends)
             ops.many |= evaluation.grain.ops.many
@@ -146,6 +145,14 @@ def lower(
 def _plain(steps: Steps, begin: OpRef | None) -> tuple[Steps, list[OpRef]]:
     """All steps without checkpoints: their writer, and the last ops."""
     return steps, steps.write(begin)
+
+
+def _hosts(plan: Plan, machine: Machine) -> list[str]:
+    """The CPU whose thread issues the kernels of each GPU: one for all of a node, where the framework has one thread there."""
+    if not isinstance(plan.exchange, Buckets):
+        return []
+    is_one = plan.exchange.one_thread
+    return [machine.host_of(machine.home_of(device) if is_one else device) for device in plan.layout.devices]
 
 
 def _by_layer(plan: Plan, pieces: Pieces, replicas: int) -> bool:
