@@ -175,7 +175,15 @@ def _planned(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[
         return ()
     from hwsim.workload.serving import plan_services
 
-    return plan_services(workload, machine, mistakes)
+    plans = plan_services(workload, machine, mistakes)
+    for plan in plans:
+        arrivals = plan.keys.arrivals
+        unsteady = workload.events or (not isinstance(arrivals, str) and arrivals.changes)
+        if isinstance(plan.keys.warm_up, str) and unsteady:
+            from hwsim.workload.services.plan import FIXED, UNSTEADY
+
+            mistakes.add(plan.keys.model.place, UNSTEADY, FIXED)
+    return plans
 
 
 def _program(

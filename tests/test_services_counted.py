@@ -95,3 +95,21 @@ def test_what_contradicts_little_or_loses_requests_is_a_defect() -> None:
     assert "left out" in told(replace(found, latency=replace(found.latency, count=200)))
     shorter = replace(found.latency.mean, value=found.latency.mean.value / 2)
     assert "in the mean" in told(replace(found, latency=replace(found.latency, mean=shorter)))
+
+
+@pytest.mark.parametrize("what", [{"arrivals": {"day": {"mean": "20 1/s", "peak": "30 1/s", "cycle": "1 s"}}}, {"events": [
+    {"at": "1 s", "part": "gpu0", "speed": "50 %"}]}])  # fmt: skip
+def test_a_model_s_steady_state_is_not_waited_for_where_there_is_none(what: dict[str, Any]) -> None:
+    arrivals = what.get("arrivals", {"poisson": "20 1/s"})
+    model = {
+        "model": "gpt2",
+        "dtype": "fp16",
+        "prompt": 20,
+        "output": 4,
+        "requests": 40,
+        "warm_up": "until steady",
+        "arrivals": arrivals,
+    }
+    events = {"events": what["events"]} if "events" in what else {}
+    with pytest.raises(hwsim.SpecError, match="no steady state to wait for"):
+        hwsim.simulate("d2l-4gpu-pcie", {"hwsim": "workload/1", "infer": model, **events}, expect=False)

@@ -59,7 +59,8 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
     for part, each in zip(("prompts: ", "answers: ") if service.prompt_copies else ("",), service.scalings, strict=False):
         yield "scaling", part + scaling.line(each)
     if service.warm_up:
-        yield "warm-up", f"the first {service.warm_up:,} requests, which do not count"
+        part = format_share(service.warm_up / (service.warm_up + service.requests))
+        yield "warm-up", f"the first {service.warm_up:,} requests ({part}), which do not count"
     if not service.overloaded:  # else times grow with the run, as a warning says
         if service.offered_per_s > DIFFERS * service.requests_per_s:
             more = f"{_rate(service.offered_per_s)} requests/s, {_rate(service.requests_per_s)} answered until the last answer"

@@ -149,6 +149,11 @@ class ArrivalKeys:
         return None if self.day is None else self.day.mean
 
     @property
+    def changes(self) -> bool:
+        """Whether more come at one time than at another, not by chance alone."""
+        return self.day is not None or self.trace is not None
+
+    @property
     def steady(self) -> float | None:
         """Requests a second of arrivals that are the same at all times; None of others."""
         return self.rate if self.day is None else None

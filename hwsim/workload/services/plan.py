@@ -24,6 +24,8 @@ from hwsim.workload.services.rings import endless
 from hwsim.workload.services.schema import ServiceKeys
 from hwsim.workload.services.stations import NotInTurn, stations_of
 
+UNSTEADY: Final = "there is no steady state to wait for: requests come now more and now less, or something happens in the run"
+FIXED: Final = "warm_up: 10 s, or without it"
 MOST_SAID: Final = 1e30  # requests; more are said to be as many
 
 
@@ -124,8 +126,7 @@ def plan(
         seed=workload.seed,
     )
     if any(each.since < 0 for each in made.services) and not program.may_be_steady(ticks.LONGEST):
-        message = "there is no steady state to wait for: requests come now more and now less, or something happens in the run"
-        mistakes.add(place, message, "warm_up: 10 s, or without it")
+        mistakes.add(place, UNSTEADY, FIXED)
         return None
     return program
 

@@ -354,8 +354,7 @@ class Program:
     @property
     def has_one_rate(self) -> bool:
         """Whether requests come at one rate all the time."""
-        keys = [service.arrivals for service in self.services if service.arrivals is not None]
-        return all(each.day is None and each.trace is None for each in keys)
+        return not any(service.arrivals is not None and service.arrivals.changes for service in self.services)
 
     def may_be_steady(self, end: int) -> bool:
         """Whether they do, and nothing happens to services and parts until the end (fs)."""
