@@ -310,3 +310,11 @@ def test_the_kernels_of_a_cuda_graph_start_as_in_one() -> None:
         text = f"hwsim: workload/1\nruntime: {runtime}\nprogram: [{{call: {{do: {body}}}}}, {{wait: all}}]\n"
         took[starts] = api.simulate(machine, text).timeline.makespan
     assert took == pytest.approx({"stream": 2 * 4e-6, "graph": 2 * 2e-6})
+
+
+def test_a_copy_waits_for_its_first_access_to_memory() -> None:
+    gpu = Gpu(flop={"fp32": 1e12}, memory=LocalMemory(1e12, latency=5e-7))
+    latencies = [
+        gpu.stream("g", Stream(reads=read, writes=written)).demand.latency for read, written in ((1e6, 1e6), (0, 1), (0, 0))
+    ]
+    assert latencies == [5e-7, 5e-7, 0.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from statistics import NormalDist
 from typing import Final
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hwsim
 from hwsim.workload.load.draws import (
     Constant,
     Distribution,
@@ -135,3 +137,14 @@ def test_a_bounded_pareto_stays_in_its_bounds(shape: float, least: float, times:
     assert drawn.max() <= least * times * (1 + 1e-12)
     middle = np.mean(distribution.at((np.arange(20_000) + 0.5) / 20_000))
     assert distribution.mean == pytest.approx(float(middle), rel=2e-3)
+
+
+def test_a_wrong_line_of_a_file_of_draws_is_named(tmp_path: Path) -> None:
+    (tmp_path / "sizes.txt").write_text("# tokens\n128\n\nmany\n")
+    workload = tmp_path / "chat.yaml"
+    draw = "{values: sizes.txt}"
+    workload.write_text(
+        f"hwsim: workload/1\ninfer: {{model: llama-3-8b, requests: 4, arrivals: all at once, prompt: {draw}, output: 2}}\n"
+    )
+    with pytest.raises(hwsim.SpecError, match=r"line 4 of 'sizes\.txt' is no value: many"):
+        hwsim.simulate("dgx-h100", str(workload))
