@@ -144,6 +144,7 @@ def test_a_service_is_played_the_same(machine: Machine, infer: dict[str, Any], p
 KINDS: dict[str, dict[str, Any]] = {
     "put off": {"device": "gpu0", "memory": "3.2 %", "arrivals": "all at once", "output": {"uniform": [100, 900]}},
     "pairs": {"device": "gpu*", "parallel": {"tp": 2}, "arrivals": {"poisson": "1500 1/s"}},
+    "stages": {"device": "gpu*", "parallel": {"tp": 2, "pp": 2}, "arrivals": {"poisson": "900 1/s"}},
     "windows": {"device": "gpu0", "model": {**SMALL, "window": 256, "cache": "window"}},
     "ratio": {
         "device": "gpu0",

@@ -73,12 +73,38 @@ AGAIN = [
 ]
 
 
+# The last but one is refused whole until its pieces have left for the tier, from which it can be brought back.
+LEFT = [
+    (6515, 184, 111, 0), (8624, 225, 87, 0), (6874, 255, 80, 0), (209, 186, 149, 0), (60000000, 110, 114, 1), (31087, 92, 120, 3),
+    (42, 113, 150, 2), (353, 179, 71, 1), (104, 56, 31, 2), (3549, 236, 16, 2), (3549, 236, 16, 2), (18785, 279, 104, 1),
+    (31087, 92, 120, 3), (6515, 184, 111, 0),
+]  # fmt: skip
+
+
 @settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(
     requests, servers, st.integers(0, 30), st.sampled_from([(40,), (4,), (30, 300), (7, 25)]), st.integers(1, 2), st.booleans()
 )
 @example(AGAIN, {"prefixes": True, "block": 16, "budget": 300}, 0, (40,), 1, False)
 @example(AGAIN, {"prefixes": True, "block": 16, "budget": 300, "ahead": 1}, 0, (7, 25), 1, True)
+@example(
+    LEFT,
+    {
+        "block": 1,
+        "budget": 64,
+        "sequences": 4,
+        "admit": "ratio",
+        "promise": (1.0, 0.2, 40, 60),
+        "chunked": False,
+        "groups": 3,
+        "ahead": 1,
+        "out": 100_000,
+    },
+    8,
+    (4,),
+    1,
+    True,
+)
 def test_runs_are_the_iterations_one_by_one_where_pieces_are_brought_back(
     rows: list[tuple[int, int, int, int]], keys: dict[str, Any], more: int, sizes: tuple[int, ...], copies: int, late: bool
 ) -> None:
