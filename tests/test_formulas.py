@@ -87,3 +87,10 @@ def test_a_transformed_convolution_moves_tiles_of_36_points(what: Literal["forwa
         assert product.writes == gather.reads == 1568 * 36 * second * width
         assert product.flop == 2 * 36 * 1568 * 64 * 128
         assert scatter.reads + gather.writes == sum(shape.traffic(width))
+
+
+def test_k_is_cut_into_one_piece_and_into_powers_of_two_of_64_steps_at_least() -> None:
+    chip = Chip(100, 1e14, 1e12)
+    for k, pieces in ((4096, {1, 2, 4, 8}), (256, {1, 2, 4}), (100, {1})):
+        found = cuts(Product(256, 256, k), (2.0, 2.0), Tiling(splits=8), chip, 0.0)
+        assert {cut.splits for cut in found} == pieces
