@@ -106,6 +106,10 @@ def prepare(
         raise SpecError(mistakes)
     if isinstance(loaded, OpGraph):
         refuse_foreign(loaded, built, mistakes)
+    if written and (written.of_services or written.written_as("infer") or written.written_as("train")):
+        for number in built.unsure:
+            message = "no answer of services or of a model carries how unsure a number of the machine is"
+            mistakes.add(number.place, message, "leave out its `spread`")
     idle = unheeded(written, built, mistakes) if written else ()
     disturbed = changes(written.events, built, mistakes) if written and written.events else ()
     folding = "never" if written and (written.written_as("infer") or written.of_services) else fold

@@ -7,6 +7,8 @@ The order of parts and links in the file has no influence on the result.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +23,7 @@ from hwsim.machine.classes import IDEAL, check_class, class_of, completed, missp
 from hwsim.machine.layout import Layout, Numbered, Part
 from hwsim.machine.libraries.reading import read_libraries
 from hwsim.machine.model import Machine
+from hwsim.machine.moved import moved
 from hwsim.machine.names import Names
 from hwsim.machine.net import Net
 from hwsim.machine.proportions import rated, unfelt
@@ -52,10 +55,10 @@ MOST_DEVICES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
 
 
-def build(tree: Tree, mistakes: Mistakes, resolved: Tree | None = None) -> Machine | None:
+def build(tree: Tree, mistakes: Mistakes, resolved: Tree | None = None, *, doubts: bool = True) -> Machine | None:
     """The machine of a file as `hwsim.spec.read` gives it, or None once its mistakes are noted.
 
-    resolved: the tree with the files that it uses, if that is known.
+    resolved: the tree with the files that it uses, if that is known.  doubts: with the machines that tell what follows a number.
     """
     before = len(mistakes)
     if not check_header(tree, HEADER, mistakes):
@@ -71,7 +74,9 @@ def build(tree: Tree, mistakes: Mistakes, resolved: Tree | None = None) -> Machi
         return None
     plain = {name: value.plain() if isinstance(value, Tree) else value for name, value in let.items()}
     ideal = resolved.text("class") == IDEAL
-    return _machine(layout, resolved.text("name") or "", plain, different(warnings), ideal=ideal)
+    machine = _machine(layout, resolved.text("name") or "", plain, different(warnings), ideal=ideal)
+    unsure = tuple(moved(tree, mistakes, partial(build, doubts=False))) if doubts else ()
+    return replace(machine, unsure=unsure) if unsure else machine if len(mistakes) == before else None
 
 
 def _machine(layout: Layout, name: str, let: dict[str, object], warnings: tuple[Warning, ...], *, ideal: bool) -> Machine:

@@ -15,6 +15,7 @@ from hwsim.machine.capacities import rates
 from hwsim.machine.handling import PLAIN, Handling
 from hwsim.machine.layout import Layout
 from hwsim.machine.libraries.reading import Libraries, library_of
+from hwsim.machine.moved import Moved
 from hwsim.machine.names import Names
 from hwsim.machine.numbering import Draws, Floats
 from hwsim.machine.path import Path
@@ -50,6 +51,7 @@ class Machine:
     let: the parameters the file was read with.
     libraries: what its devices exchange data with, by machine inside it ("" for the whole), then by kind.
     ideal: nothing that it leaves out is filled in.
+    unsure: numbers whose spread its file says.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Machine:
     _transfers: Transfers = field(repr=False, compare=False)
     libraries: Mapping[str, Libraries] = field(default_factory=dict)
     ideal: bool = False
+    unsure: tuple[Moved, ...] = field(default=(), repr=False, compare=False)
     _kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
 
     def kept(self, kind: Callable[[], V]) -> V:

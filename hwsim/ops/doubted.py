@@ -14,15 +14,35 @@ from typing import Any, Final
 from hwsim.demand import Cost, Demand, Doubt, Term, doubt_of
 from hwsim.devices import WORKLOAD
 from hwsim.formats import precise
-from hwsim.ops.op import Op, Placed
+from hwsim.ops.exchange import ExchangeOp
+from hwsim.ops.op import CannotPlace, Op, Placed, Scope
 from hwsim.origins import Unsure
 from hwsim.spec import plan
 
 STEP: Final = 0.25  # how far a number is moved whose file does not say its spread
 
 
-def doubted(op: Op, lower: Callable[[Any], Placed]) -> Placed:
-    """The op as `lower` lowers it, with the doubts of its numbers."""
+def doubted(op: Op, scope: Scope, lower: Callable[[Any, Scope], Placed] | None = None) -> Placed:
+    """The op as `lower` lowers it, or as it does itself, with the doubts of its numbers and of those of the machine.
+
+    Raises:
+        CannotPlace: of a collective, no line follows a number of the machine.
+    """
+    lower = lower or _itself
+    placed = _of_op(op, lambda each: lower(each, scope))
+    for number in scope.machine.unsure:
+        if isinstance(op, ExchangeOp):
+            message = f"no answer of a collective carries how unsure a number of the machine is ({number.doubt.key})"
+            raise CannotPlace(message, "leave out its `spread`")
+        placed = _with(placed, lower(op, replace(scope, machine=number.machine)), number.doubt, number.step)
+    return placed
+
+
+def _itself(op: Op, scope: Scope) -> Placed:
+    return op.lower(scope)
+
+
+def _of_op(op: Op, lower: Callable[[Any], Placed]) -> Placed:
     kind: type = type(op)
     given: dict[str, Any] = {entry.name: getattr(op, entry.name) for entry in plan(kind)}
     unsure: dict[str, Any] = {name: value for name, value in given.items() if isinstance(value, Unsure)}
@@ -41,7 +61,7 @@ def doubted(op: Op, lower: Callable[[Any], Placed]) -> Placed:
 
 def _with(placed: Placed, moved: Placed, doubt: Doubt, step: float) -> Placed:
     """The op with one more doubt on each of its lines; moved: the op with the number moved down by `step`, a logarithm."""
-    if placed.time > 0:  # of a time that draws on nothing
+    if placed.time > 0 and placed.cost is None and moved.time != placed.time:  # of a time that draws on nothing
         term = Term("time", "time", (("time", precise(placed.time, "s"), WORKLOAD),), placed.time, kind="stated")
         placed = replace(placed, cost=Cost(Demand(floor=placed.time), why=(term,)), time=0.0)
     if placed.cost is None:

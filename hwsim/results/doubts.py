@@ -142,8 +142,9 @@ def _longest(cost: Cost) -> list[Term]:
 def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
     """Errors of a line, each with the part of its seconds that have it."""
     kernels = MANY if term.kind == "kernels" else 1
-    for weight in stated_spreads(term.inputs):
-        yield weight, 1.0
+    if all(doubt.case != "stated" for doubt in term.doubts):  # those tell how far the line follows its numbers
+        for weight in stated_spreads(term.inputs):
+            yield weight, 1.0
     of_model = [doubt for doubt in term.doubts if doubt.case != "stated"]
     for doubt in term.doubts:
         if doubt.case == "stated" and term.seconds > 0:

@@ -64,7 +64,7 @@ class Placing:
             self.missed |= {(program.name, value) for value in op.reads if value not in homes}
         try:
             starts = self.rules.starts if self.rules is not None and call >= 0 else program.scope.starts
-            placed = doubted(op, lambda each: each.lower(self._scope(program, homes, starts)))
+            placed = doubted(op, self._scope(program, homes, starts))
             refuse_endless(placed)
             if starts == "graph" and isinstance(op, ComputeOp) and program.scope.kind(placed.device) == "cpu":
                 raise CannotPlace(

@@ -14,7 +14,7 @@ from hwsim.devices.roofline import Input
 from hwsim.formats import format_quantity, precise
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Handling, Machine, NoRoute, UnknownName
-from hwsim.ops import OPS, CannotPlace, ExchangeOp, Op, Placed
+from hwsim.ops import OPS, CannotPlace, ExchangeOp, Op, Placed, Scope
 from hwsim.ops.disk import Read
 from hwsim.ops.doubted import doubted
 from hwsim.records import dataclass
@@ -157,7 +157,7 @@ class Reader:
 
     def _placed(self, op: Op, program: Program) -> Iterator[Placed]:
         """In the first epoch, and in those after it as far as they differ."""
-        cold = doubted(op, lambda each: each.lower(program.scope))
+        cold = doubted(op, program.scope)
         yield cold
         cache, data = self.keys.cache, self.keys.dataset
         if not isinstance(op, Read) or cache is None or data is None:
@@ -166,9 +166,9 @@ class Reader:
         hosts = len({self.machine.home_of(each.scope.host) for each in self.programs})
         held = cache_bytes(cache, self.machine, keeper)
 
-        def again(rate: float, read: Read) -> Placed:
-            lowered = read.lower(program.scope)
-            return replace(lowered, cost=cached(read, rate, lowered, keeper, program))
+        def again(rate: float, read: Read, scope: Scope) -> Placed:
+            lowered = read.lower(scope)
+            return replace(lowered, cost=cached(read, rate, lowered, keeper, replace(program, scope=scope)))
 
         before = 0.0
         for epoch in range(1, self.keys.epochs):
@@ -176,7 +176,7 @@ class Reader:
             if rate <= before * (1 + 1e-9) and epoch > 1:
                 return
             before = rate
-            yield doubted(op, partial(again, rate)) if rate > 0 else cold
+            yield doubted(op, program.scope, partial(again, rate)) if rate > 0 else cold
 
     @staticmethod
     def _read_here(data: Dataset, hosts: int) -> float:
