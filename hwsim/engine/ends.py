@@ -100,7 +100,7 @@ def _moved(cost: Cost, factors: Mapping[Key, float]) -> Cost:
 def _factor(term: Term, factors: Mapping[Key, float]) -> float:
     """Seconds of a line with the factors of its errors, over its seconds: a model's have parts of them, a file's are powers."""
     known = [(weight.doubt.case == "stated", factors.get(weight.doubt[:3], 1.0), part) for weight, part in errors_of(term)]
-    follows = math.prod(factor**part for is_power, factor, part in known if is_power)
+    follows: float = math.prod(factor**part for is_power, factor, part in known if is_power)
     return follows * (1.0 + math.fsum(part * (factor - 1.0) for is_power, factor, part in known if not is_power))
 
 

@@ -1,0 +1,167 @@
+"""What a file says of how unsure a number is reaches the range of the answer, or is refused; and prose decides nothing."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwsim import api
+from hwsim.origins import IDEAL, Origin
+from hwsim.spec import SpecError
+from hwsim.units import Dimension
+from hwsim.workload import Runtime
+from tests.keys.examples import EXAMPLES
+from tests.keys.feeling import Example, put
+from tests.keys.schemas import Found
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+DOUBTS: Final = ({"spread": "20 %"}, {"source": "guess"})
+MOST: Final = 0.01  # a range that is one of many errors' may be so much narrower with one more: the tails of all count less
+WORDS: Final = re.compile(r"(source|origin|ref)\.[a-z]|in (source|origin|ref)\b")
+Given = tuple[Example, str, Found]
+
+
+def has_unit(annotation: Any) -> bool:
+    marks = (*getattr(annotation, "__metadata__", ()), *get_args(annotation))
+    return any(isinstance(each, Dimension) or has_unit(each) for each in marks if each is not annotation)
+
+
+def quantities(example: Example, *files: str) -> Iterator[Given]:
+    for file, found in example.given():
+        if file in files and has_unit(found.field.annotation) and isinstance(found.value, str) and found.value[:1].isdigit():
+            yield example, file, found
+
+
+def range_of(example: Example, changed: dict[str, Any]) -> tuple[float, float] | str:
+    """(makespan, width of its range), or the mistake."""
+    try:
+        run = api.simulate(
+            changed.get("machine", example.machine),
+            changed.get("workload", example.workload),
+            expect=False,
+            requests=example.requests,
+        )
+    except api.ExpectationFailed as failed:
+        run = failed.run
+    except (SpecError, ValueError) as error:
+        return str(error)
+    return run.makespan_s, math.log(run.interval.high / run.interval.low) if run.interval.low > 0 else math.inf
+
+
+def lost(given: Given, doubt: dict[str, str]) -> str:
+    """What became of a doubt that neither widens the range nor is refused."""
+    example, file, found = given
+    documents = {"machine": example.machine, "workload": example.workload}
+
+    def with_value(value: Any) -> tuple[float, float] | str:
+        return range_of(example, {file: put(documents[file], found.path, value)})
+
+    before, after = range_of(example, {}), with_value({"value": found.value, **doubt})
+    if isinstance(before, str):
+        return ""
+    if isinstance(after, str):
+        return "" if "carries how unsure" in after else after
+    number, unit = found.value.partition(" ")[::2]
+    moved = with_value(f"{float(number) * 0.8:.12g} {unit}".strip())
+    if isinstance(moved, str) or abs(math.log(moved[0] / before[0])) < 0.01:
+        return ""
+    return "" if after[1] > before[1] * (1 - MOST) and after[1] > 0 else f"{found.key}: {before[1]} -> {after[1]}"
+
+
+# Closed forms tell how far a line follows a number, also where requests are played one by one.
+FORMED: Final = tuple(
+    each for each in EXAMPLES if each.framework is None and not each.requests and "requests" not in str(each.machine)
+)
+OF_WORKLOADS: Final = tuple(each for example in FORMED for each in quantities(example, "workload"))
+OF_MACHINES: Final = tuple(
+    each for example in FORMED if set(example.workload) & {"program", "programs"} for each in quantities(example, "machine")
+)
+
+
+@settings(max_examples=10, deadline=None)
+@given(given=st.sampled_from(OF_WORKLOADS), doubt=st.sampled_from(DOUBTS))
+def test_a_doubt_of_a_workload_widens_the_range_or_is_refused(given: Given, doubt: dict[str, str]) -> None:
+    assert lost(given, doubt) == ""
+
+
+@settings(max_examples=10, deadline=None)
+@given(given=st.sampled_from(OF_MACHINES))
+def test_a_spread_of_a_machine_widens_the_range_or_is_refused(given: Given) -> None:
+    assert lost(given, DOUBTS[0]) == ""
+
+
+CALLS: Final = [{"repeat": {"times": 20, "do": [{"call": {"name": "net", "do": [
+    {"busy": {"device": "cpu", "time": "1 ns"}}, {"busy": {"device": "cpu", "time": "1 ns"}}]}}, {"wait": "all"}]}}]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ["dispatch", "layer", "return", "call", "issue", "compile", "per_op"])
+@pytest.mark.parametrize("doubt", DOUBTS)
+def test_times_of_a_runtime_are_as_unsure_as_they_say(key: str, doubt: dict[str, str]) -> None:
+    times = {"dispatch": "5 us", "return": "5 us"} | ({"call": "5 us"} if key in ("call", "issue", "compile", "per_op") else {})
+
+    def simulated(**more: Any) -> api.Run:
+        return api.simulate("d2l-laptop", {"hwsim": "workload/1", "runtime": times | more, "program": CALLS})
+
+    assert simulated(**{key: "40 us"}).interval.half < 1e-4  # as the file states, and nothing else
+    assert simulated(**{key: {"value": "40 us", "source": "guess", "spread": "0 %"}}).interval.half < 1e-4
+    if key == "per_op":
+        with pytest.raises(SpecError, match="no answer carries how unsure"):
+            simulated(**{key: {"value": "40 us", **doubt}})
+    else:
+        assert simulated(**{key: {"value": "40 us", **doubt}}).interval.half > 0.02
+
+
+def test_software_fitted_on_one_computer_is_known_from_elsewhere_on_others() -> None:
+    runs = [
+        api.simulate(machine, "d2l/hybridize", set={"workload.runtime.use": "mxnet", "n": 20}, expect=False)
+        for machine in ("d2l-laptop", "p3.16xlarge")
+    ]
+    here, there = (run.interval for run in runs)
+    assert here.half < 0.15
+    assert there.half > 2.0
+    assert there.case == "source"
+    sure = runs[1].issued_interval
+    assert sure is not None
+    assert sure.half > 2.0
+    assert Runtime().doubts("dispatch", 1e-6, "any cpu") == ()
+
+
+@pytest.mark.parametrize("words", ["no guess was needed", "default compiler flags", "measured, fitted, spread 90 %"])
+def test_words_of_a_reference_decide_nothing(words: str) -> None:
+    def half(ref: str) -> float:
+        peak = {"value": "100 GFLOP/s", "source": "datasheet", "ref": ref}
+        parts = {"cpu": {"kind": "cpu", "cores": 4, "flop": {"fp32": peak}, "memory": {"bandwidth": "40 GB/s"}}}
+        product = {"matmul": {"device": "cpu", "m": 2000, "n": 2000, "k": 2000}}
+        machine = {"hwsim": "machine/1", "parts": parts}
+        return api.simulate(machine, {"hwsim": "workload/1", "program": [product]}).interval.half
+
+    assert half(words) == half("page 3")
+
+
+def test_a_source_is_never_searched_for_words() -> None:
+    """No code asks whether a word stands in a source; f-strings would lose it, and raise."""
+    asked = ("startswith", "endswith", "find", "search", "fullmatch", "match", "partition", "rpartition", "split")
+    found = []
+    for file in sorted((ROOT / "hwsim").rglob("*.py")):
+        text = file.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)) if WORDS.search(text) else ():
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="source" | "origin" | "ref"), attr=attr)) if attr in asked:
+                    found.append((file.name, node.lineno))
+                case ast.Compare(left=ast.Constant(value=str()), ops=[ast.In() | ast.NotIn()], comparators=[ast.Name(id=name)]):
+                    found += [(file.name, node.lineno)] if name in ("source", "origin", "ref") else []
+    files = {"files.py", "question.py", "estimate.py", "nodes.py", "compare.py", "server.py"}  # a source of text: a path, or YAML
+    assert [each for each in found if each[0] not in files] == []
+    with pytest.raises(TypeError):
+        f"{IDEAL}"
+    assert str("rate: " + replace(IDEAL, kind="guess")) == "rate: guess"
+    assert Origin("guess", spread=0.0).doubts is False
