@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import hwsim
@@ -80,3 +81,9 @@ def test_a_path_known_before_is_none_where_an_op_of_a_lower_number_ends_as_late(
     assert trail.leads(run, 2)
     assert walk(tied).tolist() == [0, 2]
     assert not replace(trail, follow=tied.flat.next).leads(tied, 2)
+
+
+def test_ops_that_never_ended_are_named_beside_those_that_did() -> None:
+    run = played([5, 7, 5], [-1] * 3, [(0, 2), (1, 2)])
+    assert run.unfinished() == []
+    assert replace(run, end=np.array([5, -1, -1])).unfinished() == [1, 2]
