@@ -14,7 +14,7 @@ from hwsim.results.services.answers import Answers
 from tests.random_services import File, random_machine, random_services
 from tests.service_cases import busy
 
-COUNT: Final = int(os.environ.get("HWSIM_LAWS", "18"))
+COUNT: Final = int(os.environ.get("HWSIM_LAWS", "6"))
 Told = dict[str, tuple[Any, ...]]
 
 
