@@ -66,10 +66,8 @@ def lost(given: Given, doubt: dict[str, str]) -> str:
         return range_of(example, {file: put(documents[file], found.path, value)})
 
     before, after = range_of(example, {}), with_value({"value": found.value, **doubt})
-    if isinstance(before, str):
+    if isinstance(before, str) or isinstance(after, str):  # what is right without the doubt is refused for it
         return ""
-    if isinstance(after, str):
-        return "" if "carries how unsure" in after else after
     number, unit = found.value.partition(" ")[::2]
     moved = with_value(f"{float(number) * 0.8:.12g} {unit}".strip())
     if isinstance(moved, str) or abs(math.log(moved[0] / before[0])) < 0.01:

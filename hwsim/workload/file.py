@@ -102,7 +102,7 @@ class Runtime:
             return ()
         source, whose = seconds.origin, key
         if self.on and self.on != host and source.spread is None and source.kind != "stated":
-            source, whose = Origin("elsewhere", f"{self.name or 'a runtime'} on {self.on}"), "times of the runtime"
+            source, whose = Origin("elsewhere", f"on {self.on}"), "times of the runtime"
         return (doubt_of(whose, source, seconds=seconds),)
 
     @property

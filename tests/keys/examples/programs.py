@@ -110,12 +110,12 @@ COMPILED: Final = program(
     {"wait": "all"},
     runtime={"call": "10 us", "per_op": "3 us", "compile": "1 ms", "fuse": "elementwise", "starts": "stream",
         "dispatch": "5 us", "issue": "20 us",
-             "kind": "runtime", "name": "mine", "source": "guess", "ref": "none", "on": "d2l-laptop-cpu", "notes": "none"},
+             "kind": "runtime", "name": "mine", "source": "guess", "ref": "none", "notes": "none"},
 )  # fmt: skip
 LAYERED: Final = program(
     {"call": {"name": "net", "do": [{"elementwise": {"device": "cpu", "count": 1e6, "writes": "x"}}]}},
     {"asnumpy": {"reads": ["x"], "queue": "converted"}},
-    runtime={"dispatch": "5 us", "layer": "20 us", "converts": "copy"},
+    runtime={"dispatch": "5 us", "layer": "20 us", "converts": "copy", "source": "fitted", "on": "d2l-laptop-cpu"},
 )  # fmt: skip
 BUFFERS: Final = program(
     {"repeat": {"times": "$times", "do": [{"elementwise": {**ADD, "writes": {"x": "1 GB"}}}]}},
