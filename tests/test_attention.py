@@ -225,3 +225,7 @@ def test_experts_few_tokens_go_to_draw_the_bytes_of_their_weights() -> None:
     weights = call.active * 3 * 4096 * 4096 * 2.0
     assert dict(demand.amounts)["gpu0.memory"] == pytest.approx(weights / GPU.memory.bandwidth)
     assert demand.share == pytest.approx(weights)
+
+
+def test_a_block_alone_is_as_fast_as_among_others_unless_its_kernel_says_so() -> None:
+    assert Blocks().alone == 1.0
