@@ -242,6 +242,7 @@ class Demand:
 # How well the numbers behind a time are known: of this very device; of another source's runs of it; from devices of the same
 # generation; from other generations alone; from nothing alike; or the workload gives the time.
 Case = Literal["known", "source", "device", "generation", "outside", "stated"]
+CASES: Final[tuple[Case, ...]] = ("known", "source", "device", "generation", "outside")  # the surest first
 
 
 def case_of(source: Cited, guess: Case = "device") -> Case | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, Literal, get_args
 
+from hwsim.formats import percent
 from hwsim.records import dataclass
 
 # What a file may say, then: any other text of a file, what a class fills in (an ideal without a class), and what a user states
@@ -70,7 +71,7 @@ class Origin:
             text = f"default: {self.ref}" if self.ref else "default"
         else:
             text = self.ref if self.kind == "stated" else f"{self.kind}, {self.ref}" if self.ref else self.kind
-            text += "" if not self.spread else f", spread {100 * self.spread:.6g} %"
+            text += "" if not self.spread else f", spread {percent(self.spread, '.6g')}"
         return f"{self.before}{text}{self.after}"
 
 

@@ -474,8 +474,9 @@ def first_sentence_is_about_ops(machine: str, name: str) -> None:
     """An op or two with its device, its share of the run, and what binds it."""
     run = api.simulated(machine, name)
     first = explain(replace(run, again=None)).sentences[0]
-    said = re.fullmatch(r"(.+?) takes? (all|nearly all|\S+ \w+ of) \S+ \w+( \([\d.]+ %\))?, bound (mostly )?by (.+)\.", first)
+    said = re.fullmatch(r"(.+?) takes? (all|nearly all|\S+ \w+ of) \S+ \w+( \([\d.]+ %\))?(, bound (mostly )?by (.+))?\.", first)
     assert said, first
+    assert said[4] or said[1].startswith("Waiting for "), first
     assert (said[2] == "all") == (said[3] is None)
     ops = {family(label.name) for label in run.simulated.flat.graph.labels} | {
         label.name for label in run.simulated.flat.graph.labels

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim.cli import main
-from hwsim.demand import Case, Doubt
+from hwsim.demand import CASES, Case, Doubt
 from hwsim.engine.ends import by_runs
 from hwsim.results.doubts import Weight, Weights, weights_of
-from hwsim.results.errors import CASES, Table, table
+from hwsim.results.errors import Table, table
 from hwsim.results.interval import Interval, Part, interval
 from hwsim.results.ratio import LEAST, ratio
 from hwsim.views.interval.say import errors_of, rows

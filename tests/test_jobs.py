@@ -79,7 +79,7 @@ def test_the_start_of_a_job_hides_behind_nothing_and_is_no_part_that_could_be_be
     late = run({"first": {"program": [{"repeat": {"times": 4, "do": [COPY]}}]}, "then": {"start": "500 ms", "program": [COPY]}})
     assert not any("start" in one for one in explain(late).sentences)
     alone = explain(run({"only": {"start": "3 s", "program": [COPY]}}))
-    assert alone.sentences[0] == "For 3.000 s (75 %) the run waits for the start of a job."
+    assert alone.sentences[0] == "Waiting for the start of a job takes 3.000 s of 4.000 s (75 %)."
     assert not any(one.change.startswith("start") for one in alone.what_if or ())
 
 

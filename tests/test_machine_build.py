@@ -204,10 +204,10 @@ def test_every_number_knows_where_it_is_from(tmp_path: Path) -> None:
     assert of is not None
     told = of.devices["gpu"].model
     assert hasattr(told, "sources")
-    assert told.sources["flop.fp32"] == "datasheet, the sheet"
-    assert told.sources["memory.bandwidth"] == "measured, stream"
-    assert told.sources["launch"] == "d2l 13.7"
-    shown = [term.inputs[1][2] for term in of.transfer("cpu", "gpu", 1e6).why if term.label == "link cpu->gpu"]
+    assert str(told.sources["flop.fp32"]) == "datasheet, the sheet"
+    assert str(told.sources["memory.bandwidth"]) == "measured, stream"
+    assert str(told.sources["launch"]) == "d2l 13.7"
+    shown = [str(term.inputs[1][2]) for term in of.transfer("cpu", "gpu", 1e6).why if term.label == "link cpu->gpu"]
     assert shown == ["d2l 13.7"]
 
 

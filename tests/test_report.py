@@ -118,7 +118,7 @@ def test_the_page_of_a_run(tmp_path: Path) -> None:
     assert once == again
     text = "".join(Elements(once.decode()).texts)
     page = of_run.page(run)
-    assert page.answer.startswith("14.3 ms for 10 steps (13.0 to 15.7 ms, 90 %)")
+    assert page.answer.startswith("14.3 ms for 10 steps (10.3 to 19.8 ms, 90 %)")
     titles = ["In figures", "What the time is spent on, along the critical path", "What is unsure"]
     assert [section.title for section in page.sections] == [*titles, "Capacities", "Timeline", "Assumptions"]
     assert "NVIDIA Turing GPU Architecture" in text

@@ -129,7 +129,7 @@ def test_the_run_waits_for_the_start_of_a_copy_and_not_for_requests(way: str, st
     assert waits["start of a copy"] == pytest.approx(0.7, abs=0.16)
     assert waits.get("arrivals", 0) < 0.06
     assert sum(spent for cause, spent in waits.items() if "waiting to start" in cause) < 0.01  # fits: the front end
-    assert "waits for a copy of the service to start" in str(run.explain())
+    assert "Waiting for a replica to start takes" in str(run.explain())
 
 
 @pytest.mark.parametrize(("requests", "rate", "most", "overloaded", "unsettled"), [

@@ -11,8 +11,9 @@ import yaml
 
 import hwsim
 from hwsim.api import load_machine, load_workload
+from hwsim.demand import CASES
 from hwsim.planning import plan
-from hwsim.results.errors import CASES, table
+from hwsim.results.errors import table
 from hwsim.workload.narrow import wider_formats
 
 TRAIN = {"model": "gpt2-medium", "sequence": 1024, "microbatch": 1, "global_batch": 32, "dtype": "fp16", "recompute": "full"}

@@ -259,7 +259,7 @@ def test_a_service_whose_requests_come_at_once_is_measured_by_its_tokens() -> No
 def test_a_service_that_waits_for_requests_is_not_called_busy_and_writes_more_than_no_tokens() -> None:
     seldom = run("dgx-h100", CHAT.replace("every: 20 ms", "every: 1 h").replace("requests: 12", "requests: 3"))
     said = text(seldom, explain(seldom))
-    assert "the run waits for requests to come" in said
+    assert "Waiting for a request takes nearly all" in said
     assert "busy with arrivals" not in said
     assert "up to 0 s" not in said
     assert "tokens_per_s 0.0" in said  # 24 tokens in two hours

@@ -77,7 +77,7 @@ class FlowClass:
     def among(self, under_way: int) -> FlowClass:
         """The same at this number of accesses at its device."""
         crowd = self.crowd
-        if crowd is None or under_way == crowd.crowd.depth:
+        if crowd is None or under_way in (0, crowd.crowd.depth):  # none: it is about to be counted
             return self
         from hwsim.engine.crowds import ONE_BITS, table
 

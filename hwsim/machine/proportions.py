@@ -8,7 +8,7 @@
     power          clock^(1 / 0.6) x units
 
 **Source**: speed of large products over power: published GEMM rates of MI300X and MI325X (exponents 0.61 to 0.67), and trainings
-on power-limited cards (0.588). The other lines are definitions.
+on power-limited cards (0.588), in which attention is not slower. The other lines are definitions.
 **Error**: that of a device which nobody measured: the case of its numbers is `generation`.
 **Range**: the same chip with other numbers. A number that a file of the library states beside `use:` holds as it stands.
 """
@@ -53,7 +53,7 @@ _LAWS: Final[Mapping[str, Laws]] = {  # by kind of part: path of a number, and w
         (r"(matmul|attention|experts)\..*\.(start|adding|each|joining|row|kernel)", {"clock": -1}),
         (r"(attention\.decode|experts)\..*\.rate", {"bandwidth": 1, "units": -1}),
         (r"(matmul|attention|experts)\..*\.(loads|rate|passing|tokens|cached)", {"peak": 1, "units": -1, "reach": 1}),
-        (r"(matmul|experts)\..*\.efficiency|attention\..*\.share(\.\w+)?|efficiency\.matmul", {"reach": 1}),
+        (r"(matmul|experts)\..*\.efficiency|efficiency\.matmul", {"reach": 1}),
         _MEMORY,
         _POWER,
     ),
@@ -106,12 +106,14 @@ def proportioned(tree: Tree, kind: str, changes: Changes) -> Tree:
 
 
 def unfelt(tree: Tree, kind: str) -> Iterator[tuple[str, Tree]]:
-    """Numbers of a GPU that the user adds to a part which has none to be in proportion to."""
-    if kind == "gpu" and tree.get("use") is not None and not any(child.over for _, child in (tree.get("flop") or tree).items()):
+    """Numbers of a GPU that the user adds to a part of another file which has none to be in proportion to."""
+    peaks = tree.get("flop") or tree
+    if kind == "gpu" and tree.get("use") is not None and not any(child.over for _, child in peaks.items()):
         for key in ("clock", "sms"):
             node = tree.get(key)
-            if node is not None and node.over is None and of_user(node):
-                yield key, node
+            if node is not None and node.over is None and of_user(node) and node.place.file != peaks.place.file:
+                if node.origin is None or node.origin.kind != "default":
+                    yield key, node
 
 
 def rated(tree: Tree) -> float | None:
@@ -160,8 +162,9 @@ def _scaled(tree: Tree, path: str, kind: str, changes: Changes, known: dict[str,
     for key, child in tree.items():
         name, file = f"{path}{key}", (child.get("value") or child).place.file
         if (new := changes.get(name)) is not None:
-            number = _before(new).get("value") or _before(new)
-            made[key] = replace(new, origin=new.origin or Origin("what-if", f"in place of {number.value}", 0.0))
+            number = (old := _before(new)).get("value") or old
+            what_if = Origin("what-if", f"in place of {number.value}", 0.0) if old.origin else None  # what nobody cited is as stated
+            made[key] = replace(new, origin=new.origin or what_if)
         elif child.is_mapping and child.get("value") is None:
             made[key] = _scaled(child, f"{name}.", kind, changes, known)
         else:

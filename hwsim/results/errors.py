@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.demand import Case
+from hwsim.demand import CASES, Case
 from hwsim.records import dataclass
 
-CASES: Final[tuple[Case, ...]] = ("known", "source", "device", "generation", "outside")  # the surest first
 WIDER: Final = 2.0  # where no case was measured that is as unsure: over the widest one
 
 

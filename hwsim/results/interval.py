@@ -21,10 +21,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from hwsim.demand import PLAIN, Case
+from hwsim.demand import CASES, PLAIN, Case
 from hwsim.records import dataclass
 from hwsim.results.doubts import Weight, Weights
-from hwsim.results.errors import CASES, Table, table
+from hwsim.results.errors import Table, table
 
 LEVEL: Final = 90
 NORMAL: Final[Mapping[int, float]] = {50: 0.6745, 80: 1.2816, 90: 1.6449}

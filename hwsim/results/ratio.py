@@ -14,9 +14,9 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from hwsim.demand import Case
+from hwsim.demand import CASES, Case
 from hwsim.records import dataclass
-from hwsim.results.errors import CASES, Table, table
+from hwsim.results.errors import Table, table
 from hwsim.results.interval import Interval, Part
 
 OWN: Final = 0.5  # correlation of what two runs miss by besides their kernels

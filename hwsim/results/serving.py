@@ -416,8 +416,9 @@ def _where(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
 def _spent(log: Log, stages: Sequence[int]) -> tuple[tuple[str, float], ...]:
     """Seconds of all copies by what they did, the mean of their batches. stages: of the copy of each batch."""
     sums = [
-        sum(meters.spent[kind] // many for meters, many in zip(log.meters, stages, strict=True)) for kind in range(5)
-    ]  # integers
+        sum(meters.spent[kind] // many for meters, many in zip(log.meters, stages, strict=True))  # integers
+        for kind in range(5)
+    ]
     return tuple(zip(("prompts", "answers", "network", "shared", "host"), (total / FEMTO for total in sums), strict=True))
 
 

@@ -21,7 +21,7 @@ from hwsim import ticks
 from hwsim.actors.serving.pace import Pace
 from hwsim.actors.serving.run import Run
 from hwsim.communication import timing
-from hwsim.demand import Case, Cost, Demand, Doubt, Term, Unit
+from hwsim.demand import CASES, Case, Cost, Demand, Doubt, Term, Unit
 from hwsim.devices.gpu_doubts import case
 from hwsim.engine import IssuedOp
 from hwsim.formats import family, precise
@@ -32,7 +32,6 @@ from hwsim.models.framework import Framework
 from hwsim.models.iteration import Sent, sends
 from hwsim.models.kernel_tables import Taken, knot
 from hwsim.records import dataclass
-from hwsim.results.errors import CASES
 from hwsim.ticks import FEMTO
 from hwsim.units import BYTES
 from hwsim.workload.serving.plan import ServicePlan

@@ -68,7 +68,7 @@ def _main(activity: Activity, makespan: int) -> str:
     length = "all" if activity.path_fs == makespan else "nearly all" if part == total else f"{part} of"
     share = "" if length == "all" else f" ({format_share(activity.path_fs / makespan)})"
     if activity.awaited:
-        return f"Waiting for {activity.awaited} takes {length} {total}{share}, bound by when it comes."
+        return f"Waiting for {activity.awaited} takes {length} {total}{share}."
     mostly = "" if activity.bound_fs >= MAIN * activity.path_fs else "mostly "
     limit = f", bound {mostly}by {activity.bound}" if activity.bound else ""
     ops, many = _ops(activity)

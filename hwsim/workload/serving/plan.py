@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from hwsim.demand import Case
+from hwsim.demand import CASES, Case
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_doubts import of_served
 from hwsim.graph.opgraph import Held
@@ -15,7 +15,6 @@ from hwsim.models.framework import Framework, Software
 from hwsim.models.inference import experts_by
 from hwsim.models.memory import Footprint
 from hwsim.records import dataclass
-from hwsim.results.errors import CASES
 from hwsim.spec import Warning
 from hwsim.units import BYTES
 from hwsim.workload.load.arrivals import ArrivalKeys
