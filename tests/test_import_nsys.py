@@ -102,7 +102,7 @@ KERNEL = "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES "
         (KERNEL + f"(20, 10, 0, 1, 7, 1, {1 << 24}, 1, 1)", "table CUPTI_ACTIVITY_KIND_KERNEL: a negative duration"),
         (
             KERNEL + f"(1, {2**62}, 0, 1, 7, 1, {1 << 24}, 1, 1)",
-            "table CUPTI_ACTIVITY_KIND_KERNEL: a number that is none, or too",
+            "table CUPTI_ACTIVITY_KIND_KERNEL: it lasts 1.28e.06 h",
         ),
         (KERNEL + f"('x', 10, 0, 1, 7, 1, {1 << 24}, 1, 1)", "table CUPTI_ACTIVITY_KIND_KERNEL: a number that is none, or too"),
         (KERNEL + f"(1, 2, 0, 1, 7, 'x', {1 << 24}, 1, 1)", "table CUPTI_ACTIVITY_KIND_KERNEL: a number that is none, or too"),

@@ -56,10 +56,14 @@ def test_one_core_is_held_by_what_it_reads_or_by_what_it_writes() -> None:
 def test_lines_that_arm_cores_store_in_full_are_not_read_first() -> None:
     for name in ("raspberry-pi-3", "jetson-nano", "graviton2", "jetson-orin"):
         assert not any(
-            "read first" in str(source) for line in part(Cpu, name).compute("it", Work(writes=GB)).why for *_, source in line.inputs
+            "read first" in str(source)
+            for line in part(Cpu, name).compute("it", Work(writes=GB)).why
+            for *_, source in line.inputs
         )
     assert any(
-        "read first" in str(source) for line in part(Cpu, "xeon-8176").compute("it", Work(writes=GB)).why for *_, source in line.inputs
+        "read first" in str(source)
+        for line in part(Cpu, "xeon-8176").compute("it", Work(writes=GB)).why
+        for *_, source in line.inputs
     )
 
 

@@ -38,7 +38,7 @@ def explain(
         SpecError: mistakes of the files, or no such op.
 
     >>> explain("d2l-laptop", "d2l/async-loop", set={"n": 100}).sentences[0]
-    'The CPU is busy with add for 3.000 ms of 3.020 ms.'
+    'add on the CPU takes 3.000 ms of 3.020 ms (99 %), bound by the time that the workload gives it.'
     """
     from hwsim.views.explain.explanation import NoSuchOp
 

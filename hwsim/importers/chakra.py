@@ -19,7 +19,7 @@ from typing import Final
 from hwsim.importers import chakra_json, chakra_nodes
 from hwsim.importers.chakra_facts import COMMUNICATION, MEMORY, Describing
 from hwsim.importers.chakra_nodes import Damaged, Kind, Node, Trace, Value, attributes_of, number_of
-from hwsim.importers.columns import Allocations, Columns, LeftOut
+from hwsim.importers.columns import Allocations, Columns, LeftOut, TooLong
 from hwsim.importers.ranks import APART, Process, joined
 from hwsim.importers.ranks import number_of as number_in
 from hwsim.importers.recording import HOST, Lane, Recording, What
@@ -157,6 +157,8 @@ class _Reading:
                 link = number_of((self.values[node].get("hwsim.link"),), -1)
                 columns.add(kinds[at], self.nodes[node].name, lane[at], start[at], length[at], link, facts[at])
             columns.flush()
+        except TooLong as error:
+            raise _wrong(self.file, str(error)) from None
         except OverflowError:
             raise _wrong(
                 self.file, "a time that is more than an hour from the first node's, or a number that is too large"

@@ -28,6 +28,10 @@ class Numbered(dict[str, int]):
         return number
 
 
+class TooLong(ValueError):
+    """A recording lasts longer than those that are read."""
+
+
 class Columns:
     """Slices in the order of a file. Times are fs from the first one, so that they fit whatever the file's clock starts from.
 
@@ -69,7 +73,7 @@ class Columns:
         for far, what in ((max(map(abs, since)), "its time is {} h from the first event's"), (max(took), "it lasts {} h")):
             if far >= LONGEST:
                 hours = far / (3600 * 10**6 * US)
-                raise ValueError(f"{what.format(f'{hours:.3g}')}, and recordings of up to an hour are read: record a few steps")
+                raise TooLong(f"{what.format(f'{hours:.3g}')}, and recordings of up to an hour are read: record a few steps")
         if set(map(type, names)) != {str}:
             raise ValueError("its name is no text")
         rows = (kind, named, lane, since, took, link, facts)

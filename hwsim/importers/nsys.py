@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim.importers.collectives import of_kernel
-from hwsim.importers.columns import NS, Allocations, Columns, LeftOut
+from hwsim.importers.columns import NS, Allocations, Columns, LeftOut, TooLong
 from hwsim.importers.ranks import Process, joined, number_of
 from hwsim.importers.recording import HOST, Facts, Lane, Recording, What
 from hwsim.importers.text import Report, damaged, read_each
@@ -102,7 +102,11 @@ class _Report:
             except SpecError:
                 raise
             except (TypeError, ValueError, OverflowError) as error:
-                why = str(error)[:80] if "negative" in str(error) else "a number that is none, or too large"
+                why = (
+                    str(error)
+                    if isinstance(error, TooLong) or "negative" in str(error)
+                    else "a number that is none, or too large"
+                )
                 raise damaged(self.file, f"table {table}: {why}") from None
         self._left_out(set(steps))
         if not self.seen:

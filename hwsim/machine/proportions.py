@@ -163,7 +163,9 @@ def _scaled(tree: Tree, path: str, kind: str, changes: Changes, known: dict[str,
         name, file = f"{path}{key}", (child.get("value") or child).place.file
         if (new := changes.get(name)) is not None:
             number = (old := _before(new)).get("value") or old
-            what_if = Origin("what-if", f"in place of {number.value}", 0.0) if old.origin else None  # what nobody cited is as stated
+            what_if = (
+                Origin("what-if", f"in place of {number.value}", 0.0) if old.origin else None
+            )  # what nobody cited is as stated
             made[key] = replace(new, origin=new.origin or what_if)
         elif child.is_mapping and child.get("value") is None:
             made[key] = _scaled(child, f"{name}.", kind, changes, known)

@@ -16,6 +16,7 @@ from hwsim.units import Quantity, UnitError, parse
 
 MAX_DEPTH: Final = 100
 DIGITS: Final = 40  # of a whole number
+_FIRST: Final = frozenset("+-.0123456789")  # how a number begins
 
 # control characters, and those that turn the direction of all that follows them
 UNPRINTABLE: Final = re.compile(
@@ -104,6 +105,8 @@ class Tree:
         """The number that it is, or a mapping with its source holds; None of anything else."""
         value = (self.get("value") or self).value
         if isinstance(value, bool) or not isinstance(value, int | float | str | Quantity):
+            return None
+        if isinstance(value, str) and value.strip()[:1] not in _FIRST:  # a word: none is looked for that is like it
             return None
         try:
             return value if isinstance(value, Quantity) else parse(value if isinstance(value, str) else repr(value))
