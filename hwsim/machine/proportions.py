@@ -111,9 +111,10 @@ def unfelt(tree: Tree, kind: str) -> Iterator[tuple[str, Tree]]:
     if kind == "gpu" and tree.get("use") is not None and not any(child.over for _, child in peaks.items()):
         for key in ("clock", "sms"):
             node = tree.get(key)
-            if node is not None and node.over is None and of_user(node) and node.place.file != peaks.place.file:
-                if node.origin is None or node.origin.kind != "default":
-                    yield key, node
+            if node is None or node.over is not None or (node.origin is not None and node.origin.kind == "default"):
+                continue
+            if of_user(node) and node.place.file != peaks.place.file:
+                yield key, node
 
 
 def rated(tree: Tree) -> float | None:

@@ -12,11 +12,10 @@ from typing import Any, Final
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import NOWHERE, Place, SpecError
-from hwsim.units import Quantity, UnitError, parse
+from hwsim.units import Quantity, is_quantity, parse
 
 MAX_DEPTH: Final = 100
 DIGITS: Final = 40  # of a whole number
-_FIRST: Final = frozenset("+-.0123456789")  # how a number begins
 
 # control characters, and those that turn the direction of all that follows them
 UNPRINTABLE: Final = re.compile(
@@ -104,14 +103,12 @@ class Tree:
     def quantity(self) -> Quantity | None:
         """The number that it is, or a mapping with its source holds; None of anything else."""
         value = (self.get("value") or self).value
-        if isinstance(value, bool) or not isinstance(value, int | float | str | Quantity):
+        if isinstance(value, Quantity):
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
             return None
-        if isinstance(value, str) and value.strip()[:1] not in _FIRST:  # a word: none is looked for that is like it
-            return None
-        try:
-            return value if isinstance(value, Quantity) else parse(value if isinstance(value, str) else repr(value))
-        except UnitError:
-            return None
+        text = value if isinstance(value, str) else repr(value)
+        return parse(text) if is_quantity(text) else None
 
     def what(self) -> str:
         """This value in a few words, for messages."""
