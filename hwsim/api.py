@@ -375,16 +375,13 @@ def _of_all_ranks(lowered: Lowered, manner: Manner, folded: Timeline) -> Timelin
 def _ends(lowered: Lowered, played: Played, interval: bool | Literal["runs"]) -> Callable[[Timeline, Interval], Interval] | None:
     """A search for the ends by further runs; None if they are not wanted, or the graph alone is not the run."""
     timeline = played.timeline
-    few = interval is True and max(len(timeline), lowered.graph.shown) <= FEW
-    if lowered.services or lowered.changes or len(timeline.played) or not (few or interval == "runs"):
+    # what happens at a stated time is not in proportion to the path
+    few = interval is True and max(len(timeline), lowered.graph.shown) <= FEW * (100 if lowered.changes else 1)
+    if lowered.services or (lowered.changes and lowered.program) or len(timeline.played) or not (few or interval == "runs"):
         return None
-    return _by_runs
+    from hwsim.engine.ends import by_runs
 
-
-def _by_runs(timeline: Timeline, interval: Interval) -> Interval:
-    from hwsim.engine.ends import by_runs  # only an interval that is asked for needs it
-
-    return by_runs(timeline, interval)
+    return partial(by_runs, changes=lowered.changes)
 
 
 def _at_ends(run: Run, lowered: Lowered, manner: Manner) -> Run:

@@ -158,6 +158,14 @@ def test_a_batch_may_differ_so_that_it_divides() -> None:
     assert exact.plans < within.plans
 
 
+def test_a_value_may_be_a_mapping() -> None:
+    """Layouts one by one instead of `auto`."""
+    answer = asked(vary={"workload.train.parallel": [{"tp": 1}, {"tp": 2}]}, minimise="step", simulate=0)
+    assert answer.points == 2
+    assert answer.best is not None
+    assert "parallel" in str(answer)
+
+
 def test_numbers_between() -> None:
     axis = Axis("let.nodes", (1, 100), "range")
     assert between([1, 10, 100], axis, [10]) == (5, 55)

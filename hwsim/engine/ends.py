@@ -14,13 +14,13 @@ format", Journal of the Engineering Mechanics Division 100(EM1), 1974), quoted f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from hwsim import engine
 from hwsim.demand import Case, Cost, Term
-from hwsim.graph.opgraph import OpGraph
+from hwsim.graph.opgraph import Change, OpGraph
 from hwsim.results.doubts import Weight, Weights, errors_of
 from hwsim.results.interval import NORMAL, Interval, Part
 from hwsim.results.interval import interval as composed
@@ -31,14 +31,14 @@ OTHERS: Final = "what is not the limit now, and may become it"
 LEAST: Final = 0.01  # part of the time below which a key's number stays as it is
 
 
-def by_runs(timeline: Timeline, interval: Interval) -> Interval:
-    """The interval with the ends that further runs find."""
+def by_runs(timeline: Timeline, interval: Interval, changes: Sequence[Change] = ()) -> Interval:
+    """The interval with the ends that further runs find, with the same changes of capacities."""
     if not timeline.makespan_fs:
         return interval
     graph = timeline.flat.graph
 
     def end(factors: Mapping[Key, float]) -> float:
-        return math.log(engine.simulate(moved(graph, factors)).makespan / timeline.makespan)
+        return math.log(engine.simulate(moved(graph, factors), changes=changes).makespan / timeline.makespan)
 
     below = above = 0.0
     if interval.half > 0:

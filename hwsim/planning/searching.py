@@ -40,7 +40,7 @@ class Searching:
     progress: Progress | None = None
     options: dict[int, Option] = field(default_factory=dict)
     simulations: int = 0
-    _numbers: dict[tuple[str, Values], int] = field(default_factory=dict)
+    _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
     _waiting: dict[int, list[Option]] = field(default_factory=dict)  # other plans of points that were simulated
     _ratios: list[tuple[Option, str, float]] = field(default_factory=list)
     _known: dict[tuple[int, int, float], Option] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Searching:
 
     def _look(self, machine: str, values: Values) -> Option:
         """The option of a point, screened once."""
-        number = self._numbers.setdefault((machine, values), len(self._numbers))
+        number = self._numbers.setdefault((machine, repr(values)), len(self._numbers))
         if number not in self.options:
             self.options[number] = self.screen.of(Point(number, machine, values))
         return self.options[number]

@@ -136,7 +136,7 @@ def lines_of(cost: Cost, cause: Cause) -> Sequence[tuple[Term, float]]:
 
 def _longest(cost: Cost) -> list[Term]:
     line = binding(cost)
-    return [line] if line is not None and line.kind != "stated" else []
+    return [line] if line is not None and (line.kind != "stated" or line.doubts) else []
 
 
 def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:

@@ -71,7 +71,8 @@ def ratio(first: Interval, second: Interval) -> Ratio:
         common += _correlation(errors_of, regime, [part.case for parts in pair for part in parts]) * math.prod(sides)
     total = math.sqrt(first.variance * second.variance)
     correlation = max(LEAST, min(1.0, common / total)) if total > 0 else 0.0
-    square = first.half**2 + second.half**2 - 2 * correlation * first.half * second.half
+    ways = (first.below, second.above), (first.above, second.below)  # the wider one holds both
+    square = max(ours_by**2 + theirs_by**2 - 2 * correlation * ours_by * theirs_by for ours_by, theirs_by in ways)
     outside = any(part.case == "outside" for parts in apart for part in parts if part.of_time > 0.02)
     return Ratio(first.value / second.value, math.sqrt(max(0.0, square)), outside)
 

@@ -154,6 +154,7 @@ class _Analysis:
             values=tuple(self._values),
             answer=answer,
             half=half,
+            ends=_ends(answer, half or 0.0, intervals, is_pace=self._measure.most),
             is_outside=is_outside,
             bars=ordered(bars),
             doubts=tuple(_doubts(answer, half, shares, is_choice=wrong is not None)) if half else (),
@@ -247,6 +248,13 @@ class _Analysis:
 def _short(text: str) -> str:
     digits, space, unit = text.partition(" ")
     return f"{short(float(digits))}{space}{unit}"
+
+
+def _ends(answer: float, half: float, intervals: Sequence[Interval], *, is_pace: bool) -> tuple[float, float]:
+    """The ends of a range: of one run those of its time, the other way round of a pace."""
+    below, above = (intervals[0].below, intervals[0].above) if len(intervals) == 1 else (half, half)
+    less, more = (above, below) if is_pace else (below, above)
+    return answer * math.exp(-less), answer * math.exp(more)
 
 
 def _own(term: Term, shares: Sequence[tuple[Part | None, float]]) -> list[Part]:

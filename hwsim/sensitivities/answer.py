@@ -68,6 +68,7 @@ class Sensitivity(Drawn):
         measure: the number; values: of each option.
         answer: the value, or how many times as good B is as A.
         half: half width of its 90 % interval, as a logarithm; None where nothing says how sure it is.
+        ends: of that interval, which may lie unlike far from the answer; it alone where there is none.
         bars: numbers and errors that move the answer, the longest first.
         doubts: errors of the answer, the largest first; empty where it has no interval.
         wrong: probability that the option that looks better is not; None with one option.
@@ -80,6 +81,7 @@ class Sensitivity(Drawn):
     values: tuple[float, ...]
     answer: float
     half: float | None
+    ends: tuple[float, float]
     is_outside: bool
     bars: tuple[Bar, ...]
     doubts: tuple[Doubt, ...]

@@ -75,8 +75,7 @@ def _range(answer: Sensitivity) -> str:
         return "; nothing says how sure that is"
     if answer.half < EXACT:
         return "; nothing of it is unsure"
-    ends = [answer.measure.shown(answer.answer * math.exp(sign * answer.half)) for sign in (-1, 1)]
-    return f", 9 of 10 within {ends[0]} to {ends[1]}"
+    return f", 9 of 10 within {answer.measure.shown(answer.ends[0])} to {answer.measure.shown(answer.ends[1])}"
 
 
 def _shown(answer: Sensitivity, value: float) -> str:
@@ -184,9 +183,7 @@ def as_dict(answer: Sensitivity) -> dict[str, Any]:
         "by": picked(answer.measure, "title", "unit", measure="column"),
         "values": list(answer.values),
         "answer": answer.answer,
-        "interval": None
-        if answer.half is None
-        else {"level": LEVEL, "low": answer.answer * math.exp(-answer.half), "high": answer.answer * math.exp(answer.half)},
+        "interval": None if answer.half is None else {"level": LEVEL, "low": answer.ends[0], "high": answer.ends[1]},
         "outside": answer.is_outside,
         "wrong_choice": answer.wrong,
         "bars": [

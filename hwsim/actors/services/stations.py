@@ -276,10 +276,6 @@ def _number(entry: tuple[int, Member]) -> int:
     return entry[0]
 
 
-def _joining(entry: tuple[int, int, Member]) -> int:
-    return entry[1]
-
-
 def _alone(one: _Class) -> int:
     return one.alone
 

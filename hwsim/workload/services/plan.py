@@ -125,7 +125,7 @@ def plan(
         disturbed=tuple(each.at for each in changes if each.capacity in drawn),
         seed=workload.seed,
     )
-    if any(each.since < 0 for each in made.services) and not program.may_be_steady(ticks.LONGEST):
+    if any(each.since < 0 for each in made.services) and not (program.may_be_steady(ticks.LONGEST) and drawn.isdisjoint(shared)):
         mistakes.add(place, UNSTEADY, FIXED)
         return None
     return program

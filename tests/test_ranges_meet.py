@@ -1,0 +1,72 @@
+"""Ranges where events, unlike sides and comparisons meet: no line of an answer says what another one excludes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hwsim
+from hwsim.results.interval import NORMAL
+from hwsim.sensitivities import sensitivity
+from hwsim.spec import SpecError
+
+SPREAD = 0.5
+CPU = {"kind": "cpu", "cores": 4, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "100 GB/s"}}
+LINK = {"between": ["cpu", "disk"], "kind": "direct", "bandwidth": "10 GB/s"}
+
+
+def machine(link: dict[str, Any] = LINK, **read: Any) -> dict[str, Any]:
+    disk = {"kind": "disk", "read": {"value": "1 GB/s", "spread": SPREAD} if not read else read["read"]}
+    return {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": CPU, "disk": disk}, "links": [link]}
+
+
+def program(*ops: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    return {"hwsim": "workload/1", "program": [*ops, {"wait": "all"}], **keys}
+
+
+READ = {"read": {"from": "disk", "bytes": "1 GB"}}
+
+
+@settings(max_examples=20)
+@given(at=st.integers(0, 3000), lasts=st.integers(1, 20_000), speed=st.sampled_from([None, 50, 90]))
+def test_a_time_that_a_file_states_for_an_event_is_as_long_at_both_ends(at: int, lasts: int, speed: int | None) -> None:
+    what = {"down": f"{lasts} ms"} if speed is None else {"speed": f"{speed} %", "for": f"{lasts} ms"}
+    workload = program(READ, events=[{"at": f"{at} ms", "part": "disk", **what}])
+    found = hwsim.simulate(machine(), workload).interval
+    factor = math.exp(SPREAD * NORMAL[90])
+    ends = [hwsim.simulate(machine(read=f"{1e9 * by} B/s"), workload).makespan_s for by in (factor, 1 / factor)]
+    assert [found.low, found.high] == pytest.approx(ends, rel=0.02)
+
+
+def test_a_spread_of_what_a_slow_host_does_reaches_both_ends() -> None:
+    busy = {"repeat": {"times": 20, "do": [{"busy": {"device": "cpu", "time": "1 us"}}]}}
+    runtime = {"dispatch": {"value": "1 ms", "spread": 0.2}}
+    found = hwsim.simulate(
+        machine(), program(busy, runtime=runtime, events=[{"at": "0 s", "part": "cpu", "speed": "50 %"}])
+    ).interval
+    assert (found.below, found.above) == pytest.approx([0.2 * NORMAL[90]] * 2, rel=0.02)
+
+
+def test_a_range_with_unlike_sides_is_the_same_wherever_it_is_said() -> None:
+    """A link holds a disk whose rate is unsure back: a faster one would help nothing, a slower one takes longer."""
+    narrow = machine({**LINK, "bandwidth": "1 GB/s"})
+    alone = hwsim.simulate(narrow, program(READ)).interval
+    assert sensitivity(narrow, program(READ)).ends == pytest.approx([alone.low, alone.high])
+    assert alone.below < 0.01 < 0.7 < alone.above
+    for seconds, told in ((1.7, False), (3.0, True)):  # the range of the reading holds the first
+        said = str(
+            hwsim.compare(narrow, program(READ), narrow, program({"busy": {"device": "cpu", "time": f"{seconds} s"}}), by="time")
+        )
+        assert ("cannot be told" not in said) == told
+
+
+def test_no_steady_state_is_waited_for_beside_a_job_on_the_same_parts() -> None:
+    shop = {"device": "cpu", "warm_up": "until steady", "arrivals": {"every": "100 ms"}, "request": [READ]}
+    services = {"hwsim": "workload/1", "services": {"x": shop}, "requests": 50}
+    hwsim.simulate(machine(read="1 GB/s"), services)
+    with pytest.raises(SpecError, match="no steady state to wait for"):
+        hwsim.simulate(machine(read="1 GB/s"), {**services, "jobs": {"backup": {"start": "2 s", "program": [READ]}}})
