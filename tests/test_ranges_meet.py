@@ -70,3 +70,13 @@ def test_no_steady_state_is_waited_for_beside_a_job_on_the_same_parts() -> None:
     hwsim.simulate(machine(read="1 GB/s"), services)
     with pytest.raises(SpecError, match="no steady state to wait for"):
         hwsim.simulate(machine(read="1 GB/s"), {**services, "jobs": {"backup": {"start": "2 s", "program": [READ]}}})
+
+
+def test_a_parameter_s_spread_is_felt_or_refused_as_if_it_stood_at_the_number() -> None:
+    by_name = {**machine(read="$rate"), "let": {"rate": {"value": "1 GB/s", "spread": SPREAD}}}
+    one, other = (hwsim.simulate(each, program(READ)).interval for each in (machine(), by_name))
+    assert (one.low, one.high) == pytest.approx((other.low, other.high))
+    services = {"x": {"device": "cpu", "arrivals": {"every": "100 ms"}, "request": [READ]}}
+    for each in (machine(), by_name):
+        with pytest.raises(SpecError, match="how unsure a number of the machine is"):
+            hwsim.simulate(each, {"hwsim": "workload/1", "services": services, "requests": 5})

@@ -13,7 +13,7 @@ from hwsim.units import Quantity, UnitError, parse
 if TYPE_CHECKING:
     from hwsim.machine.model import Machine
 
-_UNTIMED = ("collectives", "price", "supply", "power", "let")
+_UNTIMED = ("collectives", "price", "supply", "power")
 
 
 class Moved(NamedTuple):
