@@ -77,11 +77,12 @@ def play(lowered: Lowered, manner: Manner) -> Played:
             return _steadily(lowered, manner)
         services, running = _services(lowered, manner), _running(lowered, manner.slower)
         played = _simulated(lowered, manner, services, running)
-        return replace(
-            played,
-            serving=tuple(statistics for service in services if (statistics := service.statistics()) is not None),
-            services=None if running is None else running.services(),
-        )
+        serving = tuple(statistics for service in services if (statistics := service.statistics()) is not None)
+        if any(each.warm_up and not each.requests for each in serving):
+            raise SpecError.of(
+                None, "every request comes within the `warm_up`, so that none counts", "a shorter one, or more requests"
+            )
+        return replace(played, serving=serving, services=None if running is None else running.services())
     except ticks.TooLong as error:
         raise SpecError([too_long(error, lowered.files[1] if lowered.files else None)]) from error
     except (CannotCompute, NoRoute) as error:  # a service makes its ops while it runs

@@ -12,6 +12,7 @@ import pytest
 from hwsim.api import Run, simulate
 from hwsim.results.accounting import PARTS
 from hwsim.results.serving import RequestRow, ServiceStatistics
+from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
 
 SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}
@@ -135,6 +136,12 @@ def test_a_trace_with_blocks_finds_what_came_before(tmp_path: Path) -> None:
     (tmp_path / "blocks.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     found = served(arrivals={"trace": str(tmp_path / "blocks.jsonl")}, requests=4)
     assert found.cached_tokens == 512 + 2 * 1008  # the last block of a prompt that is there whole is read again
+
+
+def test_a_run_of_which_nothing_counts_is_refused() -> None:
+    """Its percentiles would be those of no request."""
+    with pytest.raises(SpecError, match="so that none counts"):
+        served(arrivals={"every": "100 ms"}, requests=10, warm_up="5 s")
 
 
 def test_the_warm_up_does_not_count() -> None:

@@ -39,11 +39,6 @@ def json_schema(
     return out
 
 
-def value_schema(annotation: Any) -> dict[str, Any]:
-    """The JSON Schema of one value: for a caller that puts schemas together by `kind`."""
-    return _Writer(False).value(annotation, Bounds())
-
-
 class _Writer:
     def __init__(self, sourced: bool) -> None:
         self.sourced = sourced
