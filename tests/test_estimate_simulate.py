@@ -16,6 +16,7 @@ from hwsim.api import load_machine
 from hwsim.machine import Machine
 from hwsim.models import Cluster, ParallelPlan, WrongPlan, cluster_of, estimate, load_framework, load_transformer
 from hwsim.models.cluster import NETWORK
+from hwsim.models.exchanges import Exchanges
 from hwsim.models.plan import Recompute, Sharding
 from hwsim.results.interval import Interval
 from hwsim.views.estimate.find import of_step
@@ -275,6 +276,17 @@ def test_random_plans_are_judged_alike(seed: int, count: int) -> None:
     assert not apart
     assert statistics.median(ratios) == pytest.approx(1.0, abs=0.01)
     assert statistics.median(abs(ratio - 1.0) for ratio in ratios) < NEAR
+
+
+@pytest.mark.parametrize("network", [0.168, 1.3])
+def test_a_longer_exchange_between_nodes_takes_longer_under_any_protocol(network: float) -> None:
+    """Its protocol holds it back, or the part of the cards' rate that trainings reach: the slower of the two."""
+    machine = place("pod")[0]
+    exchanges, gpus = Exchanges(machine, network), machine.devices_of("gpu")
+    costs = [exchanges.cost((gpus,), "all-reduce", size * 1e6) for size in (1, 4, 8, 14, 20, 28, 36, 40, 60, 150)]
+    assert {str(cost.choice).split(", ")[1] for cost in costs} == {"ll", "ll128", "simple"}
+    times = [exchanges.alone(cost) for cost in costs]
+    assert times == sorted(times)
 
 
 # ---- bytes by hand ----

@@ -3,6 +3,8 @@
 Between nodes a collective reaches the part of the NICs' rate that it reaches in published trainings (`hwsim.models.cluster`):
 
     seconds of a flow between nodes = seconds by the links / (NETWORK x the framework's part) x softened(bytes, KNEE) / bytes
+
+or what the library's protocol takes of it, if that is longer: of the two limits the lower holds, they do not multiply.
 """
 
 from __future__ import annotations
@@ -43,12 +45,16 @@ EVEN: Final[Uneven] = (1.0, 1.0)
 
 
 class _Flow(NamedTuple):
-    """One collective: the costs of its phases, what all of them draw; latency, body: their seconds together."""
+    """One collective: the costs of its phases, what all of them draw.
+
+    latency, body: their seconds together; by_links: those of the body that the links alone would take, under any protocol.
+    """
 
     costs: tuple[Cost, ...]
     rows: Rows
     latency: float
     body: float
+    by_links: float
 
 
 @dataclass(slots=True)
@@ -141,7 +147,8 @@ class Exchanges:
         first = flows[0].costs[0]
         why = first.why
         if self._leaves(groups):
-            alone = in_training(alone, longest, operation, self.network)
+            by_links = max(*(flow.by_links for flow in flows), largest(seconds))
+            alone = max(alone, in_training(by_links, longest, operation, self.network))
             inputs = (("flow in a training", precise(alone, "s"), IN_TRAINING),)
             doubts = (Doubt("nccl/large", "known", "exchanges of a training over the network", alone),)
             why = (*why, Term("flow", "flow in a training", inputs, alone, kind="flow", doubts=doubts))
@@ -185,10 +192,11 @@ class Exchanges:
         self._looked_at |= {groups: list(islice(looks, len(groups))) for groups in new}
 
     def _flow(self, costs: tuple[Cost, ...]) -> _Flow:
-        body, latency = 0.0, math.fsum(cost.demand.latency for cost in costs)
+        body, by_links, latency = 0.0, 0.0, math.fsum(cost.demand.latency for cost in costs)
         for cost in costs:
             body += cost.demand.body(self.rates)
-        return _Flow(costs, self.known.rows(costs), latency, body)
+            by_links += replace(cost.demand, floor=0.0).body(self.rates)
+        return _Flow(costs, self.known.rows(costs), latency, body, by_links)
 
     def _over(self, flow: _Flow, look: Look, target: Look) -> _Flow | None:
         """The flow over the capacities of a like ring; None if it leaves its ring."""
