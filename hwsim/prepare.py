@@ -182,7 +182,7 @@ def _planned(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[
     plans = plan_services(workload, machine, mistakes)
     for plan in plans:
         arrivals = plan.keys.arrivals
-        unsteady = workload.events or (not isinstance(arrivals, str) and arrivals.changes)
+        unsteady = workload.events or len(workload.jobs or ()) > 1 or (not isinstance(arrivals, str) and arrivals.changes)
         if isinstance(plan.keys.warm_up, str) and unsteady:
             from hwsim.workload.services.plan import FIXED, UNSTEADY
 

@@ -80,3 +80,12 @@ def test_a_parameter_s_spread_is_felt_or_refused_as_if_it_stood_at_the_number() 
     for each in (machine(), by_name):
         with pytest.raises(SpecError, match="how unsure a number of the machine is"):
             hwsim.simulate(each, {"hwsim": "workload/1", "services": services, "requests": 5})
+
+
+def test_nor_of_a_model_that_is_served_beside_another_job() -> None:
+    """What the other job does to requests of the beginning would be cut off with the warm-up."""
+    served = {"model": "gpt2", "device": "gpu0", "warm_up": "until steady", "arrivals": {"every": "100 ms"}, "requests": 10}
+    jobs = {"s": {"infer": served}, "t": {"start": "200 ms", "program": [{"busy": {"device": "gpu0", "time": "1 s"}}]}}
+    with pytest.raises(SpecError, match="no steady state to wait for"):
+        hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": jobs})
+    hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {"s": jobs["s"]}})
